@@ -39,14 +39,22 @@ fn promtool_accepts_the_metrics_of_both_servers() {
     let folder = tempfile::tempdir().unwrap();
     let [of_origin, of_edge] =
         ["origin", "edge"].map(|name| folder.path().join(name).display().to_string());
-    let origin = HeadwaterServer::serve(&["--records", &of_origin]);
+    let origin = HeadwaterServer::serve(&["--records", &of_origin, "--cmcd-collector"]);
     let flags = ["--origin", &origin.url(""), "--records", &of_edge];
+    let flags = [&flags[..], &["--cmcd-collector"]].concat();
     let edge = HeadwaterServer::start_program("edge", &flags);
     for server in [&origin, &edge] {
         for target in ["/Headwater/.m3u8", "/Headwater/video-360p.mp4", "/none"] {
             server.get(target);
         }
+        server.get(
+            "/Headwater/.m3u8?CMCD=bl%3D9000%2Cbr%3D3000%2Cmsd%3D300%2Cot%3Dv%2Csid%3D%22a%22",
+        );
         let metrics = server.get_text("/metrics");
+        assert!(
+            metrics.contains("\nheadwater_cmcd_bitrate_kbps_count 1\n"),
+            "{metrics}"
+        );
         assert!(metrics.contains("\nheadwater_http_request_duration_seconds_bucket{"));
         let complaints = promtool_complaints(&metrics).unwrap();
         assert!(complaints.is_empty(), "{complaints}");

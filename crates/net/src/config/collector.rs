@@ -55,8 +55,8 @@ pub struct CollectorSettings {
     pub sample_percent: u8,
 }
 
-/// Limit on `cmcd-sessions-max`: about 1.5 GB.
-const SESSIONS_MAX: u64 = 1_000_000;
+/// Limit on `cmcd-sessions-max`: about 2 GB.
+const SESSIONS_MAX: usize = 1_000_000;
 
 impl CollectorSettings {
     /// Parses the settings.
@@ -88,10 +88,10 @@ impl CollectorSettings {
 }
 
 fn parse_sessions(text: &str) -> Result<usize, String> {
-    let count = units::count(text)?;
-    let count = usize::try_from(count).ok();
-    let count = count.filter(|count| (1..=SESSIONS_MAX as usize).contains(count));
-    count.ok_or_else(|| format!("expected 1 to {SESSIONS_MAX} sessions"))
+    match units::count(text)? {
+        count if (1..=SESSIONS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("expected 1 to {SESSIONS_MAX} sessions")),
+    }
 }
 
 fn parse_percent(text: &str) -> Result<u8, String> {

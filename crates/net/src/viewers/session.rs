@@ -67,7 +67,7 @@ pub(super) struct ReportChange {
     pub buffer_ms: Option<f64>,
 }
 
-/// A session in the table: at most about 1.5 KiB.
+/// A session in the table: at most about 2 KiB.
 #[derive(Debug)]
 pub(super) struct ViewerSession {
     pub title: Option<String>,
@@ -90,6 +90,7 @@ pub(super) struct ViewerSession {
     pub connection: ConnectionWatch,
     has_requests: bool,
     has_event_states: bool,
+    has_played: bool,
     starting_since: Option<f64>,
     latest_timestamp: f64,
 }
@@ -116,6 +117,7 @@ impl ViewerSession {
             connection: report.connection.clone(),
             has_requests: false,
             has_event_states: false,
+            has_played: false,
             starting_since: None,
             latest_timestamp: 0.0,
         }
@@ -173,8 +175,7 @@ impl ViewerSession {
             update("tb", &mut self.top_bitrate_kbps);
             update("bl", &mut self.buffer_ms);
         }
-        let start_up = bounded_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
-        self.start_up_ms = self.start_up_ms.or(start_up);
+        self.start_up_ms = self.start_up_ms.or_else(|| reported_start(data));
     }
 
     /// Requests report the state, too, but earlier than batched events. If a player sends events,
@@ -191,8 +192,11 @@ impl ViewerSession {
             ReportMode::Event => self.has_event_states = true,
         }
         self.latest_timestamp = timestamp;
+        self.has_played |= state == PlayState::Playing;
         match state {
-            PlayState::Rebuffering => self.stalls.start(report),
+            // Before the first frame, an empty buffer is part of the start.
+            PlayState::Rebuffering if self.has_played => self.stalls.start(report),
+            PlayState::Rebuffering => {}
             _ => self.stalls.end(report),
         }
         self.measure_start(state, report);
@@ -278,6 +282,14 @@ impl PlayState {
     pub(super) fn is_watching(self) -> bool {
         !matches!(self, PlayState::Ended | PlayState::Failed | PlayState::Quit)
     }
+}
+
+/// Returns the start-up time of a report. While a player starts, it cannot know the time; dash.js 5.2
+/// reports a few milliseconds then.
+fn reported_start(data: &CmcdData) -> Option<f64> {
+    let is_starting = matches!(data.text("sta"), Some("s" | "d"));
+    let ms = bounded_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
+    ms.filter(|_| !is_starting)
 }
 
 /// Returns whether bitrate and buffer of the report are those of the main media.

@@ -92,6 +92,19 @@ fn states_of_events_become_stalls_with_the_length_of_the_players_clock() {
     assert_eq!(t.stalls(510, "a"), (2, 2500));
 }
 
+/// dash.js 5.2 reports these states and this delay at its start.
+#[test]
+fn a_start_that_the_player_calls_rebuffering_is_no_stall() {
+    let t = TableFixture::new(10);
+    t.request(0, "/film/.mpd", "sid=\"d\",msd=2,sta=s,v=2");
+    t.event(0, "e=ps,sid=\"d\",sta=s,ts=1000");
+    t.event(0, "bl=(0;v 0;a),e=ps,sid=\"d\",sta=r,ts=1100");
+    let started = t.event(0, "bl=(2000;v 3900;a),e=ps,sid=\"d\",sta=p,ts=1300");
+    assert_eq!(started.report.start_up_ms, Some(300.0));
+    assert_eq!(t.stalls(500, "d"), (0, 0));
+    assert_eq!(t.event(0, "e=ps,sid=\"d\",sta=r,ts=2000").report.stalls, 1);
+}
+
 #[test]
 fn flags_of_version_1_count_once_per_stall_and_not_at_the_start() {
     let t = TableFixture::new(10);
