@@ -7,7 +7,7 @@ const HEADERS = {
   'CMCD-Session': ['cid', 'sf', 'sid', 'st'],
   'CMCD-Status': ['bs'],
 };
-const TOKENS = ['ot', 'sf', 'st'];
+const TOKENS = ['ot', 'sf', 'st', 'e', 'sta'];
 const CONTENT_ID_CHARS_MAX = 64;
 
 /** Returns the identifiers of a new playback session: { sid, cid }. */
@@ -38,9 +38,23 @@ function encodeKeys(values, keys) {
     .map((key) => encodePair(key, values[key])).join(',');
 }
 
+/** Encodes values by key as a line of an event report (version 2). Arrays become lists. */
+export function encodeEvent(values) {
+  const { bg, ...others } = values;
+  return encodeKeys({ ...others, bg: bg === false ? NO : bg }, Object.keys(values).sort());
+}
+
+/** The Boolean false of structured fields. Other false values are left out. */
+const NO = Symbol('?0');
+
+/** Strings of structured fields are printable ASCII. */
+const quote = (text) => `"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`;
+
 function encodePair(key, value) {
   if (value === true) return key;
-  return typeof value === 'string' && !TOKENS.includes(key) ? `${key}="${value}"` : `${key}=${value}`;
+  if (value === NO) return `${key}=?0`;
+  if (Array.isArray(value)) return `${key}=(${value.map((item) => (typeof item === 'string' ? quote(item) : item)).join(' ')})`;
+  return typeof value === 'string' && !TOKENS.includes(key) ? `${key}=${quote(value)}` : `${key}=${value}`;
 }
 
 /** Rounds bit/s to kbit/s, and to hundreds where the standard demands it. */

@@ -23,6 +23,7 @@ import { Report } from './report.js';
 import { describeShortcuts, listenForShortcuts } from './shortcuts.js';
 import { MediaSourceClass } from './source.js';
 import { startSession } from './cmcd.js';
+import { SessionEvents } from './cmcd_events.js';
 
 export const ENGINES = { mse, hls, dash, shaka, native, consumer };
 const SAMPLE_MS = 250;
@@ -94,6 +95,7 @@ export class PlayView {
     try {
       const { video, path, kind, title, options } = this;
       const session = startSession(path);
+      this.events = new SessionEvents(video, report, session);
       this.tick();
       this.timer = setInterval(() => this.tick(), SAMPLE_MS);
       const engine = await ENGINES[name].start({ video, path, kind, title, report, variant: this.variant, options, session });
@@ -167,6 +169,8 @@ export class PlayView {
     if (this.waiting.textContent !== (waiting ?? '')) this.waiting.textContent = waiting ?? '';
     this.controls.update(this.engine, this.quality ?? 'auto', state);
     this.details.sample(state, this.video, this.report);
+    const { bitrate, throughput, levels } = state;
+    this.events?.update({ bitrate, throughput, topBitrate: Math.max(...levels.map((level) => level.bitrate)) });
   }
 
   state() {
@@ -195,6 +199,8 @@ export class PlayView {
 
   stop() {
     clearInterval(this.timer);
+    this.events?.close();
+    this.events = null;
     this.alert.replaceChildren();
     this.engine?.close();
     this.engine = null;
