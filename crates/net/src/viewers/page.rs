@@ -223,6 +223,7 @@ impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             None => f.write_str("–"),
+            Some(0.0) => f.write_str("0 s"),
             Some(ms) if ms < 10.0 => write!(f, "{ms:.1} ms"),
             Some(ms) if ms < 1000.0 => write!(f, "{ms:.0} ms"),
             Some(ms) if ms < 120_000.0 => write!(f, "{:.1} s", ms / 1000.0),
@@ -280,5 +281,6 @@ mod tests {
         assert_eq!(rates, ["128 kbit/s", "3.0 Mbit/s", "2.0 Gbit/s"]);
         assert_eq!(ShareText(Some(0.0123)).to_string(), "1.2 %");
         assert_eq!(RateText(None).to_string(), "–");
+        assert_eq!(DurationText(Some(0.0)).to_string(), "0 s");
     }
 }
