@@ -1,10 +1,11 @@
 //! `docs/reference/metrics.md`: every metric that the servers export, read from running servers.
 
-use crate::process::{RunningServer, get, start_server};
+use crate::process::{RunningServer, get, start_load, start_server};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// One metric family of the text format.
 #[derive(Clone, Default)]
@@ -30,6 +31,8 @@ it, else the Prometheus text format 0.0.4.
 Metrics of a remote library stay at zero when the library is a local folder. Metrics of sessions and of CMCD exist with
 `--cmcd-collector` only. A metric of records exists with `--records` or `--cmcd-records` only, and one of a label without known values, such as the name of a rule, from its first event on.
 Histograms of time have buckets from 100 µs to 30 s.
+
+`headwater load rate --metrics HOST:PORT` exports metrics during a run.
 ";
 
 /// The families of both servers.
@@ -53,6 +56,12 @@ fn the_page_of_metrics_matches_running_servers() {
     let mut page = INTRODUCTION.to_owned();
     append_families(&mut page, "headwater serve", &families.origin);
     append_families(&mut page, "headwater edge", &families.edge);
+    let exported = metrics_of_a_run(&start_server(&["serve"]));
+    append_families(
+        &mut page,
+        "headwater load rate --metrics",
+        &parse_families(&exported),
+    );
     assert_every_declaration_is_on(&page);
     crate::assert_page_is_current("metrics.md", &page);
 }
@@ -92,6 +101,20 @@ fn read_families() -> ExportedFamilies {
     ExportedFamilies {
         origin: parse_families(&of_origin),
         edge: parse_families(&of_edge),
+    }
+}
+
+/// Returns the metrics of a load test that has received a response.
+fn metrics_of_a_run(origin: &RunningServer) -> String {
+    let run = start_load(origin.address);
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let exported = get(run.address, "/metrics", ACCEPT).1;
+        if exported.contains("status=\"200\"") {
+            return exported;
+        }
+        assert!(Instant::now() < end, "{exported}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -42,6 +42,28 @@ pub fn start_server(arguments: &[&str]) -> RunningServer {
     RunningServer { child, address }
 }
 
+/// Starts a load test of a server, and returns it with the address of its metrics.
+pub fn start_load(of: SocketAddr) -> RunningServer {
+    let mut child = headwater()
+        .args(["load", "rate", &format!("http://{of}/Headwater/.mpd")])
+        .args(["--duration", "10min", "--metrics", "127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let address = lines
+        .find_map(|line| {
+            let address = line.strip_prefix("metrics on http://")?;
+            Some(address.strip_suffix("/metrics")?.parse().unwrap())
+        })
+        .expect("the load test printed no address");
+    // The progress must not fill the pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    RunningServer { child, address }
+}
+
 /// Runs `headwater ARGUMENTS` to its end and returns its standard output.
 pub fn run_to_end(arguments: &[&str]) -> String {
     let output = headwater().args(arguments).output().unwrap();

@@ -24,6 +24,7 @@ mod edge_crash;
 mod edge_proxy;
 mod index_command;
 mod load_players;
+mod load_rate;
 mod metrics;
 mod overload;
 mod packaging;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Returns the complaints of `promtool check metrics`, or `None` if it is not installed.
-fn promtool_complaints(metrics: &str) -> Option<String> {
+pub fn promtool_complaints(metrics: &str) -> Option<String> {
     let mut tool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

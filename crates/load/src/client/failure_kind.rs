@@ -81,6 +81,12 @@ impl FailureKind {
         FailureKind::Io,
     ];
 
+    /// Returns the name in records and metrics.
+    pub fn name(self) -> String {
+        let name = serde_json::to_value(self).unwrap_or_default();
+        name.as_str().unwrap_or_default().to_owned()
+    }
+
     /// Describes the kind in a few words.
     pub fn description(self) -> &'static str {
         match self {

@@ -2,9 +2,11 @@
 
 mod client_options;
 mod command_error;
+mod metrics_port;
 mod output_options;
 mod players_command;
 mod rate_command;
+mod recorded_targets;
 mod report_commands;
 mod setting_values;
 mod stop_signal;

@@ -1,5 +1,7 @@
 //! `headwater load rate`.
 
+use super::metrics_port::open_metrics_port;
+use super::recorded_targets::read_recorded_targets;
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
 use super::{
@@ -8,6 +10,7 @@ use super::{
 };
 use crate::client::{BodyCheck, ClientRequest, Dialer, HttpClient, Url};
 use crate::rate::manifest_targets::{self, SegmentWeighting};
+use crate::rate::replay_schedule::{parse_speed, schedule_replay};
 use crate::rate::vegeta_format;
 use crate::rate::{
     ArrivalSpacing, RandomRanges, RateProfile, RateRunPlan, RequestKind, RequestTarget,
@@ -41,6 +44,18 @@ const RATE: &[Setting] = &[
         "DURATION",
         "",
         "Length of the run [default: that of the profile, or 10s]",
+    ),
+    Setting::new(
+        "speed",
+        "FACTOR",
+        "1",
+        "Speed of --rate replay; 2 is twice as fast as recorded",
+    ),
+    Setting::new(
+        "base",
+        "URL",
+        "",
+        "Server for requests of har:FILE and log:FILE, instead of the recorded one",
     ),
     Setting::new(
         "drain",
@@ -100,6 +115,12 @@ const RATE: &[Setting] = &[
     Setting::new("length", "BYTES", "", "Expected length of every body"),
     Setting::new("sha256", "HEX", "", "Expected SHA-256 of every body"),
     Setting::new(
+        "metrics",
+        "HOST:PORT",
+        "",
+        "Serve Prometheus metrics at /metrics during the run; port 0 is any free one",
+    ),
+    Setting::new(
         "write-targets",
         "FILE",
         "",
@@ -115,6 +136,9 @@ Targets (used in turn, unless files or manifests give weights):
                             random ranges of the file, --range-size bytes each
   @FILE                     requests in Vegeta's format: METHOD URL, header fields, @body; or JSON lines
                             (@- reads standard input)
+  har:FILE                  requests of an HTTP Archive, as browsers export it
+  log:FILE                  GET and HEAD requests of an access log (Common, Combined or W3C); --base is
+                            the server. - is standard input for both
 
 Rates:
   100   100/s   6000/min    constant
@@ -122,6 +146,7 @@ Rates:
   steps:50+50/10s..600      from 50, 50 more every 10 s, up to 600; steps are reported separately
   sine:100~50/60s           mean 100, amplitude 50, period 60 s
   file:PATH                 lines of a time in seconds and a rate, interpolated
+  replay                    recorded times of har:FILE and log:FILE, --speed times as fast
   max                       closed loop: as fast as --connections allow; latency from the actual send only
 
 Every request starts when it is due and waits for no other. Latency is reported from the due time
@@ -132,6 +157,7 @@ Examples:
   headwater load rate http://127.0.0.1:8080/film.mp4/.m3u8 --rate 500 --duration 30s
   headwater load rate manifest:http://127.0.0.1:8080/film.mp4/.mpd --rate steps:50+50/10s..600 \\
       --arrivals poisson --html report.html --expect 'p99 < 50ms' --expect 'errors = 0'
+  zcat access.log.gz | headwater load rate log:- --base http://127.0.0.1:8080 --rate replay --speed 2
   headwater load rate @requests.txt --rate ramp:1..2000 --duration 60s --records run.jsonl.zst";
 
 /// The command line of `headwater load rate`.
@@ -140,7 +166,7 @@ pub(super) fn command() -> Command {
         .value_name("TARGET")
         .num_args(1..)
         .required_unless_present(net::config::PRINT)
-        .help("Targets: URL, manifest:URL, ranges:URL or @FILE");
+        .help("Targets: URL, manifest:URL, ranges:URL, @FILE, har:FILE or log:FILE");
     Command::new("rate")
         .about("Send requests at a given rate, however slow the server is, and measure latency")
         .after_help(AFTER)
@@ -154,7 +180,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 }
 
 fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
-    let plan = read_plan(&input.layers, &input.targets)?;
+    let mut plan = read_plan(&input.layers, &input.targets)?;
     if let Some(path) = input.layers.one("write-targets") {
         let text = vegeta_format::format_requests(&plan.targets);
         let written = match path {
@@ -166,6 +192,8 @@ fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError
     }
     let facts = describe_run(&plan, &input.targets);
     let outputs = open_outputs(&input.layers, facts.clone())?;
+    let metrics_port = open_metrics_port(&input.layers)?;
+    plan.metrics = metrics_port.as_ref().map(|port| port.metrics.clone());
     let stop = stop_on_ctrl_c()?;
     let live = LiveProgress::new(plan.profile.duration_s());
     let mut run = run_plan(Arc::new(plan), stop, outputs, |progress| {
@@ -180,8 +208,13 @@ fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError
 fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
     let mut run = RunResult::default();
     let typed = words.iter().map(String::as_str);
-    run.add_targets(typed.filter(|word| !word.starts_with('@')));
-    if words.iter().any(|word| word.starts_with('@')) {
+    let is_file = |word: &str| {
+        ["@", "har:", "log:"]
+            .iter()
+            .any(|kind| word.starts_with(kind))
+    };
+    run.add_targets(typed.filter(|word| !is_file(word)));
+    if words.iter().any(|word| is_file(word)) {
         run.add_targets(plan.targets.iter().map(|target| target.url.as_str()));
     }
     let steps = plan.profile.measured_steps();
@@ -202,17 +235,29 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
         |name, default| Ok::<_, UsageError>(parse_setting(layers, name, count)?.unwrap_or(default));
     let duration_s = parse_setting(layers, "duration", duration)?.map(|time| time.as_secs_f64());
     let offered = layers.one("rate").unwrap_or_default().to_owned();
-    let profile = parse_setting(layers, "rate", |text| {
-        RateProfile::parse(text, duration_s, read_text)
-    })?;
-    let profile = profile.ok_or_else(|| UsageError("--rate is missing; give a rate".into()))?;
+    let given = match offered.as_str() {
+        "replay" => None,
+        _ => parse_setting(layers, "rate", |text| {
+            RateProfile::parse(text, duration_s, read_text)
+        })?,
+    };
     let settings = read_client_settings(layers)?;
     let dialer = Dialer::new(settings).map_err(|error| UsageError(error.to_string()))?;
-    let targets = read_targets(layers, words, &dialer)?;
+    let mut targets = read_targets(layers, words, &dialer)?;
+    let profile = match given {
+        Some(profile) => profile,
+        None => {
+            let speed = parse_setting(layers, "speed", parse_speed)?.unwrap_or(1.0);
+            schedule_replay(&mut targets, speed, duration_s)
+                .map_err(|error| UsageError(format!("--rate {offered}: {error}")))?
+        }
+    };
     let connections = number("connections", 10)?;
     let most = match profile {
         RateProfile::Max { .. } => connections.max(1),
-        RateProfile::Given { .. } => number("max-connections", 10_000)?.max(1),
+        RateProfile::Given { .. } | RateProfile::Replay { .. } => {
+            number("max-connections", 10_000)?.max(1)
+        }
     };
     Ok(RateRunPlan {
         profile,
@@ -226,6 +271,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
         streams: number("streams", 1)?.clamp(1, 10_000),
         threads: read_threads(layers)?.clamp(1, most.min(1024)),
         drain: parse_setting(layers, "drain", duration)?.unwrap_or_default(),
+        metrics: None,
     })
 }
 
@@ -270,7 +316,9 @@ fn read_targets(
     let mut all = Vec::new();
     for word in words {
         let wrong = |cause: &dyn Display| UsageError(format!("{word}: {cause}"));
-        if let Some(path) = word.strip_prefix('@') {
+        if let Some(recorded) = read_recorded_targets(layers, word)? {
+            all.extend(recorded);
+        } else if let Some(path) = word.strip_prefix('@') {
             let text = read_text(path).map_err(|error| wrong(&net::describe_io_error(&error)))?;
             all.extend(
                 vegeta_format::parse_requests(&text, |path| std::fs::read(path))

@@ -2,6 +2,7 @@
 
 use super::rate_profile::{RateProfile, RateRamp};
 use crate::random::Random;
+use std::sync::Arc;
 
 /// The spacing of arrivals within the profile's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,7 +16,7 @@ pub enum ArrivalSpacing {
 
 /// An iterator over due times, in seconds of the run. With even spacing, the `n`th is where the
 /// profile's integral reaches `n`. With Poisson spacing it is the sum of `n` exponentials of mean 1
-/// (time-rescaling theorem).
+/// (time-rescaling theorem). Recorded requests are due at their own times.
 #[derive(Debug, Clone)]
 pub struct ArrivalTimes {
     pieces: std::vec::IntoIter<RateRamp>,
@@ -26,13 +27,15 @@ pub struct ArrivalTimes {
     goal: f64,
     spacing: Option<Random>,
     count: u64,
+    /// Due times of recorded requests, which have no rate.
+    recorded: Arc<[f64]>,
 }
 
 impl ArrivalTimes {
     /// Creates the arrivals of a profile; [`RateProfile::Max`] has none.
     pub fn new(profile: &RateProfile, spacing: ArrivalSpacing, seed: u64) -> ArrivalTimes {
         let pieces = match profile {
-            RateProfile::Max { .. } => Vec::new(),
+            RateProfile::Max { .. } | RateProfile::Replay { .. } => Vec::new(),
             RateProfile::Given { pieces, .. } => pieces.clone(),
         };
         let mut random = match spacing {
@@ -48,6 +51,10 @@ impl ArrivalTimes {
             goal,
             spacing: random,
             count: 0,
+            recorded: match profile {
+                RateProfile::Replay { due_s, .. } => due_s.clone(),
+                _ => Arc::default(),
+            },
         }
     }
 }
@@ -56,6 +63,10 @@ impl Iterator for ArrivalTimes {
     type Item = f64;
 
     fn next(&mut self) -> Option<f64> {
+        if let Some(due_s) = self.recorded.get(self.count as usize) {
+            self.count += 1;
+            return Some(*due_s);
+        }
         loop {
             let piece = self.piece?;
             let all = piece.count_until(piece.end_s);

@@ -1,12 +1,14 @@
 //! Merges the threads' reports second by second, and writes them to the output files.
 
 use super::plan::RateRunPlan;
-use super::request_target::RequestKind;
+use super::request_target::{RequestKind, TargetSet};
 use super::shared_run::SharedRun;
 use super::thread_main::run_thread;
 use super::thread_stats::RateThreadReport;
 use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
-use crate::result::{OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult};
+use crate::result::{
+    OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult, find_url_group,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -46,7 +48,7 @@ pub fn run(
         plan: plan.clone(),
     });
     let cpu = cpu_s();
-    let mut sum = RateCollector::new(&plan);
+    let mut sum = RateCollector::new(&plan, common.targets.clone());
     let shared = common.clone();
     let work = move |number, out: &Sender<_>| run_thread(shared.clone(), number, out);
     generator_threads::run_threads("load", plan.threads, stop, work, |heard| {
@@ -81,13 +83,14 @@ struct PendingSecond {
 struct RateCollector {
     run: RunResult,
     plan: Arc<RateRunPlan>,
+    targets: Arc<TargetSet>,
     open: BTreeMap<u64, PendingSecond>,
     /// Seconds reported by each thread.
     reported: Vec<u64>,
 }
 
 impl RateCollector {
-    fn new(plan: &Arc<RateRunPlan>) -> RateCollector {
+    fn new(plan: &Arc<RateRunPlan>, targets: Arc<TargetSet>) -> RateCollector {
         let steps = plan
             .profile
             .measured_steps()
@@ -101,6 +104,7 @@ impl RateCollector {
         RateCollector {
             run,
             plan: plan.clone(),
+            targets,
             open: BTreeMap::new(),
             reported: vec![0; plan.threads],
         }
@@ -126,6 +130,10 @@ impl RateCollector {
             if let Some(stretch) = self.run.steps.get_mut(step as usize) {
                 stretch.due += count;
             }
+        }
+        for (index, group) in report.url_groups {
+            let name = self.targets.groups.name(index);
+            find_url_group(&mut self.run.url_groups, name).add(&group);
         }
         self.run.unsent += report.unsent;
         self.run.abandoned += report.abandoned;

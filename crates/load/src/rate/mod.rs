@@ -1,7 +1,7 @@
 //! The open loop: every request starts when it is due and never waits for another.
 //!
 //! [`rate_profile`] and [`arrival_times`] decide when requests are due, [`request_target`] what each
-//! one requests. Each generator thread (`thread_main`, `rate_thread`) follows the schedule
+//! one requests. [`recorded_requests`] reads earlier requests, which [`replay_schedule`] repeats. Each generator thread (`thread_main`, `rate_thread`) follows the schedule
 //! (`open_loop_schedule`, `monotonic_timer`) and hands requests to slots (`request_slot`,
 //! `slot_runner`), each with its own connection. A thread counts results in `thread_stats` and
 //! reports every second (`thread_supervisor`) to the `collector`, which builds a
@@ -16,14 +16,18 @@ mod open_loop_schedule;
 mod plan;
 pub mod rate_profile;
 mod rate_thread;
+pub mod recorded_requests;
+pub mod replay_schedule;
 mod request_slot;
 pub mod request_target;
+mod run_metrics;
 mod scheduled_request;
 mod shared_run;
 mod slot_runner;
 mod thread_main;
 mod thread_stats;
 mod thread_supervisor;
+pub(crate) mod url_groups;
 pub mod vegeta_format;
 
 pub use arrival_times::ArrivalSpacing;
@@ -31,3 +35,4 @@ pub use collector::{RateProgress, run};
 pub use plan::RateRunPlan;
 pub use rate_profile::RateProfile;
 pub use request_target::{RandomRanges, RequestKind, RequestTarget};
+pub use run_metrics::RunMetrics;

@@ -3,6 +3,7 @@
 use super::arrival_times::ArrivalSpacing;
 use super::rate_profile::RateProfile;
 use super::request_target::{RequestTarget, TargetSet};
+use super::run_metrics::RunMetrics;
 use crate::client::{Dialer, RequestFailure, http1_exchange};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct RateRunPlan {
     pub threads: usize,
     /// Time after the profile's end in which overdue requests are still sent and awaited.
     pub drain: Duration,
+    /// Metrics that the run updates.
+    pub metrics: Option<RunMetrics>,
 }
 
 impl RateRunPlan {

@@ -1,5 +1,6 @@
 //! The offered rate over time: parses a profile to linear ramps.
 
+use std::sync::Arc;
 use std::{fmt, io};
 
 /// Limit of ramps in a profile.
@@ -48,6 +49,13 @@ pub enum RateProfile {
         pieces: Vec<RateRamp>,
         /// Steps in order.
         steps: Vec<ProfileStep>,
+    },
+    /// An open loop that repeats recorded requests.
+    Replay {
+        /// Due times of the targets in order, in seconds of the run.
+        due_s: Arc<[f64]>,
+        /// The only step.
+        step: ProfileStep,
     },
 }
 
@@ -100,7 +108,7 @@ pub enum ProfileError {
 }
 
 const GRAMMAR: &str = "use 100, 100/s, 6000/min, max, ramp:10..500, steps:50+50/10s..600, \
-                       sine:100~50/60s or file:PATH";
+                       sine:100~50/60s, file:PATH or replay";
 
 impl RateProfile {
     /// Parses a profile. `duration_s` is the length of the run unless the profile declares it;
@@ -151,6 +159,7 @@ impl RateProfile {
         match self {
             RateProfile::Max { duration_s } => *duration_s,
             RateProfile::Given { pieces, .. } => pieces.last().map_or(0.0, |piece| piece.end_s),
+            RateProfile::Replay { step, .. } => step.end_s,
         }
     }
 
@@ -162,6 +171,7 @@ impl RateProfile {
                 end_s: *duration_s,
             }],
             RateProfile::Given { steps, .. } => steps.clone(),
+            RateProfile::Replay { step, .. } => vec![step.clone()],
         }
     }
 
@@ -174,6 +184,9 @@ impl RateProfile {
                 .take_while(|piece| piece.start_s < time_s)
                 .map(|piece| piece.count_until(time_s))
                 .sum(),
+            RateProfile::Replay { due_s, .. } => {
+                due_s.partition_point(|due_s| *due_s < time_s) as f64
+            }
         }
     }
 
@@ -221,6 +234,14 @@ impl fmt::Display for RateProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RateProfile::Max { .. } => f.write_str("max"),
+            RateProfile::Replay { due_s, step } => {
+                write!(
+                    f,
+                    "{} recorded requests in {:.1} s",
+                    due_s.len(),
+                    step.end_s
+                )
+            }
             RateProfile::Given { pieces, .. } => {
                 let rates = || pieces.iter().flat_map(|piece| [piece.from, piece.to]);
                 let low = rates().fold(f64::INFINITY, f64::min);

@@ -60,7 +60,7 @@ impl RateThread {
         let settings = plan.dialer.settings();
         let closed_loop = match plan.profile {
             RateProfile::Max { duration_s } => Some(Duration::from_secs_f64(duration_s)),
-            RateProfile::Given { .. } => None,
+            RateProfile::Given { .. } | RateProfile::Replay { .. } => None,
         };
         let now = Instant::now();
         let mut shared = Vec::new();
@@ -80,7 +80,7 @@ impl RateThread {
             queue: RefCell::default(),
             idle: RefCell::default(),
             slots: RefCell::default(),
-            stats: RefCell::new(RateThreadStats::new(now, common.keep_records)),
+            stats: RefCell::new(RateThreadStats::new(&common, now)),
             closed: Cell::new(false),
             over: Cell::new(false),
             closed_loop,
@@ -104,6 +104,22 @@ impl RateThread {
     /// Applies a change to the thread's counts.
     pub(super) fn update_stats<T>(&self, update: impl FnOnce(&mut RateThreadStats) -> T) -> T {
         update(&mut self.stats.borrow_mut())
+    }
+
+    /// Counts a request as in flight.
+    pub(super) fn start_request(&self) {
+        self.in_flight.start_request();
+        if let Some(metrics) = &self.stats.borrow().metrics {
+            metrics.start_request();
+        }
+    }
+
+    /// Counts a request as no longer in flight.
+    pub(super) fn end_request(&self) {
+        self.in_flight.end_request();
+        if let Some(metrics) = &self.stats.borrow().metrics {
+            metrics.end_request();
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -1,7 +1,9 @@
 //! Targets with encoded requests, and the choice of each request's target.
 
+use super::url_groups::UrlGroups;
 use crate::client::{BodyCheck, RequestFailure, http1_exchange, http2_exchange};
 use crate::random::Random;
+use crate::result::RequestRecord;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use serde::{Deserialize, Serialize};
@@ -85,6 +87,10 @@ pub struct RequestTarget {
     pub check: Option<BodyCheck>,
     /// Requests a random range each time.
     pub ranges: Option<RandomRanges>,
+    /// Time of the recorded request, in seconds since 1970; none if it was not recorded.
+    pub recorded_at_s: Option<f64>,
+    /// The viewer that made the recorded request, such as its address.
+    pub viewer: Option<Box<str>>,
 }
 
 impl RequestTarget {
@@ -99,6 +105,8 @@ impl RequestTarget {
             weight: 1.0,
             check: None,
             ranges: None,
+            recorded_at_s: None,
+            viewer: None,
         }
     }
 }
@@ -108,6 +116,8 @@ pub(crate) struct PreparedTarget {
     pub(crate) target: RequestTarget,
     /// Index in [`TargetSet::origins`].
     pub(crate) origin: usize,
+    /// Index in [`TargetSet::groups`].
+    pub(crate) group: usize,
     /// HTTP/1.1: the whole request; for random ranges without the `Range` line and the end of the
     /// head.
     pub(crate) bytes: Vec<u8>,
@@ -120,6 +130,7 @@ pub(crate) struct TargetSet {
     pub(crate) all: Vec<PreparedTarget>,
     /// One URL per origin.
     pub(crate) origins: Vec<Url>,
+    pub(crate) groups: UrlGroups,
     /// Cumulative weights; none if all targets are used in turn.
     sums: Option<Vec<f64>>,
     seed: u64,
@@ -133,6 +144,7 @@ impl TargetSet {
         defaults: &http1_exchange::DefaultHeaders<'_>,
     ) -> Result<TargetSet, RequestFailure> {
         let mut origins: Vec<Url> = Vec::new();
+        let mut groups = UrlGroups::default();
         let mut all = Vec::with_capacity(targets.len());
         let first = targets.first().map_or(1.0, |target| target.weight);
         let alike = targets.iter().all(|target| target.weight == first);
@@ -160,6 +172,7 @@ impl TargetSet {
                 defaults,
             )?;
             all.push(PreparedTarget {
+                group: groups.index_of(&RequestRecord::recorded_url(&target.url)),
                 target,
                 origin,
                 bytes,
@@ -177,6 +190,7 @@ impl TargetSet {
         Ok(TargetSet {
             all,
             origins,
+            groups,
             sums,
             seed,
         })

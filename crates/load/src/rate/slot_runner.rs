@@ -78,7 +78,7 @@ impl SlotRunner {
         let prepared = &thread.targets.all[thread.targets.choose_target(scheduled.n)];
         let slot = self.slot.clone();
         slot.deadline.set(Some(started + thread.timeout));
-        thread.in_flight.start_request();
+        thread.start_request();
         let mut done = ExchangeTiming {
             status: 0,
             bytes: 0,
@@ -97,7 +97,7 @@ impl SlotRunner {
             })
             .await
         };
-        thread.in_flight.end_request();
+        thread.end_request();
         slot.deadline.set(None);
         slot.is_expired.set(false);
         let result = match result {
@@ -113,8 +113,7 @@ impl SlotRunner {
             done.end = Instant::now();
         }
         let failure = result.as_ref().err();
-        thread
-            .update_stats(|stats| stats.count_request(scheduled, &prepared.target, &done, failure));
+        thread.update_stats(|stats| stats.count_request(scheduled, prepared, &done, failure));
         if failure.is_some_and(|failure| done.sent.is_none() && failure.fault != FailureKind::Url) {
             // An unreachable host would make a closed loop spin.
             thread.pause_after_failure().await;

@@ -47,9 +47,8 @@ pub(super) fn run_thread(
         supervise_thread(&thread, out, &schedule).await;
         schedule.abort();
         let second = start.elapsed().as_secs() + 1;
-        let mut report = thread.update_stats(|stats| stats.take_report(number, second));
+        let mut report = thread.update_stats(|stats| stats.take_last_report(number, second));
         report.unsent += thread.queue.borrow().len() as u64;
-        report.last = true;
         let _ = out.send(report);
         Ok(())
     })

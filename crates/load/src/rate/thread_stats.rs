@@ -1,9 +1,14 @@
 //! The counts of one generator thread since its last report.
 
-use super::request_target::{RequestKind, RequestTarget};
+use super::rate_profile::RateProfile;
+use super::request_target::{PreparedTarget, RequestKind};
+use super::run_metrics::ThreadMetrics;
 use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
+use super::shared_run::SharedRun;
 use crate::client::{FailureKind, RequestFailure};
-use crate::result::{FinishedRequest, LatencyHistogram, RequestRecord, RequestStats};
+use crate::result::{
+    FinishedRequest, LatencyHistogram, RequestRecord, RequestStats, UrlGroupStats,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -26,6 +31,8 @@ pub(crate) struct RateThreadReport {
     pub(crate) records: Vec<RequestRecord>,
     /// Open connections of all threads.
     pub(crate) open: u64,
+    /// Statistics of the whole run by index of the URL group; in the final report only.
+    pub(crate) url_groups: BTreeMap<usize, Box<UrlGroupStats>>,
     /// The thread's final report.
     pub(crate) last: bool,
 }
@@ -33,16 +40,25 @@ pub(crate) struct RateThreadReport {
 /// Counts of one thread, as requests end.
 pub(super) struct RateThreadStats {
     pub(super) report: Box<RateThreadReport>,
+    /// Statistics by index of the URL group.
+    url_groups: BTreeMap<usize, Box<UrlGroupStats>>,
+    pub(super) metrics: Option<ThreadMetrics>,
     start: Instant,
     keep_records: bool,
+    closed_loop: bool,
 }
 
 impl RateThreadStats {
-    pub(super) fn new(start: Instant, keep_records: bool) -> RateThreadStats {
+    pub(super) fn new(common: &SharedRun, start: Instant) -> RateThreadStats {
+        let closed_loop = matches!(common.plan.profile, RateProfile::Max { .. });
+        let metrics = common.plan.metrics.as_ref();
         RateThreadStats {
             report: Box::default(),
+            url_groups: BTreeMap::new(),
+            metrics: metrics.map(|shared| ThreadMetrics::new(shared, closed_loop)),
             start,
-            keep_records,
+            keep_records: common.keep_records,
+            closed_loop,
         }
     }
 
@@ -59,13 +75,27 @@ impl RateThreadStats {
         report
     }
 
+    /// Returns the counts since the last report, and those of the whole run by URL group.
+    pub(super) fn take_last_report(&mut self, thread: usize, second: u64) -> Box<RateThreadReport> {
+        let mut report = self.take_report(thread, second);
+        report.url_groups = std::mem::take(&mut self.url_groups);
+        report.last = true;
+        report
+    }
+
     pub(super) fn count_due(&mut self, step: u32) {
         *self.report.due.entry(step).or_default() += 1;
+        if let Some(metrics) = &self.metrics {
+            metrics.count_due();
+        }
     }
 
     /// Records how late the generator started a request that had a free connection.
     pub(super) fn record_lag(&mut self, lag: Duration) {
         self.report.lag.record(lag);
+        if let Some(metrics) = &self.metrics {
+            metrics.record_lag(lag);
+        }
     }
 
     pub(super) fn record_connect(&mut self, took: Duration) {
@@ -76,10 +106,11 @@ impl RateThreadStats {
     pub(super) fn count_request(
         &mut self,
         request: &ScheduledRequest,
-        target: &RequestTarget,
+        prepared: &PreparedTarget,
         timing: &ExchangeTiming,
         failure: Option<&RequestFailure>,
     ) {
+        let target = &prepared.target;
         let kind = target.kind;
         let finished = FinishedRequest {
             due: self.start + Duration::from_nanos(request.due_ns),
@@ -93,6 +124,11 @@ impl RateThreadStats {
         };
         let cell = self.report.cells.entry((request.step, kind)).or_default();
         cell.count_request(&finished);
+        let group = self.url_groups.entry(prepared.group).or_default();
+        group.count_request(&finished, self.closed_loop);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.count_request(kind, &finished);
+        }
         if let Some(failure) = failure {
             let examples = &mut self.report.examples;
             examples
@@ -101,7 +137,7 @@ impl RateThreadStats {
         }
         if self.keep_records {
             let record = {
-                let of = (&target.url, None);
+                let of = (&target.url, target.viewer.as_deref());
                 finished.to_record(request.n, request.step, kind, self.start, of)
             };
             self.report.records.push(record);

@@ -30,6 +30,9 @@ pub(super) async fn supervise_thread(
             reported = passed;
             let mut report = thread.update_stats(|stats| stats.take_report(thread.number, passed));
             report.open = thread.common.plan.dialer.connection_counts().open();
+            if let Some(metrics) = &thread.stats.borrow().metrics {
+                metrics.set_connections(report.open);
+            }
             let _ = out.send(report);
         }
         let scheduled = match thread.closed_loop {

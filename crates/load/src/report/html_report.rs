@@ -5,6 +5,7 @@ use super::percentiles::KeyQuantiles;
 use super::run_description::{describe_result, identify_run};
 use super::text_summary;
 use super::throughput_knee::{self, LoadPoint};
+use super::url_group_table::{UrlGroupRow, url_group_rows};
 use crate::players::drive::{PlaceTrace, PopulationSample};
 use crate::result::{LatencyHistogram, RunResult, SecondStats};
 use serde::Serialize;
@@ -39,6 +40,7 @@ struct RunPlots<'a> {
     due: LatencyCurve,
     sent: LatencyCurve,
     steps: Vec<StepRow>,
+    url_groups: Vec<UrlGroupRow<'a>>,
     samples: &'a [PopulationSample],
     traces: &'a [PlaceTrace],
 }
@@ -198,6 +200,7 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
         due: latency_curve(&total.from_due),
         sent: latency_curve(&total.from_sent),
         steps: steps.collect(),
+        url_groups: url_group_rows(run),
         samples: viewing.map_or(&[], |viewing| &viewing.samples),
         traces: viewing.map_or(&[], |viewing| &viewing.traces),
     }

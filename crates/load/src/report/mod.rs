@@ -11,6 +11,7 @@ pub mod result_files;
 mod run_description;
 pub mod text_summary;
 pub mod throughput_knee;
+mod url_group_table;
 
 pub use expectation::{Expectation, ExpectationError, ExpectationVerdict};
 

@@ -2,9 +2,10 @@
 
 use super::input_file::InputFile;
 use crate::rate::RequestKind;
+use crate::rate::url_groups::url_group;
 use crate::result::{
     HdrLogError, LatencyHistogram, RecordError, RequestRecord, RunResult, SecondStats, StepResult,
-    VERSION, read_log, read_records_from,
+    VERSION, find_url_group, read_log, read_records_from,
 };
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -209,6 +210,14 @@ fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
 
 fn count(run: &mut RunResult, record: &RequestRecord) {
     run.wall_s = run.wall_s.max(record.end_ms / 1e3);
+    if !record.url.is_empty() {
+        let group = find_url_group(&mut run.url_groups, &url_group(&record.url));
+        group.requests += 1;
+        group.errors += u64::from(record.fault.is_some() || record.status >= 400);
+        group.bytes += record.bytes;
+        let took = duration_between(record.due_ms, record.end_ms);
+        group.latency.record(took);
+    }
     let stretch = step_mut(run, record.step);
     stretch.due += 1;
     if stretch.end_s == 0.0 {

@@ -3,6 +3,7 @@
 use super::number_format::{format_bytes, format_ms};
 use super::percentiles::{KeyQuantiles, QUANTILES, supported_quantile};
 use super::run_description::{describe_result, identify_run};
+use super::url_group_table::write_url_groups;
 use crate::result::{LAG_P99_MAX_MS, LatencyHistogram, RequestStats, RunResult};
 use std::fmt::Write;
 
@@ -44,6 +45,7 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     )?;
     write_resources(out, run, &total)?;
     write_table(out, run, &total)?;
+    write_url_groups(out, run)?;
     write_outcomes(out, run, &total)?;
     if let Some(viewing) = &run.viewing {
         out.push_str(&crate::players::population_report::format_summary(viewing));

@@ -7,6 +7,7 @@ mod request_records;
 mod request_stats;
 mod run_outputs;
 mod run_result;
+mod url_group_stats;
 
 pub(crate) use finished_request::FinishedRequest;
 pub use hdr_log::{HdrLogContent, HdrLogError, HdrLogWriter, RunFacts, read_log};
@@ -17,3 +18,5 @@ pub use request_records::{
 pub use request_stats::RequestStats;
 pub use run_outputs::{OutputError, RunOutputs};
 pub use run_result::{LAG_P99_MAX_MS, RunResult, SecondStats, StepResult, TARGETS_MAX, VERSION};
+pub(crate) use url_group_stats::find_url_group;
+pub use url_group_stats::{URL_GROUP_OTHER, URL_GROUPS_MAX, UrlGroupStats};

@@ -1,6 +1,6 @@
 //! The result of a run; results of several runs can be merged.
 
-use super::{LatencyHistogram, RequestStats};
+use super::{LatencyHistogram, RequestStats, UrlGroupStats, find_url_group};
 use crate::client::FailureKind;
 use crate::players::drive::PopulationStats;
 use crate::rate::RequestKind;
@@ -128,6 +128,9 @@ pub struct RunResult {
     pub connect: LatencyHistogram,
     /// An example message for each kind of failure.
     pub examples: BTreeMap<FailureKind, String>,
+    /// Statistics by group of URLs, at most [`super::URL_GROUPS_MAX`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub url_groups: BTreeMap<String, UrlGroupStats>,
     /// Statistics of viewers, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub viewing: Option<Box<PopulationStats>>,
@@ -240,6 +243,9 @@ impl RunResult {
         self.lag.add(&other.lag);
         self.connections += other.connections;
         self.connect.add(&other.connect);
+        for (name, group) in &other.url_groups {
+            find_url_group(&mut self.url_groups, name).add(group);
+        }
         match (&mut self.viewing, &other.viewing) {
             (Some(mine), Some(theirs)) => mine.add(theirs),
             (mine, Some(theirs)) => *mine = Some(theirs.clone()),

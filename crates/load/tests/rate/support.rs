@@ -57,6 +57,7 @@ pub fn plan(
         streams: 1,
         threads: 1,
         drain: Duration::from_secs(10),
+        metrics: None,
     }
 }
 

@@ -194,6 +194,19 @@ function stepTables() {
   });
 }
 
+// Returns a table of the URL groups of each run that has several.
+function urlGroupTables() {
+  return runs.filter((run) => run.url_groups.length).map((run) => {
+    const columns = ["p50", "p90", "p99", "max"];
+    const names = ["URL", "Requests", "Failed", "Bodies", ...columns.map((q) => `${q} (ms)`)];
+    const row = (group) => [group.url, group.requests, group.errors, group.bytes, ...columns.map((q) => ms(group.figures[q]))];
+    const table = createElement("table", {}, createElement("tr", {}, ...names.map((name) => createElement("th", {}, name))),
+      ...run.url_groups.map((group) => createElement("tr", {}, ...row(group).map((cell) => createElement("td", {}, String(cell))))));
+    const since = run.closed ? "from sending" : "from the due time";
+    return createElement("div", { className: "wide" }, createElement("p", {}, label(run, `latency ${since}`)), table);
+  });
+}
+
 // Collapsible groups, whose charts are drawn while they are open: a closed group has no width.
 const groups = [];
 
@@ -225,6 +238,7 @@ addGroup("Viewers: buffers and bitrates", () => rest(bufferCharts()));
 addGroup("Latency: distribution, and over time", () => rest([...percentileChart(), ...distributionChart(), ...latencyOverTime()]));
 addGroup("Requests, throughput and connections over time", () => rest(rateOverTime()));
 addGroup("Throughput against offered load", throughputChart, stepTables());
+addGroup("Requests by URL", () => [], urlGroupTables());
 addGroup("All figures as text", () => [], runs.map((run) => createElement("pre", {}, run.summary)));
 drawAll();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

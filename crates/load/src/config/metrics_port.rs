@@ -1,0 +1,89 @@
+//! The port of `--metrics`: Prometheus metrics while a run lasts.
+
+use super::CommandError;
+use crate::rate::RunMetrics;
+use net::body::Incoming;
+use net::config::{SettingLayers, UsageError};
+use net::metrics::Metrics;
+use net::{Body, Conn, Error, Limits, ListenOptions, Server, Shutdown};
+use std::future::{Ready, ready};
+use std::io;
+use std::thread::JoinHandle;
+
+/// Limit of connections: collectors, and a person with a browser.
+const CONNECTIONS_MAX: usize = 64;
+
+/// The port; dropping it closes the port.
+pub(super) struct MetricsPort {
+    pub(super) metrics: RunMetrics,
+    shutdown: Shutdown,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// Opens the port that the settings name, and prints its URL to standard error, because standard
+/// output is the result's.
+///
+/// # Errors
+/// The address cannot be used, or no thread can be started.
+pub(super) fn open_metrics_port(
+    layers: &SettingLayers,
+) -> Result<Option<MetricsPort>, CommandError> {
+    let Some(address) = layers.one("metrics").filter(|address| !address.is_empty()) else {
+        return Ok(None);
+    };
+    let listen = ListenOptions {
+        addresses: vec![address.to_owned()],
+        workers: 1,
+        limits: Limits {
+            connections_max: CONNECTIONS_MAX,
+            ..Limits::default()
+        },
+        ..ListenOptions::default()
+    };
+    let server = Server::bind(listen).map_err(|error| {
+        let cause = net::describe_io_error(&error);
+        UsageError(format!(
+            "--metrics: cannot listen on {address}: {cause}; use another address"
+        ))
+    })?;
+    for address in server.addresses() {
+        eprintln!("metrics on http://{address}/metrics");
+    }
+    let metrics = RunMetrics::new();
+    let (registry, shutdown) = (metrics.registry().clone(), Shutdown::new());
+    let ending = shutdown.clone();
+    let thread = std::thread::Builder::new()
+        .name("metrics".into())
+        .spawn(move || server.run(|_| respond_with(registry.clone()), ending))
+        .map_err(CommandError::StartRuntime)?;
+    Ok(Some(MetricsPort {
+        metrics,
+        shutdown,
+        thread: Some(thread),
+    }))
+}
+
+/// Returns a handler of requests for these metrics.
+fn respond_with(
+    registry: Metrics,
+) -> impl Fn(http::Request<Incoming>, Conn) -> Ready<http::Response<Body>> + Clone {
+    move |request, _| {
+        ready(match request.uri().path() {
+            "/metrics" => registry.response(request.headers()),
+            _ => {
+                let what = "not found; the metrics are at /metrics";
+                Error::client(http::StatusCode::NOT_FOUND, what).response()
+            }
+        })
+    }
+}
+
+impl Drop for MetricsPort {
+    fn drop(&mut self) {
+        self.shutdown.stop();
+        if let Some(thread) = self.thread.take() {
+            // Ignores the error: the run's result does not depend on this port.
+            let _ = thread.join();
+        }
+    }
+}

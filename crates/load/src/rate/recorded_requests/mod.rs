@@ -1,0 +1,105 @@
+//! Requests recorded earlier, by a browser ([`har`]) or a server ([`access_log`]), with the times at
+//! which they were made.
+
+mod access_log;
+mod civil_time;
+mod har;
+mod log_fields;
+
+use super::request_target::RequestTarget;
+use std::io::BufRead;
+use url::Url;
+
+/// Limit of the requests in a recording.
+const REQUESTS_MAX: usize = 1_000_000;
+
+/// Format of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordingFormat {
+    /// An HTTP Archive (HAR 1.2) of a browser.
+    Har,
+    /// An access log: Common, Combined or W3C.
+    AccessLog,
+}
+
+/// The requests of a recording, in the order of their times.
+#[derive(Debug, Default)]
+pub struct Recording {
+    /// Requests that can be repeated; each has `recorded_at_s`.
+    pub targets: Vec<RequestTarget>,
+    /// Requests that cannot be repeated: other schemes, responses from the browser's own cache, and
+    /// methods whose body a log does not contain.
+    pub skipped: u64,
+}
+
+/// A recording that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be read.
+    #[error("{}", net::describe_io_error(.0))]
+    Read(#[from] std::io::Error),
+    /// The file is not an HTTP Archive.
+    #[error("invalid HAR file: {0}; export one from the network panel of a browser")]
+    Har(#[from] serde_json::Error),
+    /// An entry of the archive is invalid: its index and the cause.
+    #[error("$.log.entries[{0}]: {1}")]
+    Entry(usize, String),
+    /// A line of the log is invalid: its number, from 1, and the cause.
+    #[error("line {0}: {1}")]
+    Line(u64, &'static str),
+    /// The log contains paths only.
+    #[error("line {0}: the log contains no host; name a server with --base http://HOST:PORT")]
+    NoHost(u64),
+    /// The file contains too many requests.
+    #[error("more than {REQUESTS_MAX} requests; split the file")]
+    TooManyRequests,
+    /// The file contains no request that can be repeated.
+    #[error("the file contains no request that can be repeated ({0} were skipped)")]
+    Empty(u64),
+}
+
+/// Reads a recording. `base` replaces scheme, host and port of each request.
+///
+/// # Errors
+/// The first entry or line that is invalid.
+pub fn read_recording(
+    format: RecordingFormat,
+    input: impl BufRead,
+    base: Option<&Url>,
+) -> Result<Recording, RecordingError> {
+    let mut recording = match format {
+        RecordingFormat::Har => har::read_archive(input, base)?,
+        RecordingFormat::AccessLog => access_log::read_log(input, base)?,
+    };
+    if recording.targets.is_empty() {
+        return Err(RecordingError::Empty(recording.skipped));
+    }
+    let time_of = |target: &RequestTarget| target.recorded_at_s.unwrap_or_default();
+    recording
+        .targets
+        .sort_by(|a, b| time_of(a).total_cmp(&time_of(b)));
+    Ok(recording)
+}
+
+impl Recording {
+    fn push(&mut self, target: RequestTarget) -> Result<(), RecordingError> {
+        if self.targets.len() >= REQUESTS_MAX {
+            return Err(RecordingError::TooManyRequests);
+        }
+        self.targets.push(target);
+        Ok(())
+    }
+}
+
+/// Returns a URL on another server: scheme, host and port of `base`, and its path as a prefix.
+fn move_to_base(url: &Url, base: &Url) -> Url {
+    let mut moved = base.clone();
+    moved.set_path(&format!(
+        "{}{}",
+        base.path().trim_end_matches('/'),
+        url.path()
+    ));
+    moved.set_query(url.query());
+    moved.set_fragment(None);
+    moved
+}

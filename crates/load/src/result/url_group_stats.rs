@@ -1,0 +1,75 @@
+//! Statistics of requests of one group of URLs.
+
+use super::{FinishedRequest, LatencyHistogram};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Limit of the groups of a result, each of which has a histogram.
+pub const URL_GROUPS_MAX: usize = 64;
+
+/// The group of all URLs beyond the limit.
+pub const URL_GROUP_OTHER: &str = "other URLs";
+
+/// Counters and the distribution of latencies.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UrlGroupStats {
+    /// Requests that completed or failed.
+    pub requests: u64,
+    /// Failures and responses with a status of 400 or more.
+    pub errors: u64,
+    /// Body bytes.
+    pub bytes: u64,
+    /// Latency from the due time to the end, including failures; in a closed loop, from sending.
+    pub latency: LatencyHistogram,
+}
+
+impl UrlGroupStats {
+    /// Adds the counts of other statistics.
+    pub fn add(&mut self, other: &UrlGroupStats) {
+        self.requests += other.requests;
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.latency.add(&other.latency);
+    }
+
+    /// Counts one request.
+    pub(crate) fn count_request(&mut self, request: &FinishedRequest, closed_loop: bool) {
+        self.requests += 1;
+        self.errors += u64::from(request.failure.is_some() || request.status >= 400);
+        self.bytes += request.bytes;
+        let from = match closed_loop {
+            true => request.sent,
+            false => Some(request.due),
+        };
+        if let Some(from) = from {
+            let took = request.end.saturating_duration_since(from);
+            self.latency.record(took);
+        }
+    }
+}
+
+/// Returns the group of this name, or of all others beyond the limit.
+pub(crate) fn find_url_group<'a>(
+    all: &'a mut BTreeMap<String, UrlGroupStats>,
+    name: &str,
+) -> &'a mut UrlGroupStats {
+    let room = all.contains_key(name) || all.len() + 1 < URL_GROUPS_MAX;
+    let name = if room { name } else { URL_GROUP_OTHER };
+    all.entry(name.to_owned()).or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_a_limited_number_of_groups() {
+        let mut all = BTreeMap::new();
+        for number in 0..2 * URL_GROUPS_MAX {
+            find_url_group(&mut all, &number.to_string()).requests += 1;
+        }
+        assert_eq!(all.len(), URL_GROUPS_MAX);
+        let beyond = all[URL_GROUP_OTHER].requests;
+        assert_eq!(beyond as usize, URL_GROUPS_MAX + 1);
+    }
+}
