@@ -5,6 +5,7 @@ use crate::network::{HUB, Network};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Runs unchanged on one machine and on three. Each part prints its number.
 const DOCUMENT: &str = r#"
@@ -62,6 +63,18 @@ pub struct Process(pub Child);
 impl Process {
     pub fn wait(&mut self) -> Option<i32> {
         self.0.wait().unwrap().code()
+    }
+
+    /// Waits for the exit, and fails if the process runs longer.
+    pub fn wait_within(&mut self, limit: Duration) -> Option<i32> {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < end, "still running after {limit:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub fn signal(&self, name: &str) {
@@ -176,6 +189,20 @@ impl Bench {
     /// Returns the command that runs the document on agents, from the hub.
     pub fn run_command(&self) -> Command {
         self.run_at(&format!("nats://{HUB}:4222"), &[])
+    }
+
+    /// Returns the command that runs the document on at least this many agents.
+    pub fn run_with_agents(&self, agents: usize) -> Command {
+        let (document, out, url) = (
+            self.path("parts.toml"),
+            self.path("out"),
+            format!("nats://{HUB}:4222"),
+        );
+        let agents = agents.to_string();
+        let arguments = [
+            "run", &document, "--out", &out, "--nats", &url, "--agents", &agents,
+        ];
+        self.lab(0, &arguments)
     }
 
     /// Returns the same command with another server URL and further arguments.

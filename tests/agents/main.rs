@@ -13,6 +13,7 @@ use bench::{Bench, Process};
 use left::wait;
 use serde_json::Value;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 fn assert_success(output: &Output) {
     let said = [&output.stdout[..], &output.stderr].concat();
@@ -135,6 +136,48 @@ fn a_killed_agent_is_reported_and_the_others_repeat_the_run() {
     [one, three].into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
     wait("removed files", || bench.count_temporary_files() == 0);
+}
+
+/// Before, the remaining agents were awaited until their sinks had finished, and each further attempt
+/// of each run waited 30 s for the lost agent.
+#[test]
+fn the_loss_of_an_agent_ends_the_waiting_of_all_remaining_runs() {
+    let Some(bench) = Bench::new("lost", &[], "600") else {
+        return;
+    };
+    bench.edit("timeout = \"60s\"", "timeout = \"900s\"");
+    let [one, mut two, three] = bench.start_three_agents();
+    let mut run = Process(
+        bench
+            .run_with_agents(3)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    bench.midway();
+    two.signal("-KILL");
+    two.wait();
+    assert_eq!(run.wait_within(Duration::from_secs(90)), Some(1));
+    let records = bench.records();
+    let reasons: Vec<&str> = records
+        .iter()
+        .map(|record| record["thrown"].as_str().unwrap())
+        .collect();
+    assert!(reasons[0].contains("agent two was lost"), "{reasons:?}");
+    assert!(
+        reasons[1..].iter().all(|why| why.contains("agents")),
+        "{reasons:?}"
+    );
+    // All arms were tried.
+    let mut arms: Vec<String> = records
+        .iter()
+        .map(|record| record["arm"].to_string())
+        .collect();
+    arms.sort();
+    arms.dedup();
+    assert_eq!(arms.len(), 2, "{records:?}");
+    [one, three].into_iter().for_each(Process::end);
+    bench.mark.nothing_stays();
 }
 
 #[test]

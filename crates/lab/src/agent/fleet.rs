@@ -10,6 +10,7 @@ use super::protocol::{
 use crate::experiment::MachineDescription;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,8 @@ pub(crate) struct AgentFleet {
     known: Mutex<BTreeSet<String>>,
     machines: Mutex<DescribedMachines>,
     beats: Heartbeats,
+    /// An agent was lost: further runs do not wait until enough agents appear.
+    lost_any: AtomicBool,
     handle: Handle,
     _end: oneshot::Sender<()>,
 }
@@ -64,6 +67,35 @@ impl Heartbeats {
         self.lock_times()
             .get(id)
             .is_none_or(|last| last.elapsed() > LOST)
+    }
+}
+
+/// The agents that were lost while several orders were under way.
+#[derive(Default)]
+struct LostAgents(RefCell<Vec<AgentIdentity>>);
+
+impl LostAgents {
+    /// Notes the agent if its reply reports its loss.
+    fn note(
+        &self,
+        who: &AgentIdentity,
+        answer: Result<AgentReply, OrderError>,
+    ) -> Result<AgentReply, OrderError> {
+        if let Err(OrderError::Lost(_)) = &answer {
+            self.0.borrow_mut().push(who.clone());
+        }
+        answer
+    }
+
+    /// Waits for a loss and returns the agent's name.
+    async fn wait(&self) -> String {
+        loop {
+            let first = self.0.borrow().first().map(|who| who.name.clone());
+            if let Some(name) = first {
+                return name;
+            }
+            sleep(BEAT / 5).await;
+        }
     }
 }
 
@@ -101,12 +133,14 @@ impl AgentFleet {
             known: Mutex::default(),
             machines: Mutex::default(),
             beats,
+            lost_any: AtomicBool::new(false),
             handle,
             _end: end,
         })
     }
 
-    /// Returns all free agents with their clocks, sorted by name.
+    /// Returns all free agents with their clocks, sorted by name. Waits for missing ones, unless an
+    /// agent was lost before: then each of the remaining runs would wait in vain.
     ///
     /// # Errors
     /// There are too few, two have one name, or one has another version than this program.
@@ -139,7 +173,14 @@ impl AgentFleet {
                 *self.lock_known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
                 return Ok(joined);
             }
-            if stop.load(Ordering::Relaxed) || began.elapsed() > MUSTER {
+            // The lost agent is not awaited; a slow one, which is known, is.
+            let lost_any = self.lost_any.load(Ordering::Relaxed);
+            let joined_all = self
+                .lock_known()
+                .iter()
+                .all(|id| joined.iter().any(|(who, _)| who.id == *id));
+            let hopeless = stop.load(Ordering::Relaxed) || (lost_any && joined_all);
+            if hopeless || began.elapsed() > MUSTER {
                 return Err(FleetError::TooFew {
                     available: joined.len(),
                     required: self.wanted,
@@ -249,17 +290,32 @@ impl AgentFleet {
         ClockOffset::from_round_trips(&trips).map(|offset| (who, offset))
     }
 
-    /// Sends orders concurrently; returns the replies in the same order.
+    /// Sends orders concurrently; returns the replies in the same order. If an agent is lost, all
+    /// orders end at once with its loss, except those that remove a run: agents must have executed
+    /// these before the next run.
     pub(super) fn send_all(
         &self,
         orders: Vec<(&AgentIdentity, AgentOrder)>,
         within: Duration,
         stop: &AtomicBool,
     ) -> Vec<Result<AgentReply, OrderError>> {
-        let all = orders
-            .into_iter()
-            .map(|(who, order)| self.send_order(who, order, within, stop));
-        self.handle.block_on(join_all(all))
+        let lost = LostAgents::default();
+        let all = orders.into_iter().map(|(who, order)| {
+            let removes = matches!(order, AgentOrder::TakeAway);
+            let (sent, lost) = (self.send_order(who, order, within, stop), &lost);
+            async move {
+                tokio::select! {
+                    answer = sent => lost.note(who, answer),
+                    agent = lost.wait(), if !removes => Err(OrderError::Lost(agent)),
+                }
+            }
+        });
+        let answers = self.handle.block_on(join_all(all));
+        for who in lost.0.take() {
+            self.lost_any.store(true, Ordering::Relaxed);
+            self.lock_known().remove(&who.id);
+        }
+        answers
     }
 
     /// Sends an order and waits for its reply.
