@@ -22,6 +22,7 @@ mod check_command;
 mod command_line;
 mod edge_crash;
 mod edge_proxy;
+mod foreign_workflow;
 mod index_command;
 mod load_players;
 mod load_rate;

@@ -3,8 +3,9 @@
 use super::ParsedDocument;
 use crate::experiment::{DocumentFault, built_in_functions};
 use crate::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, OWN_FUNCTIONS, find_ignored, find_json_path,
-    find_unsupported, parse_bounded, to_experiment, to_workflow, validate_description,
+    ConformanceLevel, DescriptionKind, NbmpFault, OWN_FUNCTIONS, adapt_workflow, find_ignored,
+    find_json_path, find_unsupported, is_foreign, parse_bounded, to_experiment, to_workflow,
+    validate_description,
 };
 use serde_json::Value;
 
@@ -32,6 +33,9 @@ impl ParsedDocument {
     /// # Errors
     /// The reasons, with JSONPaths, why it cannot be run as an experiment.
     pub fn from_workflow(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
+        if is_foreign(workflow) {
+            return ParsedDocument::from_foreign(workflow);
+        }
         let table = to_experiment(workflow);
         let text = toml::to_string_pretty(&table)
             .map_err(|error| vec![fault_at(workflow, "", error.to_string())])?;
@@ -39,6 +43,21 @@ impl ParsedDocument {
         let parsed = ParsedDocument::parse_toml(&text)
             .map_err(|faults| faults.into_iter().map(place).collect::<Vec<_>>())?;
         parsed.with_ignored_members(workflow)
+    }
+
+    /// Converts a workflow description that another program wrote.
+    fn from_foreign(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
+        let adapted = adapt_workflow(workflow).map_err(|faults| {
+            faults
+                .into_iter()
+                .map(DocumentFault::from)
+                .collect::<Vec<_>>()
+        })?;
+        let text = toml::to_string_pretty(&adapted.table)
+            .map_err(|error| vec![fault_at(workflow, "", error.to_string())])?;
+        let mut parsed = ParsedDocument::parse_toml(&text)?.with_ignored_members(workflow)?;
+        parsed.ignored_members.extend(adapted.ignored);
+        Ok(parsed)
     }
 
     fn with_ignored_members(self, workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {

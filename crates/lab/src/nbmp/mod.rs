@@ -13,6 +13,7 @@ mod convert;
 mod cross_field_checks;
 mod descriptors;
 mod field_shape;
+mod foreign;
 mod functions;
 mod graph;
 mod path;
@@ -22,6 +23,7 @@ mod unsupported_features;
 mod validate;
 
 pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, find_json_path, to_experiment, to_workflow};
+pub(crate) use foreign::{adapt_workflow, is_foreign};
 pub use functions::describe_function;
 pub use path::NbmpFault;
 pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded};

@@ -16,13 +16,14 @@ mod parameters;
 
 pub(super) use extract::{is_place, is_understood};
 pub use json_paths::find_json_path;
+pub(super) use parameters::read_parameters;
 use serde_json::Value;
 use toml::Table;
 
 /// The key of the members that only NBMP has.
 pub const REST: &str = "nbmp";
 /// The instance whose parameters belong to the experiment.
-const EXPERIMENT: &str = "lab.experiment";
+pub(super) const EXPERIMENT: &str = "lab.experiment";
 /// Functions that the lab implements itself, by `general.id`.
 pub const OWN_FUNCTIONS: [&str; 4] = ["experiment", "command", "measure", "place"];
 /// Repository of the built-in functions.

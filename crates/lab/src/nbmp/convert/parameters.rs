@@ -89,7 +89,7 @@ fn survives_json(number: f64) -> bool {
 }
 
 /// Reads parameters by name; ignores those of another form.
-pub(super) fn read_parameters(parameters: Option<&Value>) -> Vec<(String, toml::Value)> {
+pub(in super::super) fn read_parameters(parameters: Option<&Value>) -> Vec<(String, toml::Value)> {
     let list = parameters.and_then(Value::as_array).into_iter().flatten();
     let one = |parameter: &Value| {
         let name = parameter.get("name")?.as_str()?.to_owned();

@@ -1,0 +1,131 @@
+//! Functions of other vendors' descriptions, by their identifiers, and the built-in functions that
+//! take their place.
+
+/// The counterpart of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counterpart {
+    /// A built-in function.
+    BuiltIn(&'static str),
+    /// The lab does this itself: it provides the sources and collects the results.
+    Lab,
+}
+
+/// Identifiers (`general.id`, or `id` of the end of a connection) and their counterparts.
+const COUNTERPARTS: [(&str, Counterpart); 14] = [
+    ("vod-origin", Counterpart::BuiltIn("headwater-origin")),
+    ("origin", Counterpart::BuiltIn("headwater-origin")),
+    ("packager", Counterpart::BuiltIn("headwater-origin")),
+    ("edge-cache", Counterpart::BuiltIn("headwater-edge")),
+    ("cache", Counterpart::BuiltIn("headwater-edge")),
+    ("cdn", Counterpart::BuiltIn("headwater-edge")),
+    ("load-generator", Counterpart::BuiltIn("headwater-players")),
+    ("player", Counterpart::BuiltIn("headwater-players")),
+    ("players", Counterpart::BuiltIn("headwater-players")),
+    ("request-generator", Counterpart::BuiltIn("headwater-rate")),
+    ("object-store", Counterpart::Lab),
+    ("storage", Counterpart::Lab),
+    ("collector", Counterpart::Lab),
+    ("reporter", Counterpart::Lab),
+];
+
+/// A built-in function's parameter that another name stands for. `{}` in the text is the value.
+pub(super) struct ParameterMapping {
+    function: &'static str,
+    name: &'static str,
+    /// The parameter below `with`. Several texts for `flags` are joined.
+    pub(super) parameter: &'static str,
+    pub(super) text: &'static str,
+}
+
+const PARAMETERS: [ParameterMapping; 9] = [
+    mapping("headwater-players", "workers-max", "viewers", "{}"),
+    mapping("headwater-players", "viewers", "viewers", "{}"),
+    mapping("headwater-players", "manifest", "manifest", "{}"),
+    mapping("headwater-players", "abr", "flags", "--abr {}"),
+    mapping("headwater-players", "ramp-seconds", "flags", "--spread {}s"),
+    mapping("headwater-players", "duration-seconds", "duration", "{}s"),
+    mapping("headwater-rate", "url", "target", "{}"),
+    mapping("headwater-rate", "rate", "rate", "{}"),
+    mapping("headwater-rate", "duration-seconds", "duration", "{}s"),
+];
+
+const fn mapping(
+    function: &'static str,
+    name: &'static str,
+    parameter: &'static str,
+    text: &'static str,
+) -> ParameterMapping {
+    ParameterMapping {
+        function,
+        name,
+        parameter,
+        text,
+    }
+}
+
+/// Returns the counterpart of an identifier; a built-in function is its own.
+pub(super) fn find_counterpart(id: &str) -> Option<Counterpart> {
+    let own = crate::experiment::built_in_functions().get_key_value(id);
+    let known = COUNTERPARTS.iter().find(|(known, _)| *known == id);
+    match own {
+        Some((name, _)) => Some(Counterpart::BuiltIn(name)),
+        None => known.map(|(_, counterpart)| *counterpart),
+    }
+}
+
+/// Returns the identifiers that have a counterpart, for error messages.
+pub(super) fn known_identifiers() -> String {
+    let own = crate::experiment::built_in_functions().keys();
+    let known = COUNTERPARTS.iter().map(|(id, _)| *id);
+    let all: Vec<&str> = known.chain(own.map(String::as_str)).collect();
+    all.join(", ")
+}
+
+/// Returns the mapping of a parameter, if the built-in function has a counterpart for it.
+pub(super) fn find_parameter(function: &str, name: &str) -> Option<&'static ParameterMapping> {
+    PARAMETERS
+        .iter()
+        .find(|known| known.function == function && known.name == name)
+}
+
+/// Returns the quantities that a sink measures unless its description contains any: names and
+/// JSON pointers.
+pub(super) fn default_measurements(function: &str) -> &'static [(&'static str, &'static str)] {
+    match function {
+        "headwater-players" => &[
+            ("requests", "/summary/requests"),
+            ("errors", "/summary/errors"),
+            ("stalls", "/viewing/stalls"),
+            ("stalled-s", "/viewing/stalled_s"),
+        ],
+        "headwater-rate" => &[
+            ("requests", "/summary/requests"),
+            ("errors", "/summary/errors"),
+            ("rate-per-s", "/summary/rate_per_s"),
+        ],
+        _ => &[("seconds", "/seconds"), ("bytes", "/bytes")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::built_in_functions;
+
+    #[test]
+    fn every_counterpart_and_parameter_exists() {
+        for (id, counterpart) in COUNTERPARTS {
+            if let Counterpart::BuiltIn(name) = counterpart {
+                assert!(built_in_functions().contains_key(name), "{id}");
+            }
+        }
+        for mapping in PARAMETERS {
+            let function = &built_in_functions()[mapping.function];
+            assert!(
+                function.with.contains_key(mapping.parameter),
+                "{}",
+                mapping.name
+            );
+        }
+    }
+}

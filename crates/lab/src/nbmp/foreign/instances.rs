@@ -1,0 +1,135 @@
+//! The instances of a foreign description: those with restrictions, and the ends of connections.
+
+use super::super::NbmpFault;
+use super::super::path::JsonPath;
+use super::function_map::{Counterpart, find_counterpart, known_identifiers};
+use super::{elements, reserved_names, text_of};
+use crate::experiment::built_in_functions;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An instance of a function that has a counterpart.
+#[derive(Debug)]
+pub(super) struct Instance {
+    /// Name in the description.
+    pub(super) instance: String,
+    /// Name in the experiment.
+    pub(super) name: String,
+    /// The built-in function.
+    pub(super) function: &'static str,
+    /// It measures, and is not a server.
+    pub(super) is_sink: bool,
+    /// Instances that are connected to its inputs.
+    pub(super) fed_by: BTreeSet<String>,
+    /// Its restriction, or the end of a connection.
+    pub(super) at: JsonPath,
+}
+
+impl Instance {
+    /// Returns the element of `function-restrictions`, if there is one.
+    pub(super) fn restriction<'a>(&self, workflow: &'a Value) -> Option<&'a Value> {
+        let mut all = elements(workflow, "function-restrictions");
+        let found = all.find(|(_, one)| text_of(one, "instance") == Some(&self.instance));
+        found.map(|(_, one)| one)
+    }
+}
+
+/// Returns the instances that run, and the JSONPaths of those that the lab replaces itself.
+///
+/// # Errors
+/// Every function without a counterpart.
+pub(super) fn list_instances(
+    workflow: &Value,
+) -> Result<(Vec<Instance>, Vec<String>), Vec<NbmpFault>> {
+    let mut named: BTreeMap<String, (String, JsonPath, JsonPath)> = BTreeMap::new();
+    let mut order = Vec::new();
+    let mut add = |instance: &str, id: &str, at: JsonPath, id_at: JsonPath| {
+        named.entry(instance.to_owned()).or_insert_with(|| {
+            order.push(instance.to_owned());
+            (id.to_owned(), at, id_at)
+        });
+    };
+    let root = JsonPath::root().at("processing");
+    for (number, function) in elements(workflow, "function-restrictions") {
+        let at = root.at("function-restrictions").element(number);
+        let id = function.pointer("/general/id").and_then(Value::as_str);
+        if let (Some(instance), Some(id)) = (text_of(function, "instance"), id) {
+            add(instance, id, at.clone(), at.at("general").at("id"));
+        }
+    }
+    let mut fed_by: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (number, connection) in elements(workflow, "connection-map") {
+        let at = root.at("connection-map").element(number);
+        let mut ends = Vec::new();
+        for side in ["from", "to"] {
+            let end = connection.get(side).unwrap_or(&Value::Null);
+            if let (Some(instance), Some(id)) = (text_of(end, "instance"), text_of(end, "id")) {
+                add(instance, id, at.at(side), at.at(side).at("id"));
+                ends.push(instance.to_owned());
+            }
+        }
+        if let [from, to] = ends.as_slice() {
+            fed_by.entry(to.clone()).or_default().insert(from.clone());
+        }
+    }
+    let mut names = reserved_names();
+    let (mut found, mut ignored, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+    for instance in order {
+        let Some((id, at, id_at)) = named.remove(&instance) else {
+            continue;
+        };
+        match find_counterpart(&id) {
+            Some(Counterpart::BuiltIn(function)) => {
+                let role = built_in_functions()
+                    .get(function)
+                    .map(|known| known.role.as_str());
+                found.push(Instance {
+                    name: unique_name(&instance, &mut names),
+                    function,
+                    is_sink: role == Some("measure"),
+                    fed_by: fed_by.remove(&instance).unwrap_or_default(),
+                    at,
+                    instance,
+                });
+            }
+            Some(Counterpart::Lab) => ignored.push(at.fault_here("").path),
+            None => {
+                let known = known_identifiers();
+                let what = format!("unknown function {id:.80}; the lab runs {known}");
+                faults.push(id_at.fault_here(what));
+            }
+        }
+    }
+    match faults.is_empty() {
+        true => Ok((found, ignored)),
+        false => Err(faults),
+    }
+}
+
+/// Returns a name that an experiment accepts: lower-case letters, digits and dashes.
+pub(super) fn to_name(text: &str) -> String {
+    let mut name: String = text
+        .chars()
+        .map(|letter| match letter.is_ascii_alphanumeric() {
+            true => letter.to_ascii_lowercase(),
+            false => '-',
+        })
+        .take(60)
+        .collect();
+    if !name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+        name.insert_str(0, "n-");
+    }
+    name
+}
+
+/// Returns a name that no other instance has.
+fn unique_name(instance: &str, names: &mut BTreeSet<String>) -> String {
+    let plain = to_name(instance);
+    let mut name = plain.clone();
+    let mut number = 2;
+    while !names.insert(name.clone()) {
+        name = format!("{plain}-{number}");
+        number += 1;
+    }
+    name
+}

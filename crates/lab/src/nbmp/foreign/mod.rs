@@ -1,0 +1,294 @@
+//! Runs workflow descriptions that other programs wrote: maps their functions to built-in ones, and
+//! supplies what only an experiment has (rounds, ports, commands, quantities).
+
+mod function_map;
+mod instances;
+
+use super::NbmpFault;
+use super::convert::{EXPERIMENT, read_parameters};
+use super::path::JsonPath;
+use function_map::{default_measurements, find_parameter};
+use instances::{Instance, list_instances};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use toml::Table;
+
+/// Port of the first server; the next ones follow.
+const PORT_FIRST: u16 = 8080;
+
+/// An experiment made from a foreign description.
+#[derive(Debug)]
+pub(crate) struct AdaptedWorkflow {
+    /// The experiment.
+    pub(crate) table: Table,
+    /// JSONPaths of members without effect.
+    pub(crate) ignored: Vec<String>,
+}
+
+/// Returns whether another program wrote the description: ours have an instance with the
+/// experiment's own parameters, such as `rounds`.
+pub(crate) fn is_foreign(workflow: &Value) -> bool {
+    !elements(workflow, "function-restrictions")
+        .any(|(_, function)| text_of(function, "instance") == Some(EXPERIMENT))
+}
+
+/// Makes an experiment of a foreign description.
+///
+/// # Errors
+/// Every function that has no counterpart here, and every client or cache that no function feeds.
+pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<NbmpFault>> {
+    let (instances, mut ignored) = list_instances(workflow)?;
+    let mut table = Table::new();
+    let name = workflow.pointer("/general/name").and_then(Value::as_str);
+    let question = workflow
+        .pointer("/general/description")
+        .and_then(Value::as_str);
+    table.insert("name".into(), name.unwrap_or("workflow").into());
+    let question = question.filter(|text| !text.is_empty());
+    table.insert(
+        "question".into(),
+        question.unwrap_or("How does this workflow perform?").into(),
+    );
+    table.insert("rounds".into(), 1.into());
+    add_sources(workflow, &mut table, &mut ignored);
+    let mut faults = Vec::new();
+    let mut port = PORT_FIRST;
+    for instance in &instances {
+        let kind = if instance.is_sink { "sink" } else { "function" };
+        match instance_table(workflow, instance, &instances, &table, &mut ignored) {
+            Ok(mut made) => {
+                if !instance.is_sink && !made.contains_key("port") {
+                    made.insert("port".into(), i64::from(port).into());
+                    port = port.saturating_add(1);
+                }
+                child_table(&mut table, kind).insert(instance.name.clone(), made.into());
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if !instances.iter().any(|instance| instance.is_sink) {
+        let what = "no client measures anything; add a load-generator";
+        faults.push(JsonPath::root().at("processing").fault_here(what));
+    }
+    match faults.is_empty() {
+        true => Ok(AdaptedWorkflow { table, ignored }),
+        false => Err(faults),
+    }
+}
+
+/// Adds the input streams that are local files. Others are ignored: an origin without a source
+/// serves the built-in film.
+fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
+    let streams = workflow.pointer("/input/media-parameters");
+    let streams = streams.and_then(Value::as_array).into_iter().flatten();
+    for (number, stream) in streams.enumerate() {
+        let file = text_of(stream, "caching-server-url").and_then(|url| url.strip_prefix("file:"));
+        let name = text_of(stream, "stream-id").map(instances::to_name);
+        match (file, name) {
+            (Some(path), Some(name)) => {
+                let path = path.strip_prefix("//").unwrap_or(path);
+                let source = Table::from_iter([("media".to_owned(), path.into())]);
+                child_table(table, "source").insert(name, source.into());
+            }
+            _ => {
+                let at = JsonPath::root().at("input").at("media-parameters");
+                ignored.push(
+                    at.element(number)
+                        .at("caching-server-url")
+                        .fault_here("")
+                        .path,
+                );
+            }
+        }
+    }
+}
+
+/// Returns the table of a function or a sink.
+fn instance_table(
+    workflow: &Value,
+    instance: &Instance,
+    all: &[Instance],
+    table: &Table,
+    ignored: &mut Vec<String>,
+) -> Result<Table, NbmpFault> {
+    let mut made = Table::new();
+    made.insert("use".into(), instance.function.into());
+    let mut with = Table::new();
+    let feeders: Vec<&str> = all
+        .iter()
+        .filter(|other| instance.fed_by.contains(&other.instance) && !other.is_sink)
+        .map(|other| other.name.as_str())
+        .collect();
+    let source = bound_source(workflow, instance, table);
+    let feeder = feeders.first().copied();
+    let no_feeder = || {
+        let what = "no function of the connection-map feeds this instance; connect one";
+        instance.at.fault_here(what)
+    };
+    let address = || {
+        feeder
+            .map(|name| format!("{{{name}}}"))
+            .ok_or_else(no_feeder)
+    };
+    let title = title_path(table);
+    match instance.function {
+        "headwater-edge" => insert_text(&mut with, "origin", address()?),
+        "headwater-players" => {
+            insert_text(
+                &mut with,
+                "manifest",
+                format!("http://{}/{title}/.mpd", address()?),
+            );
+        }
+        "headwater-rate" => {
+            insert_text(
+                &mut with,
+                "target",
+                format!("http://{}/{title}/.mpd", address()?),
+            );
+        }
+        "curl" => insert_text(&mut with, "url", format!("http://{}/", address()?)),
+        _ => {
+            if let Some(source) = &source {
+                insert_text(&mut with, "source", format!("{{{source}}}"));
+            }
+        }
+    }
+    add_parameters(instance, workflow, &mut made, &mut with, ignored);
+    made.insert("with".into(), with.into());
+    let inputs = feeders.into_iter().map(str::to_owned).chain(source);
+    let inputs: Vec<toml::Value> = inputs.map(toml::Value::from).collect();
+    made.insert("input".into(), inputs.into());
+    if instance.is_sink {
+        let measures = default_measurements(instance.function).iter();
+        let measures = measures.map(|(name, pointer)| ((*name).to_owned(), (*pointer).into()));
+        made.insert("measure".into(), measures.collect::<Table>().into());
+    }
+    Ok(made)
+}
+
+/// Returns the source that a port of the instance is bound to.
+fn bound_source(workflow: &Value, instance: &Instance, table: &Table) -> Option<String> {
+    let sources = table.get("source").and_then(toml::Value::as_table)?;
+    let function = instance.restriction(workflow)?;
+    let ports = function
+        .pointer("/general/input-ports")
+        .and_then(Value::as_array)?;
+    ports.iter().find_map(|port| {
+        let stream = port.pointer("/bind/stream-id").and_then(Value::as_str)?;
+        Some(instances::to_name(stream)).filter(|name| sources.contains_key(name))
+    })
+}
+
+/// Adds the parameters that the built-in function has; names the others.
+fn add_parameters(
+    instance: &Instance,
+    workflow: &Value,
+    made: &mut Table,
+    with: &mut Table,
+    ignored: &mut Vec<String>,
+) {
+    let Some(function) = instance.restriction(workflow) else {
+        return;
+    };
+    let list = function.pointer("/configuration/parameters");
+    let at = instance.at.at("configuration").at("parameters");
+    for (number, written) in list
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let one = Value::Array(vec![written.clone()]);
+        let read = read_parameters(Some(&one)).pop();
+        let text = |value: &toml::Value| match value {
+            toml::Value::String(text) => text.clone(),
+            // A whole number has no point: `1s`, not `1.0s`.
+            toml::Value::Float(number) => number.to_string(),
+            other => other.to_string(),
+        };
+        match &read {
+            Some((name, value @ toml::Value::Integer(_))) if name == "port" => {
+                made.insert("port".into(), value.clone());
+            }
+            Some((name, value)) => match find_parameter(instance.function, name) {
+                Some(known) => {
+                    let text = known.text.replace("{}", &quote_word(&text(value)));
+                    let before = with.get(known.parameter).and_then(toml::Value::as_str);
+                    let joined = match before.filter(|_| known.parameter == "flags") {
+                        Some(before) => format!("{before} {text}"),
+                        None => text,
+                    };
+                    insert_text(with, known.parameter, joined);
+                }
+                None => ignored.push(at.element(number).fault_here("").path),
+            },
+            None => ignored.push(at.element(number).fault_here("").path),
+        }
+    }
+}
+
+/// Quotes a value for the shell unless it is a plain word: a command line contains it.
+fn quote_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+/".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// Returns the path of the film: that of the only source if it is a file, or the built-in film.
+fn title_path(table: &Table) -> String {
+    let sources = table.get("source").and_then(toml::Value::as_table);
+    let mut paths = sources
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, source)| source.get("media")?.as_str());
+    let file = match (paths.next(), paths.next()) {
+        (Some(path), None) => path.rsplit('/').next().filter(|name| name.contains('.')),
+        _ => None,
+    };
+    file.unwrap_or("Headwater").to_owned()
+}
+
+fn insert_text(table: &mut Table, key: &str, text: String) {
+    table.insert(key.to_owned(), text.into());
+}
+
+/// Returns a table of the experiment, such as `function`, which may be new.
+fn child_table<'a>(table: &'a mut Table, kind: &str) -> &'a mut Table {
+    let empty = || toml::Value::Table(Table::new());
+    let child = table.entry(kind).or_insert_with(empty);
+    if !child.is_table() {
+        *child = empty();
+    }
+    match child {
+        toml::Value::Table(child) => child,
+        _ => unreachable!("a table was just inserted"),
+    }
+}
+
+/// Returns the elements of a list in `processing` with their numbers.
+fn elements<'a>(
+    workflow: &'a Value,
+    list: &str,
+) -> impl Iterator<Item = (usize, &'a Value)> + use<'a> {
+    let all = workflow.get("processing").and_then(|of| of.get(list));
+    all.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+}
+
+fn text_of<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field)?.as_str()
+}
+
+/// Names that an experiment reserves for placeholders.
+fn reserved_names() -> BTreeSet<String> {
+    let reserved = ["port", "folder", "round", "seed", "part", "parts"];
+    reserved.map(str::to_owned).into()
+}
+
+#[cfg(test)]
+mod tests;
