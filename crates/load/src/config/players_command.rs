@@ -8,6 +8,7 @@ use super::{
 };
 use crate::client::{Dialer, Url};
 use crate::players::drive::{PlayerMode, ViewerRunPlan, run as run_plan};
+use crate::players::player_presets::PlayerPreset;
 use crate::players::population::{
     AbrSetting, Population, ViewerArrivals, WatchTime, viewer_options,
 };
@@ -45,6 +46,12 @@ const PLAYERS: &[Setting] = &[
         "viewer|sequence|consumer",
         "viewer",
         "Kind of players; see below",
+    ),
+    Setting::new(
+        "like",
+        "hls.js|dash.js|shaka",
+        "",
+        "Player whose defaults --abr, --buffer, --start, --resume and the first level have",
     ),
     Setting::new("abr", "RULE", "dynamic", "Adaptive bitrate rule; see below"),
     Setting::new("buffer", "DURATION", "30s", "Limit of the playback buffer"),
@@ -193,6 +200,12 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     let number =
         |name: &str| Ok::<_, UsageError>(parse_setting(layers, name, count)?.unwrap_or_default());
     let micros = |time: Duration| time.as_micros() as u64;
+    let preset = parse_setting(layers, "like", PlayerPreset::find_by_name)?;
+    // A setting that the user gives takes precedence over the preset.
+    let seconds = |name: &str, preset: Option<f64>| match preset.filter(|_| !layers.is_set(name)) {
+        Some(seconds) => Ok(seconds),
+        None => time(name).map(|time| time.as_secs_f64()),
+    };
     let length = time("duration")?;
     if length < Duration::from_secs(1) {
         return Err(UsageError("--duration is too short; use at least 1s".into()).into());
@@ -212,18 +225,19 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     }
     let places = arrivals.starts().len();
     Ok(ViewerRunPlan {
-        population: read_population(layers, titles)?,
+        population: read_population(layers, titles, preset)?,
         offered: format!(
             "{} viewers, {}",
             layers.one("viewers").unwrap_or_default(),
-            layers.one("abr").unwrap_or_default()
+            describe_rule(layers, preset)
         ),
         arrivals,
         mode: read_mode(layers)?,
         settings: Arc::new(PlaybackSettings {
-            buffer_max_s: time("buffer")?.as_secs_f64(),
-            start_s: time("start")?.as_secs_f64(),
-            resume_s: time("resume")?.as_secs_f64(),
+            buffer_max_s: seconds("buffer", preset.map(|like| like.buffer_max_s))?,
+            start_s: seconds("start", preset.map(|like| like.start_s))?,
+            resume_s: seconds("resume", preset.map(|like| like.resume_s))?,
+            start_bps: preset.and_then(|like| like.start_bps),
             retries: number("retries")?.min(100) as u32,
             cmcd: parse_setting(layers, "cmcd", viewer_options::parse_cmcd)?,
         }),
@@ -238,7 +252,21 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     })
 }
 
-fn read_population(layers: &SettingLayers, titles: Vec<Url>) -> Result<Population, UsageError> {
+/// Describes the rule, and the player whose defaults are used.
+fn describe_rule(layers: &SettingLayers, preset: Option<PlayerPreset>) -> String {
+    let given = layers.one("abr").unwrap_or_default();
+    match preset {
+        None => given.to_owned(),
+        Some(like) if layers.is_set("abr") => format!("{given}, like {}", like.name),
+        Some(like) => format!("{}, like {}", like.rule, like.name),
+    }
+}
+
+fn read_population(
+    layers: &SettingLayers,
+    titles: Vec<Url>,
+    preset: Option<PlayerPreset>,
+) -> Result<Population, UsageError> {
     let decimal = |text: &str| {
         let value = text
             .parse::<f64>()
@@ -255,7 +283,11 @@ fn read_population(layers: &SettingLayers, titles: Vec<Url>) -> Result<Populatio
         patience_s: parse_setting(layers, "patience", duration)?.map(|time| time.as_secs_f64()),
         devices: parse_setting(layers, "device", viewer_options::parse_devices)?
             .unwrap_or_default(),
-        rule: parse_setting(layers, "abr", AbrSetting::parse)?.unwrap_or(AbrSetting::Dynamic),
+        rule: match preset.filter(|_| !layers.is_set("abr")) {
+            Some(like) => AbrSetting::parse(like.rule)
+                .map_err(|error| UsageError(format!("--like {}: {error}", like.name)))?,
+            None => parse_setting(layers, "abr", AbrSetting::parse)?.unwrap_or(AbrSetting::Dynamic),
+        },
     })
 }
 

@@ -13,6 +13,7 @@ pub mod cmcd;
 pub mod device_profile;
 pub mod drive;
 pub mod player_interface;
+pub mod player_presets;
 pub mod population;
 pub mod population_report;
 pub mod qoe;

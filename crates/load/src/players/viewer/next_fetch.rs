@@ -196,13 +196,22 @@ impl Viewer {
         };
         let choice = abr.choose_level(&self.player_view(segment_s));
         self.abr = Some(abr);
-        let level = choice.level.min(self.levels.len().saturating_sub(1));
+        let level = self.start_level().unwrap_or(choice.level);
+        let level = level.min(self.levels.len().saturating_sub(1));
         self.tracks[n].next = Some((level, usize::from(self.levels[level])));
         if choice.wait_s > 0.001 {
             TrackDecision::Later(now + (choice.wait_s.min(60.0) * 1e6) as Micros)
         } else {
             TrackDecision::Again
         }
+    }
+
+    /// Returns the level of the first segment if the settings assume a throughput.
+    fn start_level(&self) -> Option<usize> {
+        let is_first = self.tracks.first()?.level.is_none();
+        let assumed = self.settings.start_bps.filter(|_| is_first)?;
+        let above = self.bitrates.iter().skip(1);
+        Some(above.take_while(|bps| **bps <= assumed).count())
     }
 
     /// Returns the segments of a source, if they are known completely.

@@ -14,6 +14,8 @@ pub struct PlaybackSettings {
     pub start_s: f64,
     /// Seconds that each track must buffer after a stall.
     pub resume_s: f64,
+    /// Throughput assumed for the first level, in bits per second; none leaves it to the rule.
+    pub start_bps: Option<f64>,
     /// Retries of a failed request, with a delay that starts at half a second and doubles.
     pub retries: u32,
     /// CMCD style, if the viewer reports to the server.
@@ -26,6 +28,7 @@ impl Default for PlaybackSettings {
             buffer_max_s: 30.0,
             start_s: 0.0,
             resume_s: 0.0,
+            start_bps: None,
             retries: 3,
             cmcd: None,
         }

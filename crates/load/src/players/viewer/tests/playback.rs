@@ -223,6 +223,29 @@ fn cmcd_describes_each_request() {
 }
 
 #[test]
+fn the_first_level_fits_the_assumed_throughput() {
+    let first_path = |start_bps: Option<f64>| {
+        let mut world = SimulatedOrigin::new(test_manifest(20), &constant_rate(20e6));
+        let settings = PlaybackSettings {
+            start_bps,
+            ..PlaybackSettings::default()
+        };
+        let rule = Box::new(abr::ThroughputRule::default());
+        let mut viewer = Viewer::new(Arc::new(settings), test_plan(), rule, 0);
+        world.play_viewer(&mut viewer);
+        let is_video = |purpose: &FetchPurpose| *purpose == FetchPurpose::Video;
+        let mut videos = world
+            .requests
+            .into_iter()
+            .filter(|(_, purpose, _)| is_video(purpose));
+        videos.next().unwrap().2
+    };
+    assert!(first_path(None).starts_with("/v500/"));
+    assert!(first_path(Some(100_000.0)).starts_with("/v500/"));
+    assert!(first_path(Some(1e9)).starts_with("/v4000/"));
+}
+
+#[test]
 fn the_same_seed_requests_the_same_segments() {
     let run = |seed: u64| {
         let mut world = SimulatedOrigin::new(test_manifest(120), &constant_rate(6e6));
