@@ -5,7 +5,7 @@ mod function_map;
 mod instances;
 
 use super::NbmpFault;
-use super::convert::{EXPERIMENT, read_parameters};
+use super::convert::{EXPERIMENT, OWN_FUNCTIONS, read_parameters};
 use super::path::JsonPath;
 use function_map::{default_measurements, find_parameter};
 use instances::{Instance, list_instances};
@@ -25,11 +25,14 @@ pub(crate) struct AdaptedWorkflow {
     pub(crate) ignored: Vec<String>,
 }
 
-/// Returns whether another program wrote the description: ours have an instance with the
-/// experiment's own parameters, such as `rounds`.
+/// Returns whether another program wrote the description. Ours have an instance with the
+/// experiment's own parameters, such as `rounds`, or functions that only the lab has.
 pub(crate) fn is_foreign(workflow: &Value) -> bool {
-    !elements(workflow, "function-restrictions")
-        .any(|(_, function)| text_of(function, "instance") == Some(EXPERIMENT))
+    !elements(workflow, "function-restrictions").any(|(_, function)| {
+        let id = function.pointer("/general/id").and_then(Value::as_str);
+        let is_own = id.is_some_and(|id| OWN_FUNCTIONS.contains(&id));
+        is_own || text_of(function, "instance") == Some(EXPERIMENT)
+    })
 }
 
 /// Makes an experiment of a foreign description.

@@ -78,6 +78,14 @@ fn unknown_functions_are_named_by_their_path() {
     );
 }
 
+/// A description in our own form without rounds is incomplete, not foreign: its faults are those of
+/// an experiment.
+#[test]
+fn our_own_functions_do_not_make_a_description_foreign() {
+    let faults = parse(&FOREIGN.replace("load-generator", "measure")).unwrap_err();
+    assert!(faults[0].contains("unknown field `abr`"), "{faults:?}");
+}
+
 #[test]
 fn clients_need_a_server_and_files_become_sources() {
     let text = FOREIGN.replace("edge->players", "x").replace(
