@@ -1,0 +1,111 @@
+{{- define "headwater.fullname" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "headwater.selector" -}}
+app.kubernetes.io/name: headwater
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "headwater.labels" -}}
+{{ include "headwater.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{- define "headwater.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "headwater.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "headwater.containerSecurity" -}}
+readOnlyRootFilesystem: true
+allowPrivilegeEscalation: false
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Zones first, then nodes, so that one of them takes at most one replica more than another. */}}
+{{- define "headwater.spread" -}}
+{{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+- maxSkew: 1
+  topologyKey: {{ . }}
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "headwater.selector" $ | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{/* A server whose disk tier or index cache is being read is not restarted: the startup probe allows two minutes. */}}
+{{- define "headwater.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 2
+  failureThreshold: 60
+readinessProbe:
+  httpGet: {path: /readyz, port: http}
+  periodSeconds: 2
+  failureThreshold: 2
+livenessProbe:
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end }}
+
+{{/* The image has no shell: the kubelet itself sleeps. */}}
+{{- define "headwater.lifecycle" -}}
+preStop:
+  sleep:
+    seconds: {{ .Values.preStopSeconds }}
+{{- end }}
+
+{{- define "headwater.resources" -}}
+requests:
+  cpu: {{ .cpu | quote }}
+  memory: {{ .memory }}
+  ephemeral-storage: 64Mi
+limits:
+  # One worker runs per processor of this limit.
+  cpu: {{ .cpu | quote }}
+  memory: {{ .memory }}
+  ephemeral-storage: {{ .ephemeral | default "256Mi" }}
+{{- end }}
+
+{{- define "headwater.toml" -}}
+{{- range $name, $value := . }}
+{{ $name }} = {{ $value | toJson }}
+{{- end }}
+{{- end }}
+
+{{- define "headwater.secretMounts" -}}
+{{- range $name, $secret := . }}
+- name: secret-{{ $name }}
+  mountPath: /secrets/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "headwater.secretVolumes" -}}
+{{- range $name, $secret := . }}
+- name: secret-{{ $name }}
+  secret:
+    secretName: {{ $secret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}

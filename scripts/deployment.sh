@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Checks deploy/haproxy, compose.yaml and deploy/helm with the tools of scripts/chart_tools.sh, and the settings in
+# them with the debug binary, or $HEADWATER. Nothing is deployed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PWD/target/charts/bin:$PWD/target/charts/python/bin:$PATH
+binary=${HEADWATER:-target/debug/headwater}
+chart=deploy/helm/headwater
+kubernetes=1.34
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+passed=0
+
+# check NAME COMMAND…
+check() {
+  local name=$1
+  shift
+  if "$@" > "$work/output" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok: $name"
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $name"
+    cat "$work/output"
+  fi
+}
+
+# check_with TOOL NAME COMMAND…: skips if the tool is missing.
+check_with() {
+  local tool=$1
+  shift
+  if command -v "$tool" > /dev/null; then
+    check "$@"
+  else
+    echo "SKIPPED deployment, $1: $tool is not installed"
+  fi
+}
+
+render() {
+  helm template films "$chart" --namespace films --kube-version "$kubernetes" --values "$1"
+}
+
+# Fails unless the tool refuses the chart's own mistake: a probe without a port.
+refuses_a_mistake() {
+  sed 's/port: http}/prot: http}/' "$work/full.yaml" > "$work/mistake.yaml"
+  ! kubernetes-validate --kubernetes-version "$kubernetes" --strict "$work/mistake.yaml"
+}
+
+# Topology spread constraints take the place of anti-affinity, which would leave replicas without a node.
+score() {
+  kube-score score --kubernetes-version "v$kubernetes" --output-format ci --exit-one-on-warning \
+    --ignore-test deployment-has-host-podantiaffinity --ignore-test statefulset-has-host-podantiaffinity "$1"
+}
+
+# Renders the settings of a ConfigMap, and prints them as the server understands them.
+reads_settings() {
+  local program=$1 manifest=$2
+  helm template films "$chart" --namespace films --kube-version "$kubernetes" --values "$manifest" \
+    --show-only templates/config.yaml \
+    | sed -n "/^  $program.toml: |/,/^---/p" | sed -e 1d -e '/^---/d' -e 's/^    //' > "$work/$program.toml"
+  [ -s "$work/$program.toml" ] && "$binary" "$program" --config "$work/$program.toml" --print-config
+}
+
+reads_compose_settings() {
+  HEADWATER_LISTEN=0.0.0.0:8080 HEADWATER_LOG_FORMAT=json "$binary" serve /films --print-config &&
+    HEADWATER_LISTEN=0.0.0.0:8081 HEADWATER_ORIGIN=http://origin:8080 HEADWATER_ORIGIN_HEALTH=/readyz \
+      HEADWATER_DISK_DIR=/cache HEADWATER_DISK=10GiB HEADWATER_LOG_FORMAT=json "$binary" edge --print-config
+}
+
+check_with haproxy "haproxy.cfg" haproxy -c -f deploy/haproxy/haproxy.cfg
+check_with check-jsonschema "compose.yaml, compose schema" check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+check_with promtool "prometheus.yml" promtool check config --syntax-only deploy/compose/prometheus.yml
+check "compose.yaml, settings" reads_compose_settings
+check_with helm "helm lint" helm lint --strict "$chart"
+for values in "$chart"/ci/*.yaml; do
+  name=$(basename "$values" .yaml)
+  command -v helm > /dev/null || { echo "SKIPPED deployment, $name: helm is not installed"; continue; }
+  check "helm lint, $name" helm lint --strict "$chart" --values "$values"
+  render "$values" > "$work/$name.yaml" || { failed=$((failed + 1)); continue; }
+  check_with kubernetes-validate "Kubernetes schemas, $name" \
+    kubernetes-validate --kubernetes-version "$kubernetes" --strict --no-warn "$work/$name.yaml"
+  check "settings of serve, $name" reads_settings serve "$values"
+  check "settings of edge, $name" reads_settings edge "$values"
+done
+[ ! -f "$work/full.yaml" ] || {
+  check_with kube-score "kube-score" score "$work/full.yaml"
+  check_with kubernetes-validate "a mistake is refused" refuses_a_mistake
+}
+echo "deployment: $passed passed, $failed failed; linted, not deployed"
+[ $failed -eq 0 ]
