@@ -9,7 +9,7 @@ EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
 # `make run` leaves port 8080 to the servers of the README's examples.
 RUN_LISTEN ?= 127.0.0.1:8088
 
-.PHONY: help run install dist test quick fmt soak bench more-bench experiments judge fixtures fuzz docs clean
+.PHONY: help run install dist test quick fmt soak fleet bench more-bench experiments judge fixtures fuzz docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,13 @@ soak: ## run both servers under mixed load for SOAK_SECONDS (default 1800); memo
 	@scripts/install.sh run
 	cargo build --release --locked
 	@python3 bench/soak.py
+
+fleet: ## run HAProxy, three edges and three origins under viewers; kill, upgrade and scale them
+	@scripts/install.sh test
+	@scripts/storage.sh
+	@fixtures/make.sh
+	cargo build --release --locked
+	@python3 bench/fleet --save
 
 bench: ## compare the speed with other servers on this machine, in about 30 minutes
 	@scripts/install.sh bench

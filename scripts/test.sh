@@ -58,7 +58,7 @@ install() {
 # Downloads the tools, servers and players that the section `tests` and the later ones use.
 download() {
   local script status=0
-  for script in players storage nats nbmp packager schema api modules; do scripts/$script.sh; done
+  for script in players storage nats nbmp packager schema api modules chart_tools; do scripts/$script.sh; done
   scripts/baselines.sh || status=1
   for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
   return $status
@@ -79,6 +79,8 @@ downloads=
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 40 scripts/judge.sh
 section instructions 15 scripts/callgrind.sh
+section fleet 10 python3 bench/fleet --small
+section deployment 10 scripts/deployment.sh
 section packages 15 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
 section fuzz 25 scripts/fuzz.sh "${FUZZ_SECONDS:-10}"

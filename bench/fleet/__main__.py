@@ -1,0 +1,191 @@
+"""Runs a fleet: HAProxy in front of three edges and three origins over an S3 server, under emulated viewers.
+
+    python3 bench/fleet [--small] [--binary FILE] [--load 0.8] [--save]
+
+During each event, viewers play; see events.py. Exits with 1 if a bound is broken (figures.py). `--small` is the
+version of `make test`: few viewers, and no bound that depends on time. Otherwise the number of viewers is the one
+that uses `--load` of the machine's processors. `--save` writes the report to docs/results/fleet.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from events import EVENTS
+from figures import broken_bounds, describe_event, describe_fleet
+from load import Viewers
+from machines import HAPROXY_CONFIG, ROOT, WEED, Balancer, Edge, FleetError, Gateway, Origin, Storage, cpu_seconds
+from relay import Relay
+from remapping import edges_by_query
+from report import write_report
+
+FILM = ROOT / "target/fixtures/library/film"
+SMALL_DISK_KIB = 512
+CALIBRATION_VIEWERS = 20
+CALIBRATION_SECONDS = 20
+
+
+class Fleet:
+    def __init__(self, work, args, ended):
+        self.work, self.binary, self.small = work, args.binary, args.small
+        self.titles = [f"t{n:02}" for n in range(args.titles)]
+        self.responses = args.responses
+        self.exit_codes, self.remapped, self.restarts_begin = [], {}, None
+        self.storage = self.begin(Storage(work), ended)
+        self.fill()
+        self.gateway = self.begin(Gateway(work, self.storage), ended)
+        self.origins = [Origin(work, f"origin{n}", self.binary, self.storage, self.gateway) for n in (1, 2, 3)]
+        self.relay = Relay(self.origins[2].port)
+        ended.callback(self.relay.stop)
+        ports = [self.origins[0].port, self.origins[1].port, self.relay.port]
+        self.origin_urls = [f"http://127.0.0.1:{port}" for port in ports]
+        full = SMALL_DISK_KIB if os.geteuid() == 0 else None
+        self.edges = [Edge(work, f"edge{n}", self.binary, self.origin_urls, full if n == 1 else None) for n in (1, 2, 3)]
+        for machine in [*self.origins, *self.edges]:
+            self.begin(machine, ended)
+        self.balancer = self.begin(Balancer(work, self.edges), ended)
+        for edge in self.edges:
+            self.balancer.wait_for_state(edge, "UP")
+        self.edges_of_one_path = edges_by_query(self.balancer.port)
+        self.disk_writes_refused = None
+
+    def begin(self, machine, ended):
+        # A machine that does not become ready has to be ended, too.
+        ended.callback(lambda: machine.process and machine.kill())
+        machine.start()
+        return machine
+
+    def fill(self):
+        """Stores the film under several names, with its index MP4s."""
+        film = self.work / "film"
+        shutil.copytree(FILM, film)
+        tracks = sorted(film.glob("*.mp4"))
+        command = [self.binary, "index", *tracks, "-o", film, "--name", "film"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        for title in self.titles:
+            for path in sorted(film.iterdir()):
+                self.storage.put(f"{title}/{path.name}", path)
+
+    def wait(self, share=1.0):
+        """Waits until viewers received a number of responses."""
+        self.balancer.wait_for_responses(max(1, int(self.responses * share)))
+
+    def used_cpu(self):
+        machines = [self.storage, self.gateway, *self.origins, *self.edges, self.balancer]
+        return sum(cpu_seconds(machine.process.pid) for machine in machines) + cpu_seconds(self.relay.process.pid)
+
+    def retries(self):
+        row = self.balancer.statistics()["edges", "BACKEND"]
+        return int(row["wretr"]) + int(row["wredis"])
+
+
+def calibrate(fleet, load):
+    """Returns the number of viewers that use a share of the processors, all processes included."""
+    viewers = Viewers(fleet, "calibration", CALIBRATION_VIEWERS, 99)
+    fleet.wait()
+    before, start = fleet.used_cpu() + viewers.cpu_seconds(), time.monotonic()
+    time.sleep(CALIBRATION_SECONDS)
+    used = (fleet.used_cpu() + viewers.cpu_seconds() - before) / (time.monotonic() - start)
+    viewers.stop()
+    return max(10, int(load * os.cpu_count() / (used / CALIBRATION_VIEWERS)))
+
+
+def run_event(fleet, event, viewers, seed):
+    print(f"{event.name} …", flush=True)
+    load = Viewers(fleet, event.name.replace(" ", "-"), viewers, seed)
+    fleet.wait()
+    retries, begin = fleet.retries(), time.time()
+    event.run(fleet)
+    end = time.time()
+    fleet.wait()
+    figures = load.stop()
+    return describe_event(event, figures, fleet.retries() - retries), (figures, begin, end)
+
+
+def run(args, work, ended):
+    start = time.monotonic()
+    fleet = Fleet(work, args, ended)
+    print(f"started in {time.monotonic() - start:.1f} s", flush=True)
+    viewers = args.viewers or calibrate(fleet, args.load)
+    events, timelines = [], []
+    for seed, event in enumerate(EVENTS, 1):
+        if event.restarts_origins and not fleet.restarts_begin:
+            fleet.restarts_begin = time.time()
+        before, start = fleet.used_cpu(), time.monotonic()
+        described, timeline = run_event(fleet, event, viewers, seed)
+        if event.name in ("steady", "slow origin"):
+            described["processors"] = round((fleet.used_cpu() - before) / (time.monotonic() - start), 2)
+        described["seconds"] = round(time.monotonic() - start, 1)
+        print(f"  {described['requests']} requests, {described['failed']} failed, {described['stalls']} stalls, "
+              f"{described['seconds']} s", flush=True)  # fmt: skip
+        events.append(described)
+        timelines.append((event, *timeline))
+    if fleet.edges[0].disk_kib:
+        fleet.disk_writes_refused = int(fleet.edges[0].metric("headwater_cache_disk_dropped_total"))
+    else:
+        print("SKIPPED full disk: a file system of its own needs root")
+    # The records of the storage requests are complete when the origins have exited.
+    fleet.exit_codes += [origin.stop() for origin in fleet.origins]
+    return {"viewers": viewers, "events": events, "fleet": describe_fleet(fleet)}, timelines
+
+
+def missing_program():
+    if not WEED.exists():
+        return "the S3 server is not installed; run scripts/storage.sh"
+    if not shutil.which("haproxy"):
+        return "haproxy is not installed"
+    return None if FILM.exists() else "the films are missing; run fixtures/make.sh"
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--binary", type=pathlib.Path)
+    parser.add_argument("--viewers", type=int)
+    parser.add_argument("--titles", type=int)
+    parser.add_argument("--responses", type=int, help="responses before, during and after each event")
+    parser.add_argument("--load", type=float, default=0.8)
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    args.binary = (args.binary or ROOT / ("target/debug" if args.small else "target/release") / "headwater").resolve()
+    args.viewers = args.viewers or (8 if args.small else None)
+    args.titles = args.titles or (6 if args.small else 60)
+    args.responses = args.responses or (20 if args.small else 1000)
+    return args
+
+
+def main():
+    args = parse_arguments()
+    if reason := missing_program():
+        print(f"SKIPPED fleet: {reason}")
+        return 0
+    subprocess.run(["haproxy", "-c", "-f", HAPROXY_CONFIG], check=True)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="headwater-fleet-") as folder, contextlib.ExitStack() as ended:
+        try:
+            result, timelines = run(args, pathlib.Path(folder), ended)
+        except FleetError as error:
+            print(f"FAILED: {error}")
+            return 1
+        result["seconds"] = round(time.monotonic() - start)
+        result["load"] = "a few viewers" if args.viewers else f"{args.load:.0%} of the processors"
+        result["broken"] = broken_bounds(result, with_stalls=not args.small)
+        if args.save:
+            write_report(result, timelines, ROOT / "docs/results/fleet")
+    print(json.dumps(result["fleet"]))
+    broken = result["broken"]
+    for sentence in broken:
+        print(f"FAILED: {sentence}")
+    print(f"fleet: {sum(e['requests'] for e in result['events'])} requests, {len(broken)} bounds broken, {result['seconds']} s")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What happens to the fleet. Each event runs under its own viewers; `planned` events must lose no request."""
+
+import contextlib
+import dataclasses
+from typing import Callable
+
+from machines import Edge
+from remapping import map_paths
+
+# Delay of every block between the edges and the slow origin, in each direction.
+SLOW_SECONDS = 0.3
+
+
+@dataclasses.dataclass
+class Event:
+    name: str
+    run: Callable
+    # No response may be lost.
+    planned: bool = True
+    # The processes whose responses in flight may be cut.
+    kills: bool = False
+    # The origins' caches in memory start empty, so that bytes are read from the storage again. These events are last.
+    restarts_origins: bool = False
+
+
+def nothing(fleet):
+    """The reference: no machine changes."""
+
+
+def slow_origin(fleet):
+    fleet.relay.delay.value = SLOW_SECONDS
+    try:
+        fleet.wait()
+    finally:
+        fleet.relay.delay.value = 0
+
+
+def lose_storage_endpoint(fleet):
+    fleet.gateway.kill()
+    fleet.wait()
+    fleet.gateway.start()
+
+
+def kill_edge(fleet):
+    edge = fleet.edges[1]
+    edge.kill()
+    fleet.wait()
+    edge.start()
+    fleet.balancer.wait_for_state(edge, "UP")
+
+
+def kill_origin(fleet):
+    fleet.origins[1].kill()
+    fleet.wait()
+    fleet.origins[1].start()
+
+
+def upgrade(fleet):
+    """Replaces every process by a successor that takes its port."""
+    for machine in [*fleet.origins, *fleet.edges]:
+        fleet.exit_codes.append(machine.upgrade())
+        fleet.wait(0.3)
+
+
+def restart(fleet):
+    """Stops an edge and starts it again, as Kubernetes does: no successor takes its port."""
+    edge = fleet.edges[2]
+    fleet.exit_codes.append(edge.stop())
+    edge.start()
+    fleet.balancer.wait_for_state(edge, "UP")
+
+
+def scale(fleet):
+    """Adds a fourth edge and removes it again. Counts the paths that move."""
+    edge = Edge(fleet.work, "edge4", fleet.binary, fleet.origin_urls)
+    before = map_paths(fleet.balancer.port)
+    edge.start()
+    with contextlib.ExitStack() as ended:
+        ended.callback(edge.kill)
+        fleet.balancer.add(edge)
+        fleet.wait()
+        fleet.remapped["up"] = (before, map_paths(fleet.balancer.port))
+        fleet.exit_codes.append(edge.stop())
+        fleet.balancer.remove(edge)
+        fleet.remapped["down"] = (fleet.remapped["up"][1], map_paths(fleet.balancer.port))
+
+
+EVENTS = [
+    Event("steady", nothing),
+    Event("slow origin", slow_origin),
+    Event("lost S3 endpoint", lose_storage_endpoint),
+    Event("restart of an edge", restart),
+    Event("scale up and down", scale),
+    Event("kill -9 of an edge", kill_edge, planned=False, kills=True),
+    Event("rolling upgrade", upgrade, restarts_origins=True),
+    Event("kill -9 of an origin", kill_origin, planned=False, kills=True, restarts_origins=True),
+]

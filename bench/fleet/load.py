@@ -1,0 +1,58 @@
+"""Emulated viewers of one event, and what they report."""
+
+import json
+import signal
+import subprocess
+import time
+
+from machines import PATIENCE_SECONDS, cpu_seconds
+
+
+class Viewers:
+    """`headwater load players` against the balancer, until it is stopped."""
+
+    def __init__(self, fleet, name, viewers, seed):
+        self.name, self.viewers = name, viewers
+        self.records, self.json = fleet.work / f"load-{name}.jsonl", fleet.work / f"load-{name}.json"
+        manifests = [f"http://127.0.0.1:{fleet.balancer.port}/{title}/film.ism/.m3u8" for title in fleet.titles]
+        # Each viewer plays for a short time and is replaced, so that much of the library is requested for the first time.
+        command = [fleet.binary, "load", "players", *manifests, "--viewers", viewers, "--duration", "1h", "--seed", seed,
+                   "--abr", "highest", "--buffer", "8s", "--watch", "uniform:4s..30s", "--zipf", "0.8", "--cmcd", "2-query",
+                   "--records", self.records, "--json", self.json]  # fmt: skip
+        self.log = open(fleet.work / f"load-{name}.log", "w")
+        self.start = time.time()
+        self.process = subprocess.Popen([str(word) for word in command], stdout=self.log, stderr=self.log)
+
+    def cpu_seconds(self):
+        return cpu_seconds(self.process.pid)
+
+    def stop(self):
+        """Ends the run, and returns its figures."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(PATIENCE_SECONDS)
+        self.log.close()
+        return ViewerFigures(self)
+
+
+class ViewerFigures:
+    def __init__(self, viewers):
+        lines = [json.loads(line) for line in viewers.records.read_text().splitlines()]
+        self.start = viewers.start
+        self.requests = [line for line in lines if "record" not in line]
+        self.players = [line for line in lines if line.get("record") == "player"]
+
+    def failures(self):
+        """Returns the failed requests. A request that was in flight when the run was stopped is none."""
+        return [line for line in self.requests if line.get("fault") or line["status"] >= 400]
+
+    def stalls(self):
+        return sum(player["stalls"] for player in self.players)
+
+    def failed_viewers(self):
+        return sum(player["end"] in ("failed", "gave_up") for player in self.players)
+
+    def stalled_seconds(self):
+        return sum(player["stalled_ms"] for player in self.players) / 1000
+
+    def played_seconds(self):
+        return sum(player["played_ms"] for player in self.players) / 1000
