@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from typing import Callable
 
-from machines import Edge
+from machines import Edge, wait_until
 from remapping import map_paths
 
 # Delay of every block between the edges and the slow origin, in each direction.
@@ -33,6 +33,18 @@ def slow_origin(fleet):
         fleet.wait()
     finally:
         fleet.relay.delay.value = 0
+
+
+def fill_disk(fleet):
+    """The disk of the first edge is full from the start: waits until a write fails there."""
+    edge = fleet.edges[0]
+    if edge.disk_kib is None:
+        print("SKIPPED full disk: a file system of its own needs root")
+        return
+    refused = lambda: int(edge.metric("headwater_cache_disk_dropped_total"))
+    wait_until(lambda: refused() > 0, "a write to the full disk fails")
+    fleet.wait()
+    fleet.disk_writes_refused = refused()
 
 
 def lose_storage_endpoint(fleet):
@@ -87,6 +99,7 @@ def scale(fleet):
 
 EVENTS = [
     Event("steady", nothing),
+    Event("full disk", fill_disk),
     Event("slow origin", slow_origin),
     Event("lost S3 endpoint", lose_storage_endpoint),
     Event("restart of an edge", restart),

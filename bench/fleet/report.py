@@ -50,7 +50,7 @@ def describe(result):
         f"restarted, {fleet['storage_reads_per_byte_with_restarts']} with the restarts, which empty the caches in memory. "
         f"Indexes and manifests: {fleet['storage_index_bytes'] / 1e6:.1f} MB beside {fleet['storage_media_bytes'] / 1e6:.1f} MB.",
         f"- Paths that moved to another edge: {remapped}; at most {fleet['remapped_max']:.1%}.",
-        f"- Edge 1 had a full disk throughout: it refused {fleet['disk_writes_refused']} writes to its disk tier.",
+        f"- Edge 1 had a full disk throughout (64 KiB): {fleet['disk_writes_refused']} responses were not stored during the event.",
         "- Bounds: no failed request in planned events; after `kill -9`, at most one per viewer, and every viewer plays on; "
         "no stall; 1.05 bytes read per distinct byte; 1/N + 2 % of the paths moved.",
         f"- Broken bounds: {'; '.join(result['broken']) or 'none'}.",
