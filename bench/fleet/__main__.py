@@ -4,7 +4,7 @@
 
 During each event, viewers play; see events.py. Exits with 1 if a bound is broken (figures.py). `--small` is the
 version of `make test`: few viewers, and no bound that depends on time. Otherwise the number of viewers is the one
-that uses `--load` of the machine's processors. `--save` writes the report to docs/results/fleet.
+that uses `--load` of the machine's processors. `--save` writes the report to bench/runs.
 """
 
 import argparse
@@ -154,7 +154,7 @@ def parse_arguments():
     args.binary = (args.binary or ROOT / ("target/debug" if args.small else "target/release") / "headwater").resolve()
     args.viewers = args.viewers or (8 if args.small else None)
     args.titles = args.titles or (6 if args.small else 60)
-    args.responses = args.responses or (20 if args.small else 1000)
+    args.responses = args.responses or (20 if args.small else 3000)
     return args
 
 
@@ -175,7 +175,7 @@ def main():
         result["load"] = "a few viewers" if args.viewers else f"{args.load:.0%} of the processors"
         result["broken"] = broken_bounds(result, with_stalls=not args.small)
         if args.save:
-            write_report(result, timelines, ROOT / "docs/results/fleet")
+            write_report(result, timelines, ROOT / "bench/runs")
     print(json.dumps(result["fleet"]))
     broken = result["broken"]
     for sentence in broken:

@@ -11,12 +11,13 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 1000, 320, 50, 90, 40
 
 
 def write_report(result, timelines, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    result = {"machine": describe_machine(), **result}
-    (folder / "report.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "responses.svg").write_text(draw(timelines))
-    (folder / "report.md").write_text(describe(result))
-    print(f"wrote {folder}")
+    machine = describe_machine()
+    result = {"machine": machine, **result}
+    base = folder / f"{machine['date']}-{machine['processors']}-cores-fleet"
+    base.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    base.with_suffix(".svg").write_text(draw(timelines))
+    base.with_suffix(".md").write_text(describe(result, base.name))
+    print(f"wrote {base}.md")
 
 
 def describe_machine():
@@ -24,7 +25,7 @@ def describe_machine():
     return {"processors": os.cpu_count(), "kernel": platform.release(), "haproxy": haproxy, "date": time.strftime("%Y-%m-%d")}
 
 
-def describe(result):
+def describe(result, name):
     machine, fleet = result["machine"], result["fleet"]
     lines = [
         "# The fleet under events",
@@ -33,7 +34,7 @@ def describe(result):
         f"{result['viewers']} emulated viewers on the same machine played from HAProxy, three edges, three origins and an S3 "
         f"server ({result['load']}). Each event ran under its own viewers.",
         "",
-        "![Responses per second](responses.svg)",
+        f"![Responses per second]({name}.svg)",
         "",
         "| event | requests | failed | viewers | stalls | stalled | processors | retried by HAProxy |",
         "|---|---|---|---|---|---|---|---|",
