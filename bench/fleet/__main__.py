@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -160,6 +161,8 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
+    # Ends all machines when the run is stopped from outside.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if reason := missing_program():
         print(f"SKIPPED fleet: {reason}")
         return 0
