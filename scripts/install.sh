@@ -62,6 +62,7 @@ if [ "$purpose" = test ] || [ "$purpose" = bench ]; then
   need xmllint libxml2-utils
   need ip iproute2
   need nginx nginx-light
+  need dnsmasq dnsmasq-base
   need varnishd varnish
   need perl perl
   need g++ g++

@@ -30,6 +30,7 @@ mod metrics;
 mod overload;
 mod packaging;
 mod prometheus;
+mod pool_members;
 mod remote_index;
 mod restarts;
 mod service_manager;

@@ -1,5 +1,6 @@
 //! Settings of `headwater edge`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ pub struct EdgeSettings {
     pub treatment: OriginPolicy,
     /// Interval of the health probes.
     pub health_interval: Duration,
+    /// Interval at which origins are resolved in DNS.
+    pub dns_interval: Duration,
+    /// DNS servers for the origins; the system's if empty.
+    pub dns_servers: Vec<SocketAddr>,
     /// Limit on a request's body.
     pub body_bytes_max: u64,
     /// Addresses to listen on, as `HOST:PORT`; at least one.
@@ -82,6 +87,8 @@ impl EdgeSettings {
                 retry_share: layers.with("origin-retries", parse_percent)?.unwrap_or(0.0),
             },
             health_interval: time("origin-health-interval")?.max(HEALTH_INTERVAL_MIN),
+            dns_interval: time("origin-dns-interval")?.max(DNS_INTERVAL_MIN),
+            dns_servers: layers.list_with("dns-server", parse_dns_server)?,
             body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
             listen: layers.list_with("listen", listen_address)?,
             memory_bytes: read_memory(layers)?,
@@ -148,6 +155,15 @@ const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Lower limit on the probe interval. More frequent probes would load the origins.
 const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+/// Lower limit on the interval of resolutions, to protect the DNS server.
+const DNS_INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+fn parse_dns_server(text: &str) -> Result<SocketAddr, String> {
+    let ip = || text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 53));
+    let address = text.parse().or_else(|_| ip());
+    address.map_err(|_| "must be an address, such as 127.0.0.1:8600".into())
+}
 
 fn read_pools(layers: &SettingLayers) -> Result<OriginPools, UsageError> {
     let balance = layers.with("origin-balance", BalanceMethod::parse_method)?;

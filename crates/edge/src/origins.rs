@@ -2,8 +2,12 @@
 
 mod choice;
 mod counts;
+mod dns_origin;
 mod health;
+mod member;
+mod membership;
 mod pools;
+mod resolver;
 mod retry_budget;
 mod states;
 
@@ -21,11 +25,13 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use net::{Body, Error};
 use upstream::{
-    InterimHandler, RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamError,
-    UpstreamLimits, UpstreamResponse,
+    InterimHandler, RequestUpload, TrustedAuthorities, UpstreamError, UpstreamLimits,
+    UpstreamResponse,
 };
 
-use self::health::{HealthChange, OriginHealth};
+use self::health::HealthChange;
+use self::member::{ListedMember, MemberSettings, PoolMember};
+use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 
 /// Limit on the origins that one request is sent to.
@@ -51,21 +57,12 @@ pub struct OriginClient {
 /// The state of one pool.
 #[derive(Debug)]
 struct PoolState {
-    members: Vec<Arc<PoolMember>>,
+    members: PoolMembers,
     balance: BalanceMethod,
     authorities: TrustedAuthorities,
     /// Path of the health probes, if configured.
     probe: Option<String>,
     budget: Mutex<RetryBudget>,
-}
-
-#[derive(Debug)]
-struct PoolMember {
-    url: String,
-    seed: u64,
-    host: HeaderValue,
-    upstream: UpstreamClient,
-    health: Mutex<OriginHealth>,
 }
 
 /// A request to the origins of a pool.
@@ -124,38 +121,17 @@ impl OriginClient {
         old: Option<&OriginClient>,
     ) -> io::Result<OriginClient> {
         let old = old.filter(|old| old.treatment.limits == treatment.limits);
-        let member = |pool: &Arc<str>, of: &OriginPool, url: &Uri| {
-            let text = url.to_string();
-            let known = old.and_then(|old| old.pools.get(pool));
-            let known = known.filter(|known| known.authorities == of.authorities);
-            let known = known.and_then(|pool| pool.members.iter().find(|m| m.url == text));
-            if let Some(known) = known {
-                return Ok(Arc::clone(known));
-            }
-            let upstream = UpstreamClient::new(
-                url,
-                counts.workers,
-                treatment.limits.clone(),
-                &of.authorities,
-            )?;
-            let opened = counts.connections_opened.clone();
-            let upstream = upstream.with_open_hook(move || {
-                opened.inc();
-            });
-            let host = HeaderValue::from_str(upstream.authority());
-            Ok(Arc::new(PoolMember {
-                seed: choice::fnv1a_hash(text.as_bytes()),
-                url: text,
-                // A parsed authority consists of visible ASCII, so the conversion succeeds.
-                host: host.unwrap_or(HeaderValue::from_static("")),
-                upstream,
-                health: Mutex::default(),
-            }))
-        };
         let pools = pools.iter().map(|(name, pool)| {
-            let members = pool.origins.iter().map(|url| member(name, pool, url));
+            let known = old.and_then(|old| old.pools.get(name));
+            let known = known.filter(|known| known.authorities == pool.authorities);
+            let settings = MemberSettings {
+                limits: &treatment.limits,
+                authorities: &pool.authorities,
+                counts: &counts,
+            };
+            let known = known.map(|known| &known.members);
             let pool = PoolState {
-                members: members.collect::<io::Result<_>>()?,
+                members: PoolMembers::new(pool, &settings, known)?,
                 balance: pool.balance,
                 authorities: pool.authorities.clone(),
                 probe: pool.health.clone(),
@@ -163,11 +139,13 @@ impl OriginClient {
             };
             Ok((Arc::clone(name), pool))
         });
-        Ok(OriginClient {
+        let client = OriginClient {
             pools: pools.collect::<io::Result<_>>()?,
             treatment: treatment.clone(),
             counts,
-        })
+        };
+        client.count_members();
+        Ok(client)
     }
 
     /// Sends a request that may be repeated. If an origin fails, the next one gets it.
@@ -182,14 +160,15 @@ impl OriginClient {
         let mut request = question.take_http_request(())?;
         let began = Instant::now();
         let mut last = Err(empty_pool_failure());
-        for (nth, member) in self.attempt_order(pool, question.target, began).enumerate() {
+        let attempts = self.attempt_order(pool, question.target, began).await;
+        for (nth, member) in attempts.enumerate() {
             if nth > 0 && !self.take_retry(pool) {
                 break;
             }
             let host = question.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
             let sent = member.upstream.send(question.worker, &request).await;
-            let failed = self.record_result(pool, member, &sent);
+            let failed = self.record_result(pool, &member, &sent);
             last = sent;
             if !failed {
                 break;
@@ -215,7 +194,8 @@ impl OriginClient {
         ));
         let began = Instant::now();
         let mut last = Err(empty_pool_failure());
-        for (nth, member) in self.attempt_order(pool, question.target, began).enumerate() {
+        let attempts = self.attempt_order(pool, question.target, began).await;
+        for (nth, member) in attempts.enumerate() {
             let Some(mut request) = unsent.take() else {
                 break;
             };
@@ -229,7 +209,7 @@ impl OriginClient {
                 unsent = back;
                 failed
             });
-            self.record_result(pool, member, &last);
+            self.record_result(pool, &member, &last);
             // The next origin would receive the same broken body.
             if last.as_ref().is_err_and(|failed| failed.is_upload) {
                 break;
@@ -245,24 +225,28 @@ impl OriginClient {
     }
 
     /// Returns the pool's origins in the order of the attempts.
-    fn attempt_order<'a>(
+    async fn attempt_order(
         &self,
-        pool: &'a PoolState,
+        pool: &PoolState,
         target: &str,
         now: Instant,
-    ) -> impl Iterator<Item = &'a Arc<PoolMember>> + use<'a> {
+    ) -> impl Iterator<Item = Arc<PoolMember>> + use<> {
         pool.lock_budget()
             .add_share(self.treatment.retry_share, now);
-        let order = if pool.members.len() == 1 {
+        let patience = self.treatment.limits.connect_timeout;
+        let members = pool.members.list_resolved(patience).await;
+        let order = if members.len() == 1 {
             vec![0]
         } else {
-            let share =
-                |member: &Arc<PoolMember>| (member.seed, self.current_share(pool, member, now));
-            let shares: Vec<_> = pool.members.iter().map(share).collect();
+            let share = |listed: &ListedMember| {
+                let share = self.current_share(pool, &listed.member, now);
+                (listed.member.seed, share * listed.weight)
+            };
+            let shares: Vec<_> = members.iter().map(share).collect();
             choice::rank_members(pool.balance, &shares, target)
         };
-        let members = order.into_iter().filter_map(|n| pool.members.get(n));
-        members.take(ATTEMPTS_MAX)
+        let member = move |n: usize| members.get(n).map(|listed| listed.member.clone());
+        order.into_iter().filter_map(member).take(ATTEMPTS_MAX)
     }
 
     fn current_share(&self, pool: &PoolState, member: &PoolMember, now: Instant) -> f64 {
@@ -297,6 +281,7 @@ impl OriginClient {
             .requests
             .with_labels(&[&member.url, result])
             .inc();
+        member.count_result(result);
         let failed = match sent {
             // The origin is not at fault, and may never have had a complete request.
             Err(failed) if failed.is_upload => return false,
@@ -326,10 +311,14 @@ impl OriginClient {
             }
             HealthChange::Recovered => tracing::info!(origin, "origin is healthy again"),
         }
-        let all = self.pools.values().flat_map(|pool| &pool.members);
-        let out = all
-            .filter(|member| member.lock_health().is_suspended())
-            .count();
+        let suspended = |pool: &PoolState| {
+            let members = pool.members.list();
+            let members = members.iter();
+            members
+                .filter(|listed| listed.member.lock_health().is_suspended())
+                .count()
+        };
+        let out = self.pools.values().map(suspended).sum::<usize>();
         let out = i64::try_from(out).unwrap_or(i64::MAX);
         self.counts.suspended_now.set(out);
     }
@@ -338,12 +327,6 @@ impl OriginClient {
 impl PoolState {
     fn lock_budget(&self) -> MutexGuard<'_, RetryBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PoolMember {
-    fn lock_health(&self) -> MutexGuard<'_, OriginHealth> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

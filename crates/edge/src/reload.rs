@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use net::config::UsageError;
+use tokio::sync::Notify;
 
 use crate::Edge;
 use crate::config::EdgeSettings;
@@ -20,6 +21,8 @@ pub struct ReloadableEdge {
     read: Box<ReadSettings>,
     /// Serializes reloads.
     reload_lock: Mutex<()>,
+    /// Wakes the task that resolves origins: a reload may have added one.
+    reloaded: Notify,
 }
 
 impl ReloadableEdge {
@@ -28,12 +31,18 @@ impl ReloadableEdge {
             current: ArcSwap::from_pointee(edge),
             read,
             reload_lock: Mutex::default(),
+            reloaded: Notify::new(),
         }
     }
 
     /// Returns the edge that a request uses from start to end.
     pub fn current(&self) -> Arc<Edge> {
         self.current.load_full()
+    }
+
+    /// Waits for the next reload, or returns at once if there was one since the last call.
+    pub async fn wait_for_reload(&self) {
+        self.reloaded.notified().await;
     }
 
     /// Reads the settings, applies them to later requests, and reopens the records file. Returns
@@ -67,6 +76,7 @@ impl ReloadableEdge {
         let old = self.current();
         let fixed = settings.retain_fixed_settings(&old.settings);
         self.current.store(Arc::new(old.with_settings(settings)?));
+        self.reloaded.notify_one();
         Ok(fixed)
     }
 }

@@ -131,6 +131,7 @@ pub fn start_edge(
         })?;
     }
     start_health_probes(&mut running, &live, workers + 1)?;
+    start_resolutions(&mut running, &live)?;
     let told = live.clone();
     running.on_hangup(move || {
         // `reload` logs the error.
@@ -168,6 +169,29 @@ fn start_health_probes(
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
                 () = tokio::time::sleep(edge.settings.health_interval) => {}
+            }
+        }
+    })
+}
+
+/// Starts the task that resolves the origins that DNS lists, at the interval of the current
+/// settings and after each reload.
+fn start_resolutions(
+    running: &mut RunningProgram,
+    live: &Arc<ReloadableEdge>,
+) -> Result<(), ProgramError> {
+    let (live, shutdown) = (live.clone(), running.shutdown().clone());
+    running.until_drained("resolve", move || async move {
+        loop {
+            let edge = live.current();
+            tokio::select! {
+                () = shutdown.wait_until_draining() => return,
+                () = edge.origins.refresh_members(&edge.settings.dns_servers) => {}
+            }
+            tokio::select! {
+                () = shutdown.wait_until_draining() => return,
+                () = live.wait_for_reload() => {}
+                () = tokio::time::sleep(edge.settings.dns_interval) => {}
             }
         }
     })

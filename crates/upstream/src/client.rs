@@ -11,6 +11,7 @@ use http::{Request, Uri};
 use http1::HeadLimits;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -60,7 +61,11 @@ impl Default for UpstreamLimits {
 /// A client for one server.
 pub struct UpstreamClient {
     authority: String,
+    /// The authority, and the address if it is fixed, for error messages.
+    name: String,
     address: ServerAddress,
+    /// The address of the connections, if it is not that of the name.
+    at: Option<SocketAddr>,
     connector: Connector,
     /// One list for each worker: a connection stays on the runtime that opened it.
     idle: Vec<Arc<IdleConnections>>,
@@ -89,8 +94,10 @@ impl UpstreamClient {
         let counts = Arc::new(ConnectionCounts::default());
         let idle = || IdleConnections::for_one_runtime(limits.idle_timeout, IDLE_CONNECTIONS_MAX);
         Ok(UpstreamClient {
+            name: authority.clone(),
             authority,
             address,
+            at: None,
             connector: Connector::new(tls, limits.connect_timeout, counts),
             idle: (0..workers.max(1)).map(|_| Arc::new(idle())).collect(),
             buffers: Arc::default(),
@@ -103,6 +110,16 @@ impl UpstreamClient {
     /// Returns host and port as written in the URL.
     pub fn authority(&self) -> &str {
         &self.authority
+    }
+
+    /// Connects to this address instead of resolving the name of the URL. Host and TLS name stay.
+    #[must_use]
+    pub fn with_address(self, at: SocketAddr) -> UpstreamClient {
+        UpstreamClient {
+            name: format!("{} ({at})", self.authority),
+            at: Some(at),
+            ..self
+        }
     }
 
     /// Calls `on_open` for each connection that is opened.
@@ -176,7 +193,7 @@ impl UpstreamClient {
                 is_upload: false,
                 reason: format!(
                     "{}: {} requests are in flight, and none finished within {:?}",
-                    self.authority, self.limits.requests_max, self.limits.connect_timeout
+                    self.name, self.limits.requests_max, self.limits.connect_timeout
                 ),
             })
     }
@@ -187,7 +204,7 @@ impl UpstreamClient {
         request: Request<Option<RequestUpload>>,
     ) -> Result<ResponseParts, (UpstreamError, UnsentRequest)> {
         let started = Instant::now();
-        match self.connector.connect(&self.address).await {
+        match self.connector.connect_to(&self.address, self.at).await {
             Ok(opened) => {
                 (self.on_open)();
                 let connection = Connection::new(opened, self.buffers.clone());
@@ -204,9 +221,9 @@ impl UpstreamClient {
                     reason: match is_timeout {
                         true => format!(
                             "{}: no connection within {:?}",
-                            self.authority, self.limits.connect_timeout
+                            self.name, self.limits.connect_timeout
                         ),
-                        false => format!("{}: {error}", self.authority),
+                        false => format!("{}: {error}", self.name),
                     },
                 };
                 Err((error, Some(Box::new(request))))
@@ -246,7 +263,7 @@ impl UpstreamClient {
             is_timeout,
             may_have_arrived,
             is_upload,
-            reason: format!("{}: {reason}", self.authority),
+            reason: format!("{}: {reason}", self.name),
         };
         let response = match timeout(patience, connection.exchange(outgoing, upload)).await {
             Ok(response) => response,
@@ -290,7 +307,7 @@ impl UpstreamClient {
 
 impl fmt::Debug for UpstreamClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UpstreamClient({})", self.authority)
+        write!(f, "UpstreamClient({})", self.name)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{ClientStream, ConnectError, ConnectionCounts, ConnectionGuard, Serve
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, HandshakeKind};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -51,12 +52,31 @@ impl Connector {
     /// # Errors
     /// When TCP or TLS fails, or the timeout elapses.
     pub async fn connect(&self, address: &ServerAddress) -> Result<OpenedStream, ConnectError> {
-        let opened = tokio::time::timeout(self.timeout, self.open_stream(address)).await;
+        self.connect_to(address, None).await
+    }
+
+    /// Opens a connection to `at` instead of resolving the server's name, which TLS still verifies.
+    ///
+    /// # Errors
+    /// When TCP or TLS fails, or the timeout elapses.
+    pub async fn connect_to(
+        &self,
+        address: &ServerAddress,
+        at: Option<SocketAddr>,
+    ) -> Result<OpenedStream, ConnectError> {
+        let opened = tokio::time::timeout(self.timeout, self.open_stream(address, at)).await;
         opened.unwrap_or(Err(ConnectError::TimedOut))
     }
 
-    async fn open_stream(&self, address: &ServerAddress) -> Result<OpenedStream, ConnectError> {
-        let socket = TcpStream::connect((address.host.as_str(), address.port)).await;
+    async fn open_stream(
+        &self,
+        address: &ServerAddress,
+        at: Option<SocketAddr>,
+    ) -> Result<OpenedStream, ConnectError> {
+        let socket = match at {
+            Some(at) => TcpStream::connect(at).await,
+            None => TcpStream::connect((address.host.as_str(), address.port)).await,
+        };
         let socket = socket.map_err(ConnectError::Tcp)?;
         let guard = ConnectionGuard::new(&self.counts);
         socket.set_nodelay(true).map_err(ConnectError::Tcp)?;

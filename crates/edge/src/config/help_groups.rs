@@ -26,6 +26,8 @@ pub(super) const GROUPS: &[HelpGroup] = &[
         heading: "Origins",
         options: &[
             "origin",
+            "origin-dns-interval",
+            "dns-server",
             "origin-ca",
             "origin-balance",
             "origin-health",

@@ -12,7 +12,20 @@ const OWN: &[Setting] = &[
         "origin",
         "URL",
         "",
-        "Origin server, such as http://127.0.0.1:8080; several share the requests",
+        "Origin server, such as http://127.0.0.1:8080; several share the requests; see dns-server",
+    )
+    .as_list(),
+    Setting::new(
+        "origin-dns-interval",
+        "DURATION",
+        "5s",
+        "Interval at which dns+http://, dns+https:// and dns+srv+… origins are resolved",
+    ),
+    Setting::new(
+        "dns-server",
+        "IP:PORT",
+        "",
+        "DNS server for dns+ origins, such as Consul's; several are allowed [default: the system's]",
     )
     .as_list(),
     Setting::new(

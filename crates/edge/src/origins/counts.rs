@@ -1,5 +1,6 @@
 //! Metrics of requests to origins.
 
+use super::resolver::ResolutionError;
 use net::metrics::{Counter, CounterFamily, DurationHistogram, Gauge, MetricSpec, Metrics};
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,16 @@ const OUT_NOW: MetricSpec = MetricSpec {
     unit: "",
     help: "Origins that are suspended now",
 };
+const MEMBERS: MetricSpec = MetricSpec {
+    name: "upstream_members",
+    unit: "",
+    help: "Origins in all pools, configured or found in DNS",
+};
+const RESOLUTIONS: MetricSpec = MetricSpec {
+    name: "upstream_resolutions",
+    unit: "",
+    help: "Resolutions of origins in DNS, by result; after empty and failed ones, the members stay",
+};
 
 /// Metrics of origins, which survive a reload. All clones share their values.
 #[derive(Debug, Clone)]
@@ -45,6 +56,8 @@ pub struct OriginMetrics {
     response_time: Arc<DurationHistogram>,
     pub(super) suspensions: CounterFamily,
     pub(super) suspended_now: Gauge,
+    pub(super) members: Gauge,
+    resolutions: CounterFamily,
     /// Number of threads with upstream connections of their own.
     pub(super) workers: usize,
 }
@@ -61,6 +74,23 @@ impl OriginMetrics {
             response_time: metrics.durations(&RESPONSE_TIME),
             suspensions: metrics.counter_family(&OUT, &["origin"]),
             suspended_now: metrics.gauge(&OUT_NOW),
+            members: metrics.gauge(&MEMBERS),
+            resolutions: metrics
+                .counter_family(&RESOLUTIONS, &["result"])
+                .with_values(&["ok", "empty", "failed"]),
+        }
+    }
+
+    /// Counts a resolution of this origin, and logs a failure.
+    pub(super) fn record_resolution(&self, origin: &str, found: Result<(), ResolutionError>) {
+        let result = match &found {
+            Ok(()) => "ok",
+            Err(ResolutionError::Empty) => "empty",
+            Err(ResolutionError::Failed(_)) => "failed",
+        };
+        self.resolutions.with_labels(&[result]).inc();
+        if let Err(error) = found {
+            tracing::warn!(origin, %error, "cannot resolve an origin; its members stay");
         }
     }
 

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use upstream::TrustedAuthorities;
 
 use super::BalanceMethod;
+use super::dns_origin::DnsOrigin;
 
 /// Pools by name. The default pool has the empty name.
 pub type OriginPools = BTreeMap<Arc<str>, OriginPool>;
@@ -54,7 +55,11 @@ impl OriginPool {
     ) -> Result<OriginPool, String> {
         let url = |text: &String| {
             let url = text.parse::<Uri>();
-            url.map_err(|error| format!("{text:?}: {error}"))
+            let url = url.map_err(|error| format!("{text:?}: {error}"))?;
+            match DnsOrigin::from_uri(&url) {
+                Some(Err(why)) => Err(why),
+                _ => Ok(url),
+            }
         };
         if let Some(path) = health.as_ref().filter(|path| !path.starts_with('/')) {
             return Err(format!(

@@ -1,9 +1,11 @@
 //! Health probes, and the state of the origins for the status page.
 
-use super::{OriginClient, PoolMember, PoolState};
+use super::member::{ListedMember, PoolMember};
+use super::{OriginClient, PoolState};
 use futures_util::future::join_all;
 use http::{Request, header};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Timeout of a probe.
@@ -14,6 +16,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct OriginStatus {
     pub pool: String,
     pub url: String,
+    /// Address of a member that DNS lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// Current share of requests, from 0 (suspended) to 1.
     pub share: f64,
     pub answers: u64,
@@ -25,7 +30,8 @@ impl OriginClient {
     pub async fn probe_origins(&self, worker: usize) {
         let probed = self.pools.values().filter_map(|pool| {
             let path = pool.probe.as_deref()?;
-            Some(pool.members.iter().map(move |member| (path, member)))
+            let members = pool.members.list().to_vec();
+            Some(members.into_iter().map(move |listed| (path, listed.member)))
         });
         let probes = probed.flatten().map(|(path, member)| async move {
             let good = member.send_probe(worker, path).await;
@@ -33,7 +39,7 @@ impl OriginClient {
             let change = member
                 .lock_health()
                 .record_probe(good, care, Instant::now());
-            self.log_change(member, change);
+            self.log_change(&member, change);
         });
         join_all(probes).await;
     }
@@ -42,22 +48,18 @@ impl OriginClient {
     pub fn origin_statuses(&self) -> Vec<OriginStatus> {
         let now = Instant::now();
         let each = |(name, pool): (&Arc<str>, &PoolState)| {
-            let state = |member: &Arc<PoolMember>| {
-                let count = |result| {
-                    self.counts
-                        .requests
-                        .with_labels(&[&member.url, result])
-                        .get()
-                };
+            let state = |listed: &ListedMember| {
+                let member = &listed.member;
                 OriginStatus {
                     pool: name.to_string(),
                     url: member.url.clone(),
+                    address: member.address().map(|address| address.to_string()),
                     share: self.current_share(pool, member, now),
-                    answers: count("answer"),
-                    failures: count("error") + count("late") + count("failed"),
+                    answers: member.answers.load(Relaxed),
+                    failures: member.failures.load(Relaxed),
                 }
             };
-            pool.members.iter().map(state).collect::<Vec<_>>()
+            pool.members.list().iter().map(state).collect::<Vec<_>>()
         };
         self.pools.iter().flat_map(each).collect()
     }

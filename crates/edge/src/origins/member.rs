@@ -1,0 +1,109 @@
+//! The members of a pool: their connections, health and counts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::Uri;
+use http::header::HeaderValue;
+use upstream::{TrustedAuthorities, UpstreamClient, UpstreamLimits};
+
+use super::choice;
+use super::counts::OriginMetrics;
+use super::health::OriginHealth;
+use super::resolver::ResolvedServer;
+
+/// One origin server.
+#[derive(Debug)]
+pub(super) struct PoolMember {
+    /// The configured URL: the label of the metrics, which addresses in DNS would make unbounded.
+    pub url: String,
+    /// The server's entry in DNS, if it was found there.
+    pub resolved: Option<ResolvedServer>,
+    pub seed: u64,
+    pub host: HeaderValue,
+    pub upstream: UpstreamClient,
+    pub health: Mutex<OriginHealth>,
+    pub answers: AtomicU64,
+    pub failures: AtomicU64,
+}
+
+/// A member as the pool lists it now.
+#[derive(Debug, Clone)]
+pub(super) struct ListedMember {
+    pub member: Arc<PoolMember>,
+    /// Share of requests relative to the other members, above 0 and at most 1.
+    pub weight: f64,
+}
+
+/// The settings that all members of a pool share.
+pub(super) struct MemberSettings<'a> {
+    pub limits: &'a UpstreamLimits,
+    pub authorities: &'a TrustedAuthorities,
+    pub counts: &'a OriginMetrics,
+}
+
+impl PoolMember {
+    pub fn lock_health(&self) -> MutexGuard<'_, OriginHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an attempt for the status page.
+    pub fn count_result(&self, result: &str) {
+        match result {
+            "answer" => self.answers.fetch_add(1, Relaxed),
+            "error" | "late" | "failed" => self.failures.fetch_add(1, Relaxed),
+            _ => 0,
+        };
+    }
+
+    /// Returns the address if the member was found in DNS.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.resolved.as_ref().map(|server| server.address)
+    }
+
+    /// Returns whether the member has this configured URL and is this entry in DNS. The weight may
+    /// change.
+    pub fn is_server(&self, url: &str, resolved: Option<&ResolvedServer>) -> bool {
+        let identity = |server: &ResolvedServer| (server.name.clone(), server.address);
+        self.url == url && self.resolved.as_ref().map(identity) == resolved.map(identity)
+    }
+}
+
+impl MemberSettings<'_> {
+    /// Creates a member for a configured URL. `server` is the URL that the requests are for.
+    ///
+    /// # Errors
+    /// When the URL names no server.
+    pub fn build_member(
+        &self,
+        url: String,
+        server: &Uri,
+        resolved: Option<ResolvedServer>,
+    ) -> io::Result<Arc<PoolMember>> {
+        let limits = self.limits.clone();
+        let upstream = UpstreamClient::new(server, self.counts.workers, limits, self.authorities)?;
+        let opened = self.counts.connections_opened.clone();
+        let upstream = upstream.with_open_hook(move || {
+            opened.inc();
+        });
+        let upstream = match &resolved {
+            Some(server) => upstream.with_address(server.address),
+            None => upstream,
+        };
+        let host = HeaderValue::from_str(upstream.authority());
+        let name = resolved.as_ref().map_or(&url, |server| &server.name);
+        Ok(Arc::new(PoolMember {
+            seed: choice::fnv1a_hash(name.as_bytes()),
+            url,
+            resolved,
+            // A parsed authority consists of visible ASCII, so the conversion succeeds.
+            host: host.unwrap_or(HeaderValue::from_static("")),
+            upstream,
+            health: Mutex::default(),
+            answers: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        }))
+    }
+}

@@ -1,0 +1,197 @@
+//! The list of a pool's members, and its refresh from DNS.
+//!
+//! A refresh replaces the list as a whole. Requests in flight keep their member until they finish.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::Uri;
+use tokio::sync::Notify;
+
+use super::dns_origin::DnsOrigin;
+use super::member::{ListedMember, MemberSettings};
+use super::resolver::{OriginResolver, ResolutionError, ResolvedServer};
+use super::{OriginClient, OriginPool, PoolState};
+
+/// The members of one pool.
+#[derive(Debug)]
+pub(super) struct PoolMembers {
+    sources: Vec<MemberSource>,
+    /// The members of all sources, in the configured order.
+    listed: ArcSwap<Vec<ListedMember>>,
+    /// Whether each source has been resolved once, with or without success.
+    is_resolved: AtomicBool,
+    resolved: Notify,
+}
+
+/// A configured URL with its members: one, or those that DNS lists.
+#[derive(Debug)]
+struct MemberSource {
+    url: String,
+    dns: Option<DnsOrigin>,
+    members: Mutex<Vec<ListedMember>>,
+}
+
+impl PoolMembers {
+    /// Creates the members of a pool. Those that `old` contains stay the same.
+    ///
+    /// # Errors
+    /// When a URL names no server.
+    pub fn new(
+        pool: &OriginPool,
+        settings: &MemberSettings<'_>,
+        old: Option<&PoolMembers>,
+    ) -> io::Result<PoolMembers> {
+        let sources = pool.origins.iter();
+        let sources = sources.map(|url| MemberSource::new(url, settings, old));
+        let members = PoolMembers {
+            sources: sources.collect::<io::Result<_>>()?,
+            listed: ArcSwap::default(),
+            is_resolved: AtomicBool::new(false),
+            resolved: Notify::new(),
+        };
+        members.update_list();
+        let is_filled = |source: &MemberSource| !source.lock_members().is_empty();
+        let is_resolved = members.sources.iter().all(is_filled);
+        members.is_resolved.store(is_resolved, Relaxed);
+        Ok(members)
+    }
+
+    /// Returns the members now.
+    pub fn list(&self) -> Arc<Vec<ListedMember>> {
+        self.listed.load_full()
+    }
+
+    /// Returns the members. Without any, waits up to `timeout` for the first resolution.
+    pub async fn list_resolved(&self, timeout: Duration) -> Arc<Vec<ListedMember>> {
+        let resolved = self.resolved.notified();
+        let members = self.list();
+        if members.is_empty() && !self.is_resolved.load(Relaxed) {
+            let _ = tokio::time::timeout(timeout, resolved).await;
+            return self.list();
+        }
+        members
+    }
+
+    fn update_list(&self) {
+        let members = self.sources.iter();
+        let members = members.flat_map(|source| source.lock_members().clone());
+        self.listed.store(Arc::new(members.collect()));
+    }
+}
+
+impl MemberSource {
+    fn new(
+        url: &Uri,
+        settings: &MemberSettings<'_>,
+        old: Option<&PoolMembers>,
+    ) -> io::Result<MemberSource> {
+        let text = url.to_string();
+        let old = old.and_then(|old| old.sources.iter().find(|source| source.url == text));
+        let dns = DnsOrigin::from_uri(url).transpose();
+        let dns = dns.map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let members = match (old, &dns) {
+            (Some(old), _) => old.lock_members().clone(),
+            (None, Some(_)) => Vec::new(),
+            (None, None) => vec![ListedMember {
+                member: settings.build_member(text.clone(), url, None)?,
+                weight: 1.0,
+            }],
+        };
+        Ok(MemberSource {
+            url: text,
+            dns,
+            members: Mutex::new(members),
+        })
+    }
+
+    fn lock_members(&self) -> std::sync::MutexGuard<'_, Vec<ListedMember>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the members by these servers. Known servers keep connections and health.
+    fn replace_members(
+        &self,
+        server: &Uri,
+        found: Vec<ResolvedServer>,
+        settings: &MemberSettings<'_>,
+    ) -> io::Result<()> {
+        let old = self.lock_members().clone();
+        let weight_max = found.iter().map(|server| server.weight).max();
+        let weight_max = f64::from(weight_max.unwrap_or_default().max(1));
+        let member = |resolved: ResolvedServer| {
+            // RFC 2782: a weight of 0 is a very small one.
+            let weight = f64::from(resolved.weight.max(1)) / weight_max;
+            let mut known = old.iter().map(|listed| &listed.member);
+            let known = known.find(|member| member.is_server(&self.url, Some(&resolved)));
+            let member = match known {
+                Some(known) => known.clone(),
+                None => settings.build_member(self.url.clone(), server, Some(resolved))?,
+            };
+            Ok(ListedMember { member, weight })
+        };
+        let members: Vec<_> = found.into_iter().map(member).collect::<io::Result<_>>()?;
+        log_difference(&self.url, &old, &members);
+        *self.lock_members() = members;
+        Ok(())
+    }
+}
+
+fn log_difference(origin: &str, old: &[ListedMember], new: &[ListedMember]) {
+    let missing = |from: &[ListedMember], of: &[ListedMember]| -> Vec<String> {
+        let is_listed =
+            |one: &ListedMember| from.iter().any(|o| Arc::ptr_eq(&o.member, &one.member));
+        let missing = of.iter().filter(|one| !is_listed(one));
+        let address = |one: &ListedMember| one.member.address().map(|at| at.to_string());
+        missing.filter_map(address).collect()
+    };
+    let (added, removed) = (missing(old, new), missing(new, old));
+    if !added.is_empty() || !removed.is_empty() {
+        tracing::info!(origin, ?added, ?removed, "members of the pool changed");
+    }
+}
+
+impl OriginClient {
+    /// Resolves all origins that DNS lists. Members whose resolution fails stay.
+    pub async fn refresh_members(&self, dns_servers: &[SocketAddr]) {
+        let resolver = OriginResolver::new(dns_servers);
+        for pool in self.pools.values() {
+            let settings = MemberSettings {
+                limits: &self.treatment.limits,
+                authorities: &pool.authorities,
+                counts: &self.counts,
+            };
+            for source in &pool.members.sources {
+                let Some(dns) = &source.dns else {
+                    continue;
+                };
+                let found = match &resolver {
+                    Ok(resolver) => resolver.resolve_origin(dns).await,
+                    Err(error) => Err(ResolutionError::Failed(error.to_string())),
+                };
+                let found = found.and_then(|found| {
+                    let replaced = source.replace_members(&dns.server, found, &settings);
+                    replaced.map_err(|error| ResolutionError::Failed(error.to_string()))
+                });
+                self.counts.record_resolution(&source.url, found);
+            }
+            pool.members.update_list();
+            pool.members.is_resolved.store(true, Relaxed);
+            pool.members.resolved.notify_waiters();
+        }
+        self.count_members();
+    }
+
+    /// Updates the number of members in the metrics.
+    pub(super) fn count_members(&self) {
+        let members = |pool: &PoolState| pool.members.list().len();
+        let count = self.pools.values().map(members).sum::<usize>();
+        self.counts
+            .members
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}
