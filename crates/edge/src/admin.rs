@@ -81,7 +81,7 @@ pub async fn handle_admin_request(
             match list {
                 Ok(urls) => {
                     let warmed = edge
-                        .warm_urls(admin.worker, urls, &head.headers, &conn)
+                        .warm_urls(admin.worker, urls, &head.headers, conn.client())
                         .await;
                     json_response(&json!(warmed))
                 }

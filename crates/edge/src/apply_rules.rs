@@ -1,6 +1,7 @@
 //! Application of the rules: to a request when it arrives, and to the connection before the first
 //! byte of the response.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::Response;
@@ -86,14 +87,14 @@ impl RuleApplier {
         &self,
         facts: &RequestFacts<'_>,
         cmcd: &CmcdData,
-        conn: &Conn,
+        client: IpAddr,
     ) -> RequestActions {
         if self.rules.is_empty() {
             return RequestActions::default();
         }
         let matched = self
             .rules
-            .find_request_actions(&rule_variables(facts, cmcd, conn));
+            .find_request_actions(&rule_variables(facts, cmcd, client));
         matched.map(|(_, early)| early).unwrap_or_default()
     }
 
@@ -126,7 +127,7 @@ impl RuleApplier {
         let variables = RuleVariables {
             answer: Some((status, headers, known, outcome.result())),
             tcp: tcp.as_ref(),
-            ..rule_variables(facts, cmcd, conn)
+            ..rule_variables(facts, cmcd, conn.client())
         };
         let choice = self.rules.choose_for_response(&variables)?;
         if !choice.transport.is_empty() {
@@ -160,7 +161,7 @@ impl RuleApplier {
 fn rule_variables<'a>(
     facts: &'a RequestFacts<'_>,
     cmcd: &'a CmcdData,
-    conn: &Conn,
+    client: IpAddr,
 ) -> RuleVariables<'a> {
     let target = facts.normalized_target.as_ref();
     RuleVariables {
@@ -168,7 +169,7 @@ fn rule_variables<'a>(
         host: &facts.host,
         path: target.split('?').next().unwrap_or_default(),
         query: facts.query,
-        client: conn.client(),
+        client,
         headers: facts.headers,
         cmcd,
         answer: None,

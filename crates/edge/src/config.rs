@@ -48,6 +48,8 @@ pub struct EdgeSettings {
     pub policy: FreshnessPolicy,
     /// Address of the admin port, and the file with its token.
     pub admin: Option<(String, PathBuf)>,
+    /// The NATS server with commands for all edges.
+    pub nats: Option<NatsSettings>,
     /// Interval of TCP samples for the records. At zero, only the start and the end of a response
     /// are sampled.
     pub tcp_interval: Duration,
@@ -112,6 +114,7 @@ impl EdgeSettings {
                 stale_if_error: time("stale-if-error")?,
             },
             admin: read_admin_port(layers)?,
+            nats: NatsSettings::from_layers(layers)?,
             tcp_interval: time("tcp-interval")?,
             rules: Arc::new(match layers.file() {
                 Some((path, text)) => rules::read_rules(path, text)?,
@@ -135,12 +138,14 @@ impl EdgeSettings {
         is_fixed("memory", self.memory_bytes == running.memory_bytes);
         is_fixed("disk", self.disk == running.disk);
         is_fixed("admin", self.admin == running.admin);
+        is_fixed("nats", self.nats == running.nats);
         is_fixed("tcp-interval", self.tcp_interval == running.tcp_interval);
         is_fixed("common settings", self.common == running.common);
         self.listen.clone_from(&running.listen);
         self.memory_bytes = running.memory_bytes;
         self.disk.clone_from(&running.disk);
         self.admin.clone_from(&running.admin);
+        self.nats.clone_from(&running.nats);
         self.tcp_interval = running.tcp_interval;
         self.common = running.common.clone();
         fixed
@@ -235,8 +240,10 @@ fn parse_cookies(text: &str) -> Result<bool, String> {
 }
 
 mod help_groups;
+mod nats_settings;
 mod settings_table;
 #[cfg(test)]
 mod tests;
 
+pub use nats_settings::NatsSettings;
 pub use settings_table::{SETTINGS, command, shorten_edge_help};

@@ -58,6 +58,8 @@ mod telemetry;
 // Operation.
 mod admin;
 mod explain;
+#[cfg(feature = "nats")]
+mod fleet;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 mod purge;

@@ -107,7 +107,7 @@ impl Edge {
             let path = facts.target.split('?').next().unwrap_or_default();
             collector.collect_request(&cmcd, path, conn);
         }
-        let actions = self.rules.request_actions(facts, &cmcd, conn);
+        let actions = self.rules.request_actions(facts, &cmcd, conn.client());
         if let Some(delay) = actions.delay {
             Box::pin(tokio::time::sleep(delay)).await;
         }

@@ -38,6 +38,12 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     if let Some(("explain", flags)) = flags.subcommand() {
         return Ok(crate::explain::print_explanation(flags)?);
     }
+    #[cfg(feature = "nats")]
+    if let Some((name, flags)) = flags.subcommand()
+        && let Some(published) = crate::fleet::publish_command(name, flags)
+    {
+        return published;
+    }
     let layers = read_layers(flags)?;
     if layers.print {
         // The reader may have closed the pipe (`| head`).
@@ -102,6 +108,8 @@ pub fn start_edge(
             .listen_options()
             .map_err(ProgramError::cannot("TLS"))?
     };
+    #[cfg(feature = "nats")]
+    let nats = settings.nats.clone();
     let handover_socket = settings.common.handover_socket.clone();
     let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
@@ -132,6 +140,8 @@ pub fn start_edge(
     }
     start_health_probes(&mut running, &live, workers + 1)?;
     start_resolutions(&mut running, &live)?;
+    #[cfg(feature = "nats")]
+    crate::fleet::start_fleet_commands(&mut running, &live, nats, &metrics, workers + 2)?;
     let told = live.clone();
     running.on_hangup(move || {
         // `reload` logs the error.
@@ -149,8 +159,9 @@ pub fn start_edge(
 /// A successor must be the same program.
 const PROGRAM: &str = "edge";
 
-/// Users of upstream connections besides the workers: the admin port and the health probes.
-const WORKERS_BESIDE: usize = 2;
+/// Users of upstream connections besides the workers: the admin port, the health probes, and the
+/// commands of the fleet.
+const WORKERS_BESIDE: usize = 3;
 
 /// Starts the task that probes the origins, at the interval of the current settings.
 fn start_health_probes(

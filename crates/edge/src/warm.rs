@@ -1,6 +1,7 @@
 //! Cache warming: fetches for a list of URLs, like those for client requests.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use futures_util::StreamExt;
 use http::header::{self, HeaderMap};
 use http::{Method, Request, Uri};
 use http_body::Body as _;
-use net::Conn;
 use serde::Serialize;
 
 use crate::Edge;
@@ -78,14 +78,14 @@ impl Edge {
         worker: usize,
         urls: Vec<Uri>,
         headers: &HeaderMap,
-        conn: &Conn,
+        client: IpAddr,
     ) -> WarmReport {
         let mut warmed = WarmReport {
             listed: urls.len(),
             ..WarmReport::default()
         };
         let fetches = urls.into_iter().map(|url| async move {
-            let result = self.warm_url(worker, &url, headers, conn).await;
+            let result = self.warm_url(worker, &url, headers, client).await;
             (url, result)
         });
         let mut fetches = futures_util::stream::iter(fetches).buffer_unordered(AT_ONCE);
@@ -112,7 +112,7 @@ impl Edge {
         worker: usize,
         url: &Uri,
         headers: &HeaderMap,
-        conn: &Conn,
+        client: IpAddr,
     ) -> Result<CacheOutcome, String> {
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.method = Method::GET;
@@ -130,12 +130,11 @@ impl Edge {
         if let Some(host) = host {
             parts.headers.insert(header::HOST, host);
         }
-        let facts =
-            RequestFacts::from_parts(&parts, &self.settings, &self.loop_token, conn.client());
+        let facts = RequestFacts::from_parts(&parts, &self.settings, &self.loop_token, client);
         let mut facts = facts.map_err(|_| "the edge rejects this request")?;
         let actions = self
             .rules
-            .request_actions(&facts, &CmcdData::default(), conn);
+            .request_actions(&facts, &CmcdData::default(), client);
         if actions.pass || actions.deny.is_some() {
             return Err("a rule with pass or deny applies".into());
         }

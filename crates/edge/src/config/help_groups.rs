@@ -62,6 +62,16 @@ pub(super) const GROUPS: &[HelpGroup] = &[
         options: &["listen", "tls-cert", "tls-key", "admin", "admin-token-file"],
     },
     HelpGroup {
+        heading: "Fleet",
+        options: &[
+            "nats",
+            "nats-creds",
+            "nats-token-file",
+            "nats-ca",
+            "node-name",
+        ],
+    },
+    HelpGroup {
         heading: "Settings and log",
         options: &[
             "config",

@@ -1,11 +1,12 @@
 //! Declaration of the settings, and the help of `headwater edge`.
 
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
+use super::nats_settings::NATS;
 use clap::Command;
 use net::config::{COLLECTOR, COMMON, Setting, flags, group_flags, shorten_help};
 
 /// All tables of settings of `headwater edge`.
-pub const SETTINGS: &[&[Setting]] = &[OWN, COLLECTOR, COMMON];
+pub const SETTINGS: &[&[Setting]] = &[OWN, NATS, COLLECTOR, COMMON];
 
 const OWN: &[Setting] = &[
     Setting::new(
@@ -211,11 +212,14 @@ Examples:
 
 /// Builds the command line of `headwater edge`.
 pub fn command() -> Command {
-    Command::new("edge")
+    let command = Command::new("edge")
         .about("Cache in front of any origin, with congestion control and pacing per request")
         .after_help(AFTER)
         .args(group_flags(flags(SETTINGS), GROUPS))
-        .subcommand(crate::explain::command())
+        .subcommand(crate::explain::command());
+    #[cfg(feature = "nats")]
+    let command = command.subcommands(crate::fleet::define_commands());
+    command
 }
 
 /// Reduces the help of `headwater edge` to the options that most users need, for `-h`.

@@ -1,0 +1,53 @@
+//! The connection to the NATS server.
+
+use std::io;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, ServerAddr};
+use net::config::mask_secrets;
+
+use crate::config::NatsSettings;
+
+/// Messages that may queue for the subscription.
+const QUEUED_MAX: usize = 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Returns the options with the credentials of these settings.
+///
+/// # Errors
+/// With the name of the unreadable file.
+pub async fn read_options(settings: &NatsSettings) -> io::Result<ConnectOptions> {
+    let mut options = ConnectOptions::new()
+        .connection_timeout(CONNECT_TIMEOUT)
+        .subscription_capacity(QUEUED_MAX);
+    if let Some(creds) = &settings.creds {
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", creds.display()));
+        options = options.credentials_file(creds).await.map_err(named)?;
+    }
+    if let Some(file) = &settings.token_file {
+        options = options.token(net::token::read_token(file)?.to_string());
+    }
+    if let Some(ca) = &settings.ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    let first = settings.url.split(',').next().unwrap_or_default();
+    let first: Option<ServerAddr> = first.trim().parse().ok();
+    let user = first.and_then(|at| Some((at.username()?.to_owned(), at.password()?.to_owned())));
+    if let Some((user, password)) = user {
+        options = options.user_and_password(user, password);
+    }
+    Ok(options)
+}
+
+/// Connects to one of the servers.
+///
+/// # Errors
+/// With the URL, without its secrets.
+pub async fn connect(settings: &NatsSettings, options: ConnectOptions) -> io::Result<Client> {
+    let urls: Vec<&str> = settings.url.split(',').map(str::trim).collect();
+    let named = |error| {
+        let url = mask_secrets(&settings.url);
+        io::Error::other(format!("cannot connect to {url}: {error}"))
+    };
+    options.connect(urls).await.map_err(named)
+}

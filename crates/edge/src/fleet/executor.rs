@@ -1,0 +1,224 @@
+//! Executes commands, each once, and reports the results.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use async_nats::Client;
+use http::{HeaderMap, Uri};
+use net::metrics::{CounterFamily, Gauge, MetricSpec, Metrics};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::command::{COMMANDS, CommandMessage, FleetCommand};
+use super::recent_ids::RecentIds;
+use crate::reload::ReloadableEdge;
+
+const RECEIVED: MetricSpec = MetricSpec {
+    name: "fleet_commands",
+    unit: "",
+    help: "Commands to all edges that this edge received through NATS, by result",
+};
+const CONNECTED: MetricSpec = MetricSpec {
+    name: "fleet_connected",
+    unit: "",
+    help: "1 while the edge is connected to the NATS server of the fleet",
+};
+
+/// Ids that are remembered: far more than are delivered again at a time.
+const IDS_MAX: usize = 4096;
+/// Warm-ups that may wait; each holds a list of URLs.
+const WARM_UPS_MAX: usize = 16;
+
+/// Metrics of commands.
+#[derive(Debug, Clone)]
+pub struct FleetMetrics {
+    commands: CounterFamily,
+    pub connected: Gauge,
+}
+
+impl FleetMetrics {
+    pub fn new(metrics: &Metrics) -> FleetMetrics {
+        let commands = metrics.counter_family(&RECEIVED, &["command", "result"]);
+        for command in COMMANDS {
+            for result in ["ok", "failed", "duplicate", "refused"] {
+                commands.with_labels(&[command, result]);
+            }
+        }
+        FleetMetrics {
+            commands,
+            connected: metrics.gauge(&CONNECTED),
+        }
+    }
+
+    /// Counts a result. Other names than those of commands have one label, so that no sender
+    /// can create series.
+    fn count(&self, name: &str, result: &str) {
+        let known = COMMANDS.into_iter().find(|command| *command == name);
+        self.commands
+            .with_labels(&[known.unwrap_or("unknown"), result])
+            .inc();
+    }
+}
+
+/// Executes the commands of one edge.
+pub struct CommandExecutor {
+    edge: Arc<ReloadableEdge>,
+    node: String,
+    client: Client,
+    ids: RecentIds,
+    metrics: FleetMetrics,
+    warm_ups: mpsc::Sender<WarmUp>,
+}
+
+/// A warm-up that waits for its turn: it may take minutes, and a purge must not wait for it.
+struct WarmUp {
+    urls: Vec<Uri>,
+    id: String,
+    reply: Option<String>,
+}
+
+impl CommandExecutor {
+    /// Creates an executor, and starts the task of the warm-ups in the current runtime. `worker` is
+    /// the index of its upstream connections.
+    pub fn new(
+        edge: Arc<ReloadableEdge>,
+        node: String,
+        client: Client,
+        metrics: FleetMetrics,
+        worker: usize,
+    ) -> CommandExecutor {
+        let (warm_ups, queue) = mpsc::channel(WARM_UPS_MAX);
+        let reports = ResultSender {
+            client: client.clone(),
+            node: node.clone(),
+        };
+        let warmer = run_warm_ups(edge.clone(), queue, reports, metrics.clone(), worker);
+        tokio::spawn(warmer);
+        CommandExecutor {
+            edge,
+            node,
+            client,
+            ids: RecentIds::new(IDS_MAX),
+            metrics,
+            warm_ups,
+        }
+    }
+
+    /// Executes the command of a message, unless its id is known, and sends the result.
+    pub async fn execute(&mut self, name: &str, bytes: &[u8]) {
+        let message = match CommandMessage::parse(bytes) {
+            Ok(message) => message,
+            Err(why) => return self.log_refusal(name, &why),
+        };
+        let reply = message.reply_subject().map(str::to_owned);
+        let reports = ResultSender {
+            client: self.client.clone(),
+            node: self.node.clone(),
+        };
+        let sent = match message.into_command(name) {
+            Err(why) => {
+                self.log_refusal(name, &why);
+                json!({ "ok": false, "error": format!("{name}: {why}") })
+            }
+            Ok(command) if !self.ids.insert(&command.id) => {
+                self.metrics.count(name, "duplicate");
+                json!({ "id": command.id, "ok": true, "duplicate": true })
+            }
+            Ok(command) => {
+                tracing::info!(name, id = command.id, "command of the fleet");
+                let (id, result) = (
+                    command.id.clone(),
+                    self.run(command.id, command.command, &reply),
+                );
+                match result {
+                    None => return,
+                    Some(Ok(result)) => {
+                        self.metrics.count(name, "ok");
+                        json!({ "id": id, "ok": true, "result": result })
+                    }
+                    Some(Err(why)) => {
+                        self.metrics.count(name, "failed");
+                        json!({ "id": id, "ok": false, "error": why })
+                    }
+                }
+            }
+        };
+        reports.send(reply.as_deref(), name, sent).await;
+    }
+
+    /// Runs a command; `None` if the result follows later.
+    fn run(
+        &self,
+        id: String,
+        command: FleetCommand,
+        reply: &Option<String>,
+    ) -> Option<Result<Value, String>> {
+        match command {
+            FleetCommand::Purge { target, soft } => {
+                let purged = self.edge.current().purge_target(&target, soft);
+                Some(Ok(json!({ "purged": purged })))
+            }
+            FleetCommand::Reload => {
+                let reloaded = self.edge.reload().map_err(|wrong| wrong.to_string());
+                Some(reloaded.map(|fixed| json!({ "takes_a_restart": fixed })))
+            }
+            FleetCommand::Warm(urls) => {
+                let reply = reply.clone();
+                let queued = self.warm_ups.try_send(WarmUp { urls, id, reply });
+                let full = |_| format!("{WARM_UPS_MAX} warm-ups are waiting; repeat it later");
+                queued.map_err(full).err().map(Err)
+            }
+        }
+    }
+
+    fn log_refusal(&self, name: &str, why: &str) {
+        // The subject is chosen by the sender.
+        let name: String = name.chars().take(64).collect();
+        tracing::warn!(name, why, "refused a command of the fleet");
+        self.metrics.count(&name, "refused");
+    }
+}
+
+/// Sends results to the senders of commands.
+struct ResultSender {
+    client: Client,
+    node: String,
+}
+
+impl ResultSender {
+    async fn send(&self, reply: Option<&str>, command: &str, mut result: Value) {
+        let Some(reply) = reply else {
+            return;
+        };
+        result["edge"] = json!(self.node);
+        result["command"] = json!(command);
+        let sent = self
+            .client
+            .publish(reply.to_owned(), result.to_string().into());
+        if let Err(error) = sent.await {
+            tracing::warn!(%error, "cannot send the result of a command");
+        }
+    }
+}
+
+/// Runs warm-ups one after the other.
+async fn run_warm_ups(
+    edge: Arc<ReloadableEdge>,
+    mut queue: mpsc::Receiver<WarmUp>,
+    reports: ResultSender,
+    metrics: FleetMetrics,
+    worker: usize,
+) {
+    while let Some(WarmUp { urls, id, reply }) = queue.recv().await {
+        let edge = edge.current();
+        // Rules that depend on the client's address see a local client.
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let warmed = edge
+            .warm_urls(worker, urls, &HeaderMap::new(), client)
+            .await;
+        let is_complete = warmed.failed == 0;
+        metrics.count("warm", if is_complete { "ok" } else { "failed" });
+        let sent = json!({ "id": id, "ok": is_complete, "result": warmed });
+        reports.send(reply.as_deref(), "warm", sent).await;
+    }
+}

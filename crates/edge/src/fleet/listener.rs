@@ -1,0 +1,192 @@
+//! Receives commands while the edge runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::{self, ErrorCode, stream};
+use async_nats::{Client, Event};
+use futures_util::StreamExt;
+use net::metrics::Metrics;
+use net::{ProgramError, RunningProgram};
+
+use super::connection::{connect, read_options};
+use super::executor::{CommandExecutor, FleetMetrics};
+use super::{STREAM, SUBJECT_PREFIX, SUBJECTS};
+use crate::config::NatsSettings;
+use crate::reload::ReloadableEdge;
+
+/// Time for which the stream stores a command. An edge that was away for longer starts with what
+/// its disk tier contains.
+const COMMAND_AGE_MAX: Duration = Duration::from_secs(3600);
+/// Limit on the stored commands.
+const STREAM_BYTES_MAX: i64 = 64 << 20;
+/// Time after which the server forgets an edge that does not return.
+const EDGE_ABSENCE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Wait before another attempt after an error.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Starts the task that receives commands. `worker` is the index of its upstream connections.
+///
+/// # Errors
+/// [`ProgramError::Cannot`] when the system cannot create a thread.
+pub(crate) fn start_fleet_commands(
+    running: &mut RunningProgram,
+    edge: &Arc<ReloadableEdge>,
+    settings: Option<NatsSettings>,
+    metrics: &Metrics,
+    worker: usize,
+) -> Result<(), ProgramError> {
+    let metrics = FleetMetrics::new(metrics);
+    let Some(settings) = settings else {
+        return Ok(());
+    };
+    let (edge, shutdown) = (edge.clone(), running.shutdown().clone());
+    running.until_drained("fleet", move || async move {
+        tokio::select! {
+            () = shutdown.wait_until_draining() => {}
+            () = receive_forever(edge, settings, metrics, worker) => {}
+        }
+    })
+}
+
+async fn receive_forever(
+    edge: Arc<ReloadableEdge>,
+    settings: NatsSettings,
+    metrics: FleetMetrics,
+    worker: usize,
+) {
+    let client = connect_patiently(&settings, &metrics).await;
+    let node = settings.node.clone();
+    let mut executor = CommandExecutor::new(edge, node, client.clone(), metrics, worker);
+    loop {
+        let received = receive_commands(&client, &settings.node, &mut executor).await;
+        if let Err(error) = received {
+            tracing::warn!(error, "cannot receive commands of the fleet");
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Connects, even if the server starts later. The files of the credentials are read again before
+/// each attempt.
+async fn connect_patiently(settings: &NatsSettings, metrics: &FleetMetrics) -> Client {
+    loop {
+        let attempt = async {
+            let connected = metrics.connected.clone();
+            let options = read_options(settings).await?.name(&settings.node);
+            let options = options.event_callback(move |event| {
+                match event {
+                    Event::Connected => connected.set(1),
+                    Event::Disconnected | Event::Closed => connected.set(0),
+                    _ => connected.get(),
+                };
+                std::future::ready(())
+            });
+            connect(settings, options).await
+        };
+        match attempt.await {
+            Ok(client) => return client,
+            Err(error) => tracing::warn!(%error, "no commands of the fleet yet"),
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Executes commands until the subscription ends.
+async fn receive_commands(
+    client: &Client,
+    node: &str,
+    executor: &mut CommandExecutor,
+) -> Result<(), String> {
+    let context = jetstream::new(client.clone());
+    match context.get_or_create_stream(stream_config()).await {
+        Ok(stream) => receive_stored(client, stream, node, executor).await,
+        Err(error) if is_unavailable(&error.kind()) => {
+            tracing::warn!("no JetStream: an edge that is away misses commands");
+            receive_direct(client, executor).await
+        }
+        Err(error) => Err(error.into()),
+    }
+    .map_err(|error: ReceiveError| error.to_string())
+}
+
+fn stream_config() -> stream::Config {
+    stream::Config {
+        name: STREAM.into(),
+        subjects: vec![SUBJECTS.into()],
+        max_age: COMMAND_AGE_MAX,
+        max_bytes: STREAM_BYTES_MAX,
+        ..stream::Config::default()
+    }
+}
+
+fn is_unavailable(kind: &CreateStreamErrorKind) -> bool {
+    match kind {
+        CreateStreamErrorKind::JetStreamUnavailable => true,
+        CreateStreamErrorKind::JetStream(error) => matches!(
+            error.error_code(),
+            ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
+        ),
+        _ => false,
+    }
+}
+
+async fn receive_stored(
+    client: &Client,
+    stream: stream::Stream,
+    node: &str,
+    executor: &mut CommandExecutor,
+) -> Result<(), ReceiveError> {
+    let name = consumer_name(node);
+    let config = pull::Config {
+        durable_name: Some(name.clone()),
+        // An edge that has never been here needs no commands of the past.
+        deliver_policy: DeliverPolicy::New,
+        ack_policy: AckPolicy::Explicit,
+        inactive_threshold: EDGE_ABSENCE_MAX,
+        ..pull::Config::default()
+    };
+    let consumer = stream.get_or_create_consumer(&name, config).await?;
+    let mut messages = consumer.messages().await?;
+    while let Some(message) = messages.next().await {
+        let message = message?;
+        execute_message(&message.message, executor).await;
+        message.ack().await?;
+        flush(client).await;
+    }
+    Ok(())
+}
+
+async fn receive_direct(
+    client: &Client,
+    executor: &mut CommandExecutor,
+) -> Result<(), ReceiveError> {
+    let mut messages = client.subscribe(SUBJECTS).await?;
+    while let Some(message) = messages.next().await {
+        execute_message(&message, executor).await;
+        flush(client).await;
+    }
+    Ok(())
+}
+
+async fn execute_message(message: &async_nats::Message, executor: &mut CommandExecutor) {
+    let subject = message.subject.as_str();
+    let name = subject.strip_prefix(SUBJECT_PREFIX).unwrap_or(subject);
+    executor.execute(name, &message.payload).await;
+}
+
+/// Sends results and acknowledgements now. A lost one is harmless: the server delivers the command
+/// again.
+async fn flush(client: &Client) {
+    let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
+}
+
+/// Names of consumers contain no dots.
+fn consumer_name(node: &str) -> String {
+    format!("edge-{}", node.replace('.', "_"))
+}

@@ -1,0 +1,22 @@
+//! Commands to all edges of a fleet through a NATS server: purge, warm and reload.
+//!
+//! The subject is `headwater.edge.COMMAND`. With JetStream, a stream stores the commands, and each
+//! edge reads them with a durable consumer of its own name, so that it also executes the commands
+//! of its absence. Without JetStream, an edge that is away misses them.
+
+mod command;
+mod connection;
+mod executor;
+mod listener;
+mod publish;
+mod recent_ids;
+
+pub(crate) use listener::start_fleet_commands;
+pub use publish::{define_commands, publish_command};
+
+/// All commands begin with this subject.
+const SUBJECT_PREFIX: &str = "headwater.edge.";
+/// The subjects of all commands.
+const SUBJECTS: &str = "headwater.edge.*";
+/// The stream that stores the commands.
+const STREAM: &str = "HEADWATER_EDGE";
