@@ -23,6 +23,7 @@ mod command_line;
 mod edge_crash;
 mod edge_proxy;
 mod foreign_workflow;
+mod edge_secret;
 mod fleet_commands;
 mod index_command;
 mod load_players;

@@ -48,6 +48,8 @@ pub struct EdgeSettings {
     pub policy: FreshnessPolicy,
     /// Address of the admin port, and the file with its token.
     pub admin: Option<(String, PathBuf)>,
+    /// File with the secret for the origins.
+    pub edge_secret: Option<PathBuf>,
     /// The NATS server with commands for all edges.
     pub nats: Option<NatsSettings>,
     /// Interval of TCP samples for the records. At zero, only the start and the end of a response
@@ -114,6 +116,7 @@ impl EdgeSettings {
                 stale_if_error: time("stale-if-error")?,
             },
             admin: read_admin_port(layers)?,
+            edge_secret: layers.path("edge-secret-file"),
             nats: NatsSettings::from_layers(layers)?,
             tcp_interval: time("tcp-interval")?,
             rules: Arc::new(match layers.file() {
@@ -138,6 +141,7 @@ impl EdgeSettings {
         is_fixed("memory", self.memory_bytes == running.memory_bytes);
         is_fixed("disk", self.disk == running.disk);
         is_fixed("admin", self.admin == running.admin);
+        is_fixed("edge-secret-file", self.edge_secret == running.edge_secret);
         is_fixed("nats", self.nats == running.nats);
         is_fixed("tcp-interval", self.tcp_interval == running.tcp_interval);
         is_fixed("common settings", self.common == running.common);
@@ -145,6 +149,7 @@ impl EdgeSettings {
         self.memory_bytes = running.memory_bytes;
         self.disk.clone_from(&running.disk);
         self.admin.clone_from(&running.admin);
+        self.edge_secret.clone_from(&running.edge_secret);
         self.nats.clone_from(&running.nats);
         self.tcp_interval = running.tcp_interval;
         self.common = running.common.clone();

@@ -2,6 +2,7 @@
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use net::edge_secret::EDGE_AUTH;
 use net::record::{CHARS_MAX, REQUEST_ID};
 
 use crate::cache_outcome::NAME;
@@ -16,7 +17,8 @@ pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 pub const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
 
 /// Headers for the next hop only.
-const HOP_BY_HOP: [HeaderName; 9] = [
+const HOP_BY_HOP: [HeaderName; 10] = [
+    EDGE_AUTH,
     header::CONNECTION,
     KEEP_ALIVE,
     PROXY_CONNECTION,

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
+use net::edge_secret::{EDGE_AUTH, EdgeSecret};
 use net::{Body, Error};
 use upstream::{
     InterimHandler, RequestUpload, TrustedAuthorities, UpstreamError, UpstreamLimits,
@@ -52,6 +53,7 @@ pub struct OriginClient {
     pools: BTreeMap<Arc<str>, PoolState>,
     treatment: OriginPolicy,
     counts: OriginMetrics,
+    secret: Option<EdgeSecret>,
 }
 
 /// The state of one pool.
@@ -59,6 +61,7 @@ pub struct OriginClient {
 struct PoolState {
     members: PoolMembers,
     balance: BalanceMethod,
+    gets_secret: bool,
     authorities: TrustedAuthorities,
     /// Path of the health probes, if configured.
     probe: Option<String>,
@@ -98,8 +101,9 @@ impl OriginClient {
         pools: &OriginPools,
         treatment: &OriginPolicy,
         counts: OriginMetrics,
+        secret: Option<EdgeSecret>,
     ) -> io::Result<OriginClient> {
-        OriginClient::build_pools(pools, treatment, counts, None)
+        OriginClient::build_pools(pools, treatment, (counts, secret), None)
     }
 
     /// Creates the pools of new settings. Origins that remain keep their connections and health.
@@ -111,13 +115,14 @@ impl OriginClient {
         pools: &OriginPools,
         treatment: &OriginPolicy,
     ) -> io::Result<OriginClient> {
-        OriginClient::build_pools(pools, treatment, self.counts.clone(), Some(self))
+        let shared = (self.counts.clone(), self.secret.clone());
+        OriginClient::build_pools(pools, treatment, shared, Some(self))
     }
 
     fn build_pools(
         pools: &OriginPools,
         treatment: &OriginPolicy,
-        counts: OriginMetrics,
+        (counts, secret): (OriginMetrics, Option<EdgeSecret>),
         old: Option<&OriginClient>,
     ) -> io::Result<OriginClient> {
         let old = old.filter(|old| old.treatment.limits == treatment.limits);
@@ -133,6 +138,7 @@ impl OriginClient {
             let pool = PoolState {
                 members: PoolMembers::new(pool, &settings, known)?,
                 balance: pool.balance,
+                gets_secret: pool.gets_secret,
                 authorities: pool.authorities.clone(),
                 probe: pool.health.clone(),
                 budget: Mutex::new(RetryBudget::new(Instant::now())),
@@ -143,6 +149,7 @@ impl OriginClient {
             pools: pools.collect::<io::Result<_>>()?,
             treatment: treatment.clone(),
             counts,
+            secret,
         };
         client.count_members();
         Ok(client)
@@ -158,6 +165,7 @@ impl OriginClient {
     ) -> Result<OriginResponse, Error> {
         let pool = self.find_pool(question.pool)?;
         let mut request = question.take_http_request(())?;
+        self.authenticate(pool, request.headers_mut());
         let began = Instant::now();
         let mut last = Err(empty_pool_failure());
         let attempts = self.attempt_order(pool, question.target, began).await;
@@ -204,6 +212,7 @@ impl OriginClient {
             }
             let host = question.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
+            self.authenticate(pool, request.headers_mut());
             let sent = member.upstream.send_once(question.worker, *request).await;
             last = sent.map_err(|(failed, back)| {
                 unsent = back;
@@ -217,6 +226,19 @@ impl OriginClient {
         }
         self.counts.record_response_time(&last, began);
         to_response(last, began)
+    }
+
+    /// Returns the secret for the origins.
+    pub fn secret(&self) -> Option<&EdgeSecret> {
+        self.secret.as_ref()
+    }
+
+    /// Adds the secret to a request if the pool's origins are ours.
+    fn authenticate(&self, pool: &PoolState, headers: &mut HeaderMap) {
+        headers.remove(EDGE_AUTH);
+        if let Some(secret) = self.secret.as_ref().filter(|_| pool.gets_secret) {
+            secret.authenticate(headers);
+        }
     }
 
     fn find_pool(&self, name: &str) -> Result<&PoolState, Error> {

@@ -10,8 +10,10 @@ use clap::ArgMatches;
 use http::header::HeaderValue;
 use net::admin_port::{ADMIN, bind_admin_port};
 use net::config::{SettingLayers, SettingSources, UsageError};
+use net::edge_secret::EdgeSecret;
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
+use net::server::OpenConnections;
 use net::{
     ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
 };
@@ -122,21 +124,11 @@ pub fn start_edge(
     let edge = build_edge(settings, workers, &metrics, &shutdown, overload, replaces)?;
     running.close_on_exit(edge.telemetry.recorder());
     running.close_on_exit(edge.collector.as_ref().and_then(|c| c.recorder()));
+    running.follow_secret(edge.origins.secret().cloned())?;
     let disk = edge.disk.clone();
     let live = Arc::new(ReloadableEdge::new(edge, Box::new(read)));
-    if let Some((port, token)) = admin {
-        let admin = Arc::new(AdminPort {
-            edge: live.clone(),
-            token,
-            connections: server.connections(),
-            // The indexes before this one belong to the workers.
-            worker: workers,
-            started_at: Instant::now(),
-        });
-        running.serve(ADMIN, port, move |_| {
-            let admin = admin.clone();
-            move |request, conn| admin::handle_admin_request(admin.clone(), request, conn)
-        })?;
+    if let Some(bound) = admin {
+        serve_admin_port(&mut running, &live, bound, server.connections(), workers)?;
     }
     start_health_probes(&mut running, &live, workers + 1)?;
     start_resolutions(&mut running, &live)?;
@@ -154,6 +146,28 @@ pub fn start_edge(
     open_disk_later(&mut running, &disk)?;
     running.replace_predecessor(PROGRAM, handover_socket.as_deref(), inherited)?;
     Ok(running)
+}
+
+/// Starts the admin port. `worker` is the index of its upstream connections: those before it belong
+/// to the workers.
+fn serve_admin_port(
+    running: &mut RunningProgram,
+    edge: &Arc<ReloadableEdge>,
+    (port, token): (Server, Arc<str>),
+    connections: OpenConnections,
+    worker: usize,
+) -> Result<(), ProgramError> {
+    let admin = Arc::new(AdminPort {
+        edge: edge.clone(),
+        token,
+        connections,
+        worker,
+        started_at: Instant::now(),
+    });
+    running.serve(ADMIN, port, move |_| {
+        let admin = admin.clone();
+        move |request, conn| admin::handle_admin_request(admin.clone(), request, conn)
+    })
 }
 
 /// A successor must be the same program.
@@ -239,7 +253,10 @@ fn build_edge(
     replaces: bool,
 ) -> Result<Edge, ProgramError> {
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
-    let origins = OriginClient::new(&settings.pools, &settings.treatment, counts);
+    let secret = settings.edge_secret.clone().map(EdgeSecret::read);
+    let secret = secret.transpose();
+    let secret = secret.map_err(ProgramError::cannot("--edge-secret-file"))?;
+    let origins = OriginClient::new(&settings.pools, &settings.treatment, counts, secret);
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
     let recorder = settings.common.open_recorder(metrics);
     let recorder = recorder.map_err(ProgramError::cannot("--records"))?;

@@ -18,6 +18,7 @@ pub mod cmcd;
 pub mod conditional;
 pub mod config;
 pub mod conn;
+pub mod edge_secret;
 pub mod encoding;
 pub mod error;
 #[cfg(any(test, fuzzing))]

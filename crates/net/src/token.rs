@@ -50,7 +50,7 @@ pub fn is_allowed(headers: &HeaderMap, token: &str) -> bool {
 }
 
 /// Compares in constant time.
-fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     let differ = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
     a.len() == b.len() && differ == 0
 }

@@ -20,6 +20,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
 use net::body::Incoming;
 use net::cmcd::CmcdData;
+use net::edge_secret::EdgeSecret;
 use net::viewers::{CmcdCollector, DISCOVERY_PATH, discovery_response};
 use net::{Body, Conn, Error, Shutdown, headers};
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub(crate) struct RequestHandler {
     pub(crate) shutdown: Shutdown,
     /// Whether `/metrics` is served on the admin port only.
     pub(crate) has_admin_port: bool,
+    /// The secret that requests must contain.
+    pub(crate) edge_secret: Option<EdgeSecret>,
 }
 
 impl RequestHandler {
@@ -72,6 +75,11 @@ impl RequestHandler {
         conn: &Conn,
     ) -> Response<Body> {
         let in_progress = self.telemetry.start_request(parts, conn);
+        if self.lacks_secret(parts) {
+            let what = "requests must come through an edge";
+            let refused = Error::client(StatusCode::FORBIDDEN, what);
+            return self.finish_request(in_progress, (ResourceKind::Other, Err(refused)), conn);
+        }
         if let Some(body) = reports {
             let result = Box::pin(self.collect_events(parts, *body, conn)).await;
             return self.finish_request(in_progress, (ResourceKind::Other, result), conn);
@@ -125,6 +133,14 @@ impl RequestHandler {
         }
         self.telemetry
             .finish_request(in_progress, kind, response, error)
+    }
+
+    /// Returns whether a request must contain the secret of the edges and does not. Probes have none.
+    fn lacks_secret(&self, parts: &Parts) -> bool {
+        let Some(secret) = &self.edge_secret else {
+            return false;
+        };
+        !matches!(parts.uri.path(), "/healthz" | "/readyz") && !secret.is_allowed(&parts.headers)
     }
 
     /// Responds from a response cache if the URL was served recently.

@@ -20,6 +20,7 @@ use crate::title::stores::MediaStores;
 use crate::title::title_version::{SegmentLengths, TitleRules};
 use clap::ArgMatches;
 use net::admin_port::{ADMIN, bind_admin_port};
+use net::edge_secret::EdgeSecret;
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::record::Recorder;
@@ -129,6 +130,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let server = server.map_err(ProgramError::cannot("--listen"))?;
     running.follow_tls(&settings.common, server.certificates())?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
+    running.follow_secret(origin.edge_secret.clone())?;
     if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, server.connections(), bound)?;
     }
@@ -258,9 +260,16 @@ fn build_request_handler(
         telemetry,
         collector: None,
         has_admin_port: settings.admin.is_some(),
+        edge_secret: read_edge_secret(settings)?,
         shutdown: shutdown.clone(),
         catalog,
     })
+}
+
+fn read_edge_secret(settings: &ServeSettings) -> Result<Option<EdgeSecret>, ProgramError> {
+    let secret = settings.edge_secret.clone().map(EdgeSecret::read);
+    let secret = secret.transpose();
+    secret.map_err(ProgramError::cannot("--edge-secret-file"))
 }
 
 fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, ProgramError> {

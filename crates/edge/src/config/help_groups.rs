@@ -26,6 +26,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
         heading: "Origins",
         options: &[
             "origin",
+            "edge-secret-file",
             "origin-dns-interval",
             "dns-server",
             "origin-ca",

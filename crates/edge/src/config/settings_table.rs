@@ -17,6 +17,12 @@ const OWN: &[Setting] = &[
     )
     .as_list(),
     Setting::new(
+        "edge-secret-file",
+        "FILE",
+        "",
+        "File with the secret that the edge sends to its origins: their edge-secret-file",
+    ),
+    Setting::new(
         "origin-dns-interval",
         "DURATION",
         "5s",

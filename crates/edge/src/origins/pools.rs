@@ -22,6 +22,8 @@ pub struct OriginPool {
     /// The origins; at least one.
     pub origins: Vec<Uri>,
     pub balance: BalanceMethod,
+    /// Whether its origins get the secret of the edges.
+    pub gets_secret: bool,
     /// Path of the health probes.
     pub health: Option<String>,
     /// Certificate authorities for TLS.
@@ -41,6 +43,9 @@ struct PoolTable {
     balance: Option<String>,
     health: Option<String>,
     ca: Option<PathBuf>,
+    /// `false` for origins of others, which must not learn the secret.
+    #[serde(rename = "edge-secret")]
+    edge_secret: Option<bool>,
 }
 
 impl OriginPool {
@@ -73,6 +78,7 @@ impl OriginPool {
         Ok(OriginPool {
             origins,
             balance,
+            gets_secret: true,
             health,
             authorities: TrustedAuthorities::default(),
         })
@@ -114,6 +120,7 @@ pub fn read_pools(path: &str, text: &str, usual: &OriginPool) -> Result<OriginPo
             let authorities = usual.authorities.clone();
             OriginPool {
                 authorities,
+                gets_secret: written.edge_secret.unwrap_or(true),
                 ..pool
             }
             .with_authorities_file(written.ca.as_deref())

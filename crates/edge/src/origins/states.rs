@@ -3,7 +3,7 @@
 use super::member::{ListedMember, PoolMember};
 use super::{OriginClient, PoolState};
 use futures_util::future::join_all;
-use http::{Request, header};
+use http::{HeaderMap, Request, header};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -31,10 +31,13 @@ impl OriginClient {
         let probed = self.pools.values().filter_map(|pool| {
             let path = pool.probe.as_deref()?;
             let members = pool.members.list().to_vec();
-            Some(members.into_iter().map(move |listed| (path, listed.member)))
+            let members = members.into_iter();
+            Some(members.map(move |listed| (pool, path, listed.member)))
         });
-        let probes = probed.flatten().map(|(path, member)| async move {
-            let good = member.send_probe(worker, path).await;
+        let probes = probed.flatten().map(|(pool, path, member)| async move {
+            let mut headers = HeaderMap::new();
+            self.authenticate(pool, &mut headers);
+            let good = member.send_probe(worker, path, headers).await;
             let care = &self.treatment.care;
             let change = member
                 .lock_health()
@@ -66,11 +69,12 @@ impl OriginClient {
 }
 
 impl PoolMember {
-    async fn send_probe(&self, worker: usize, path: &str) -> bool {
+    async fn send_probe(&self, worker: usize, path: &str, headers: HeaderMap) -> bool {
         let request = Request::get(path).header(header::HOST, &self.host).body(());
-        let Ok(request) = request else {
+        let Ok(mut request) = request else {
             return false;
         };
+        request.headers_mut().extend(headers);
         let asked = tokio::time::timeout(PROBE_TIMEOUT, self.upstream.send(worker, &request)).await;
         let Ok(Ok(mut answer)) = asked else {
             return false;

@@ -48,7 +48,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
     },
     HelpGroup {
         heading: "Administration",
-        options: &["admin", "admin-token-file"],
+        options: &["admin", "admin-token-file", "edge-secret-file"],
     },
     HelpGroup {
         heading: "Encryption",

@@ -57,6 +57,8 @@ pub struct ServeSettings {
     pub manifest_rules: ManifestRules,
     /// Address of the admin port, and the file with its token.
     pub admin: Option<(String, PathBuf)>,
+    /// File with the secret that requests must contain.
+    pub edge_secret: Option<PathBuf>,
     /// Common Encryption, if segments are protected with it.
     pub drm: Option<DrmSettings>,
     /// Settings of every server.
@@ -108,6 +110,7 @@ impl ServeSettings {
             aes_key_url: parse_key_url(layers)?,
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,
             admin: read_admin_port(layers)?,
+            edge_secret: layers.path("edge-secret-file"),
             drm: DrmSettings::parse(layers)?,
             common: CommonSettings::new(layers)?,
         })

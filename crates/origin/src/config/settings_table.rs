@@ -121,6 +121,12 @@ const OWN: &[Setting] = &[
         "File with the token of the admin port",
     ),
     Setting::new(
+        "edge-secret-file",
+        "FILE",
+        "",
+        "File with the secret that requests must contain: the edges' edge-secret-file",
+    ),
+    Setting::new(
         "aes-secret",
         "FILE",
         "",

@@ -1,0 +1,203 @@
+//! The secret that edges send and their origin requires, so that viewers cannot bypass the edges.
+//!
+//! The file contains one value per line. Edges send the first; origins accept all. To rotate the
+//! secret without a refused request, add the new value to the origins, then make it the first of the
+//! edges, and then remove the old one.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::token::equals_in_constant_time;
+use crate::{ProgramError, RunningProgram};
+
+/// The header with the secret.
+pub const EDGE_AUTH: HeaderName = HeaderName::from_static("headwater-edge-auth");
+
+/// Shorter secrets could be guessed.
+const SECRET_BYTES_MIN: usize = 16;
+/// Limit on a secret, so that it fits the heads that other servers accept.
+const SECRET_BYTES_MAX: usize = 512;
+/// Values that are valid at a time.
+const VALUES_MAX: usize = 4;
+/// Interval between checks of the file.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The current values of a secret. Cheap to clone; all clones share them.
+#[derive(Clone)]
+pub struct EdgeSecret {
+    path: Arc<Path>,
+    values: Arc<RwLock<Vec<HeaderValue>>>,
+}
+
+impl EdgeSecret {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// With the name of the file, when it is unreadable or contains an invalid value.
+    pub fn read(path: PathBuf) -> io::Result<EdgeSecret> {
+        let values = read_values(&path)?;
+        Ok(EdgeSecret {
+            path: path.into(),
+            values: Arc::new(RwLock::new(values)),
+        })
+    }
+
+    /// Returns whether a request contains one of the values, compared in constant time.
+    pub fn is_allowed(&self, headers: &HeaderMap) -> bool {
+        let Some(given) = headers.get(&EDGE_AUTH) else {
+            return false;
+        };
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        let is_equal =
+            |value: &HeaderValue| equals_in_constant_time(given.as_bytes(), value.as_bytes());
+        // Compares with all values, so that the time does not depend on the matching one.
+        values
+            .iter()
+            .fold(false, |any, value| any | is_equal(value))
+    }
+
+    /// Adds the first value to the headers of a request, in place of any other.
+    pub fn authenticate(&self, headers: &mut HeaderMap) {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = values.first() {
+            headers.insert(EDGE_AUTH, value.clone());
+        }
+    }
+
+    /// Reads the file again. Returns whether the values changed.
+    fn reload(&self) -> io::Result<bool> {
+        let new = read_values(&self.path)?;
+        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        let is_changed = *values != new;
+        *values = new;
+        Ok(is_changed)
+    }
+}
+
+impl fmt::Debug for EdgeSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EdgeSecret")
+    }
+}
+
+impl RunningProgram {
+    /// Reads the secret again while the program runs: the file, or the target of a link, may be
+    /// replaced. An invalid file is ignored with a warning, and the old values stay.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    pub fn follow_secret(&mut self, secret: Option<EdgeSecret>) -> Result<(), ProgramError> {
+        let Some(secret) = secret else {
+            return Ok(());
+        };
+        let shutdown = self.shutdown().clone();
+        self.until_drained("secret", move || async move {
+            let mut last_error = None;
+            loop {
+                tokio::select! {
+                    () = shutdown.wait_until_draining() => return,
+                    () = tokio::time::sleep(PERIOD) => {}
+                }
+                match secret.reload() {
+                    Ok(true) => tracing::info!("loaded a changed edge secret"),
+                    Ok(false) => last_error = None,
+                    Err(error) => {
+                        let error = Some(error.to_string());
+                        if error != last_error {
+                            tracing::warn!(error, "cannot load the edge secret; the old one stays");
+                        }
+                        last_error = error;
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn read_values(path: &Path) -> io::Result<Vec<HeaderValue>> {
+    let named = |what: &dyn fmt::Display| {
+        let message = format!("cannot use secret file {}: {what}", path.display());
+        io::Error::other(message)
+    };
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| named(&crate::describe_io_error(&error)))?;
+    let lines = text.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    if !(1..=VALUES_MAX).contains(&lines.len()) {
+        return Err(named(&format!("expected 1 to {VALUES_MAX} lines")));
+    }
+    let values = lines.into_iter().map(parse_value);
+    let values: Result<_, String> = values.collect();
+    values.map_err(|why| named(&why))
+}
+
+fn parse_value(line: &str) -> Result<HeaderValue, String> {
+    if !(SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&line.len()) {
+        return Err(format!(
+            "a secret must have {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} characters"
+        ));
+    }
+    if !line.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("a secret must consist of visible ASCII characters".into());
+    }
+    let value = HeaderValue::from_str(line);
+    let mut value = value.map_err(|_| "invalid secret".to_owned())?;
+    // Debug output then hides it.
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "old-0123456789abcdef";
+    const NEW: &str = "new-0123456789abcdef";
+
+    fn headers_with(value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(EDGE_AUTH, value.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn all_values_are_accepted_and_the_first_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, format!("{NEW}\n{OLD}\n")).unwrap();
+        let secret = EdgeSecret::read(path.clone()).unwrap();
+        assert!(secret.is_allowed(&headers_with(NEW)) && secret.is_allowed(&headers_with(OLD)));
+        for wrong in ["", "x", "new-0123456789abcdeF", "new-0123456789abcdef0"] {
+            assert!(!secret.is_allowed(&headers_with(wrong)), "{wrong}");
+        }
+        assert!(!secret.is_allowed(&HeaderMap::new()));
+        let mut headers = headers_with("forged");
+        secret.authenticate(&mut headers);
+        assert_eq!(headers, headers_with(NEW));
+        assert!(!format!("{headers:?} {secret:?}").contains(NEW));
+        std::fs::write(&path, NEW).unwrap();
+        assert!(secret.reload().unwrap() && !secret.reload().unwrap());
+        assert!(!secret.is_allowed(&headers_with(OLD)));
+        std::fs::write(&path, "short").unwrap();
+        assert!(secret.reload().is_err() && secret.is_allowed(&headers_with(NEW)));
+    }
+
+    #[test]
+    fn invalid_files_are_refused_without_their_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        assert!(EdgeSecret::read(path.clone()).is_err(), "no file");
+        let many = format!("{OLD}\n").repeat(VALUES_MAX + 1);
+        for wrong in ["", "short-secret", "a secret with spaces inside", &many] {
+            std::fs::write(&path, wrong).unwrap();
+            let error = EdgeSecret::read(path.clone()).unwrap_err().to_string();
+            assert!(error.contains("secret file"), "{error}");
+            assert!(wrong.is_empty() || !error.contains(wrong), "{error}");
+        }
+    }
+}
