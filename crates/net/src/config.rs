@@ -13,6 +13,7 @@ mod help;
 mod layers;
 mod masked;
 mod setting;
+mod table_layer;
 mod units;
 
 pub use address::listen_address;
@@ -26,6 +27,7 @@ pub use help::{
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
+pub use table_layer::ScopedLayers;
 pub use units::{bytes, count, duration, memory_bytes, switch};
 
 use std::fmt;

@@ -215,7 +215,7 @@ impl RequestHandler {
                 file,
             } => {
                 if let Some(file) = file
-                    && !self.catalog.is_encrypting()
+                    && !self.catalog.is_encrypting(file)
                     && self.catalog.may_contain_files(title)
                     && !self.static_files.is_absent(file).await
                 {
@@ -239,10 +239,10 @@ impl RequestHandler {
             }
             OriginRequest::License(_) => Err(error::license_needs_post()),
             OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
-            OriginRequest::File(_) if self.catalog.is_protecting() => Err(
+            OriginRequest::File(key) if self.catalog.is_protecting(key) => Err(
                 encryption::unavailable_with_drm("static files are unavailable"),
             ),
-            OriginRequest::File(_) if self.catalog.is_encrypting() => Err(
+            OriginRequest::File(key) if self.catalog.is_encrypting(key) => Err(
                 encryption::unavailable_when_encrypted("static files are unavailable"),
             ),
             OriginRequest::File(key) => {

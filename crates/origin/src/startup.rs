@@ -4,8 +4,8 @@ use crate::admin::{self, AdminPort};
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
 use crate::demo_film::DemoFilm;
 use crate::drm::secret_keys::SecretKeys;
-use crate::drm::settings::KeyLocation;
-use crate::drm::{KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm};
+use crate::drm::settings::{DrmSettings, KeyLocation};
+use crate::drm::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm};
 use crate::request_handler::RequestHandler;
 use crate::response::library_list::LibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
@@ -286,9 +286,22 @@ fn open_drm(
     metrics: &Metrics,
 ) -> Result<Option<LibraryDrm>, ProgramError> {
     let key_metrics = KeyMetrics::new(metrics);
-    let Some(drm) = settings.drm.clone() else {
+    let Some(drm) = &settings.drm else {
         return Ok(None);
     };
+    let open = |settings: &Option<DrmSettings>| {
+        let policy = settings.as_ref().map(|drm| open_policy(drm, &key_metrics));
+        policy.transpose()
+    };
+    let rules = drm.rules.iter();
+    let rules = rules.map(|(pattern, settings)| Ok((pattern.clone(), open(settings)?)));
+    Ok(Some(LibraryDrm {
+        rules: rules.collect::<Result<_, ProgramError>>()?,
+        others: open(&drm.others)?,
+    }))
+}
+
+fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, ProgramError> {
     let source = match &drm.keys {
         KeyLocation::Secret(path) => {
             let secret = read_secret("--drm-keys", path)?;
@@ -296,13 +309,13 @@ fn open_drm(
         }
         _ => KeySource::Documents {
             client: open_key_client(drm.headers_file.as_deref())?,
-            cache: KeyCache::new(drm.cache, drm.stale_if_error, key_metrics),
+            cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),
         },
     };
-    Ok(Some(LibraryDrm {
-        settings: drm,
+    Ok(DrmPolicy {
+        settings: drm.clone(),
         source,
-    }))
+    })
 }
 
 fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, ProgramError> {

@@ -27,24 +27,26 @@ pub struct SettingSources<'a> {
 /// The value of every setting and its source.
 #[derive(Debug, Clone, Default)]
 pub struct SettingLayers {
-    settings: &'static [&'static [Setting]],
-    set: BTreeMap<&'static str, SettingValue>,
+    pub(super) settings: &'static [&'static [Setting]],
+    pub(super) set: BTreeMap<&'static str, SettingValue>,
     file: Option<(String, String)>,
     /// Whether to print the settings and exit.
     pub print: bool,
 }
 
 #[derive(Debug, Clone)]
-struct SettingValue {
-    values: Vec<String>,
-    by: SettingOrigin,
+pub(super) struct SettingValue {
+    pub(super) values: Vec<String>,
+    pub(super) by: SettingOrigin,
 }
 
 #[derive(Debug, Clone)]
-enum SettingOrigin {
+pub(super) enum SettingOrigin {
     Flag(String),
     Variable(String),
     File(String),
+    /// A table of this setting, which overrides the others.
+    Table(String),
     Default,
 }
 
@@ -240,6 +242,7 @@ impl fmt::Display for SettingOrigin {
             SettingOrigin::Flag(name) => f.write_str(name),
             SettingOrigin::Variable(name) => f.write_str(name),
             SettingOrigin::File(path) => f.write_str(path),
+            SettingOrigin::Table(name) => f.write_str(name),
             SettingOrigin::Default => f.write_str("default"),
         }
     }
@@ -258,7 +261,7 @@ pub(super) fn environment_name(name: &str) -> String {
 }
 
 fn split_values(setting: &Setting, value: &str) -> Vec<String> {
-    if setting.list {
+    if setting.list && !setting.inline_tables {
         value
             .split(',')
             .map(|part| part.trim().to_owned())
@@ -288,6 +291,7 @@ fn read_file(
             })?;
             let values = to_texts(setting, value).ok_or_else(|| {
                 let list = match (setting.list, setting.fields) {
+                    _ if setting.inline_tables => ", or an array of tables".to_owned(),
                     (true, []) => " or an array of them".to_owned(),
                     (true, fields) => format!(", or an array of tables of {}", fields.join(", ")),
                     (false, _) => String::new(),
@@ -304,7 +308,7 @@ const TABLE_DEPTH_MAX: usize = 3;
 
 /// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Deeper tables stay values,
 /// which no setting accepts.
-fn flatten_tables(
+pub(super) fn flatten_tables(
     lines: impl Iterator<Item = (String, toml::Value)>,
 ) -> impl Iterator<Item = (String, toml::Value)> {
     lines.flat_map(|(key, value)| {
@@ -330,8 +334,9 @@ fn flatten_value(
     }
 }
 
-fn to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {
+pub(super) fn to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {
     let text = |value: toml::Value| match value {
+        toml::Value::Table(_) if setting.inline_tables => Some(value.to_string()),
         toml::Value::Table(mut table) => {
             let known = |key: &String| setting.fields.contains(&key.as_str());
             if setting.fields.is_empty() || !table.keys().all(known) {

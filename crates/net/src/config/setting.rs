@@ -17,6 +17,9 @@ pub struct Setting {
     /// The keys of the tables, if the list may be written as an array of tables. Each table becomes
     /// one value: the values of its keys in this order, separated by spaces.
     pub fields: &'static [&'static str],
+    /// Whether the list may be written as an array of tables with optional keys. Each table becomes
+    /// one value: the table inline, as in TOML. Variables then have one value.
+    pub inline_tables: bool,
     /// Whether the flag alone means `yes`. `--NAME=no` is allowed, too.
     pub switch: bool,
     /// Whether the command line gives the value without the flag's name.
@@ -39,6 +42,7 @@ impl Setting {
             default,
             list: false,
             fields: &[],
+            inline_tables: false,
             switch: false,
             positional: false,
             help,
@@ -57,6 +61,19 @@ impl Setting {
         Setting {
             list: true,
             fields,
+            ..self
+        }
+    }
+
+    /// Makes the setting repeatable and writable as an array of tables, which
+    /// [`SettingLayers::scoped`] reads.
+    ///
+    /// [`SettingLayers::scoped`]: super::SettingLayers::scoped
+    #[must_use]
+    pub const fn as_inline_tables(self) -> Setting {
+        Setting {
+            list: true,
+            inline_tables: true,
             ..self
         }
     }

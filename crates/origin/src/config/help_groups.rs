@@ -70,6 +70,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "drm-fairplay-uri",
             "drm-pssh",
             "drm-clear-tracks",
+            "drm-rule",
         ],
     },
     HelpGroup {

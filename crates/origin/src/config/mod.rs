@@ -11,7 +11,7 @@ mod settings_table;
 pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variables};
 pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
 
-use crate::drm::settings::DrmSettings;
+use crate::drm::rules::DrmRules;
 use crate::segment::encryption::TITLE_PLACEHOLDER;
 use crate::title::references::UrlPrefix;
 use http::Uri;
@@ -60,7 +60,7 @@ pub struct ServeSettings {
     /// File with the secret that requests must contain.
     pub edge_secret: Option<PathBuf>,
     /// Common Encryption, if segments are protected with it.
-    pub drm: Option<DrmSettings>,
+    pub drm: Option<DrmRules>,
     /// Settings of every server.
     pub common: CommonSettings,
 }
@@ -111,7 +111,7 @@ impl ServeSettings {
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,
             admin: read_admin_port(layers)?,
             edge_secret: layers.path("edge-secret-file"),
-            drm: DrmSettings::parse(layers)?,
+            drm: DrmRules::parse(layers)?,
             common: CommonSettings::new(layers)?,
         })
     }

@@ -1,7 +1,7 @@
 //! Common Encryption of titles: settings, content keys, and the protection of each rendition.
 //!
-//! [`LibraryDrm`] are those of the library. For each title version, a [`key_source`] provides a
-//! [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. `media::protection` contains the
+//! [`LibraryDrm`] finds the [`DrmPolicy`] of a title by its path. For each title version, a
+//! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. `media::protection` contains the
 //! bytes and the signaling.
 
 pub(crate) mod content_cipher;
@@ -12,6 +12,9 @@ mod key_document;
 mod key_metrics;
 pub(crate) mod key_set;
 pub(crate) mod key_source;
+mod library_drm;
+pub mod path_pattern;
+pub mod rules;
 pub(crate) mod secret_keys;
 pub mod settings;
 mod speke;
@@ -22,4 +25,5 @@ pub(crate) use key_cache::KeyCache;
 pub(crate) use key_client::KeyClient;
 pub(crate) use key_metrics::KeyMetrics;
 pub(crate) use key_source::KeySource;
-pub(crate) use title_drm::{LibraryDrm, TitleDrm};
+pub(crate) use library_drm::{DrmPolicy, LibraryDrm};
+pub(crate) use title_drm::TitleDrm;

@@ -15,7 +15,7 @@ pub const DRM: &[Setting] = &[
         "drm-keys",
         "SOURCE",
         "",
-        "Encrypt segments (CENC) with keys of secret:FILE, cpix:FILE|URL, speke:URL or udrm:URL",
+        "Encrypt segments (CENC) with keys of secret:FILE, cpix:FILE|URL, speke:URL or udrm:URL; or none",
     ),
     Setting::new(
         "drm-scheme",
@@ -91,6 +91,13 @@ pub const DRM: &[Setting] = &[
         "Serve tracks without a key unencrypted; otherwise such titles are refused",
     )
     .as_switch(),
+    Setting::new(
+        "drm-rule",
+        "TABLE",
+        "",
+        "Other drm settings for titles below a path: { path = \"kids/**\", scheme = \"cenc\" }",
+    )
+    .as_inline_tables(),
 ];
 
 /// Time for which keys stay in memory.
@@ -152,13 +159,15 @@ pub enum KeyGranularity {
 }
 
 impl DrmSettings {
-    /// Parses the settings; `None` without `drm-keys`.
+    /// Parses the settings; `None` without `drm-keys`, or if they are `none`.
     ///
     /// # Errors
     /// [`UsageError`] for the first invalid value, and for a combination with `aes-secret`.
     pub fn parse(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
-        let Some(keys) = layers.with("drm-keys", parse_location)? else {
-            return refuse_settings_without_keys(layers);
+        let keys = match layers.with("drm-keys", parse_optional_location)? {
+            Some(Some(keys)) => keys,
+            Some(None) => return Ok(None),
+            None => return refuse_settings_without_keys(layers),
         };
         if layers.one("aes-secret").is_some() {
             let what =
@@ -212,6 +221,14 @@ fn refuse_settings_without_keys(layers: &SettingLayers) -> Result<Option<DrmSett
     }
 }
 
+/// Parses `drm-keys`, which may be `none`.
+fn parse_optional_location(text: &str) -> Result<Option<KeyLocation>, String> {
+    match text {
+        "none" => Ok(None),
+        text => parse_location(text).map(Some),
+    }
+}
+
 fn parse_location(text: &str) -> Result<KeyLocation, String> {
     let (kind, place) = text.split_once(':').unwrap_or_default();
     let is_url = place.contains("://");
@@ -224,7 +241,7 @@ fn parse_location(text: &str) -> Result<KeyLocation, String> {
         "udrm" => return parse_server_url(place).map(KeyLocation::Udrm),
         _ => {}
     }
-    Err("expected secret:FILE, cpix:FILE, cpix:URL, speke:URL or udrm:URL".to_owned())
+    Err("expected secret:FILE, cpix:FILE, cpix:URL, speke:URL, udrm:URL or none".to_owned())
 }
 
 /// Checks the URL of a key server. Credentials belong in the headers file, where no log shows them.

@@ -2,8 +2,7 @@
 
 use super::content_cipher::{ContentCipher, playready_checksum};
 use super::key_set::{KeySet, TitleKey};
-use super::key_source::KeySource;
-use super::settings::DrmSettings;
+use super::library_drm::DrmPolicy;
 use crate::error;
 use crate::route::{self, LICENSE_NAME};
 use media::error::ErrorKind;
@@ -16,12 +15,6 @@ use net::Error;
 use std::sync::Arc;
 use store::Key;
 
-/// Protection of all titles of a library.
-pub(crate) struct LibraryDrm {
-    pub(crate) settings: DrmSettings,
-    pub(crate) source: KeySource,
-}
-
 /// The keys of one title version.
 pub(crate) struct TitleDrm {
     pub(crate) scheme: ProtectionScheme,
@@ -31,7 +24,7 @@ pub(crate) struct TitleDrm {
     version: u64,
 }
 
-impl LibraryDrm {
+impl DrmPolicy {
     /// Loads the keys of a title and maps them to its renditions. Blocks.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ pub(crate) async fn respond_with_license(
 }
 
 async fn load_served_title(catalog: &Arc<Catalog>, title: &Key) -> Result<Arc<Title>, Error> {
-    if !catalog.is_protecting() {
+    if !catalog.is_protecting(title) {
         return Err(error::not_found("this film is not encrypted"));
     }
     let title = catalog.load_title(title).await?;

@@ -187,14 +187,15 @@ impl Catalog {
         self.read_ahead
     }
 
-    /// Returns whether films are encrypted. No unencrypted media is served then.
-    pub(crate) fn is_encrypting(&self) -> bool {
-        self.title_rules.master_secret.is_some() || self.is_protecting()
+    /// Returns whether the film at a path is encrypted. No unencrypted media is served then.
+    pub(crate) fn is_encrypting(&self, path: &Key) -> bool {
+        self.title_rules.master_secret.is_some() || self.is_protecting(path)
     }
 
-    /// Returns whether films are protected with Common Encryption.
-    pub(crate) fn is_protecting(&self) -> bool {
-        self.title_rules.drm.is_some()
+    /// Returns whether the film at a path is protected with Common Encryption.
+    pub(crate) fn is_protecting(&self, path: &Key) -> bool {
+        let drm = self.title_rules.drm.as_ref();
+        drm.is_some_and(|drm| drm.policy_of(path).is_some())
     }
 
     /// Returns whether static files may exist below a title. Below a remote title that is named
@@ -272,7 +273,10 @@ impl Catalog {
     /// Returns whether a title has the same files and keys as before. Blocks.
     fn is_current(&self, title: &Title) -> bool {
         let has_same_keys = || match (&self.title_rules.drm, &title.drm) {
-            (Some(rules), Some(drm)) => rules.has_same_keys(&title.key, drm),
+            (Some(library), Some(drm)) => {
+                let policy = library.policy_of(&title.key);
+                policy.is_some_and(|policy| policy.has_same_keys(&title.key, drm))
+            }
             _ => true,
         };
         title.has_same_files(&self.stores) && has_same_keys()

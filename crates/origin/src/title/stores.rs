@@ -31,6 +31,11 @@ impl FileLocation {
             key: key.clone(),
         }
     }
+
+    /// Returns the path in the library; `None` for files of other stores.
+    pub(crate) fn library_key(&self) -> Option<&Key> {
+        (self.store_index == 0).then_some(&self.key)
+    }
 }
 
 /// Opens a file of one store, as [`MediaStores::open_file`] does.

@@ -13,6 +13,7 @@ use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
+use media::index::Index;
 use media::presentation::{ManifestRules, PackagingRules, Presentation};
 use media::text::TextSet;
 use net::Error;
@@ -85,13 +86,28 @@ fn protect(
     key: &Key,
     presentation: &mut Presentation,
 ) -> Result<Option<TitleDrm>, Error> {
-    let Some(drm) = &rules.drm else {
+    let Some(policy) = rules.drm.as_ref().and_then(|drm| drm.policy_of(key)) else {
         return Ok(None);
     };
-    let (drm, protection) = drm.protect_title(key, presentation)?;
+    let (drm, protection) = policy.protect_title(key, presentation)?;
     presentation.version_hash ^= drm.version();
     presentation.protect(protection);
     Ok(Some(drm))
+}
+
+/// Checks that an unencrypted title names no protected media of the library.
+fn check_media_policies(
+    rules: &TitleRules,
+    key: &Key,
+    media: &[(FileLocation, Arc<Object>, Arc<Index>)],
+) -> Result<(), Error> {
+    match &rules.drm {
+        Some(drm) if drm.policy_of(key).is_none() => {
+            let places = media.iter().map(|(place, ..)| place);
+            drm.check_unprotected(key, places.filter_map(FileLocation::library_key))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Title {
@@ -102,14 +118,14 @@ impl Title {
         key: &Key,
         rules: &TitleRules,
     ) -> Result<Title, Error> {
-        let seal = rules
-            .master_secret
-            .as_ref()
-            .map(|secret| secret.derive_title_key(key));
-        let seal = seal.transpose()?;
+        let seal = rules.master_secret.as_ref();
+        let seal = seal
+            .map(|secret| secret.derive_title_key(key))
+            .transpose()?;
         let version = seal.as_ref().map_or(0, TitleEncryption::version);
         let (found, sources) = open_title(stores, index_cache, key)?;
         let naming = sources.naming_files;
+        check_media_policies(rules, key, &sources.media)?;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (place, object, index) in sources.media {
             files.push(TitleFile {

@@ -1,0 +1,56 @@
+//! The protection of a library: the policy of each title by its path.
+
+use super::key_source::KeySource;
+use super::path_pattern::PathPattern;
+use super::settings::DrmSettings;
+use crate::error;
+use media::error::ErrorKind;
+use net::Error;
+use store::Key;
+
+/// Protection of titles that share their settings.
+pub(crate) struct DrmPolicy {
+    pub(crate) settings: DrmSettings,
+    pub(crate) source: KeySource,
+}
+
+/// Protection of all titles of a library.
+pub(crate) struct LibraryDrm {
+    /// The first that matches a path applies; `None` leaves its titles unencrypted.
+    pub(crate) rules: Vec<(PathPattern, Option<DrmPolicy>)>,
+    /// Applies to all other paths.
+    pub(crate) others: Option<DrmPolicy>,
+}
+
+impl LibraryDrm {
+    /// Returns the policy of a path; `None` if it is unencrypted.
+    pub(crate) fn policy_of(&self, path: &Key) -> Option<&DrmPolicy> {
+        let mut rules = self.rules.iter();
+        match rules.find(|(pattern, _)| pattern.matches(path)) {
+            Some((_, policy)) => policy.as_ref(),
+            None => self.others.as_ref(),
+        }
+    }
+
+    /// Checks that an unencrypted title has no media of the library that is protected at its own
+    /// path, such as a film that a server manifest in another folder names.
+    ///
+    /// # Errors
+    /// 415, with the file.
+    pub(crate) fn check_unprotected<'a>(
+        &self,
+        title: &Key,
+        mut files: impl Iterator<Item = &'a Key>,
+    ) -> Result<(), Error> {
+        match files.find(|file| self.policy_of(file).is_some()) {
+            None => Ok(()),
+            Some(file) => {
+                let what = format!(
+                    "{file} is protected by a rule for its path, but the title is not; protect both"
+                );
+                let bad = media::Error::new(ErrorKind::Unsupported, what);
+                Err(error::from_media(title.as_str(), &bad))
+            }
+        }
+    }
+}

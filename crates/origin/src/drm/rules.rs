@@ -1,0 +1,53 @@
+//! Protection per folder: the tables `[[drm.rule]]`.
+
+use super::path_pattern::PathPattern;
+use super::settings::DrmSettings;
+use net::config::{ScopedLayers, SettingLayers, UsageError};
+
+/// Most rules. Each title's path is matched against all of them.
+const RULES_MAX: usize = 256;
+
+/// The protection of all titles of a library, as it is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrmRules {
+    /// The first rule that matches a title's path applies; `None` leaves its titles unencrypted.
+    pub rules: Vec<(PathPattern, Option<DrmSettings>)>,
+    /// Settings of the other titles.
+    pub others: Option<DrmSettings>,
+}
+
+impl DrmRules {
+    /// Parses the settings; `None` if no title is protected.
+    ///
+    /// # Errors
+    /// [`UsageError`] for the first invalid value.
+    pub fn parse(layers: &SettingLayers) -> Result<Option<DrmRules>, UsageError> {
+        let tables = layers.scoped("drm-rule", "drm-", "path")?;
+        if tables.len() > RULES_MAX {
+            let what = format!("drm-rule: more than {RULES_MAX} rules");
+            return Err(UsageError(what));
+        }
+        if !tables.is_empty() && !layers.is_set("drm-keys") {
+            let what = "drm-rule: the titles of other paths have no keys; \
+                        set drm-keys, or drm-keys = \"none\" to serve them unencrypted";
+            return Err(UsageError(what.to_owned()));
+        }
+        let rules = tables.iter().map(parse_rule);
+        let parsed = DrmRules {
+            rules: rules.collect::<Result<_, _>>()?,
+            others: DrmSettings::parse(layers)?,
+        };
+        Ok(Some(parsed).filter(DrmRules::is_protecting))
+    }
+
+    fn is_protecting(&self) -> bool {
+        let mut rules = self.rules.iter();
+        self.others.is_some() || rules.any(|(_, settings)| settings.is_some())
+    }
+}
+
+fn parse_rule(table: &ScopedLayers) -> Result<(PathPattern, Option<DrmSettings>), UsageError> {
+    let pattern = PathPattern::parse(&table.scope)
+        .map_err(|why| UsageError(format!("{}: path = {:?}: {why}", table.place, table.scope)))?;
+    Ok((pattern, DrmSettings::parse(&table.layers)?))
+}
