@@ -3,6 +3,7 @@
 use crate::admin::{self, AdminPort};
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
 use crate::demo_film::DemoFilm;
+use crate::drm::document_decryptor::DocumentDecryptor;
 use crate::drm::secret_keys::SecretKeys;
 use crate::drm::settings::{DrmSettings, KeyLocation};
 use crate::drm::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm};
@@ -310,12 +311,20 @@ fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, Pro
         _ => KeySource::Documents {
             client: open_key_client(drm.headers_file.as_deref())?,
             cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),
+            decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
         },
     };
     Ok(DrmPolicy {
         settings: drm.clone(),
         source,
     })
+}
+
+fn open_decryptor(path: &Path) -> Result<DocumentDecryptor, ProgramError> {
+    let what = format!("--drm-private-key: cannot use {}", path.display());
+    let pem = std::fs::read_to_string(path).map(Zeroizing::new);
+    let parsed = pem.and_then(|pem| DocumentDecryptor::from_pem(&pem).map_err(io::Error::other));
+    parsed.map_err(ProgramError::cannot(what))
 }
 
 fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, ProgramError> {

@@ -242,6 +242,14 @@ fn speke_keys_are_those_that_were_requested() {
         request.contains("contentId=\"film\" version=\"2.3\""),
         "{request}"
     );
+    let newer = KeyServer::new(|request| {
+        respond("200 OK", "X-Speke-Version: 2.1\r\n", &fill_request(request))
+    });
+    let server = serve_with_keys(&newer.url("speke"), &["--drm-speke-version", "2.1"]);
+    server.text("/film/.mpd");
+    let request = newer.requests().remove(0);
+    assert!(request.contains("x-speke-version: 2.1\r\n"), "{request}");
+    assert!(request.contains("version=\"2.4\""), "{request}");
     for (headers, replaced, wrong) in [
         ("", "", "does not declare x-speke-version: 2.0"),
         (

@@ -61,6 +61,8 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "drm-scheme",
             "drm-key-per",
             "drm-headers-file",
+            "drm-private-key",
+            "drm-speke-version",
             "drm-cache",
             "drm-stale-if-error",
             "drm-systems",

@@ -1,13 +1,16 @@
 //! Key documents from files and key servers, and the keys that they contain.
 
 use super::content_key::ContentKey;
+use super::document_decryptor::DocumentDecryptor;
 use super::key_client::{KeyClient, KeyRequest};
 use super::key_set::{KeySet, TitleKey};
 use super::settings::KeyLocation;
 use super::{speke, udrm};
 use crate::drm::settings::DrmSettings;
 use crate::route;
-use media::protection::cpix::{CPIX_BYTES_MAX, KeyDocument, parse_key_document};
+use media::protection::cpix::{
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, decrypt_key_document,
+};
 use std::io::Read;
 use std::path::Path;
 use store::Key;
@@ -19,7 +22,7 @@ use zeroize::Zeroizing;
 /// A message without keys or credentials.
 pub(crate) fn load_document(
     settings: &DrmSettings,
-    client: &KeyClient,
+    (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     title: &Key,
 ) -> Result<KeySet, String> {
     let text = match &settings.keys {
@@ -35,10 +38,14 @@ pub(crate) fn load_document(
             return udrm::parse_keys(&text);
         }
     };
-    let document = parse_key_document(&text, settings.scheme);
-    document
-        .map(from_document)
-        .map_err(|error| error.to_string())
+    let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
+    let document = decrypt_key_document(&text, settings.scheme, decryptor);
+    let document = document.map_err(|error| error.to_string())?;
+    if document.is_signed {
+        let title = title.as_str();
+        tracing::info!(title, "the signature of the key document is not verified");
+    }
+    Ok(from_document(document))
 }
 
 /// Converts a parsed document.

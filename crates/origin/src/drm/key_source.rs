@@ -1,5 +1,6 @@
 //! Sources of content keys.
 
+use super::document_decryptor::DocumentDecryptor;
 use super::key_cache::KeyCache;
 use super::key_client::KeyClient;
 use super::key_document;
@@ -16,7 +17,12 @@ pub(crate) enum KeySource {
     /// Derived from a secret.
     Secret(Box<SecretKeys>),
     /// From files or a key server.
-    Documents { client: KeyClient, cache: KeyCache },
+    Documents {
+        client: KeyClient,
+        cache: KeyCache,
+        /// Decrypts the values of documents, if there is a private key.
+        decryptor: Option<DocumentDecryptor>,
+    },
 }
 
 impl KeySource {
@@ -31,8 +37,13 @@ impl KeySource {
     ) -> Result<Arc<KeySet>, Error> {
         match self {
             KeySource::Secret(secret) => Ok(Arc::new(secret.derive(title))),
-            KeySource::Documents { client, cache } => {
-                let load = || key_document::load_document(settings, client, title);
+            KeySource::Documents {
+                client,
+                cache,
+                decryptor,
+            } => {
+                let decryptor = decryptor.as_ref();
+                let load = || key_document::load_document(settings, (client, decryptor), title);
                 let keys = cache.get_or_load(title, load);
                 let unavailable = |error| {
                     Error::upstream(StatusCode::SERVICE_UNAVAILABLE, format!("keys: {error}"))

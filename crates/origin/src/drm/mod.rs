@@ -6,6 +6,7 @@
 
 pub(crate) mod content_cipher;
 pub(crate) mod content_key;
+pub(crate) mod document_decryptor;
 mod key_cache;
 mod key_client;
 mod key_document;

@@ -1,6 +1,7 @@
 //! The settings of Common Encryption, in the file as the table `[drm]`.
 
 use http::Uri;
+use media::protection::cpix::CpixVersion;
 use media::protection::{ContentSystem, ProtectionScheme, PsshPlaces};
 use net::config::{Setting, SettingLayers, UsageError, duration, switch};
 use std::path::PathBuf;
@@ -67,6 +68,18 @@ pub const DRM: &[Setting] = &[
         "Headers of requests to the key server, one NAME: VALUE per line",
     ),
     Setting::new(
+        "drm-private-key",
+        "FILE",
+        "",
+        "RSA private key (PEM) of this server, which decrypts the key values of CPIX documents",
+    ),
+    Setting::new(
+        "drm-speke-version",
+        "2.0|2.1",
+        "",
+        "Version of SPEKE for speke:URL; 2.1 requests CPIX 2.4 [default: 2.0]",
+    ),
+    Setting::new(
         "drm-cache",
         "DURATION",
         "",
@@ -126,6 +139,10 @@ pub struct DrmSettings {
     pub allows_clear_tracks: bool,
     /// File with headers for the key server.
     pub headers_file: Option<PathBuf>,
+    /// File with the private key for encrypted key values.
+    pub private_key: Option<PathBuf>,
+    /// Version of CPIX in requests to a SPEKE key server.
+    pub cpix_version: CpixVersion,
     /// Time for which keys are used without a request.
     pub cache: Duration,
     /// Additional time for which they are used while the key server fails.
@@ -193,6 +210,10 @@ impl DrmSettings {
             license_urls: parse_license_urls(layers)?,
             pssh: layers.with("drm-pssh", parse_places)?.unwrap_or_default(),
             headers_file: layers.path("drm-headers-file"),
+            private_key: layers.path("drm-private-key"),
+            cpix_version: layers
+                .with("drm-speke-version", parse_speke_version)?
+                .unwrap_or_default(),
             cache: layers.with("drm-cache", duration)?.unwrap_or(CACHE),
             stale_if_error: layers
                 .with("drm-stale-if-error", duration)?
@@ -277,6 +298,14 @@ fn parse_granularity(text: &str) -> Result<KeyGranularity, String> {
         "type" => Ok(KeyGranularity::Type),
         "resolution" => Ok(KeyGranularity::Resolution),
         _ => Err("expected title, type or resolution".to_owned()),
+    }
+}
+
+fn parse_speke_version(text: &str) -> Result<CpixVersion, String> {
+    match text {
+        "2.0" => Ok(CpixVersion::V2_3),
+        "2.1" => Ok(CpixVersion::V2_4),
+        _ => Err("expected 2.0 or 2.1".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys from a SPEKE 2.0 key server: CPIX 2.3 over HTTP POST. Headwater is the encryptor, and chooses
+//! Keys from a SPEKE key server: CPIX over HTTP POST. Headwater is the encryptor, and chooses
 //! the key ids.
 
 use super::key_client::{KeyClient, KeyRequest};
@@ -8,13 +8,20 @@ use super::secret_keys::track_classes;
 use super::settings::DrmSettings;
 use aws_lc_rs::digest;
 use media::protection::cpix::{
-    CPIX_BYTES_MAX, RequestedKey, parse_key_document, write_key_request,
+    CPIX_BYTES_MAX, CpixVersion, RequestedKey, parse_key_document, write_key_request,
 };
 use media::protection::{UsageRule, format_key_id};
 use store::Key;
 
 const VERSION_HEADER: &str = "x-speke-version";
-const VERSION: &str = "2.0";
+
+/// Returns the version of SPEKE that uses a version of CPIX.
+fn speke_version(cpix: CpixVersion) -> &'static str {
+    match cpix {
+        CpixVersion::V2_3 => "2.0",
+        CpixVersion::V2_4 => "2.1",
+    }
+}
 
 /// Requests the keys of a title. Blocks.
 ///
@@ -26,20 +33,22 @@ pub(crate) fn request_keys(
     (url, title): (&str, &Key),
 ) -> Result<KeySet, String> {
     let keys = choose_keys(settings, title);
-    let body = write_key_request(title.as_str(), settings.scheme, &keys, &settings.systems);
+    let (cpix, version) = (settings.cpix_version, speke_version(settings.cpix_version));
+    let id = title.as_str();
+    let body = write_key_request(cpix, id, settings.scheme, &keys, &settings.systems);
     let response = client.send(KeyRequest {
         url: expand_url(url, title)?,
         body: Some(body),
         headers: vec![
             ("content-type", "application/xml"),
-            (VERSION_HEADER, VERSION),
+            (VERSION_HEADER, version),
         ],
         response_bytes_max: CPIX_BYTES_MAX,
     })?;
-    let version = response.headers.get(VERSION_HEADER);
-    if version.is_none_or(|version| version.as_bytes() != VERSION.as_bytes()) {
+    let declared = response.headers.get(VERSION_HEADER);
+    if declared.is_none_or(|declared| declared.as_bytes() != version.as_bytes()) {
         return Err(format!(
-            "the response does not declare {VERSION_HEADER}: {VERSION}"
+            "the response does not declare {VERSION_HEADER}: {version}"
         ));
     }
     let document = parse_key_document(&decode_body(&response.body)?, settings.scheme);

@@ -1,5 +1,6 @@
 //! Parsing of CPIX documents into keys, rules and signaling.
 
+use super::delivery::{self, DocumentKeys, KeyDocumentDecryptor};
 use super::{signaling, usage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protection::base64::decode_base64;
@@ -22,6 +23,8 @@ pub struct KeyDocument {
     pub keys: Vec<KeyDocumentEntry>,
     /// Empty only with a single key, which is that of all tracks.
     pub rules: Vec<UsageRule>,
+    /// Whether the document has signatures. They are not verified.
+    pub is_signed: bool,
 }
 
 /// One content key with its signaling.
@@ -46,18 +49,31 @@ impl fmt::Debug for KeyDocumentEntry {
     }
 }
 
-/// Parses a document. Its keys must fit `scheme`, if it names one.
+/// Parses a document with plain key values. Its keys must fit `scheme`, if it names one.
 ///
 /// # Errors
-/// `TooLarge` over [`CPIX_BYTES_MAX`] or the number of entries; `Unsupported` for encrypted keys, key
-/// hierarchies, rotation, and rules that cannot be evaluated; `Malformed` otherwise.
+/// As [`decrypt_key_document`], and `Unsupported` for encrypted keys.
 pub fn parse_key_document(text: &str, scheme: ProtectionScheme) -> Result<KeyDocument> {
+    decrypt_key_document(text, scheme, None)
+}
+
+/// Parses a document whose key values may be encrypted.
+///
+/// # Errors
+/// `TooLarge` over [`CPIX_BYTES_MAX`] or the number of entries; `Unsupported` for keys that
+/// `decryptor` cannot decrypt, key hierarchies, rotation, and rules that cannot be evaluated;
+/// `Malformed` otherwise.
+pub fn decrypt_key_document(
+    text: &str,
+    scheme: ProtectionScheme,
+    decryptor: Option<&dyn KeyDocumentDecryptor>,
+) -> Result<KeyDocument> {
     if text.len() > CPIX_BYTES_MAX {
         let message = format!("a key document of more than {CPIX_BYTES_MAX} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let mut root = xml::parse_document(text)?;
-    let document = read_document(&root, scheme);
+    let document = read_document(&root, scheme, decryptor);
     wipe_text(&mut root);
     document
 }
@@ -68,7 +84,18 @@ fn wipe_text(element: &mut XmlElement) {
     element.children.iter_mut().for_each(wipe_text);
 }
 
-fn read_document(root: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocument> {
+/// Decrypts the values of one document. The document's own keys are found when first needed.
+struct ValueReader<'a> {
+    root: &'a XmlElement,
+    decryptor: Option<&'a dyn KeyDocumentDecryptor>,
+    keys: Option<DocumentKeys>,
+}
+
+fn read_document(
+    root: &XmlElement,
+    scheme: ProtectionScheme,
+    decryptor: Option<&dyn KeyDocumentDecryptor>,
+) -> Result<KeyDocument> {
     if root.name != "CPIX" {
         let message = format!("not a CPIX document: it starts with {}", root.name);
         return Err(Error::malformed(message));
@@ -85,8 +112,13 @@ fn read_document(root: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocum
         return Err(Error::unsupported(message));
     }
     let mut keys = Vec::new();
+    let mut values = ValueReader {
+        root,
+        decryptor,
+        keys: None,
+    };
     for element in list_entries(root, "ContentKeyList", "ContentKey")? {
-        let key = read_key(element, scheme)?;
+        let key = read_key(element, scheme, &mut values)?;
         if keys
             .iter()
             .any(|known: &KeyDocumentEntry| known.key_id == key.key_id)
@@ -116,7 +148,11 @@ fn read_document(root: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocum
         .map(usage::read_rule)
         .collect::<Result<_>>()?;
     check_rules(&keys, &rules)?;
-    Ok(KeyDocument { keys, rules })
+    Ok(KeyDocument {
+        keys,
+        rules,
+        is_signed: root.first_child("Signature").is_some(),
+    })
 }
 
 fn check_rules(keys: &[KeyDocumentEntry], rules: &[UsageRule]) -> Result<()> {
@@ -169,7 +205,11 @@ pub(super) fn require_key_id(element: &XmlElement) -> Result<KeyId> {
     key_id.ok_or_else(message)
 }
 
-fn read_key(element: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocumentEntry> {
+fn read_key(
+    element: &XmlElement,
+    scheme: ProtectionScheme,
+    values: &mut ValueReader<'_>,
+) -> Result<KeyDocumentEntry> {
     let key_id = require_key_id(element)?;
     let named = |what: &str| format!("the key {} {what}", format_key_id(&key_id));
     if element.attribute("dependsOnKey").is_some() {
@@ -188,30 +228,51 @@ fn read_key(element: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocumen
     });
     Ok(KeyDocumentEntry {
         key_id,
-        key: read_secret(element, &named)?,
+        key: values.read_secret(element, &named)?,
         explicit_iv: iv.transpose()?,
         systems: Vec::new(),
     })
 }
 
-fn read_secret(
-    element: &XmlElement,
-    named: &dyn Fn(&str) -> String,
-) -> Result<Zeroizing<[u8; 16]>> {
-    let secret = element
-        .first_child("Data")
-        .and_then(|data| data.first_child("Secret"));
-    let secret = secret.ok_or_else(|| Error::malformed(named("has no value")))?;
-    if secret.first_child("EncryptedValue").is_some() {
-        let message = named("is encrypted; request documents with plain values over TLS");
-        return Err(Error::unsupported(message));
+impl ValueReader<'_> {
+    fn read_secret(
+        &mut self,
+        element: &XmlElement,
+        named: &dyn Fn(&str) -> String,
+    ) -> Result<Zeroizing<[u8; 16]>> {
+        let secret = element
+            .first_child("Data")
+            .and_then(|data| data.first_child("Secret"));
+        let secret = secret.ok_or_else(|| Error::malformed(named("has no value")))?;
+        let bytes = match secret.first_child("EncryptedValue") {
+            Some(_) => self.decrypt(secret, named)?,
+            None => {
+                let text = secret.first_child("PlainValue");
+                let text = text.map(|value| value.text.as_str());
+                Zeroizing::new(text.and_then(decode_base64).unwrap_or_default())
+            }
+        };
+        match bytes[..].try_into() {
+            Ok(key) => Ok(Zeroizing::new(key)),
+            Err(_) => Err(Error::malformed(named("has a value that is not 16 bytes"))),
+        }
     }
-    let text = secret
-        .first_child("PlainValue")
-        .map(|value| value.text.as_str());
-    let bytes = Zeroizing::new(text.and_then(decode_base64).unwrap_or_default());
-    match bytes[..].try_into() {
-        Ok(key) => Ok(Zeroizing::new(key)),
-        Err(_) => Err(Error::malformed(named("has a value that is not 16 bytes"))),
+
+    fn decrypt(
+        &mut self,
+        secret: &XmlElement,
+        named: &dyn Fn(&str) -> String,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        let Some(decryptor) = self.decryptor else {
+            let message = named("is encrypted; set drm-private-key to the recipient's private key");
+            return Err(Error::unsupported(message));
+        };
+        let keys = match self.keys.take() {
+            Some(keys) => keys,
+            None => delivery::find_document_keys(self.root, decryptor)?,
+        };
+        let keys = self.keys.insert(keys);
+        let wrong = || Error::malformed(named("has an encrypted value with a wrong MAC"));
+        delivery::decrypt_secret(secret, decryptor, keys)?.ok_or_else(wrong)
     }
 }

@@ -1,5 +1,6 @@
 //! Key documents: the Content Protection Information Exchange Format (DASH-IF CPIX 2.3 and 2.4).
 
+mod delivery;
 mod document;
 mod request;
 mod signaling;
@@ -7,5 +8,8 @@ mod signaling;
 mod tests;
 mod usage;
 
-pub use document::{CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, parse_key_document};
-pub use request::{RequestedKey, write_key_request};
+pub use delivery::{DocumentKeys, KeyDocumentDecryptor};
+pub use document::{
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, decrypt_key_document, parse_key_document,
+};
+pub use request::{CpixVersion, RequestedKey, write_key_request};

@@ -1,4 +1,4 @@
-//! CPIX 2.3 documents that request keys from a key server (SPEKE 2.0).
+//! CPIX documents that request keys from a key server (SPEKE 2.0 and 2.1).
 
 use crate::protection::base64::encode_base64;
 use crate::protection::systems::escape_xml;
@@ -18,16 +18,45 @@ pub struct RequestedKey {
     pub track_type: &'static str,
 }
 
+/// A version of CPIX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CpixVersion {
+    /// CPIX 2.3, for SPEKE 2.0.
+    #[default]
+    V2_3,
+    /// CPIX 2.4, for SPEKE 2.1.
+    V2_4,
+}
+
+impl CpixVersion {
+    fn name(self) -> &'static str {
+        match self {
+            CpixVersion::V2_3 => "2.3",
+            CpixVersion::V2_4 => "2.4",
+        }
+    }
+
+    /// Value of `HLSSignalingData@playlist` for multivariant playlists.
+    fn multivariant_name(self) -> &'static str {
+        match self {
+            CpixVersion::V2_3 => "master",
+            CpixVersion::V2_4 => "multiVariant",
+        }
+    }
+}
+
 /// Writes the document. The key server fills its empty elements in.
 pub fn write_key_request(
+    version: CpixVersion,
     content_id: &str,
     scheme: ProtectionScheme,
     keys: &[RequestedKey],
     systems: &[ContentSystem],
 ) -> String {
     let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cpix:CPIX contentId=\"{}\" version=\"2.3\" xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\">\n<cpix:ContentKeyList>\n",
-        escape_xml(content_id)
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cpix:CPIX contentId=\"{}\" version=\"{}\" xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\">\n<cpix:ContentKeyList>\n",
+        escape_xml(content_id),
+        version.name()
     );
     for key in keys {
         let _ = write!(
@@ -44,7 +73,7 @@ pub fn write_key_request(
     out.push_str("</cpix:ContentKeyList>\n<cpix:DRMSystemList>\n");
     for key in keys {
         for system in systems {
-            write_system(&mut out, key, *system);
+            write_system(&mut out, version, key, *system);
         }
     }
     out.push_str("</cpix:DRMSystemList>\n<cpix:ContentKeyUsageRuleList>\n");
@@ -66,7 +95,7 @@ pub fn write_key_request(
 }
 
 /// Writes the system's empty elements. FairPlay is signaled in HLS only.
-fn write_system(out: &mut String, key: &RequestedKey, system: ContentSystem) {
+fn write_system(out: &mut String, version: CpixVersion, key: &RequestedKey, system: ContentSystem) {
     let id = format_key_id(&key.rule.key_id);
     let _ = write!(
         out,
@@ -76,7 +105,11 @@ fn write_system(out: &mut String, key: &RequestedKey, system: ContentSystem) {
     if system != ContentSystem::FairPlay {
         out.push_str("<cpix:PSSH/><cpix:ContentProtectionData/>");
     }
-    out.push_str("<cpix:HLSSignalingData playlist=\"media\"/><cpix:HLSSignalingData playlist=\"master\"/></cpix:DRMSystem>\n");
+    let multivariant = version.multivariant_name();
+    let _ = writeln!(
+        out,
+        "<cpix:HLSSignalingData playlist=\"media\"/><cpix:HLSSignalingData playlist=\"{multivariant}\"/></cpix:DRMSystem>"
+    );
 }
 
 fn write_filter(out: &mut String, filter: &MediaFilter) {

@@ -217,7 +217,7 @@ fn requests_are_documents_without_values() {
         },
     ];
     let systems = [ContentSystem::Widevine, ContentSystem::FairPlay];
-    let text = write_key_request("a&b", SCHEME, &keys, &systems);
+    let text = write_key_request(CpixVersion::V2_3, "a&b", SCHEME, &keys, &systems);
     assert!(
         text.contains("contentId=\"a&amp;b\" version=\"2.3\""),
         "{text}"
@@ -226,6 +226,9 @@ fn requests_are_documents_without_values() {
         text.contains("intendedTrackType=\"SD\"><cpix:VideoFilter maxPixels=\"442368\"/>"),
         "{text}"
     );
+    let newer = write_key_request(CpixVersion::V2_4, "a&b", SCHEME, &keys, &systems);
+    let same = newer.replace("version=\"2.4\"", "version=\"2.3\"");
+    assert_eq!(same.replace("\"multiVariant\"", "\"master\""), text);
     let error = parse_key_document(&text, SCHEME).expect_err("keys without values");
     assert!(error.message.contains("has no value"), "{error}");
     // With values, it is the response of a key server.
