@@ -8,6 +8,7 @@ fixtures/make.sh
 scripts/packager.sh || true
 scripts/schema.sh
 scripts/api.sh
+scripts/ttconv.sh
 scripts/modules.sh
 # A selection of tests is one of the tests in tests/judge.
 peers=0
