@@ -164,6 +164,39 @@ fn our_origin_plays_in_every_mode() {
 }
 
 #[test]
+fn viewers_fetch_the_text_that_they_choose() {
+    let folder = TempFolder::new();
+    make_title(folder.0.as_path());
+    let cue = "1\n00:00:01,000 --> 00:00:02,000\nA cue\n";
+    std::fs::write(folder.0.join("src.en.srt"), cue).unwrap();
+    let server = HeadwaterServer::serve_source(folder.0.as_path());
+    for (manifest, suffix) in [("/src.mp4/.m3u8", ".vtt"), ("/src.mp4/.mpd", ".m4s")] {
+        let records = folder.0.join("records.jsonl");
+        let (url, records) = (server.url(manifest), records.to_str().unwrap());
+        let arguments = ["--viewers", "1", "--duration", "5s", "--text", "en"];
+        let expectations = ["--expect", "text.requests > 1", "--expect", "failed = 0"];
+        let output = [&*url, "--records", records];
+        let (code, _, stderr) = run_players(&[&output[..], &arguments, &expectations].concat());
+        assert_eq!(code, Some(0), "{manifest}: {stderr}");
+        let lines = std::fs::read_to_string(records).unwrap();
+        let requests = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let of_text: Vec<Value> = requests
+            .filter(|line: &Value| line["kind"] == "text")
+            .collect();
+        let is_text = |line: &Value| {
+            let url = line["url"].as_str().unwrap_or_default();
+            url.contains("/text=en/") && url.ends_with(suffix) && line["status"] == 200
+        };
+        assert!(
+            of_text.len() > 1 && of_text.iter().all(is_text),
+            "{of_text:?}"
+        );
+    }
+}
+
+#[test]
 fn a_consumer_buffers_at_most_fifteen_seconds() {
     let folder = TempFolder::new();
     let film = "-f lavfi -i testsrc2=size=320x180:rate=10:duration=60 -c:v libx264 -preset ultrafast -b:v 400k -g 20 -movflags +faststart film.mp4";

@@ -13,6 +13,7 @@ use crate::players::population::{
     AbrSetting, Population, ViewerArrivals, WatchTime, viewer_options,
 };
 use crate::players::range_consumer::ConsumerSettings;
+use crate::players::text_choice::TextPreference;
 use crate::players::title_ladder::AudioPreference;
 use crate::players::viewer::PlaybackSettings;
 use crate::players::viewer_progress::format_progress;
@@ -84,6 +85,12 @@ const PLAYERS: &[Setting] = &[
         "TAG",
         "",
         "Audio language [default: the first listed]",
+    ),
+    Setting::new(
+        "text",
+        "off|first|TAG",
+        "off",
+        "Subtitles that viewers show: none, the first listed, or those of a language",
     ),
     Setting::new(
         "device",
@@ -245,6 +252,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
             language: layers.one("language").map(str::to_owned),
             audio_bps: parse_setting(layers, "audio", viewer_options::parse_bitrate)?,
         },
+        text_preference: TextPreference::parse(layers.one("text").unwrap_or("off")),
         duration: length,
         dialer: Dialer::new(read_client_settings(layers)?)
             .map_err(|error| UsageError(error.to_string()))?,

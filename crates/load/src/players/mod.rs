@@ -19,6 +19,7 @@ pub mod population_report;
 pub mod qoe;
 pub mod range_consumer;
 pub mod sequence_worker;
+pub mod text_choice;
 pub mod title_ladder;
 pub mod viewer;
 pub mod viewer_progress;

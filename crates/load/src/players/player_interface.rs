@@ -46,6 +46,8 @@ pub enum FetchPurpose {
     Video,
     /// A segment of audio.
     Audio,
+    /// A segment of subtitles or captions.
+    Text,
     /// A range of a file.
     Range,
 }
@@ -60,6 +62,7 @@ impl FetchPurpose {
             FetchPurpose::Init => "init",
             FetchPurpose::Video => "video",
             FetchPurpose::Audio => "audio",
+            FetchPurpose::Text => "text",
             FetchPurpose::Range => "range",
         }
     }

@@ -24,6 +24,8 @@ pub struct TitleLadder {
     pub levels: Vec<QualityLevel>,
     /// Separate audio tracks; levels refer to them by index.
     pub audios: Vec<RenditionSource>,
+    /// The subtitles that the viewer shows.
+    pub text: Option<RenditionSource>,
     /// Parts of the manifest that were ignored, as text.
     pub notes: Vec<String>,
 }
@@ -94,8 +96,15 @@ impl TitleLadder {
             is_hls,
             levels,
             audios,
+            text: None,
             notes,
         })
+    }
+
+    /// Returns the same ladder with the subtitles that the viewer shows.
+    #[must_use]
+    pub fn with_text(self, text: Option<RenditionSource>) -> TitleLadder {
+        TitleLadder { text, ..self }
     }
 
     /// Builds the ladder of a title without video from its audio.
@@ -123,6 +132,7 @@ impl TitleLadder {
             is_hls,
             levels,
             audios: Vec::new(),
+            text: None,
             notes,
         })
     }
@@ -146,6 +156,7 @@ impl TitleLadder {
             is_hls: true,
             levels: vec![level],
             audios: Vec::new(),
+            text: None,
             notes: Vec::new(),
         }
     }
@@ -166,7 +177,11 @@ fn build_level(rendition: ManifestRendition, audio: Option<usize>) -> Result<Qua
     })
 }
 
-fn build_source(rendition: ManifestRendition) -> Result<RenditionSource> {
+/// Returns the source of a rendition's segments: all of them, or the documents that list them.
+///
+/// # Errors
+/// `TooLarge` if there are too many periods to join.
+pub(super) fn build_source(rendition: ManifestRendition) -> Result<RenditionSource> {
     let bps = rendition.bandwidth as f64;
     let listed = rendition
         .segment_sources

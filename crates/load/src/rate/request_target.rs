@@ -19,6 +19,8 @@ pub enum RequestKind {
     Init,
     /// A media segment.
     Segment,
+    /// Subtitles or captions.
+    Text,
     /// A range of a file.
     Range,
     /// Anything else.
@@ -27,10 +29,11 @@ pub enum RequestKind {
 
 impl RequestKind {
     /// All kinds, in the order of their discriminants.
-    pub const ALL: [RequestKind; 5] = [
+    pub const ALL: [RequestKind; 6] = [
         RequestKind::Manifest,
         RequestKind::Init,
         RequestKind::Segment,
+        RequestKind::Text,
         RequestKind::Range,
         RequestKind::Other,
     ];
@@ -41,6 +44,7 @@ impl RequestKind {
             RequestKind::Manifest => "manifest",
             RequestKind::Init => "init",
             RequestKind::Segment => "segment",
+            RequestKind::Text => "text",
             RequestKind::Range => "range",
             RequestKind::Other => "other",
         }
@@ -51,9 +55,8 @@ impl RequestKind {
         let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension {
             "m3u8" | "mpd" => RequestKind::Manifest,
-            "m4s" | "ts" | "m4v" | "m4a" | "cmfv" | "cmfa" | "cmft" | "aac" | "vtt" => {
-                RequestKind::Segment
-            }
+            "m4s" | "ts" | "m4v" | "m4a" | "cmfv" | "cmfa" | "aac" => RequestKind::Segment,
+            "vtt" | "cmft" | "ttml" => RequestKind::Text,
             _ => RequestKind::Other,
         }
     }

@@ -37,7 +37,7 @@ pub fn run(
     mut see: impl FnMut(&ViewerProgress<'_>),
 ) -> Result<(RunResult, PopulationStats), GeneratorError> {
     let common = Arc::new(SharedPlayback {
-        catalog: DocumentCache::new(plan.audio_preference.clone()),
+        catalog: DocumentCache::new(plan.audio_preference.clone(), plan.text_preference.clone()),
         start: OnceLock::new(),
         ready: Barrier::new(plan.threads),
         stop: AtomicBool::new(false),

@@ -1,13 +1,14 @@
 //! Parsed documents, shared by all viewers who fetched the same bytes from the same URL.
 
 use super::super::player_interface::{DocumentFormat, ParsedDocument};
+use super::super::text_choice::TextPreference;
 use super::super::title_ladder::{AudioPreference, TitleLadder};
 use crate::client::{BodyDigest, RequestOutcome};
 use media::Result;
 use media::error::{Error, ErrorKind};
 use media::index::Indexer;
 use media::manifest::read::hls::{self, ParsedPlaylist};
-use media::manifest::read::mpd;
+use media::manifest::read::{ParsedManifest, mpd};
 use media::time::Time;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,14 +22,19 @@ type DocumentKey = [u8; 32];
 #[derive(Debug, Default)]
 pub struct DocumentCache {
     audio_preference: AudioPreference,
+    text_preference: TextPreference,
     known: Mutex<HashMap<DocumentKey, ParsedDocument>>,
 }
 
 impl DocumentCache {
-    /// Creates a cache for viewers with this audio preference.
-    pub fn new(audio_preference: AudioPreference) -> DocumentCache {
+    /// Creates a cache for viewers with these preferences.
+    pub fn new(
+        audio_preference: AudioPreference,
+        text_preference: TextPreference,
+    ) -> DocumentCache {
         DocumentCache {
             audio_preference,
+            text_preference,
             known: Mutex::default(),
         }
     }
@@ -83,22 +89,23 @@ impl DocumentCache {
             .strip_prefix(b"\xef\xbb\xbf")
             .unwrap_or(&outcome.body);
         if !text.trim_ascii_start().starts_with(b"#EXT") {
-            let title = mpd::parse_mpd(&outcome.url, &outcome.body)?;
-            return Ok(ParsedDocument::TitleLadder(Arc::new(TitleLadder::new(
-                title,
-                false,
-                &self.audio_preference,
-            )?)));
+            return self.build_ladder(mpd::parse_mpd(&outcome.url, &outcome.body)?, false);
         }
         match hls::parse_playlist(&outcome.url, &outcome.body)? {
-            ParsedPlaylist::Multivariant(title) => Ok(ParsedDocument::TitleLadder(Arc::new(
-                TitleLadder::new(title, true, &self.audio_preference)?,
-            ))),
+            ParsedPlaylist::Multivariant(title) => self.build_ladder(title, true),
             ParsedPlaylist::Media(media) if media.is_iframes_only => {
                 Err(Error::unsupported("I-frame playlists cannot be played"))
             }
             ParsedPlaylist::Media(media) => Ok(ParsedDocument::Segments(Arc::new(media.segments))),
         }
+    }
+
+    fn build_ladder(&self, title: ParsedManifest, is_hls: bool) -> Result<ParsedDocument> {
+        let text = self.text_preference.choose_text(&title)?;
+        let ladder = TitleLadder::new(title, is_hls, &self.audio_preference)?;
+        Ok(ParsedDocument::TitleLadder(Arc::new(
+            ladder.with_text(text),
+        )))
     }
 }
 

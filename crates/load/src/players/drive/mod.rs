@@ -21,6 +21,7 @@ pub use population_stats::{
 
 use super::population::{Population, ViewerArrivals};
 use super::range_consumer::ConsumerSettings;
+use super::text_choice::TextPreference;
 use super::title_ladder::AudioPreference;
 use super::viewer::PlaybackSettings;
 use crate::client::Dialer;
@@ -53,6 +54,8 @@ pub struct ViewerRunPlan {
     pub settings: Arc<PlaybackSettings>,
     /// Preferred audio.
     pub audio_preference: AudioPreference,
+    /// Subtitles that viewers show.
+    pub text_preference: TextPreference,
     /// Length of the run.
     pub duration: Duration,
     /// Opens connections.

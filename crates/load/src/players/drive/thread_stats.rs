@@ -132,6 +132,7 @@ fn request_kind(purpose: FetchPurpose) -> RequestKind {
         }
         FetchPurpose::Init => RequestKind::Init,
         FetchPurpose::Video | FetchPurpose::Audio => RequestKind::Segment,
+        FetchPurpose::Text => RequestKind::Text,
         FetchPurpose::Range => RequestKind::Range,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::abr::{DownloadSample, PlayerView};
 use super::super::player_interface::{FetchPurpose, FetchResult, Micros, ParsedDocument};
-use super::track_buffer::PendingFetch;
+use super::track_buffer::{PendingFetch, TrackRole};
 use super::{SessionEnd, Viewer};
 use media::manifest::read::RenditionKind;
 use std::sync::Arc;
@@ -25,12 +25,10 @@ impl Viewer {
                     .add_segments(pending.source, Arc::clone(segments))
                     .is_err()
                 {
-                    self.end_session(now, SessionEnd::Failed);
+                    self.fail_track(now, n);
                 }
             }
-            (FetchPurpose::Playlist | FetchPurpose::Index, _) => {
-                self.end_session(now, SessionEnd::Failed)
-            }
+            (FetchPurpose::Playlist | FetchPurpose::Index, _) => self.fail_track(now, n),
             (FetchPurpose::Init, _) => self.tracks[n]
                 .inits
                 .push((pending.source as u16, pending.init)),
@@ -89,9 +87,23 @@ impl Viewer {
         };
         slot.failures += 1;
         if slot.failures > self.settings.retries {
-            return self.end_session(now, SessionEnd::Failed);
+            return match track {
+                Some(n) => self.fail_track(now, n),
+                None => self.end_session(now, SessionEnd::Failed),
+            };
         }
         slot.retry_at(now + (250_000 << slot.failures.min(6)));
+    }
+
+    /// Ends the session for want of a track. Playback continues without subtitles.
+    pub(super) fn fail_track(&mut self, now: Micros, n: usize) {
+        match self.tracks.get_mut(n) {
+            Some(track) if track.role == TrackRole::Text => {
+                track.slot.cancel_fetch();
+                track.done = true;
+            }
+            _ => self.end_session(now, SessionEnd::Failed),
+        }
     }
 
     /// Returns the content of the main track, once known.

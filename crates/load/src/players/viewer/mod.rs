@@ -1,6 +1,6 @@
 //! A viewer: a media clock, buffers for video and audio, and an adaptive bitrate rule.
 //!
-//! Video and audio are fetched in parallel, one request at a time each, as in players. A segment is
+//! Video, audio and subtitles are fetched in parallel, one request at a time each, as in players. A segment is
 //! requested when it fits into the buffer. Playback starts when each track has buffered enough,
 //! stalls when one runs empty, and resumes when each has enough again.
 
@@ -161,14 +161,22 @@ impl Viewer {
             self.tracks
                 .push(TrackState::new(TrackRole::Audio, stream.audios.len()));
         }
+        if stream.text.is_some() {
+            self.tracks.push(TrackState::new(TrackRole::Text, 1));
+        }
         self.stream = Some(stream);
+    }
+
+    /// Iterates over the tracks that playback needs: those of video and audio.
+    fn media_tracks(&self) -> impl Iterator<Item = &TrackState> {
+        let needed = |track: &&TrackState| track.role != TrackRole::Text;
+        self.tracks.iter().filter(needed)
     }
 
     /// Returns the microseconds until the first track runs empty.
     fn buffered_ahead(&self) -> Micros {
         let ends = self
-            .tracks
-            .iter()
+            .media_tracks()
             .filter(|track| !track.done)
             .map(|track| track.end_us);
         let position = self.clock.position();
@@ -180,15 +188,14 @@ impl Viewer {
 
     /// Returns the end of the longest track; valid once all tracks are complete.
     fn title_end(&self) -> i64 {
-        self.tracks
-            .iter()
+        self.media_tracks()
             .map(|track| track.end_us)
             .max()
             .unwrap_or(0)
     }
 
     fn all_done(&self) -> bool {
-        !self.tracks.is_empty() && self.tracks.iter().all(|track| track.done)
+        !self.tracks.is_empty() && self.media_tracks().all(|track| track.done)
     }
 
     /// Advances the clock as far as media is buffered.
@@ -265,7 +272,7 @@ impl Viewer {
             return;
         };
         let target = (length as f64 * share.clamp(0.0, 1.0)) as i64;
-        let ahead = self.tracks.iter().all(|track| track.is_buffered(target));
+        let ahead = self.media_tracks().all(|track| track.is_buffered(target));
         self.clock.seek_to(target);
         if ahead {
             self.tracks

@@ -113,15 +113,14 @@ impl Viewer {
                 None,
             );
         }
-        pending.purpose = if self.is_audio(n) {
-            FetchPurpose::Audio
-        } else {
-            FetchPurpose::Video
-        };
-        let object = match (self.is_audio(n), self.main_kind()) {
-            (true, _) => CmcdObject::Audio,
-            (false, RenditionKind::Muxed) => CmcdObject::Muxed,
-            (false, _) => CmcdObject::Video,
+        let object;
+        (pending.purpose, object) = match (self.tracks[n].role, self.main_kind()) {
+            (TrackRole::Text, _) => (FetchPurpose::Text, CmcdObject::Other),
+            (TrackRole::Audio, _) | (TrackRole::Main, RenditionKind::Audio) => {
+                (FetchPurpose::Audio, CmcdObject::Audio)
+            }
+            (TrackRole::Main, RenditionKind::Muxed) => (FetchPurpose::Video, CmcdObject::Muxed),
+            (TrackRole::Main, _) => (FetchPurpose::Video, CmcdObject::Video),
         };
         if n == 0 {
             self.chosen += 1;
@@ -138,10 +137,6 @@ impl Viewer {
             object,
             next.ok().flatten(),
         )
-    }
-
-    fn is_audio(&self, n: usize) -> bool {
-        self.tracks[n].role == TrackRole::Audio || self.main_kind() == RenditionKind::Audio
     }
 
     /// Waits for room in the buffer, then chooses a level and its source.
@@ -170,6 +165,10 @@ impl Viewer {
         let Some(stream) = self.stream.clone() else {
             return TrackDecision::Nothing;
         };
+        if self.tracks[n].role == TrackRole::Text {
+            self.tracks[n].next = Some((0, 0));
+            return TrackDecision::Again;
+        }
         if self.tracks[n].role == TrackRole::Audio {
             let level = self.tracks[0]
                 .level
@@ -220,6 +219,7 @@ impl Viewer {
         let described = match self.tracks[n].role {
             TrackRole::Main => &stream.levels.get(source)?.source,
             TrackRole::Audio => stream.audios.get(source)?,
+            TrackRole::Text => stream.text.as_ref()?,
         };
         if let (None, Some(known)) = (self.tracks[n].source_segments(source), &described.known) {
             self.tracks[n]
@@ -244,8 +244,12 @@ impl Viewer {
             return TrackDecision::Nothing;
         };
         let described = match self.tracks[n].role {
-            TrackRole::Main => &stream.levels[source].source,
-            TrackRole::Audio => &stream.audios[source],
+            TrackRole::Main => Some(&stream.levels[source].source),
+            TrackRole::Audio => Some(&stream.audios[source]),
+            TrackRole::Text => stream.text.as_ref(),
+        };
+        let Some(described) = described else {
+            return TrackDecision::Over;
         };
         let read = usize::from(self.tracks[n].documents_parsed[source]);
         let (purpose, resource, format) = match described.segment_sources.get(read) {
@@ -307,7 +311,7 @@ impl Viewer {
     ) -> TrackDecision {
         let Ok(Some(resource)) = resource else {
             // An address that cannot be formed stays invalid: do not retry.
-            self.end_session(pending.at, super::SessionEnd::Failed);
+            self.fail_track(pending.at, n);
             return TrackDecision::Nothing;
         };
         let id = self.take_id();

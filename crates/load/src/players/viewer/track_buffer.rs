@@ -17,6 +17,8 @@ pub(super) enum TrackRole {
     Main,
     /// Audio beside video.
     Audio,
+    /// Subtitles. Playback never waits for them, and continues without them.
+    Text,
 }
 
 /// A fetch in flight and how to use its result.

@@ -3,6 +3,7 @@
 mod hls_playlists;
 mod playback;
 mod simulated_origin;
+mod text;
 
 use super::super::abr::{self, FixedLevel};
 use super::super::device_profile::DeviceProfile;

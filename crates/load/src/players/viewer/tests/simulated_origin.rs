@@ -2,6 +2,7 @@
 
 use super::super::super::cmcd::CmcdReport;
 use super::super::super::player_interface::DocumentFormat;
+use super::super::super::text_choice::TextPreference;
 use super::super::super::title_ladder::AudioPreference;
 use super::*;
 use media::manifest::read::mpd;
@@ -37,6 +38,8 @@ pub(super) struct SimulatedOrigin {
     pub(super) reports: Vec<CmcdReport>,
     /// A part of a path, and how many requests that contain it fail.
     pub(super) failing: Option<(&'static str, u32)>,
+    /// Subtitles that the viewer shows.
+    pub(super) text: TextPreference,
     cancelled: usize,
 }
 
@@ -51,6 +54,7 @@ impl SimulatedOrigin {
             requests: Vec::new(),
             reports: Vec::new(),
             failing: None,
+            text: TextPreference::Off,
             cancelled: 0,
         }
     }
@@ -101,9 +105,9 @@ impl SimulatedOrigin {
         let document = matches!(fetch.format, DocumentFormat::Manifest).then(|| {
             let url = fetch.resource.url.clone();
             let title = mpd::parse_mpd(&url, self.manifest.as_bytes()).unwrap();
-            ParsedDocument::TitleLadder(Arc::new(
-                TitleLadder::new(title, false, &AudioPreference::default()).unwrap(),
-            ))
+            let text = self.text.choose_text(&title).unwrap();
+            let ladder = TitleLadder::new(title, false, &AudioPreference::default()).unwrap();
+            ParsedDocument::TitleLadder(Arc::new(ladder.with_text(text)))
         });
         let result = FetchResult {
             ok: !fails,

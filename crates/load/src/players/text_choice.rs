@@ -1,0 +1,49 @@
+//! The subtitles that a viewer shows.
+
+use super::title_ladder::{RenditionSource, build_source};
+use media::Result;
+use media::manifest::read::{ManifestRendition, ParsedManifest, RenditionKind};
+
+/// Subtitles that viewers choose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TextPreference {
+    /// None, as players do until the viewer chooses one.
+    #[default]
+    Off,
+    /// The first in the manifest.
+    First,
+    /// Those of a language (BCP 47). Titles without it are watched without subtitles.
+    Language(String),
+}
+
+impl TextPreference {
+    /// Parses `off`, `first` or a language tag.
+    pub fn parse(text: &str) -> TextPreference {
+        match text {
+            "off" => TextPreference::Off,
+            "first" => TextPreference::First,
+            language => TextPreference::Language(language.to_owned()),
+        }
+    }
+
+    /// Returns the chosen text of a title.
+    ///
+    /// # Errors
+    /// `TooLarge` if there are too many periods to join.
+    pub fn choose_text(&self, title: &ParsedManifest) -> Result<Option<RenditionSource>> {
+        let is_chosen = |rendition: &&ManifestRendition| match self {
+            TextPreference::Off => false,
+            TextPreference::First => true,
+            TextPreference::Language(tag) => rendition
+                .language
+                .as_deref()
+                .is_some_and(|language| language.eq_ignore_ascii_case(tag)),
+        };
+        let texts = title.renditions.iter();
+        let mut texts = texts.filter(|rendition| rendition.kind == RenditionKind::Text);
+        texts
+            .find(is_chosen)
+            .map(|rendition| build_source(rendition.clone()))
+            .transpose()
+    }
+}
