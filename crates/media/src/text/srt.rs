@@ -1,6 +1,7 @@
 //! SubRip (`.srt`), which has no standard: parsed as leniently as common players do.
 
-use super::vtt::{ARROW, parse_timing};
+use super::vtt::{ARROW, parse_timing, unify_line_ends};
+use super::wvtt::remove_blank_lines;
 use super::{Cue, CueList, CueProblem};
 
 /// Colours that WebVTT defines as classes (WebVTT, 5), with their values in SubRip.
@@ -15,8 +16,12 @@ const COLORS: [(&str, &str); 8] = [
     ("black", "#000000"),
 ];
 
+/// Maximum length of a tag, in bytes. A longer one is ordinary text.
+const TAG_BYTES_MAX: usize = 256;
+
 /// Parses SubRip. A cue extends to the next line of times, so blank lines inside of it are accepted.
 pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
+    let text = unify_line_ends(text);
     let mut cues: Vec<(Cue, Vec<&str>)> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -68,7 +73,8 @@ fn convert_cue(cue: Cue, lines: &[&str]) -> Cue {
     convert_markup(&text.join("\n"), &mut payload, &mut settings);
     Cue {
         settings,
-        payload: payload.trim().replace(ARROW, "--&gt;"),
+        // A line of codes only has become blank.
+        payload: remove_blank_lines(payload.trim()),
         ..cue
     }
 }
@@ -76,10 +82,12 @@ fn convert_cue(cue: Cue, lines: &[&str]) -> Cue {
 /// Converts `<b>`, `<i>`, `<u>`, `<font color>` and `{\an8}`, and escapes everything else.
 fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
     while let Some(c) = rest.chars().next() {
-        let tag = rest.strip_prefix('<').and_then(|tag| tag.split_once('>'));
+        let tag = rest
+            .strip_prefix('<')
+            .and_then(|tag| split_at_end(tag, '>'));
         let code = rest
             .strip_prefix("{\\")
-            .and_then(|code| code.split_once('}'));
+            .and_then(|code| split_at_end(code, '}'));
         if let Some((converted, after)) =
             tag.and_then(|(tag, after)| Some((convert_tag(tag)?, after)))
         {
@@ -95,6 +103,16 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
             rest = &rest[c.len_utf8()..];
         }
     }
+}
+
+/// Splits text at the end of a tag; `None` if the end is missing or far away. Without the limit, text
+/// of many starts would be searched to its end for each of them.
+fn split_at_end(text: &str, end: char) -> Option<(&str, &str)> {
+    let at = text
+        .bytes()
+        .take(TAG_BYTES_MAX)
+        .position(|byte| char::from(byte) == end)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// Converts a tag; `None` if it is ordinary text.

@@ -374,3 +374,59 @@ fn captions_inside_of_video_are_found() {
     let mpd = crate::manifest::dash::write_mpd(&film, Default::default());
     assert!(mpd.contains("cea-608:2015\" value=\"CC2;CC3\"/>"), "{mpd}");
 }
+
+#[test]
+fn a_tag_that_does_not_end_soon_is_text() {
+    let long = "x".repeat(300);
+    let srt = format!("1\n00:00:01,000 --> 00:00:02,000\n<font {long}>a\n");
+    let list = parse_srt(&srt, &mut Vec::new());
+    assert_eq!(list.cues()[0].payload, format!("&lt;font {long}>a"));
+}
+
+/// Without a bound, each paragraph would apply 8 styles to the power of 8.
+#[test]
+fn styles_that_refer_to_each_other_are_bounded() {
+    let names: Vec<String> = (0..8).map(|n| format!("s{n}")).collect();
+    let names = names.join(" ");
+    let styles: String = (0..8)
+        .map(|n| format!("<style xml:id='s{n}' style='{names}'/>"))
+        .collect();
+    let paragraphs = format!("<p begin='1s' end='2s' style='{names}'>a</p>").repeat(100);
+    let document = format!(
+        "<tt><head><styling>{styles}</styling></head><body><div>{paragraphs}</div></body></tt>"
+    );
+    let list = parse_ttml(&document, &mut Vec::new());
+    assert_eq!(list.cues().len(), 100);
+}
+
+#[test]
+fn times_of_ttml_are_bounded() {
+    let list = parse_ttml(
+        "<tt><body begin='9999h'><div begin='9999h'><p begin='1s' end='2s'>a</p></div><p begin='0s' dur='9999h'>b</p></body></tt>",
+        &mut Vec::new(),
+    );
+    let cues: Vec<_> = list.cues().iter().map(|cue| &*cue.payload).collect();
+    assert_eq!(cues, ["b"]);
+    let again = parse_vtt(&write_vtt(&list), &mut Vec::new());
+    assert_eq!(again.cues(), list.cues());
+}
+
+#[test]
+fn a_lone_carriage_return_of_subrip_ends_a_line() {
+    let list = parse_srt(
+        "1\r00:00:01,000 --> 00:00:02,000\ra\r\rb\r",
+        &mut Vec::new(),
+    );
+    assert_eq!(list.cues()[0].payload, "a\nb");
+    let again = parse_vtt(&write_vtt(&list), &mut Vec::new());
+    assert_eq!(again.cues(), list.cues());
+}
+
+#[test]
+fn a_line_of_subrip_codes_does_not_end_its_cue() {
+    let list = parse_srt(
+        "1\n00:00:01,000 --> 00:00:02,000\na\n{\\pos(1,2)}\nb\n",
+        &mut Vec::new(),
+    );
+    assert_eq!(list.cues()[0].payload, "a\nb");
+}

@@ -5,9 +5,13 @@ use std::collections::HashMap;
 
 /// Maximum number of styles that refer to each other.
 const STYLE_DEPTH_MAX: usize = 8;
+/// Maximum number of styles that apply to an element. References can form a tree of any size.
+const STYLES_APPLIED_MAX: usize = 64;
+/// Maximum number of elements of a region that are searched for styles.
+const REGION_CHILDREN_MAX: usize = 64;
 
 /// Colours that WebVTT defines as classes, with their values in TTML.
-const COLORS: [(&str, &str); 8] = [
+pub(super) const COLORS: [(&str, &str); 8] = [
     ("white", "#ffffff"),
     ("lime", "#00ff00"),
     ("cyan", "#00ffff"),
@@ -60,12 +64,13 @@ impl<'a> TtmlStyles<'a> {
         if let Some(region) = element.attribute("region") {
             style.region = Some(region.to_owned());
         }
-        self.apply(element, &mut style, STYLE_DEPTH_MAX);
+        let mut budget = STYLES_APPLIED_MAX;
+        self.apply(element, &mut style, STYLE_DEPTH_MAX, &mut budget);
         style
     }
 
     /// Applies referenced styles, then the attributes of the element itself.
-    fn apply(&self, element: &XmlElement, style: &mut TtmlStyle, depth: usize) {
+    fn apply(&self, element: &XmlElement, style: &mut TtmlStyle, depth: usize, budget: &mut usize) {
         let names = element
             .attribute("style")
             .unwrap_or_default()
@@ -74,8 +79,9 @@ impl<'a> TtmlStyles<'a> {
             .take(STYLE_DEPTH_MAX)
             .filter_map(|name| self.styles.get(name))
         {
-            if depth > 0 {
-                self.apply(named, style, depth - 1);
+            if depth > 0 && *budget > 0 {
+                *budget -= 1;
+                self.apply(named, style, depth - 1, budget);
             }
         }
         let attribute = |name| element.attribute(name);
@@ -135,8 +141,9 @@ impl<'a> TtmlStyles<'a> {
 
     /// Returns an attribute of a region, of its nested styles, or of the styles that it names.
     fn region_attribute<'b>(&'b self, region: &'b XmlElement, name: &str) -> Option<&'b str> {
-        let nested = region
-            .children_named("style")
+        let children = region.children.iter().take(REGION_CHILDREN_MAX);
+        let nested = children
+            .filter(|child| child.name == "style")
             .find_map(|style| style.attribute(name));
         let named = || {
             let names = region

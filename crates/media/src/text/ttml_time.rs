@@ -44,10 +44,12 @@ impl TtmlClock {
                 .and_then(|text| self.parse_time(text))
         };
         let start = parent.0.saturating_add(time("begin").unwrap_or(0));
+        let start = start.min(TIME_MS_MAX as i64);
         let until = time("end").map(|end| parent.0.saturating_add(end));
         let lasting = time("dur").map(|duration| start.saturating_add(duration));
-        let ends = [Some(parent.1), until, lasting].into_iter().flatten();
-        (start, ends.min().unwrap_or(parent.1))
+        let own = until.into_iter().chain(lasting).min();
+        let own = own.map(|end| end.min(TIME_MS_MAX as i64));
+        (start, own.unwrap_or(parent.1).min(parent.1))
     }
 
     /// Parses `00:00:01.5`, `00:00:01:12` (frames) or `12.5s`, in milliseconds.

@@ -14,10 +14,7 @@ pub(super) const ARROW: &str = "-->";
 
 /// Parses WebVTT. Blocks that are not understood are dropped, as the standard requires (6.1).
 pub fn parse_vtt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
-    let text = text
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
-        .replace('\0', "\u{fffd}");
+    let text = unify_line_ends(text).replace('\0', "\u{fffd}");
     let mut lines = text.lines().enumerate().peekable();
     let (mut header, mut cues) = (Vec::new(), Vec::new());
     if !lines
@@ -44,13 +41,18 @@ pub fn parse_vtt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
                 }),
                 None => problems.push(CueProblem::Malformed(number + 1)),
             },
-            None if cues.is_empty() && is_header_block(first) => {
+            None if cues.is_empty() && is_header_block(first) && !block.is_empty() => {
                 header.push(format!("{}\n{block}", first.trim_end()));
             }
             None => {}
         }
     }
     CueList::from_cues(header.join("\n\n"), cues, problems)
+}
+
+/// Replaces all line ends with `\n`. Players end lines at each of them.
+pub(super) fn unify_line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// Reads lines until a blank one. A line with an arrow starts the next cue.
