@@ -115,11 +115,19 @@ fn every_text_resource_is_served_and_no_other() {
             );
         }
     }
-    assert_eq!(&server.get_body(&format!("{text}/init.mp4"))[4..8], b"ftyp");
-    assert_eq!(
-        server.get_body(&format!("{text}/n/1.m4s")),
-        server.get_body(&format!("{text}/1024.m4s"))
-    );
+    let imsc = server.get_text(&format!("{text}/imsc.m3u8"));
+    for name in media_lines(&imsc) {
+        let segment = server.get_body(&format!("{text}/{name}"));
+        assert!(String::from_utf8_lossy(&segment).contains("</tt>"), "{name}");
+    }
+    for form in ["", "imsc."] {
+        let init = server.get_body(&format!("{text}/init.{form}mp4"));
+        assert_eq!(&init[4..8], b"ftyp");
+        assert_eq!(
+            server.get_body(&format!("{text}/n/1.{form}m4s")),
+            server.get_body(&format!("{text}/1024.{form}m4s"))
+        );
+    }
     assert!(
         server
             .get_text(&format!("{text}/all.vtt"))
@@ -131,6 +139,8 @@ fn every_text_resource_is_served_and_no_other() {
         "0.vtt",
         "1025.m4s",
         "1.srt",
+        "1025.imsc.m4s",
+        "imsc.mp4",
         "keyframes.m3u8",
         "n/hls.m3u8",
     ] {

@@ -127,10 +127,15 @@ function readVtt(content, url) {
   return strict;
 }
 
-async function readWhole(title) {
+/** Returns the URL of the WebVTT file of a title's only text. */
+async function findText(title) {
   const { texts } = JSON.parse(await text(`${server.url}/${title}/.json`));
   assert.equal(texts.length, 1, title);
-  const url = new URL(texts[0].url, `${server.url}/${title}/`);
+  return new URL(texts[0].url, `${server.url}/${title}/`).href;
+}
+
+async function readWhole(title) {
+  const url = await findText(title);
   return readVtt(await text(url), url);
 }
 
@@ -180,6 +185,20 @@ async function readDashSegments(title) {
   return cues;
 }
 
+/** Reads the IMSC documents of all DASH segments with ttconv. Their times are those of the track. */
+async function readImscSegments(title) {
+  const folderOfText = (await findText(title)).replace(/all\.vtt$/, '');
+  const playlist = await text(`${folderOfText}imsc.m3u8`);
+  const cues = [];
+  for (const segment of playlist.split('\n').filter((line) => line && !line.startsWith('#'))) {
+    const bytes = Buffer.from(await get(`${folderOfText}${segment}`));
+    fs.writeFileSync(path.join(folder, 'segment.ttml'), bytes.subarray(bytes.indexOf('mdat') + 4));
+    cues.push(...convertWithTtconv('segment.ttml'));
+  }
+  const zero = JSON.parse(await text(`${server.url}/${title}/.json`)).zero_ms / 1000;
+  return cues.map((cue) => ({ ...cue, startTime: cue.startTime - zero, endTime: cue.endTime - zero }));
+}
+
 /** Converts a source to WebVTT with ttconv. Returns its cues. */
 function convertWithTtconv(source) {
   run(tt, 'convert', '-i', source, '-o', 'converted.vtt');
@@ -208,3 +227,10 @@ for (const [title, source, cues] of [
     assert.deepEqual(timeline(await readWhole(title)), timeline(convertWithTtconv(source)));
   });
 }
+
+test('ttconv agrees on every cue of the IMSC segments that we write', async (t) => {
+  if (!fs.existsSync(tt)) return skip(t, 'ttconv is not installed');
+  for (const [title, cues] of [['srt.mp4', CUES], ['overlapping.mp4', OVERLAPPING]]) {
+    assert.deepEqual(timeline(await readImscSegments(title)), expected(cues), title);
+  }
+});

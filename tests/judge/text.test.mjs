@@ -38,7 +38,9 @@ const CUES = [[0.5, 2.5, 'First'], [3, 7.2, 'Spans']];
 /** Engines for text inside of films. The others use the same cues. */
 const SEGMENTED = [['hls', 'cmaf'], ['hls', 'ts'], ['shaka', 'cmaf'], ['shaka', 'ts'], ['shaka', 'dash'], ['dash', 'time']];
 const packager = path.join(root, 'target/packager/packager');
+/** The server with default settings, and one per form of text. */
 let server;
+const forms = {};
 let browser;
 
 const ffmpeg = (...args) => execFileSync('ffmpeg', ['-v', 'error', '-y', ...args], { cwd: folder });
@@ -95,11 +97,13 @@ before(async () => {
     fs.writeFileSync(path.join(folder, `${name}.de.sdh.vtt`), VTT);
   }
   server = await serve(folder, '--segment', '2s');
+  forms.stpp = await serve(folder, '--segment', '2s', '--hls-text', 'stpp', '--dash-text', 'stpp');
+  forms.file = await serve(folder, '--segment', '2s', '--dash-text', 'file');
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
-  server?.stop();
+  [server, ...Object.values(forms)].forEach((one) => one?.stop());
   fs.rmSync(folder, { recursive: true });
 });
 
@@ -132,9 +136,9 @@ const spans = ([text, start, end, zero]) => {
 const knownGap = (engine) => (engine === 'shaka' ? { todo: 'text in Shaka Player is missing or 80 ms late now and then' } : {});
 
 /** `from` is the time of the first frame in the film, if it is not 0. */
-async function play(t, film, label, engine, variant, from = 0) {
+async function play(t, film, label, engine, variant, from = 0, form = '') {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
-  const view = await openIn(browser, server, film, `player=${engine}${variant ? `&variant=${variant}` : ''}`);
+  const view = await openIn(browser, forms[form] ?? server, film, `player=${engine}${variant ? `&variant=${variant}` : ''}`);
   const { page, state, until } = view;
   await until('the start', begun);
   await until('the menu', () => window.headwater.state().texts.length > 0);
@@ -155,7 +159,7 @@ async function play(t, film, label, engine, variant, from = 0) {
   }
   await page.evaluate(() => window.headwater.seek(6.5));
   await until('the cue in whose middle it is', isShownOnce, CUES[1][2]);
-  await page.screenshot({ path: path.join(shots, `text-${film}-${label.slice(0, 2)}-${engine}${variant ?? ''}.png`) });
+  await page.screenshot({ path: path.join(shots, `text-${film}-${label.slice(0, 2)}-${engine}${variant ?? ''}${form}.png`) });
   assert.deepEqual([(await state()).errors, view.faults], [[], []]);
   await page.close();
 }
@@ -175,5 +179,14 @@ for (const [engine, variant] of SEGMENTED) {
       if (film.endsWith('cmaf') && !fs.existsSync(packager)) return skip(t, 'the reference packager is not installed');
       return play(t, film, 'English', engine, variant);
     });
+  }
+}
+
+for (const [form, engine, variant] of [
+  ['stpp', 'hls', 'cmaf'], ['stpp', 'shaka', 'cmaf'], ['stpp', 'shaka', 'dash'], ['stpp', 'dash', 'time'],
+  ['file', 'shaka', 'dash'], ['file', 'dash', 'time'],
+]) {
+  for (const label of ['English', 'German (captions)']) {
+    test(`${label} as ${form} with ${engine} ${variant}`, knownGap(engine), (t) => play(t, 'delayed.mp4', label, engine, variant, 0, form));
   }
 }

@@ -36,7 +36,9 @@ impl ResourceKind {
     pub(crate) fn from_request(request: &OriginRequest) -> ResourceKind {
         match request {
             OriginRequest::Segment(segment) => ResourceKind::from_part(segment.part),
-            OriginRequest::Text(text) if text.part == TextPart::Init => ResourceKind::Init,
+            OriginRequest::Text(text) if matches!(text.part, TextPart::Init(_)) => {
+                ResourceKind::Init
+            }
             OriginRequest::Text(_) => ResourceKind::Text,
             OriginRequest::Manifest {
                 manifest: ManifestKind::Dash(_),

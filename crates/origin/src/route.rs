@@ -53,7 +53,7 @@ pub enum ManifestKind {
     /// HLS I-frame playlist of a rendition, in the folder of its segments.
     KeyFrames(SegmentSet, String),
     /// HLS media playlist of a text rendition, in the folder of its segments.
-    Text(TextVersion, HlsContainer, String),
+    Text(TextVersion, TextPlaylist, String),
     /// DASH MPD.
     Dash(DashAddressing),
     /// Description of the title as JSON.
@@ -462,4 +462,4 @@ mod tests;
 mod text;
 
 pub use display::{escape_strictly, title_folder_url};
-pub use text::{TextPart, TextUrl, TextVersion};
+pub use text::{CmafText, TextPart, TextPlaylist, TextUrl, TextVersion};

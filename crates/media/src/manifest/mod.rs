@@ -5,14 +5,36 @@ pub mod hls;
 pub mod read;
 pub mod url;
 
+use crate::presentation::{HlsText, ManifestRules};
+
 mod audio_groups;
 mod audio_purpose;
 pub(crate) mod language_tag;
 mod languages;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 mod track_facts;
+
+/// Form of the text segments of HLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HlsTextForm {
+    /// WebVTT with the clock of this container.
+    WebVtt(SegmentFormat),
+    /// IMSC in CMAF.
+    Imsc,
+}
+
+impl HlsTextForm {
+    /// Returns the form that a presentation's rules choose beside media in this container. Transport
+    /// streams have no CMAF tracks beside them.
+    pub(crate) fn beside(format: SegmentFormat, rules: &ManifestRules) -> HlsTextForm {
+        match (format, rules.hls_text) {
+            (SegmentFormat::Cmaf, HlsText::Imsc) => HlsTextForm::Imsc,
+            _ => HlsTextForm::WebVtt(format),
+        }
+    }
+}
 
 /// Container format of HLS segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -18,7 +18,7 @@ impl Display for QuotedString<'_> {
 }
 
 /// XML 1.0 text or attribute value. Characters that XML cannot contain are dropped.
-pub(super) struct XmlText<'a>(pub(super) &'a str);
+pub(crate) struct XmlText<'a>(pub(crate) &'a str);
 
 impl Display for XmlText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

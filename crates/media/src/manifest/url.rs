@@ -3,7 +3,7 @@
 //! All are relative, so a title can be moved or mounted under any prefix together with its
 //! manifests.
 
-use super::SegmentFormat;
+use super::{HlsTextForm, SegmentFormat};
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::{Display, Formatter, Result};
 
@@ -47,10 +47,11 @@ fn rendition_playlist_url(
 }
 
 /// Returns the URL of the media playlist of a text rendition, relative to the multivariant one.
-pub fn text_playlist_url(format: SegmentFormat, title: &Presentation, name: &str) -> impl Display {
-    let playlist = match format {
-        SegmentFormat::Cmaf => "hls",
-        SegmentFormat::Ts => "ts",
+pub fn text_playlist_url(form: HlsTextForm, title: &Presentation, name: &str) -> impl Display {
+    let playlist = match form {
+        HlsTextForm::WebVtt(SegmentFormat::Cmaf) => "hls",
+        HlsTextForm::WebVtt(SegmentFormat::Ts) => "ts",
+        HlsTextForm::Imsc => "imsc",
     };
     let version = title.text_version();
     DisplayFn(move |f| write!(f, "t-{version:016x}/{name}/{playlist}.m3u8"))
@@ -64,6 +65,13 @@ pub fn text_base_url(title: &Presentation) -> impl Display {
 
 /// URL of an init segment, relative to the folder of its rendition.
 pub const INIT_SEGMENT: &str = "init.mp4";
+
+/// Part of the names of IMSC segments, before their extension.
+pub const IMSC_INFIX: &str = "imsc.";
+/// URL of an init segment of IMSC text, relative to the folder of its rendition.
+pub const IMSC_INIT_SEGMENT: &str = "init.imsc.mp4";
+/// Name of the file with all cues of a text rendition.
+pub const WHOLE_TEXT: &str = "all.vtt";
 
 /// Returns the URL of a media segment by its time, relative to that folder.
 pub fn segment_url(time: u64, extension: &str) -> impl Display {

@@ -9,4 +9,30 @@ pub struct ManifestRules {
     /// Language of the audio that plays by default (ISO 639 or BCP 47). `None` follows the flags of
     /// the tracks.
     pub default_audio: Option<String>,
+    /// Text in HLS with CMAF segments.
+    pub hls_text: HlsText,
+    /// Text in DASH.
+    pub dash_text: DashText,
+}
+
+/// Form of text in HLS with CMAF segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HlsText {
+    /// WebVTT segments.
+    #[default]
+    WebVtt,
+    /// IMSC in CMAF.
+    Imsc,
+}
+
+/// Form of text in DASH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DashText {
+    /// WebVTT in CMAF.
+    #[default]
+    Wvtt,
+    /// IMSC in CMAF.
+    Imsc,
+    /// One WebVTT file.
+    File,
 }

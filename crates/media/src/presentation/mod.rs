@@ -20,7 +20,7 @@ mod track_tests;
 
 pub use bandwidth::Bandwidth;
 pub(crate) use frame_rate::reduce_fraction;
-pub use manifest_rules::ManifestRules;
+pub use manifest_rules::{DashText, HlsText, ManifestRules};
 
 use crate::error::Result;
 use crate::index::{Index, LeftOutTrack, Track};

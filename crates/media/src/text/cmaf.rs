@@ -25,6 +25,20 @@ pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> V
             }
         });
     });
+    write_text_init(grid, language, entry, (TextFormat::Wvtt, "wvtt"))
+}
+
+/// Writes an init segment with this sample entry.
+pub(super) fn write_text_init(
+    grid: &TextGrid<'_>,
+    language: &str,
+    sample_entry: Vec<u8>,
+    (format, codec): (TextFormat, &str),
+) -> Vec<u8> {
+    let fourcc = match format {
+        TextFormat::Stpp => *b"stpp",
+        TextFormat::Wvtt | TextFormat::Tx3g => *b"wvtt",
+    };
     write_init_segment(
         &Track {
             id: TRACK_ID,
@@ -34,11 +48,11 @@ pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> V
             roles: Vec::new(),
             is_enabled: true,
             codec: Codec {
-                fourcc: *b"wvtt",
-                sample_entry: entry,
-                codec_string: "wvtt".to_owned(),
+                fourcc,
+                sample_entry,
+                codec_string: codec.to_owned(),
                 supplemental_codecs: None,
-                format: MediaFormat::Text(TextFormat::Wvtt),
+                format: MediaFormat::Text(format),
             },
             samples: SampleTableBuilder::default().finish(),
             presentation_offset: 0,
@@ -126,7 +140,7 @@ fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
 }
 
 /// Writes a fragment of samples, each with its duration.
-fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
+pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let word = |out: &mut Vec<u8>, word: u32| out.extend_from_slice(&word.to_be_bytes());
     let bytes: usize = samples.iter().map(|(_, sample)| sample.len()).sum();
     let mut out = Vec::with_capacity(200 + samples.len() * 8 + bytes);

@@ -30,6 +30,8 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "dash-segment",
             "closed-captions",
             "default-audio",
+            "hls-text",
+            "dash-text",
             "follow-links",
             "media-from",
             "recheck",

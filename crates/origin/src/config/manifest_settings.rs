@@ -1,7 +1,7 @@
 //! Settings that manifests repeat.
 
 use super::{SettingLayers, UsageError};
-use media::presentation::ManifestRules;
+use media::presentation::{DashText, HlsText, ManifestRules};
 
 /// Maximum length of a language tag, in bytes. BCP 47 tags in use are far shorter.
 const LANGUAGE_BYTES_MAX: usize = 35;
@@ -16,6 +16,10 @@ pub(super) fn read_manifest_rules(layers: &SettingLayers) -> Result<ManifestRule
             .with("closed-captions", parse_captions)?
             .unwrap_or(false),
         default_audio: layers.with("default-audio", parse_language)?,
+        hls_text: layers.with("hls-text", parse_hls_text)?.unwrap_or_default(),
+        dash_text: layers
+            .with("dash-text", parse_dash_text)?
+            .unwrap_or_default(),
     })
 }
 
@@ -24,6 +28,23 @@ fn parse_captions(text: &str) -> Result<bool, String> {
         "none" => Ok(true),
         "unknown" => Ok(false),
         _ => Err("expected unknown or none".to_owned()),
+    }
+}
+
+fn parse_hls_text(text: &str) -> Result<HlsText, String> {
+    match text {
+        "vtt" => Ok(HlsText::WebVtt),
+        "stpp" => Ok(HlsText::Imsc),
+        _ => Err("expected vtt or stpp".to_owned()),
+    }
+}
+
+fn parse_dash_text(text: &str) -> Result<DashText, String> {
+    match text {
+        "wvtt" => Ok(DashText::Wvtt),
+        "stpp" => Ok(DashText::Imsc),
+        "file" => Ok(DashText::File),
+        _ => Err("expected wvtt, stpp or file".to_owned()),
     }
 }
 
@@ -40,6 +61,13 @@ fn parse_language(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn forms_of_text_are_validated() {
+        assert_eq!(parse_hls_text("stpp"), Ok(HlsText::Imsc));
+        assert_eq!(parse_dash_text("file"), Ok(DashText::File));
+        assert!(parse_hls_text("wvtt").is_err() && parse_dash_text("vtt").is_err());
+    }
 
     #[test]
     fn captions_and_languages_are_validated() {

@@ -66,6 +66,18 @@ const OWN: &[Setting] = &[
         "Language of the audio that plays by default [default: as the film's tracks are marked]",
     ),
     Setting::new(
+        "hls-text",
+        "vtt|stpp",
+        "vtt",
+        "Subtitles in HLS with CMAF segments: WebVTT, which most players support, or IMSC",
+    ),
+    Setting::new(
+        "dash-text",
+        "wvtt|stpp|file",
+        "wvtt",
+        "Subtitles in DASH: WebVTT or IMSC in CMAF, or one WebVTT file",
+    ),
+    Setting::new(
         "index-memory",
         "MEMORY",
         "20% up to 512MiB",

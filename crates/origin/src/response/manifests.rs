@@ -3,14 +3,14 @@
 use crate::error;
 use crate::response::encoded_variants::EncodedVariants;
 use crate::response::{title_json, title_text};
-use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextVersion};
+use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextVersion};
 use crate::segment::encryption::{self, TitleEncryption};
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use media::manifest::dash::{self, SegmentAddressing};
-use media::manifest::{SegmentFormat, hls};
+use media::manifest::{HlsTextForm, SegmentFormat, hls};
 use media::presentation::{Presentation, Rendition};
 use net::{Body, Error, headers};
 use std::sync::Arc;
@@ -97,9 +97,13 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
                 hls::write_media_playlist(&title.hls, rendition, segment_format(*packing), key_url);
             (HLS, text.ok_or_else(codec_not_in_ts)?)
         }
-        ManifestKind::Text(_, packing, name) => {
+        ManifestKind::Text(_, playlist, name) => {
             title_text::find_text(&title.hls, name)?;
-            let text = hls::write_text_playlist(&title.hls, segment_format(*packing));
+            let form = match playlist {
+                TextPlaylist::Vtt(container) => HlsTextForm::WebVtt(segment_format(*container)),
+                TextPlaylist::Imsc => HlsTextForm::Imsc,
+            };
+            let text = hls::write_text_playlist(&title.hls, form);
             (HLS, text.ok_or_else(error::no_such_segment)?)
         }
         ManifestKind::KeyFrames(..) | ManifestKind::Dash(_) if title.encryption.is_some() => {

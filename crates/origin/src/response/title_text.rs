@@ -4,14 +4,15 @@ use crate::error;
 use crate::response::encoded_variants::EncodedVariants;
 use crate::response::manifests::segment_format;
 use crate::response::responder::ClientRequest;
-use crate::route::{TextPart, TextUrl};
+use crate::route::{CmafText, TextPart, TextUrl};
 use crate::title::catalog::Catalog;
 use bytes::Bytes;
 use http::Response;
 use http::header::HeaderValue;
 use media::presentation::Presentation;
 use media::text::{
-    TextGrid, TextRendition, write_vtt, write_vtt_segment, write_wvtt_init, write_wvtt_segment,
+    TextGrid, TextRendition, write_imsc_init, write_imsc_segment, write_vtt, write_vtt_segment,
+    write_wvtt_init, write_wvtt_segment,
 };
 use net::{Body, Error};
 use std::sync::Arc;
@@ -66,13 +67,17 @@ fn write_part(
         let index = index.filter(|index| *index < grid.segment_count());
         index.ok_or_else(error::no_such_segment)
     };
+    let segment = |n: usize, form| match form {
+        CmafText::Wvtt => write_wvtt_segment(grid, cues, n),
+        CmafText::Imsc => write_imsc_segment(grid, rendition.language_tag().as_deref(), cues, n),
+    };
     Ok(match part {
-        TextPart::Init => (MP4, write_wvtt_init(grid, &rendition.language, cues).into()),
-        TextPart::Cmaf(time) => (MP4, write_wvtt_segment(grid, cues, at(time)?).into()),
-        TextPart::Number(number) => (
-            MP4,
-            write_wvtt_segment(grid, cues, numbered(number)?).into(),
-        ),
+        TextPart::Init(CmafText::Wvtt) => {
+            (MP4, write_wvtt_init(grid, &rendition.language, cues).into())
+        }
+        TextPart::Init(CmafText::Imsc) => (MP4, write_imsc_init(grid, &rendition.language).into()),
+        TextPart::Cmaf(time, form) => (MP4, segment(at(time)?, form).into()),
+        TextPart::Number(number, form) => (MP4, segment(numbered(number)?, form).into()),
         TextPart::Vtt(time, container) => {
             let (shown, format) = (grid.shown_ms(at(time)?), segment_format(container));
             (

@@ -35,11 +35,8 @@ impl fmt::Display for ManifestKind {
             ManifestKind::Media(set, HlsContainer::Ts, name) => {
                 write!(f, "{set}/{}/ts.m3u8", EscapedPath(name))
             }
-            ManifestKind::Text(version, HlsContainer::Cmaf, name) => {
-                write!(f, "{version}/{}/hls.m3u8", EscapedPath(name))
-            }
-            ManifestKind::Text(version, HlsContainer::Ts, name) => {
-                write!(f, "{version}/{}/ts.m3u8", EscapedPath(name))
+            ManifestKind::Text(version, playlist, name) => {
+                write!(f, "{version}/{}/{playlist}", EscapedPath(name))
             }
             ManifestKind::KeyFrames(set, name) => {
                 write!(f, "{set}/{}/keyframes.m3u8", EscapedPath(name))

@@ -317,6 +317,43 @@ fn any_part() -> impl Strategy<Value = SegmentPart> {
     ]
 }
 
+fn any_text_part() -> impl Strategy<Value = TextPart> {
+    let form = || prop_oneof![Just(CmafText::Wvtt), Just(CmafText::Imsc)];
+    prop_oneof![
+        form().prop_map(TextPart::Init),
+        (any::<u64>(), form()).prop_map(|(time, form)| TextPart::Cmaf(time, form)),
+        (1..=u32::MAX, form()).prop_map(|(number, form)| TextPart::Number(number, form)),
+        any::<u64>().prop_map(|time| TextPart::Vtt(time, HlsContainer::Cmaf)),
+        any::<u64>().prop_map(|time| TextPart::Vtt(time, HlsContainer::Ts)),
+        Just(TextPart::Whole),
+    ]
+}
+
+fn any_text_playlist() -> impl Strategy<Value = TextPlaylist> {
+    prop_oneof![
+        Just(TextPlaylist::Vtt(HlsContainer::Cmaf)),
+        Just(TextPlaylist::Vtt(HlsContainer::Ts)),
+        Just(TextPlaylist::Imsc),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn urls_of_text_are_read_back(
+        title in any_title(), version: u64, part in any_text_part(),
+        playlist in any_text_playlist(), rendition in "text=[a-z]{2,3}(-[0-9])?",
+    ) {
+        let version = TextVersion(version);
+        let manifest = ManifestKind::Text(version, playlist, rendition.clone());
+        let playlist = OriginRequest::Manifest { title: title.clone(), manifest, file: None };
+        let part = OriginRequest::Text(TextUrl { title, version, rendition, part });
+        for request in [playlist, part] {
+            let parsed = read(&request.to_string());
+            prop_assert_eq!(parsed, Ok(request));
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_printed_is_read_back(

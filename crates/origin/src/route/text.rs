@@ -23,15 +23,33 @@ pub struct TextUrl {
     pub part: TextPart,
 }
 
+/// Playlists of a text rendition, by the form of their segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextPlaylist {
+    /// WebVTT with the clock of this container.
+    Vtt(HlsContainer),
+    /// IMSC in CMAF.
+    Imsc,
+}
+
+/// Forms of text in CMAF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CmafText {
+    /// WebVTT.
+    Wvtt,
+    /// IMSC.
+    Imsc,
+}
+
 /// Resources of a text rendition. Times are those of segments, in ticks of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPart {
     /// The CMAF header.
-    Init,
+    Init(CmafText),
     /// The CMAF segment that starts at this time.
-    Cmaf(u64),
+    Cmaf(u64, CmafText),
     /// The CMAF segment with this number, from 1.
-    Number(u32),
+    Number(u32, CmafText),
     /// The WebVTT segment that starts at this time, with the clock of this container.
     Vtt(u64, HlsContainer),
     /// All cues as one WebVTT file.
@@ -57,14 +75,15 @@ pub(super) fn parse_text_url(
     let rendition = rendition.to_owned();
     let playlist = match name {
         _ if is_numbered => None,
-        "hls.m3u8" => Some(HlsContainer::Cmaf),
-        "ts.m3u8" => Some(HlsContainer::Ts),
+        "hls.m3u8" => Some(TextPlaylist::Vtt(HlsContainer::Cmaf)),
+        "ts.m3u8" => Some(TextPlaylist::Vtt(HlsContainer::Ts)),
+        "imsc.m3u8" => Some(TextPlaylist::Imsc),
         _ => None,
     };
     Ok(Some(match playlist {
-        Some(container) => OriginRequest::Manifest {
+        Some(playlist) => OriginRequest::Manifest {
             title,
-            manifest: ManifestKind::Text(version, container, rendition),
+            manifest: ManifestKind::Text(version, playlist, rendition),
             file: None,
         },
         None => OriginRequest::Text(TextUrl {
@@ -78,18 +97,23 @@ pub(super) fn parse_text_url(
 }
 
 fn parse_part(name: &str, is_numbered: bool) -> Option<TextPart> {
+    let (stem, form) = match name.strip_suffix(".imsc.m4s") {
+        Some(stem) => (Some(stem), CmafText::Imsc),
+        None => (name.strip_suffix(".m4s"), CmafText::Wvtt),
+    };
+    let cmaf = stem.and_then(parse_decimal);
     if is_numbered {
-        let number = u32::try_from(parse_decimal(name.strip_suffix(".m4s")?)?).ok()?;
-        return (number > 0).then_some(TextPart::Number(number));
+        let number = u32::try_from(cmaf?).ok()?;
+        return (number > 0).then_some(TextPart::Number(number, form));
     }
     match name {
-        "init.mp4" => return Some(TextPart::Init),
+        "init.mp4" => return Some(TextPart::Init(CmafText::Wvtt)),
+        "init.imsc.mp4" => return Some(TextPart::Init(CmafText::Imsc)),
         "all.vtt" => return Some(TextPart::Whole),
         _ => {}
     }
     let time = |suffix| name.strip_suffix(suffix).and_then(parse_decimal);
-    time(".m4s")
-        .map(TextPart::Cmaf)
+    cmaf.map(|time| TextPart::Cmaf(time, form))
         .or_else(|| time(".ts.vtt").map(|time| TextPart::Vtt(time, HlsContainer::Ts)))
         .or_else(|| time(".vtt").map(|time| TextPart::Vtt(time, HlsContainer::Cmaf)))
 }
@@ -108,12 +132,32 @@ impl fmt::Display for TextVersion {
     }
 }
 
+impl fmt::Display for TextPlaylist {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TextPlaylist::Vtt(HlsContainer::Cmaf) => "hls.m3u8",
+            TextPlaylist::Vtt(HlsContainer::Ts) => "ts.m3u8",
+            TextPlaylist::Imsc => "imsc.m3u8",
+        })
+    }
+}
+
+impl fmt::Display for CmafText {
+    /// Displays the part of file names that precedes the extension.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CmafText::Wvtt => "",
+            CmafText::Imsc => "imsc.",
+        })
+    }
+}
+
 impl fmt::Display for TextPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TextPart::Init => f.write_str("init.mp4"),
-            TextPart::Cmaf(time) => write!(f, "{time}.m4s"),
-            TextPart::Number(number) => write!(f, "n/{number}.m4s"),
+            TextPart::Init(form) => write!(f, "init.{form}mp4"),
+            TextPart::Cmaf(time, form) => write!(f, "{time}.{form}m4s"),
+            TextPart::Number(number, form) => write!(f, "n/{number}.{form}m4s"),
             TextPart::Vtt(time, HlsContainer::Cmaf) => write!(f, "{time}.vtt"),
             TextPart::Vtt(time, HlsContainer::Ts) => write!(f, "{time}.ts.vtt"),
             TextPart::Whole => f.write_str("all.vtt"),

@@ -1,11 +1,14 @@
-//! AdaptationSets of text: WebVTT in CMAF.
+//! AdaptationSets of text: WebVTT or IMSC in CMAF, or one WebVTT file.
 
 use super::sets::write_property;
 use super::{SegmentAddressing, write_attribute, write_segment_timeline};
 use crate::manifest::text::XmlText;
 use crate::manifest::url;
-use crate::presentation::Presentation;
-use crate::text::{CaptionChannel, TextGrid, TextKind, TextRendition, write_wvtt_segment};
+use crate::presentation::{DashText, Presentation};
+use crate::text::{
+    CaptionChannel, IMSC_CODEC, TextGrid, TextKind, TextRendition, write_imsc_segment, write_vtt,
+    write_wvtt_segment,
+};
 use std::fmt::Write;
 
 /// Writes one AdaptationSet per text rendition. Their ids count from `first_id`.
@@ -18,29 +21,67 @@ pub(super) fn write_text_sets(
     let Some(grid) = presentation.text_grid() else {
         return;
     };
+    let form = presentation.manifest_rules.dash_text;
     for (n, (name, rendition)) in presentation.text.renditions().enumerate() {
-        write_start(out, rendition, first_id + n);
-        let _ = writeln!(
-            out,
-            "      <BaseURL>{}</BaseURL>",
-            url::text_base_url(presentation)
-        );
-        write_template(out, &grid, addressing);
-        out.push_str("      <Representation");
-        write_attribute(out, "id", name);
-        let len = |n| write_wvtt_segment(&grid, &rendition.cues, n).len() as u64;
-        write_attribute(out, "bandwidth", grid.measure_bandwidth(len).peak.max(1));
-        out.push_str(" codecs=\"wvtt\"/>\n    </AdaptationSet>\n");
+        write_start(out, rendition, form, first_id + n);
+        let base = url::text_base_url(presentation);
+        match form {
+            DashText::File => {
+                let bandwidth = whole_bandwidth(presentation, rendition);
+                write_representation(out, name, bandwidth);
+                let file = url::WHOLE_TEXT;
+                let _ = writeln!(
+                    out,
+                    ">\n        <BaseURL>{base}{name}/{file}</BaseURL>\n      </Representation>"
+                );
+            }
+            DashText::Wvtt => {
+                let _ = writeln!(out, "      <BaseURL>{base}</BaseURL>");
+                write_template(out, &grid, addressing, "");
+                let len = |n| write_wvtt_segment(&grid, &rendition.cues, n).len() as u64;
+                write_representation(out, name, grid.measure_bandwidth(len).peak);
+                out.push_str(" codecs=\"wvtt\"/>\n");
+            }
+            DashText::Imsc => {
+                let _ = writeln!(out, "      <BaseURL>{base}</BaseURL>");
+                write_template(out, &grid, addressing, url::IMSC_INFIX);
+                let tag = rendition.language_tag();
+                let len =
+                    |n| write_imsc_segment(&grid, tag.as_deref(), &rendition.cues, n).len() as u64;
+                write_representation(out, name, grid.measure_bandwidth(len).peak);
+                let _ = writeln!(out, " codecs=\"{IMSC_CODEC}\"/>");
+            }
+        }
+        out.push_str("    </AdaptationSet>\n");
     }
 }
 
+/// Writes the start of a Representation, without the end of its tag.
+fn write_representation(out: &mut String, name: &str, bandwidth: u64) {
+    out.push_str("      <Representation");
+    write_attribute(out, "id", name);
+    write_attribute(out, "bandwidth", bandwidth.max(1));
+}
+
+/// Returns the bits per second of a file with all cues.
+fn whole_bandwidth(presentation: &Presentation, rendition: &TextRendition) -> u64 {
+    let bits = write_vtt(&rendition.cues).len() as u64 * 8;
+    let ms = presentation.duration.round_to(1000);
+    bits.saturating_mul(1000) / u64::try_from(ms).unwrap_or(1).max(1)
+}
+
 /// Writes the start tag and the elements before BaseURL.
-fn write_start(out: &mut String, rendition: &TextRendition, id: usize) {
+fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: usize) {
     let _ = write!(out, "    <AdaptationSet id=\"{id}\" contentType=\"text\"");
     if let Some(tag) = rendition.language_tag() {
         write_attribute(out, "lang", tag);
     }
-    out.push_str(" mimeType=\"application/mp4\" segmentAlignment=\"true\" startWithSAP=\"1\"");
+    out.push_str(match form {
+        DashText::File => " mimeType=\"text/vtt\"",
+        DashText::Wvtt | DashText::Imsc => {
+            " mimeType=\"application/mp4\" segmentAlignment=\"true\" startWithSAP=\"1\""
+        }
+    });
     if rendition.is_default {
         out.push_str(" selectionPriority=\"2\"");
     }
@@ -71,18 +112,28 @@ fn write_start(out: &mut String, rendition: &TextRendition, id: usize) {
     }
 }
 
-fn write_template(out: &mut String, grid: &TextGrid<'_>, addressing: SegmentAddressing) {
+/// Writes the template of segments whose names contain `infix` before their extension.
+fn write_template(
+    out: &mut String,
+    grid: &TextGrid<'_>,
+    addressing: SegmentAddressing,
+    infix: &str,
+) {
+    let name = |template: &str| match template.rsplit_once('.') {
+        Some((stem, extension)) => format!("{stem}.{infix}{extension}"),
+        None => template.to_owned(),
+    };
     let timescale = grid.timescale();
     let _ = write!(out, "      <SegmentTemplate timescale=\"{timescale}\"");
     let offset = grid.zero().round_to(timescale);
     if offset != 0 {
         write_attribute(out, "presentationTimeOffset", offset);
     }
-    write_attribute(out, "initialization", url::INIT_TEMPLATE);
+    write_attribute(out, "initialization", name(url::INIT_TEMPLATE));
     match addressing {
-        SegmentAddressing::Time => write_attribute(out, "media", url::TIME_TEMPLATE),
+        SegmentAddressing::Time => write_attribute(out, "media", name(url::TIME_TEMPLATE)),
         SegmentAddressing::Number => {
-            write_attribute(out, "media", url::NUMBER_TEMPLATE);
+            write_attribute(out, "media", name(url::NUMBER_TEMPLATE));
             out.push_str(" startNumber=\"1\"");
         }
     }

@@ -1,7 +1,7 @@
 //! Writing of multivariant playlists (RFC 8216, 4.3.4).
 
 use super::score::format_score;
-use super::text::write_text_group;
+use super::text::{TextGroup, write_text_group};
 use super::{
     INDEPENDENT_SEGMENTS, SegmentPacking, packed_bandwidth, playlist_version, segment_extension,
 };
@@ -91,15 +91,9 @@ pub fn write_multivariant_playlist(
             ));
         }
     }
-    let subtitles = write_text_group(&mut out, presentation, format);
+    let text = write_text_group(&mut out, presentation, format);
     let mut list_variant = |rendition: &Rendition, group: Option<&AudioGroup>| {
-        write_variant(
-            &mut out,
-            presentation,
-            packing,
-            (rendition, group),
-            &subtitles,
-        );
+        write_variant(&mut out, presentation, packing, (rendition, group), &text);
     };
     match (videos.is_empty(), groups.is_empty()) {
         (false, false) => {
@@ -306,7 +300,7 @@ fn write_variant(
     presentation: &Presentation,
     packing: SegmentPacking,
     (rendition, group): (&Rendition, Option<&AudioGroup>),
-    subtitles: &str,
+    text: &TextGroup,
 ) {
     let codec = &presentation.track(rendition).codec;
     let is_video = codec.video().is_some();
@@ -326,6 +320,9 @@ fn write_variant(
     for codec_string in of_group.filter(|other| **other != codec.codec_string) {
         let _ = write!(out, ",{}", QuotedString(codec_string));
     }
+    if let Some(codec) = text.codec {
+        let _ = write!(out, ",{codec}");
+    }
     out.push('"');
     let video_only = if is_video { own } else { Bandwidth::default() };
     let _ = write!(
@@ -338,7 +335,7 @@ fn write_variant(
     if let Some(group) = group.filter(|group| group.is_listed) {
         let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
     }
-    out.push_str(subtitles);
+    out.push_str(&text.attributes);
     // Without the declaration, players look for captions in the video (RFC 8216, 4.3.4.2).
     let has_captions = !presentation.text.caption_channels().is_empty();
     if is_video && presentation.manifest_rules.has_no_captions && !has_captions {

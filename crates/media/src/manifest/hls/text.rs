@@ -1,11 +1,11 @@
-//! Subtitles in HLS: `EXT-X-MEDIA` tags and media playlists of WebVTT segments (RFC 8216, 3.5).
+//! Subtitles in HLS: `EXT-X-MEDIA` tags and media playlists of WebVTT (RFC 8216, 3.5) or IMSC segments.
 
 use super::media::{ExtinfWriter, write_playlist_header};
 use super::playlist_version;
 use crate::manifest::text::QuotedString;
-use crate::manifest::{SegmentFormat, language_tag, url};
+use crate::manifest::{HlsTextForm, SegmentFormat, language_tag, url};
 use crate::presentation::Presentation;
-use crate::text::{TextKind, TextRendition, TextSet};
+use crate::text::{IMSC_CODEC, TextKind, TextRendition, TextSet};
 use std::fmt::Write;
 
 /// `GROUP-ID` of all subtitles.
@@ -17,14 +17,23 @@ const CAPTION_GROUP: &str = "cc";
 const CAPTION_CHARACTERISTICS: &str =
     "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
 
-/// Writes the `EXT-X-MEDIA` tags of all text. Returns the attributes with which each variant names
-/// the groups; empty if the title has no text.
+/// The text that every variant refers to.
+#[derive(Default)]
+pub(super) struct TextGroup {
+    /// Attributes that name the groups; empty if the title has no text.
+    pub(super) attributes: String,
+    /// Codec string, unless the text is WebVTT, which needs none.
+    pub(super) codec: Option<&'static str>,
+}
+
+/// Writes the `EXT-X-MEDIA` tags of all text.
 pub(super) fn write_text_group(
     out: &mut String,
     presentation: &Presentation,
     format: SegmentFormat,
-) -> String {
+) -> TextGroup {
     let text = &presentation.text;
+    let form = HlsTextForm::beside(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
     let mut selectable = Vec::new();
     let default = text
@@ -59,18 +68,19 @@ pub(super) fn write_text_group(
         let _ = writeln!(
             out,
             ",URI=\"{}\"",
-            url::text_playlist_url(format, presentation, id)
+            url::text_playlist_url(form, presentation, id)
         );
         names.push(name);
     }
-    let mut attributes = String::new();
+    let mut group = TextGroup::default();
     if !text.is_empty() {
-        let _ = write!(attributes, ",SUBTITLES=\"{TEXT_GROUP}\"");
+        let _ = write!(group.attributes, ",SUBTITLES=\"{TEXT_GROUP}\"");
+        group.codec = (form == HlsTextForm::Imsc).then_some(IMSC_CODEC);
     }
     if write_caption_channels(out, text) {
-        let _ = write!(attributes, ",CLOSED-CAPTIONS=\"{CAPTION_GROUP}\"");
+        let _ = write!(group.attributes, ",CLOSED-CAPTIONS=\"{CAPTION_GROUP}\"");
     }
-    attributes
+    group
 }
 
 /// Writes the `EXT-X-MEDIA` tags of captions inside of the video, and returns whether there are any.
@@ -117,19 +127,23 @@ impl TextRendition {
     }
 }
 
-/// Writes the playlist of any text rendition: WebVTT segments along those of the video. `None` if
-/// the presentation is empty.
+/// Writes the playlist of any text rendition: segments along those of the video. `None` if the
+/// presentation is empty.
 ///
 /// Segments are never encrypted, so there is no `EXT-X-KEY`.
-pub fn write_text_playlist(presentation: &Presentation, format: SegmentFormat) -> Option<String> {
+pub fn write_text_playlist(presentation: &Presentation, form: HlsTextForm) -> Option<String> {
     let grid = presentation.text_grid()?;
-    let extension = match format {
-        SegmentFormat::Cmaf => "vtt",
-        SegmentFormat::Ts => "ts.vtt",
+    let (extension, container) = match form {
+        HlsTextForm::WebVtt(SegmentFormat::Cmaf) => ("vtt", SegmentFormat::Ts),
+        HlsTextForm::WebVtt(SegmentFormat::Ts) => ("ts.vtt", SegmentFormat::Ts),
+        HlsTextForm::Imsc => ("imsc.m4s", SegmentFormat::Cmaf),
     };
     let mut out = String::with_capacity(400 + grid.segment_count() * 40);
-    let version = playlist_version(SegmentFormat::Ts, false);
+    let version = playlist_version(container, false);
     write_playlist_header(&mut out, presentation, version, "");
+    if form == HlsTextForm::Imsc {
+        let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::IMSC_INIT_SEGMENT);
+    }
     let mut clock = ExtinfWriter::new(presentation, grid.reference());
     for n in 0..grid.segment_count() {
         clock.write_extinf(
