@@ -118,7 +118,10 @@ fn every_text_resource_is_served_and_no_other() {
     let imsc = server.get_text(&format!("{text}/imsc.m3u8"));
     for name in media_lines(&imsc) {
         let segment = server.get_body(&format!("{text}/{name}"));
-        assert!(String::from_utf8_lossy(&segment).contains("</tt>"), "{name}");
+        assert!(
+            String::from_utf8_lossy(&segment).contains("</tt>"),
+            "{name}"
+        );
     }
     for form in ["", "imsc."] {
         let init = server.get_body(&format!("{text}/init.{form}mp4"));
@@ -153,6 +156,46 @@ fn every_text_resource_is_served_and_no_other() {
     let french = text.replace("text=en", "text=fr");
     assert_eq!(server.get(&format!("{french}/hls.m3u8")).status, 404);
     assert_eq!(server.get(&format!("{french}/all.vtt")).status, 404);
+}
+
+#[test]
+fn text_streams_of_a_server_manifest_are_served() {
+    let Some((folder, server)) = serve_film() else {
+        return;
+    };
+    folder.write_file("films/cues.srt", SRT);
+    let status = std::process::Command::new("ffmpeg")
+        .args([
+            "-v", "error", "-i", "cues.srt", "-c:s", "mov_text", "text.mp4",
+        ])
+        .current_dir(folder.0.join("films"))
+        .status();
+    assert!(status.unwrap().success());
+    let stream = |src: &str| {
+        format!(
+            "<textstream src='{src}' systemLanguage='fra'><param name='trackID' value='1'/></textstream>"
+        )
+    };
+    let manifest = |streams: String| {
+        format!(
+            "<?xml version='1.0' encoding='utf-8'?><smil xmlns='http://www.w3.org/2001/SMIL20/Language'><body><switch><video src='film.mp4'/>{streams}</switch></body></smil>"
+        )
+    };
+    folder.write_file("films/plain.ism", manifest(String::new()).as_bytes());
+    let streams = stream("text.mp4") + &stream("missing.mp4");
+    folder.write_file("films/text.ism", manifest(streams).as_bytes());
+    let plain = server.get_text("/films/plain.ism/.m3u8");
+    assert!(!plain.contains("TYPE=SUBTITLES"), "{plain}");
+    let playlist = server.get_text("/films/text.ism/.m3u8");
+    assert!(playlist.contains("LANGUAGE=\"fr\""), "{playlist}");
+    assert_eq!(playlist.matches("TYPE=SUBTITLES").count(), 1, "{playlist}");
+    let line = playlist.lines().find(|line| line.contains("SUBTITLES"));
+    let url = line.unwrap().split("URI=\"").nth(1).unwrap();
+    let whole = format!(
+        "/films/text.ism/{}/all.vtt",
+        url.split_once("/hls").unwrap().0
+    );
+    assert!(server.get_text(&whole).contains("First"));
 }
 
 /// Returns a film whose key frames carry captions of CEA-608: ffmpeg muxes a byte stream with SEI

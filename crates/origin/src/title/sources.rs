@@ -94,11 +94,23 @@ impl SourceOpener<'_> {
         let shown = |(_, tracks): &(FileLocation, Vec<SmilTrack>)| {
             tracks.iter().any(|track| track.kind != SmilTrackKind::Text)
         };
-        let files = files.into_iter().filter(shown);
-        let files: Vec<_> = files.map(|(named, tracks)| (named, Some(tracks))).collect();
-        self.add_media_files(&files, &|named, e| {
+        let (media, text): (Vec<_>, Vec<_>) = files.into_iter().partition(shown);
+        let wrong = |named: &FileLocation, e: &store::Error| {
             error::from_referenced_file(&place.key, &named.key, e)
-        })
+        };
+        let listed = |files: Vec<(FileLocation, Vec<SmilTrack>)>| {
+            let files = files.into_iter();
+            let files = files.map(|(named, tracks)| (named, Some(tracks)));
+            files.collect::<Vec<_>>()
+        };
+        self.add_media_files(&listed(media), &wrong)?;
+        // The film plays without its text.
+        for file in listed(text) {
+            if let Err(error) = self.add_media_files(&[file], &wrong) {
+                tracing::warn!(manifest = place.key.as_str(), %error, "cannot read text; it is left out");
+            }
+        }
+        Ok(())
     }
 
     /// Adds films and the media that index MP4s name, limited to the listed tracks. Remote files
@@ -260,9 +272,27 @@ fn resolve_reference(
 /// by kind. Sets the language that the manifest declares if the file declares none.
 fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     let before = index.tracks.len();
-    let kind = |track: &Track| match track.codec.video() {
-        Some(_) => SmilTrackKind::Video,
-        None => SmilTrackKind::Audio,
+    let set_languages = retain_listed(&mut index.tracks, listed_tracks);
+    // Text has a version of its own, which contains its languages.
+    retain_listed(&mut index.text_tracks, listed_tracks);
+    if index.tracks.len() < before || !set_languages.is_empty() {
+        // Other tracks are other renditions, so their segments need other names.
+        let mut hasher = DefaultHasher::new();
+        let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
+        (left, set_languages).hash(&mut hasher);
+        index.fingerprint ^= hasher.finish();
+    }
+}
+
+/// Keeps the listed tracks; all if none is listed. Returns the languages that were set.
+fn retain_listed<'a>(
+    tracks: &mut Vec<Track>,
+    listed_tracks: &'a [SmilTrack],
+) -> Vec<(u32, &'a String)> {
+    let kind = |track: &Track| match (track.codec.video(), track.codec.text()) {
+        (Some(_), _) => SmilTrackKind::Video,
+        (_, Some(_)) => SmilTrackKind::Text,
+        _ => SmilTrackKind::Audio,
     };
     let numbered = |track: &Track| {
         let mut listed_tracks = listed_tracks.iter();
@@ -273,16 +303,16 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
             .iter()
             .find(|source| source.kind == kind(track))
     };
-    let by_number = index.tracks.iter().any(|track| numbered(track).is_some());
-    let by_kind = index.tracks.iter().any(|track| of_kind(track).is_some());
+    let by_number = tracks.iter().any(|track| numbered(track).is_some());
+    let by_kind = tracks.iter().any(|track| of_kind(track).is_some());
     let find = |track: &Track| match by_number {
         true => numbered(track),
         false => of_kind(track),
     };
     let mut set_languages = Vec::new();
     if by_kind {
-        index.tracks.retain(|track| find(track).is_some());
-        for track in &mut index.tracks {
+        tracks.retain(|track| find(track).is_some());
+        for track in tracks {
             let language = find(track).and_then(|source| source.language.as_ref());
             if let Some(language) = language.filter(|_| track.language == "und") {
                 track.language.clone_from(language);
@@ -290,11 +320,5 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
             }
         }
     }
-    if index.tracks.len() < before || !set_languages.is_empty() {
-        // Other tracks are other renditions, so their segments need other names.
-        let mut hasher = DefaultHasher::new();
-        let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
-        (left, set_languages).hash(&mut hasher);
-        index.fingerprint ^= hasher.finish();
-    }
+    set_languages
 }
