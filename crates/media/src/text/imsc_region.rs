@@ -11,18 +11,15 @@ const BOTTOM_PERCENT: f64 = 5.0;
 /// settings lead to the same text.
 pub(super) fn describe_region(settings: &str) -> String {
     let value = |name: &str| {
-        let pairs = settings
+        let mut pairs = settings
             .split_whitespace()
             .filter_map(|pair| pair.split_once(':'));
-        pairs
-            .filter(|(known, _)| *known == name)
-            .last()
-            .map(|(_, value)| value)
+        let found = pairs.rfind(|(known, _)| *known == name);
+        found.map(|(_, value)| value)
     };
-    let align = match value("align") {
-        Some(align @ ("start" | "end" | "left" | "right")) => align,
-        _ => "center",
-    };
+    let align = value("align")
+        .filter(|align| matches!(*align, "start" | "end" | "left" | "right"))
+        .unwrap_or("center");
     let (top, height, display) =
         value("line")
             .and_then(place_line)
