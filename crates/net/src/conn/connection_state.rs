@@ -69,12 +69,14 @@ pub(crate) struct CopyPolicy {
 enum WaitState {
     /// Nothing: requests are in flight.
     Busy = 0,
-    /// The rest of a request's header, or of a TLS handshake.
+    /// The rest of a request's header.
     Header = 1,
     /// The next request.
     Idle = 2,
     /// The client's close, after ours.
     Linger = 3,
+    /// The rest of a TLS handshake.
+    Handshake = 4,
 }
 
 /// One connection's state.
@@ -122,6 +124,10 @@ impl ConnectionState {
         clock: Arc<CoarseClock>,
     ) -> ConnectionState {
         let now = AtomicU64::new(clock.now_ms());
+        let wait = match secure {
+            true => WaitState::Handshake,
+            false => WaitState::Header,
+        };
         ConnectionState {
             id,
             peer,
@@ -129,7 +135,7 @@ impl ConnectionState {
             secure,
             socket,
             memory: OnceLock::new(),
-            wait: AtomicU8::new(WaitState::Header as u8),
+            wait: AtomicU8::new(wait as u8),
             since_ms: now,
             blocked: AtomicBool::new(false),
             moved_ms: AtomicU64::new(clock.now_ms()),
@@ -263,6 +269,12 @@ impl ConnectionState {
         if self.wait.load(Relaxed) == WaitState::Idle as u8 && !self.multiplexed.load(Relaxed) {
             self.set_wait(WaitState::Header);
         }
+    }
+
+    /// Records that the TLS handshake is complete, and whether the client has chosen HTTP/2 in it.
+    pub(crate) fn finish_handshake(&self, is_http2: bool) {
+        self.multiplexed.store(is_http2, Relaxed);
+        self.set_wait(WaitState::Header);
     }
 
     pub(super) fn handle_written(&self) {

@@ -37,13 +37,31 @@ type ServeError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct ConnectionService<H> {
     pub(super) common: Arc<ServerState>,
-    pub(super) protocol: Arc<Builder<TokioExecutor>>,
+    pub(super) protocols: Arc<ProtocolBuilders>,
     pub(super) shutdown: Shutdown,
     pub(super) handler: H,
 }
 
-/// Returns `hyper`'s protocol settings.
-pub(super) fn build_protocol(limits: &Limits) -> Builder<TokioExecutor> {
+/// `hyper`'s settings.
+pub(super) struct ProtocolBuilders {
+    /// Detects the protocol by the first bytes.
+    detected: Builder<TokioExecutor>,
+    /// For clients that have chosen HTTP/2 in the TLS handshake. The server may then announce its close
+    /// before it has received a byte; a connection of unknown protocol is closed without a word.
+    http2: Builder<TokioExecutor>,
+}
+
+impl ProtocolBuilders {
+    pub(super) fn new(limits: &Limits) -> ProtocolBuilders {
+        ProtocolBuilders {
+            detected: build_protocol(limits),
+            http2: build_protocol(limits).http2_only(),
+        }
+    }
+}
+
+/// Returns `hyper`'s settings for a protocol that is detected.
+fn build_protocol(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -86,7 +104,9 @@ where
         let result = match tls {
             None => match self.serve_fast_path(&mut io, &shared).await {
                 Ok(FastPathExit::Nothing) => Ok(()),
-                Ok(FastPathExit::Request) => Box::pin(self.serve_http(io, &shared)).await,
+                Ok(FastPathExit::Request) => {
+                    Box::pin(self.serve_http(io, &shared, &self.protocols.detected)).await
+                }
                 Err(error) => Err(error.into()),
             },
             // Boxed like `hyper`'s future: otherwise each connection would reserve memory for a
@@ -107,12 +127,23 @@ where
         let limited = |tls: &mut rustls::ServerConnection| {
             tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
         };
-        self.serve_http(tls.accept_with(io, limited).await?, shared)
-            .await
+        let io = tls.accept_with(io, limited).await?;
+        let is_http2 = io.get_ref().1.alpn_protocol() == Some(b"h2");
+        shared.finish_handshake(is_http2);
+        let protocol = match is_http2 {
+            true => &self.protocols.http2,
+            false => &self.protocols.detected,
+        };
+        self.serve_http(io, shared, protocol).await
     }
 
     /// Serves any HTTP request through `hyper`.
-    async fn serve_http<T>(&self, io: T, shared: &Arc<ConnectionState>) -> Result<(), ServeError>
+    async fn serve_http<T>(
+        &self,
+        io: T,
+        shared: &Arc<ConnectionState>,
+        protocol: &Builder<TokioExecutor>,
+    ) -> Result<(), ServeError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -136,7 +167,7 @@ where
         };
         let service = service_fn(answer);
         let io = TokioIo::new(FramingMonitor::new(io, Arc::clone(shared)));
-        let mut connection = pin!(self.protocol.serve_connection(io, service));
+        let mut connection = pin!(protocol.serve_connection(io, service));
         let mut is_closing = false;
         std::future::poll_fn(|cx| {
             let closing = shared.poll_closing(cx.waker());

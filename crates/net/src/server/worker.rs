@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::connection_registry::{ConnectionRegistry, RegisteredConnection};
-use super::serve::{self, ConnectionService};
+use super::serve::{self, ConnectionService, ProtocolBuilders};
 use super::{ServerState, Shutdown};
 use crate::body::Incoming;
 use crate::conn::{CoarseClock, ConnectionIo, ConnectionState, SweepVerdict};
@@ -62,7 +62,7 @@ where
                 .map(TcpListener::from_std)
                 .collect::<Result<_, _>>()?,
             service: ConnectionService {
-                protocol: Arc::new(serve::build_protocol(&common.limits)),
+                protocols: Arc::new(ProtocolBuilders::new(&common.limits)),
                 shutdown: shutdown.clone(),
                 handler: make(),
                 common: Arc::clone(&common),

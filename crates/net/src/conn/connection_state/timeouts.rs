@@ -37,7 +37,8 @@ impl ConnectionState {
             return SweepVerdict::Cut("stalled");
         }
         let wait = self.wait.load(Relaxed);
-        if wait == WaitState::Header as u8 && over(&self.since_ms, limits.header_timeout) {
+        let receives_head = [WaitState::Header as u8, WaitState::Handshake as u8].contains(&wait);
+        if receives_head && over(&self.since_ms, limits.header_timeout) {
             SweepVerdict::Cut("header")
         } else if wait == WaitState::Idle as u8
             && over(&self.since_ms, limits.idle_timeout.saturating_add(FAREWELL))
@@ -66,13 +67,15 @@ impl ConnectionState {
     /// HTTP/2 announces which requests it still accepts. HTTP/1.1 cannot, so the connection must
     /// have been idle for `quiet`.
     /// A response whose head was sent before the drain announces no close, so its connection serves
-    /// another request.
+    /// another request. A TLS handshake may take longer than `quiet` on a busy server, and the
+    /// client's requests follow it.
     pub(crate) fn may_close(&self, quiet: Duration) -> bool {
         let silent_ms = self
             .clock
             .now_ms()
             .saturating_sub(self.since_ms.load(Relaxed));
-        let is_busy = self.wait.load(Relaxed) == WaitState::Busy as u8;
+        let wait = self.wait.load(Relaxed);
+        let is_busy = [WaitState::Busy as u8, WaitState::Handshake as u8].contains(&wait);
         self.multiplexed.load(Relaxed) || (!is_busy && Duration::from_millis(silent_ms) > quiet)
     }
 }

@@ -103,17 +103,23 @@ pub type TlsClientStream = rustls::StreamOwned<rustls::ClientConnection, TcpStre
 
 /// Connects as a client that trusts only this certificate.
 pub fn connect_trusting(address: SocketAddr, made: &TestCertificate) -> TlsClientStream {
+    let name = "localhost".try_into().unwrap();
+    let session = rustls::ClientConnection::new(trusting_config(made, &[]), name).unwrap();
+    rustls::StreamOwned::new(session, TcpStream::connect(address).unwrap())
+}
+
+/// Returns the configuration of a client that trusts only this certificate and offers these protocols.
+pub fn trusting_config(made: &TestCertificate, protocols: &[&[u8]]) -> Arc<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let name = "localhost".try_into().unwrap();
-    let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    rustls::StreamOwned::new(session, TcpStream::connect(address).unwrap())
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Arc::new(config)
 }
 
 fn ask_encrypted(stream: &mut TlsClientStream) -> std::io::Result<usize> {
