@@ -79,6 +79,23 @@ fn framing_without_data_is_bounded() {
     );
 }
 
+/// A mutant that compared for equality survived: it refused the longest trailers.
+#[test]
+fn the_longest_trailers_and_extensions_are_accepted() {
+    let trailers = |len: usize| format!("0\r\nx:{}\r\n\r\n", "y".repeat(len - 6));
+    let longest = decode_chunks(trailers(8 << 10).as_bytes());
+    assert!(longest.unwrap().is_complete);
+    let longer = decode_chunks(trailers((8 << 10) + 1).as_bytes());
+    assert_eq!(longer, Err(ProtocolError::TrailersTooLong));
+    let fields = format!("0\r\n{}\r\n", "x: y\r\n".repeat(100));
+    assert!(decode_chunks(fields.as_bytes()).unwrap().is_complete);
+    // The size's digit, the semicolon and CR count, too.
+    let line = |len: usize| format!("0;{}\r\n\r\n", "x".repeat(len - 3));
+    assert!(decode_chunks(line(4096).as_bytes()).unwrap().is_complete);
+    let longer = decode_chunks(line(4097).as_bytes());
+    assert_eq!(longer, Err(ProtocolError::ChunkExtensionsTooLong));
+}
+
 #[test]
 fn lengths_and_closed_connections_end_bodies() {
     for (body, consumed, is_complete) in [
