@@ -13,6 +13,7 @@ use http_body_util::Full;
 
 use super::*;
 
+mod connector_tls;
 mod exclusive;
 mod uploads;
 
