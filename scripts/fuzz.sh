@@ -4,6 +4,7 @@
 #   scripts/fuzz.sh SECONDS [TARGET…]
 #
 # FUZZ_SEED (default 1) seeds the mutations: the same seed tries the same inputs in the same order.
+# FUZZ_RECORD=1 adds time, inputs and coverage to fuzz/record.tsv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export seconds=${1:?seconds per target}
@@ -30,7 +31,7 @@ cargo fuzz build ${only:+"$only"} > target/fuzz-finds/build.log 2>&1 || {
 # fuzz TARGET: writes failing inputs and new corpus files to target/; only the seeds in fuzz/corpus are
 # committed.
 fuzz() {
-  local target=$1 log=target/fuzz-finds/$1.log seeds=() runs
+  local target=$1 log=target/fuzz-finds/$1.log seeds=() runs edges
   mkdir -p "target/fuzz-corpus/$target"
   [ -d "fuzz/corpus/$target" ] && seeds=("fuzz/corpus/$target")
   if ! cargo fuzz run "$target" "target/fuzz-corpus/$target" "${seeds[@]}" -- \
@@ -41,7 +42,9 @@ fuzz() {
     return 1
   fi
   runs=$(sed -n 's/stat::number_of_executed_units: *//p' "$log")
-  echo "fuzzed $target for $seconds s: ${runs:-?} inputs"
+  edges=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1 | cut -d ' ' -f 2)
+  echo "fuzzed $target for $seconds s: ${runs:-?} inputs, ${edges:-?} edges"
+  [ -z "${FUZZ_RECORD:-}" ] || flock fuzz/record.tsv scripts/fuzz_record.sh "$target" "$seconds" "$runs" "$edges"
 }
 export -f fuzz
 # A target uses one core. Exit status 255 makes xargs start no further target after a failure.
