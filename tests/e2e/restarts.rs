@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 mod load;
 mod open_loop;
+mod tls;
 
 const ROLLING_RESTARTS: usize = 20;
 /// Responses under load between two restarts.

@@ -63,13 +63,13 @@ impl Drop for CpuGroup {
 }
 
 /// A running `headwater load rate`.
-struct LoadGenerator {
+pub struct LoadGenerator {
     child: Child,
     version: &'static str,
 }
 
 impl LoadGenerator {
-    fn start(url: &str, version: &'static str, rate: &str, duration: &str) -> LoadGenerator {
+    pub fn start(url: &str, version: &'static str, rate: &str, duration: &str) -> LoadGenerator {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
         command.args(["load", "rate", url, "--http", version, "--rate", rate]);
         command.args([
@@ -100,13 +100,13 @@ impl LoadGenerator {
         }
     }
 
-    fn interrupt(&self) {
+    pub fn interrupt(&self) {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-INT", &pid]).status().unwrap();
     }
 
     /// Waits for the end, and returns the result.
-    fn finish(self) -> serde_json::Value {
+    pub fn finish(self) -> serde_json::Value {
         let output = self.child.wait_with_output().unwrap();
         serde_json::from_slice(&output.stdout).expect("a result")
     }
