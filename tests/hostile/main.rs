@@ -16,6 +16,8 @@ mod rates;
 mod requests;
 mod targets;
 
+#[path = "../support/peer_process.rs"]
+mod peer_process;
 #[path = "../support/port.rs"]
 mod port;
 #[path = "../../crates/edge/tests/hostile/strict.rs"]

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cases;
+#[path = "../../../../tests/support/peer_process.rs"]
+mod peer_process;
 mod peers;
 #[path = "../support/mod.rs"]
 mod support;
