@@ -23,6 +23,8 @@ use crate::object_body::ObjectBody;
 
 mod deferred_tier;
 mod persisted_entry;
+#[cfg(test)]
+mod tests;
 
 use deferred_tier::DeferredTier;
 use persisted_entry::PersistedEntry;
