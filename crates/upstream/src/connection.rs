@@ -333,7 +333,13 @@ impl Connection {
     }
 
     fn replace_buffer(&mut self, bytes: usize) {
-        let next = self.buffers.take(bytes);
+        let mut next = self.buffers.take(bytes);
+        // Recycled buffers may be shorter than requested. A read into a full one returns 0 bytes, like
+        // that from a closed connection.
+        if next.capacity() <= self.buffer.len() {
+            self.buffers.give(next);
+            next = ReadBuffer::exclusive(bytes.max(2 * self.buffer.len()));
+        }
         self.swap_buffer(next);
     }
 

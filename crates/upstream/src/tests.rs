@@ -112,6 +112,20 @@ fn connections_are_reused_and_a_closed_one_is_replaced() {
     );
 }
 
+/// A head of more than 16 KiB was taken for a closed connection: the next buffer had no room. A mutant of
+/// its length had survived.
+#[test]
+fn a_head_of_several_buffers_is_received() {
+    let fields = format!("X: {}\r\n", "y".repeat(500)).repeat(60);
+    let response = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 3\r\n\r\nabc");
+    let (address, _requests) = start_server(vec![vec![response.leak()]]);
+    let client = connect_to(address);
+    block_on(async {
+        let mut response = client.send(0, &get_request("/")).await.unwrap();
+        assert_eq!(read_body(&mut response).await.unwrap(), b"abc");
+    });
+}
+
 #[test]
 fn a_cut_body_is_an_error_in_every_framing() {
     for (response, reason) in [
