@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from events import EVENTS
+from events import EVENTS, measure_remapping
 from figures import broken_bounds, describe_event, describe_fleet
 from load import Viewers
 from machines import HAPROXY_CONFIG, ROOT, WEED, Balancer, Edge, FleetError, Gateway, Origin, Storage, cpu_seconds
@@ -129,6 +129,7 @@ def run(args, work, ended):
               f"{described['seconds']} s", flush=True)  # fmt: skip
         events.append(described)
         timelines.append((event, *timeline))
+    measure_remapping(fleet)
     # The records of the storage requests are complete when the origins have exited.
     fleet.exit_codes += [origin.stop() for origin in fleet.origins]
     return {"viewers": viewers, "events": events, "fleet": describe_fleet(fleet)}, timelines

@@ -82,19 +82,33 @@ def restart(fleet):
     fleet.balancer.wait_for_state(edge, "UP")
 
 
-def scale(fleet):
-    """Adds a fourth edge and removes it again. Counts the paths that move."""
+@contextlib.contextmanager
+def fourth_edge(fleet):
+    """Adds an edge; at the end, removes it in order."""
     edge = Edge(fleet.work, "edge4", fleet.binary, fleet.origin_urls)
-    before = map_paths(fleet.balancer.port)
     edge.start()
     with contextlib.ExitStack() as ended:
         ended.callback(edge.kill)
         fleet.balancer.add(edge)
-        fleet.wait()
-        fleet.remapped["up"] = (before, map_paths(fleet.balancer.port))
+        yield
         fleet.exit_codes.append(edge.stop())
         fleet.balancer.remove(edge)
-        fleet.remapped["down"] = (fleet.remapped["up"][1], map_paths(fleet.balancer.port))
+
+
+def scale(fleet):
+    """Adds a fourth edge and removes it again."""
+    with fourth_edge(fleet):
+        fleet.wait()
+
+
+def measure_remapping(fleet):
+    """Counts the paths that move when an edge is added and removed, without viewers: an edge with more than its share
+    of the load passes requests on."""
+    maps = [map_paths(fleet.balancer.port)]
+    with fourth_edge(fleet):
+        maps.append(map_paths(fleet.balancer.port))
+    maps.append(map_paths(fleet.balancer.port))
+    fleet.remapped = {"up": (maps[0], maps[1]), "down": (maps[1], maps[2])}
 
 
 EVENTS = [

@@ -111,7 +111,8 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         running.on_hangup(move || recorders.iter().for_each(Recorder::reopen))?;
     }
     let telemetry = Telemetry::new(metrics.clone(), recorder);
-    let mut origin = build_request_handler(settings, stores, telemetry, &shutdown, &overload)?;
+    let mut origin =
+        build_request_handler(settings, stores, telemetry, &metrics, &shutdown, &overload)?;
     origin.collector = collector;
     let origin = Arc::new(origin);
     let listen = ListenOptions {
@@ -210,6 +211,7 @@ fn build_request_handler(
     settings: &ServeSettings,
     stores: MediaStores,
     telemetry: Telemetry,
+    metrics: &Metrics,
     shutdown: &Shutdown,
     overload: &OverloadManager,
 ) -> Result<RequestHandler, ProgramError> {

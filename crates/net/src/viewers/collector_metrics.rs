@@ -111,7 +111,10 @@ impl CollectorMetrics {
     /// Registers the metrics; the number of sessions is read from `table` at each request.
     pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CollectorMetrics {
         let counted = Arc::clone(table);
-        metrics.gauge_of(&SESSIONS, move || counted.count(Instant::now()) as u64);
+        metrics.gauge_of(
+            &SESSIONS,
+            move || Some(counted.count(Instant::now()) as u64),
+        );
         let reports: CounterFamily = metrics.counter_family(&REPORTS, &["event"]);
         let by_event = EVENTS.iter();
         CollectorMetrics {
