@@ -129,12 +129,14 @@ impl ListingTask {
 
 /// Describes the reason why a library cannot be listed, and the remedy.
 pub(crate) fn describe_failure(error: &Error) -> String {
-    let remedy = match error {
-        Error::Slow(_) | Error::Broken(_) => "; check the endpoint, and that the storage runs",
-        // These contain a remedy.
-        _ => "",
-    };
-    format!("the library cannot be listed: {error}{remedy}")
+    let text = format!("the library cannot be listed: {error}");
+    match error {
+        // Most errors contain a remedy.
+        Error::Slow(_) | Error::Broken(_) if !text.contains("; check ") => {
+            format!("{text}; check the endpoint, and that the storage runs")
+        }
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -153,11 +155,13 @@ mod tests {
 
     #[test]
     fn failures_of_the_network_name_a_remedy() {
-        let text = describe_failure(&Error::Broken("cannot connect to the storage".into()));
+        let text = describe_failure(&Error::Broken("the response is cut".into()));
         assert!(
             text.ends_with("check the endpoint, and that the storage runs"),
             "{text}"
         );
+        let text = describe_failure(&Error::Broken("refused; check its address".into()));
+        assert!(text.ends_with("refused; check its address"), "{text}");
         let text = describe_failure(&Error::Denied("status 403; check the secret key".into()));
         assert!(text.ends_with("check the secret key"), "{text}");
     }

@@ -181,6 +181,10 @@ impl Endpoint {
         self.plain.store(plain, Relaxed);
     }
 
+    pub(super) fn can_list(&self) -> bool {
+        self.pages.is_some()
+    }
+
     pub(super) fn record_success(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         if health.down.is_some() {
@@ -193,15 +197,16 @@ impl Endpoint {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.failures += 1;
         let now = Instant::now();
-        let alone = match health.down {
+        let pause = match health.down {
             // The endpoint is already paused; a further failure does not extend the pause.
             Some((until, _)) if until > now => return,
             Some((_, before)) => (before * 2).min(DOWN_MAX),
             None if health.failures >= FAILURES_MAX => DOWN,
             None => return,
         };
-        tracing::warn!(endpoint = &*self.name, ?alone, "the storage is down");
-        health.down = Some((now + alone, alone));
+        let name = &*self.name;
+        tracing::warn!(endpoint = name, next_attempt_in = ?pause, "the storage is down");
+        health.down = Some((now + pause, pause));
     }
 }
 

@@ -41,7 +41,7 @@ impl RemoteCore {
         prefix: &str,
         most: usize,
     ) -> Result<Vec<FolderEntry>, Error> {
-        let mut tries = self.plan_retries(key, Reason::Look);
+        let mut tries = self.plan_listing(key);
         let mut entries = loop {
             let there = tries.next_attempt().await?;
             match self.list_at(&there, key, prefix, most).await {

@@ -25,6 +25,8 @@ pub(super) struct RetryPlan<'a> {
     left: u32,
     failed: Vec<Arc<Endpoint>>,
     pause: Duration,
+    /// Passes over endpoints that cannot list, such as plain HTTP servers beside S3, if others can.
+    is_listing: bool,
 }
 
 /// The endpoints of one attempt.
@@ -38,7 +40,10 @@ pub(super) struct RetryAttempt {
 impl RetryPlan<'_> {
     /// Selects the best endpoint that has not failed. If all have, pauses and starts again.
     pub(super) async fn next_attempt(&mut self) -> Result<RetryAttempt, Error> {
-        let order = self.core.routes.ordered_endpoints(self.key);
+        let mut order = self.core.routes.ordered_endpoints(self.key);
+        if self.is_listing && order.iter().any(|one| one.can_list()) {
+            order.retain(|one| one.can_list());
+        }
         if order.iter().all(|one| contains_endpoint(&self.failed, one)) {
             tokio::time::sleep(jitter_delay(self.pause)).await;
             self.pause *= 2;
@@ -83,7 +88,15 @@ impl RemoteCore {
             left: self.options.retries,
             failed: Vec::new(),
             pause: PAUSE,
+            is_listing: false,
         }
+    }
+
+    /// Plans the attempts to list a folder.
+    pub(super) fn plan_listing<'a>(&'a self, key: &'a Key) -> RetryPlan<'a> {
+        let is_listing = true;
+        let plan = self.plan_retries(key, Reason::Look);
+        RetryPlan { is_listing, ..plan }
     }
 
     /// Fetches a range from any endpoint. `reason` is the reason of the first attempt.

@@ -9,7 +9,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::{Error, Key, Options, Store};
+use store::{Error, Key, Options, Store, WeightedEndpoint};
 
 /// Creates a folder that nginx's workers can read, too: under root they run as another user.
 pub fn create_folder() -> tempfile::TempDir {
@@ -130,4 +130,27 @@ fn an_s3_server_passes_the_suite_and_refuses_a_wrong_signature() {
     }
     let missing = store.open(&parse_key("missing.mp4"));
     assert!(matches!(missing, Err(Error::NotFound)));
+}
+
+#[test]
+fn folders_are_listed_by_s3_when_a_plain_http_endpoint_is_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = start_s3(dir.path(), None) else {
+        return skip_server("no S3 server: run scripts/storage.sh");
+    };
+    put_all(&server);
+    let at = format!("http://127.0.0.1:{}", server.port);
+    let endpoints = [("s3://films/library", 1.0), (&*format!("{at}/plain"), 100.0)];
+    let endpoints = endpoints.map(|(url, weight)| WeightedEndpoint {
+        url: url.to_owned(),
+        weight,
+    });
+    let alone = Store::new("s3://films/library", s3_options(&at, SECRET)).unwrap();
+    wait_for_objects(&alone);
+    let options = Options {
+        endpoints: endpoints.to_vec(),
+        ..s3_options(&at, SECRET)
+    };
+    let store = Store::new("s3://films/library", options).unwrap();
+    assert!(!store.list(&Key::ROOT).unwrap().is_empty());
 }

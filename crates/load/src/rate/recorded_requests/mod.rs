@@ -1,4 +1,4 @@
-//! Requests recorded earlier, by a browser ([`har`]) or a server ([`access_log`]), with the times at
+//! Requests recorded earlier, by a browser (HAR) or a server (access logs), with the times at
 //! which they were made.
 
 mod access_log;
