@@ -55,11 +55,12 @@ fn indexed_facts_agree_with_ffprobe() {
 }
 
 #[test]
-fn a_file_of_subtitles_alone_is_refused_with_its_code() {
+fn a_file_of_subtitles_alone_is_indexed_as_text() {
     if let Some(index) = index_shared_file("stpp_prog.mp4") {
-        let error = index.unwrap_err();
-        assert_eq!(error.kind, media::error::ErrorKind::Unsupported);
-        assert!(error.message.contains("subt"), "{error}");
+        let index = index.unwrap();
+        let codecs = index.text_tracks.iter().map(|t| &*t.codec.codec_string);
+        assert_eq!(codecs.collect::<Vec<_>>(), ["stpp"]);
+        assert!(index.tracks.is_empty());
     }
 }
 
