@@ -144,7 +144,8 @@ impl FragmentPlan<'_> {
         layout: &FragmentLayout,
         data_offset: u32,
     ) -> Vec<Range<u64>> {
-        let mut ranges = Vec::new();
+        // A segment of an interleaved film has about this many chunks.
+        let mut ranges = Vec::with_capacity(16);
         let FragmentShape {
             samples,
             sample_range: range,
@@ -182,6 +183,7 @@ impl FragmentPlan<'_> {
         ranges
     }
 
+    #[inline]
     fn write_sample(&self, out: &mut Vec<u8>, layout: &FragmentLayout, sample: &Sample) {
         if layout.duration.is_none() {
             write_u32(out, sample.duration);

@@ -140,7 +140,10 @@ fn folders_are_listed_by_s3_when_a_plain_http_endpoint_is_beside_it() {
     };
     put_all(&server);
     let at = format!("http://127.0.0.1:{}", server.port);
-    let endpoints = [("s3://films/library", 1.0), (&*format!("{at}/plain"), 100.0)];
+    let endpoints = [
+        ("s3://films/library", 1.0),
+        (&*format!("{at}/plain"), 100.0),
+    ];
     let endpoints = endpoints.map(|(url, weight)| WeightedEndpoint {
         url: url.to_owned(),
         weight,
