@@ -17,13 +17,14 @@ use std::{fs, process::Command};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("media", &[]),
     ("net", &[]),
-    ("store", &["http1", "upstream"]),
-    ("origin", &["media", "net", "store", "upstream"]),
-    ("edge", &["http1", "net", "store", "upstream"]),
+    ("store", &["http1", "trace", "upstream"]),
+    ("origin", &["media", "net", "store", "trace", "upstream"]),
+    ("edge", &["http1", "net", "store", "trace", "upstream"]),
     ("load", &["http1", "media", "net", "stats"]),
     ("lab", &["net", "stats"]),
     ("stats", &[]),
     ("http1", &[]),
+    ("trace", &["upstream"]),
     ("upstream", &["http1"]),
 ];
 

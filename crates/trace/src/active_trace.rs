@@ -1,0 +1,256 @@
+//! The trace of the current request, and its spans.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use crate::context::TraceContext;
+use crate::otlp::{AttributeValue, FinishedSpan, SpanKind};
+use crate::tracer::{SpanQueue, next_id};
+
+tokio::task_local! {
+    static ACTIVE: ActiveTrace;
+}
+
+/// Most parts of a request whose time `Server-Timing` reports.
+const TIMED_PARTS_MAX: usize = 16;
+
+/// The trace of a request, and the span that new spans become children of. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ActiveTrace {
+    shared: Arc<SharedTrace>,
+    span_id: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct SharedTrace {
+    pub(crate) trace_id: u128,
+    /// The caller's span.
+    pub(crate) parent_id: Option<u64>,
+    pub(crate) request_id: u64,
+    /// `None`: the spans are only timed, for `Server-Timing`.
+    pub(crate) queue: Option<SpanQueue>,
+    /// Whether the response reports the time of its parts.
+    pub(crate) reports_timing: bool,
+    pub(crate) started: Instant,
+    pub(crate) started_at: SystemTime,
+    pub(crate) timed_parts: Mutex<Vec<(&'static str, Duration)>>,
+}
+
+/// A span that ends when it is dropped.
+#[derive(Debug)]
+pub struct OpenSpan {
+    trace: ActiveTrace,
+    id: u64,
+    name: &'static str,
+    kind: SpanKind,
+    started: Instant,
+    attributes: Vec<(&'static str, AttributeValue)>,
+    is_error: bool,
+}
+
+/// Returns the trace of the current task, if its request is traced.
+fn active() -> Option<ActiveTrace> {
+    ACTIVE.try_with(ActiveTrace::clone).ok()
+}
+
+/// Runs a future with this trace.
+pub async fn run_with<F: Future>(trace: ActiveTrace, work: F) -> F::Output {
+    ACTIVE.scope(trace, work).await
+}
+
+/// Gives a future the trace of the current task, for a task of its own.
+pub fn inherit<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    let trace = active();
+    async move {
+        match trace {
+            Some(trace) => ACTIVE.scope(trace, Box::pin(work)).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Gives blocking work the trace of the current task, for another thread.
+pub fn inherit_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let trace = active();
+    move || match trace {
+        Some(trace) => ACTIVE.sync_scope(trace, work),
+        None => work(),
+    }
+}
+
+/// Runs a future in a span of its own, if the current request is traced.
+pub async fn in_span<F: Future>(name: &'static str, work: F) -> F::Output {
+    match start_span(name, SpanKind::Internal) {
+        Some(span) => ACTIVE.scope(span.as_parent(), Box::pin(work)).await,
+        None => work.await,
+    }
+}
+
+/// Starts a span below the current one, if the current request is traced.
+pub fn start_span(name: &'static str, kind: SpanKind) -> Option<OpenSpan> {
+    Some(active()?.start_span(name, kind))
+}
+
+impl ActiveTrace {
+    pub(crate) fn new(shared: SharedTrace) -> ActiveTrace {
+        ActiveTrace {
+            span_id: shared.request_id,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Starts a span below the current one.
+    pub fn start_span(&self, name: &'static str, kind: SpanKind) -> OpenSpan {
+        OpenSpan {
+            trace: self.clone(),
+            id: next_id(),
+            name,
+            kind,
+            started: Instant::now(),
+            attributes: Vec::new(),
+            is_error: false,
+        }
+    }
+
+    /// Returns the value of `Server-Timing` (W3C), if the client requested it: the time so far, and that
+    /// of the parts.
+    pub fn server_timing(&self) -> Option<String> {
+        let shared = &self.shared;
+        shared.reports_timing.then_some(())?;
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let mut text = format!("total;dur={:.3}", ms(shared.started.elapsed()));
+        let parts = shared.timed_parts.lock();
+        for (name, time) in parts.unwrap_or_else(PoisonError::into_inner).iter() {
+            text += &format!(", {name};dur={:.3}", ms(*time));
+        }
+        Some(text)
+    }
+}
+
+/// A traced request whose response has not been sent yet.
+#[derive(Debug)]
+pub struct TracedRequest {
+    trace: ActiveTrace,
+    method: Method,
+    path: String,
+}
+
+impl TracedRequest {
+    pub(crate) fn new(trace: ActiveTrace, request: &Parts) -> TracedRequest {
+        TracedRequest {
+            trace,
+            method: request.method.clone(),
+            path: request.uri.path().to_owned(),
+        }
+    }
+
+    /// Returns the trace that the request's work belongs to.
+    pub fn trace(&self) -> &ActiveTrace {
+        &self.trace
+    }
+
+    /// Returns the identity of the trace, if its spans are exported.
+    pub fn exported_trace_id(&self) -> Option<u128> {
+        let shared = &self.trace.shared;
+        shared.queue.as_ref().map(|_| shared.trace_id)
+    }
+
+    /// Ends the span of the request itself. Attributes have the names of the semantic conventions for
+    /// HTTP; `class` is the program's own class of the response.
+    pub fn end(self, status: StatusCode, class: &'static str) {
+        let shared = &self.trace.shared;
+        let mut span = OpenSpan {
+            id: shared.request_id,
+            name: "request",
+            kind: SpanKind::Server,
+            started: shared.started,
+            attributes: Vec::new(),
+            is_error: status.is_server_error(),
+            trace: self.trace.clone(),
+        };
+        span.set_text("http.request.method", self.method.as_str());
+        span.set_text("url.path", &self.path);
+        span.set_number("http.response.status_code", u64::from(status.as_u16()));
+        span.set_text("headwater.class", class);
+    }
+}
+
+/// Longest text of an attribute, in characters.
+const TEXT_CHARS_MAX: usize = 256;
+
+impl OpenSpan {
+    /// Adds an attribute. Long text is cut.
+    pub fn set_text(&mut self, key: &'static str, value: &str) {
+        let value = value.chars().take(TEXT_CHARS_MAX).collect();
+        self.attributes.push((key, AttributeValue::Text(value)));
+    }
+
+    /// Adds an attribute.
+    pub fn set_number(&mut self, key: &'static str, value: u64) {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        self.attributes.push((key, AttributeValue::Number(value)));
+    }
+
+    /// Marks the span as failed.
+    pub fn set_error(&mut self) {
+        self.is_error = true;
+    }
+
+    /// Returns the context for requests that this span causes; `None` if it is not exported.
+    pub fn context(&self) -> Option<TraceContext> {
+        self.trace.shared.queue.as_ref()?;
+        Some(TraceContext {
+            trace_id: self.trace.shared.trace_id,
+            span_id: self.id,
+            is_sampled: true,
+        })
+    }
+
+    /// Returns the trace with this span as the parent of new ones.
+    pub fn as_parent(&self) -> ActiveTrace {
+        ActiveTrace {
+            shared: self.trace.shared.clone(),
+            span_id: self.id,
+        }
+    }
+}
+
+impl Drop for OpenSpan {
+    fn drop(&mut self) {
+        let shared = &self.trace.shared;
+        let elapsed = self.started.elapsed();
+        let is_request = self.id == shared.request_id;
+        if shared.reports_timing && !is_request && self.trace.span_id == shared.request_id {
+            let parts = shared.timed_parts.lock();
+            let mut parts = parts.unwrap_or_else(PoisonError::into_inner);
+            if parts.len() < TIMED_PARTS_MAX {
+                parts.push((self.name, elapsed));
+            }
+        }
+        let Some(queue) = &shared.queue else {
+            return;
+        };
+        let started_at = shared.started_at + self.started.duration_since(shared.started);
+        let started = started_at.duration_since(SystemTime::UNIX_EPOCH);
+        let started = started.unwrap_or_default();
+        let unix_ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let parent = match is_request {
+            true => shared.parent_id,
+            false => Some(self.trace.span_id),
+        };
+        queue.push(FinishedSpan {
+            trace_id: shared.trace_id,
+            span_id: self.id,
+            parent_id: parent,
+            name: self.name,
+            kind: self.kind,
+            started_unix_ns: unix_ns(started),
+            ended_unix_ns: unix_ns(started + elapsed),
+            attributes: std::mem::take(&mut self.attributes),
+            is_error: self.is_error,
+        });
+    }
+}

@@ -1,0 +1,121 @@
+//! The thread that sends finished spans to the collector (OTLP/HTTP with protobuf).
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue};
+use http::{Method, Request, Uri};
+use http_body_util::Full;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::sleep;
+use upstream::{RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamLimits};
+
+use crate::otlp::{FinishedSpan, encode_spans};
+
+const BATCH_SPANS_MAX: usize = 512;
+/// Pause between batches, so that a batch has several spans.
+const BATCH_PAUSE: Duration = Duration::from_millis(500);
+/// Pause after a failure. Meanwhile, spans are queued, and then dropped.
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+const RESPONSE_BYTES_MAX: usize = 64 << 10;
+
+struct Exporter {
+    client: UpstreamClient,
+    path: Uri,
+    service: &'static str,
+}
+
+/// Starts the thread. It ends when all senders are dropped.
+pub(crate) fn run_exporter(
+    endpoint: &str,
+    service: &'static str,
+    spans: Receiver<FinishedSpan>,
+    dropped: Arc<AtomicU64>,
+) -> io::Result<()> {
+    let exporter = Exporter::new(endpoint, service)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let work = move || runtime.block_on(exporter.export_all(spans, &dropped));
+    std::thread::Builder::new()
+        .name("otlp".into())
+        .spawn(work)?;
+    Ok(())
+}
+
+impl Exporter {
+    fn new(endpoint: &str, service: &'static str) -> io::Result<Exporter> {
+        let invalid = |error: http::Error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let url: Uri = endpoint
+            .parse()
+            .map_err(|e| invalid(http::Error::from(e)))?;
+        let path = url.path_and_query().map_or("/", |path| path.as_str());
+        let path = path.parse().map_err(|e| invalid(http::Error::from(e)))?;
+        let mut server = url.into_parts();
+        server.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+        let server = Uri::from_parts(server).map_err(|e| invalid(http::Error::from(e)))?;
+        let limits = UpstreamLimits {
+            connect_timeout: STEP_TIMEOUT,
+            first_byte_timeout: STEP_TIMEOUT,
+            body_gap_timeout: STEP_TIMEOUT,
+            ..UpstreamLimits::default()
+        };
+        Ok(Exporter {
+            client: UpstreamClient::new(&server, 1, limits, &TrustedAuthorities::Public)?,
+            path,
+            service,
+        })
+    }
+
+    async fn export_all(self, mut spans: Receiver<FinishedSpan>, dropped: &AtomicU64) {
+        let mut batch = Vec::with_capacity(BATCH_SPANS_MAX);
+        while spans.recv_many(&mut batch, BATCH_SPANS_MAX).await > 0 {
+            let count = batch.len();
+            let body = encode_spans(self.service, &batch);
+            batch.clear();
+            if let Err(error) = self.send_batch(body).await {
+                tracing::warn!(error, spans = count, "cannot export spans; they are lost");
+                dropped.fetch_add(count as u64, Relaxed);
+                sleep(FAILURE_PAUSE).await;
+            } else if count < BATCH_SPANS_MAX {
+                sleep(BATCH_PAUSE).await;
+            }
+        }
+    }
+
+    async fn send_batch(&self, body: Vec<u8>) -> Result<(), String> {
+        let request = self.build_request(body)?;
+        let sent = self.client.send_once(0, request).await;
+        let mut response = sent.map_err(|(error, _)| error.to_string())?;
+        let status = response.status;
+        let mut received = 0;
+        while let Some(data) = response.next_data().await.map_err(|e| e.to_string())? {
+            received += data.len();
+            if received > RESPONSE_BYTES_MAX {
+                return Err("the collector's response is too long".to_owned());
+            }
+        }
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(format!("the collector returned {status}")),
+        }
+    }
+
+    fn build_request(&self, body: Vec<u8>) -> Result<Request<Option<RequestUpload>>, String> {
+        let len = body.len();
+        let mut request = Request::new(RequestUpload::new(Full::new(Bytes::from(body))));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.path.clone();
+        let host = HeaderValue::from_str(self.client.authority()).map_err(|e| e.to_string())?;
+        let protobuf = HeaderValue::from_static("application/x-protobuf");
+        let headers = request.headers_mut();
+        headers.insert(HOST, host);
+        headers.insert(CONTENT_TYPE, protobuf);
+        headers.insert(CONTENT_LENGTH, len.into());
+        Ok(request)
+    }
+}

@@ -1,0 +1,18 @@
+//! Traces of sampled requests.
+//!
+//! A [`Tracer`] decides whether a request is traced. The [`ActiveTrace`] of a traced request is a
+//! task-local value: [`in_span`] and [`start_span`] find it, and do nothing in other requests. Finished
+//! spans are queued, and a thread exports them over OTLP/HTTP.
+
+mod active_trace;
+mod context;
+mod exporter;
+mod otlp;
+mod tracer;
+
+pub use active_trace::{
+    ActiveTrace, OpenSpan, TracedRequest, in_span, inherit, inherit_blocking, run_with, start_span,
+};
+pub use context::{TRACEPARENT, TraceContext};
+pub use otlp::SpanKind;
+pub use tracer::{RequestTracing, TimingCheck, Tracer};

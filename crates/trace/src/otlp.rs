@@ -1,0 +1,123 @@
+//! Spans as an `ExportTraceServiceRequest` of OTLP 1 in protobuf
+//! (opentelemetry-proto: collector/trace/v1, trace/v1, resource/v1, common/v1).
+
+/// Kind of a span, with its number in protobuf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanKind {
+    /// Work within the process.
+    Internal = 1,
+    /// A request that the process serves.
+    Server = 2,
+    /// A request that the process sends.
+    Client = 3,
+}
+
+/// The value of an attribute.
+#[derive(Debug, Clone)]
+pub(crate) enum AttributeValue {
+    Text(String),
+    Number(i64),
+}
+
+/// A finished span.
+#[derive(Debug)]
+pub(crate) struct FinishedSpan {
+    pub(crate) trace_id: u128,
+    pub(crate) span_id: u64,
+    pub(crate) parent_id: Option<u64>,
+    pub(crate) name: &'static str,
+    pub(crate) kind: SpanKind,
+    pub(crate) started_unix_ns: u64,
+    pub(crate) ended_unix_ns: u64,
+    pub(crate) attributes: Vec<(&'static str, AttributeValue)>,
+    pub(crate) is_error: bool,
+}
+
+const STATUS_ERROR: u64 = 2;
+
+/// Encodes spans of one service.
+pub(crate) fn encode_spans(service: &str, spans: &[FinishedSpan]) -> Vec<u8> {
+    let name = encode_attribute("service.name", &AttributeValue::Text(service.to_owned()));
+    let mut resource = Message::default();
+    resource.bytes(1, &name.0);
+    let mut scope = Message::default();
+    scope.bytes(1, b"headwater");
+    scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
+    let mut scope_spans = Message::default();
+    scope_spans.bytes(1, &scope.0);
+    for span in spans {
+        scope_spans.bytes(2, &encode_span(span).0);
+    }
+    let mut resource_spans = Message::default();
+    resource_spans.bytes(1, &resource.0);
+    resource_spans.bytes(2, &scope_spans.0);
+    let mut request = Message::default();
+    request.bytes(1, &resource_spans.0);
+    request.0
+}
+
+fn encode_span(span: &FinishedSpan) -> Message {
+    let mut message = Message::default();
+    message.bytes(1, &span.trace_id.to_be_bytes());
+    message.bytes(2, &span.span_id.to_be_bytes());
+    if let Some(parent) = span.parent_id {
+        message.bytes(4, &parent.to_be_bytes());
+    }
+    message.bytes(5, span.name.as_bytes());
+    message.number(6, span.kind as u64);
+    message.fixed64(7, span.started_unix_ns);
+    message.fixed64(8, span.ended_unix_ns);
+    for (key, value) in &span.attributes {
+        message.bytes(9, &encode_attribute(key, value).0);
+    }
+    if span.is_error {
+        let mut status = Message::default();
+        status.number(3, STATUS_ERROR);
+        message.bytes(15, &status.0);
+    }
+    message
+}
+
+fn encode_attribute(key: &str, value: &AttributeValue) -> Message {
+    let mut any = Message::default();
+    match value {
+        AttributeValue::Text(text) => any.bytes(1, text.as_bytes()),
+        AttributeValue::Number(number) => any.number(3, number.cast_unsigned()),
+    }
+    let mut message = Message::default();
+    message.bytes(1, key.as_bytes());
+    message.bytes(2, &any.0);
+    message
+}
+
+/// A protobuf message.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    /// Appends a field of varint type.
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn fixed64(&mut self, field: u64, value: u64) {
+        self.varint(field << 3 | 1);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Appends a string, bytes or a message.
+    fn bytes(&mut self, field: u64, value: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(value.len() as u64);
+        self.0.extend_from_slice(value);
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+}
