@@ -1,6 +1,7 @@
 //! Facts about one storage request, recorded below `object_store`, which does not return them.
 
 use super::{TransportError, WatchedBody};
+use http::HeaderValue;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -16,6 +17,8 @@ pub(crate) struct StorageCall {
     ranged: bool,
     /// Whether only the response's head is read until the bytes are taken.
     head_only: bool,
+    /// The identity of the request's span, if it is traced.
+    traceparent: Option<HeaderValue>,
     notes: Mutex<CallNotes>,
     /// The body of a range: its bytes bypass `object_store`.
     body: Mutex<Option<WatchedBody>>,
@@ -57,9 +60,15 @@ impl StorageCall {
             began: Instant::now(),
             ranged: false,
             head_only: false,
+            traceparent: None,
             notes: Mutex::default(),
             body: Mutex::default(),
         }
+    }
+
+    /// Sends this `traceparent` with the request.
+    pub(crate) fn set_traceparent(&mut self, traceparent: Option<HeaderValue>) {
+        self.traceparent = traceparent;
     }
 
     /// Takes the response's body, if it is a range of an object.
@@ -92,6 +101,11 @@ pub(super) fn begin_request(has_range: bool) -> bool {
         call.ranged && has_range
     });
     begun.unwrap_or(false)
+}
+
+/// Returns the `traceparent` of the current request, if it is traced.
+pub(super) fn traceparent() -> Option<HeaderValue> {
+    CALL.try_with(|call| call.traceparent.clone()).ok()?
 }
 
 /// Returns whether only the response's head is to be read at first.

@@ -1,6 +1,6 @@
 //! The HTTP client of `object_store`, on top of the connection pool.
 
-use super::call::{attach_body, begin_request, note, reads_head_only};
+use super::call::{attach_body, begin_request, note, reads_head_only, traceparent};
 use super::pool::ConnectionPool;
 use super::pooled_connection::PooledConnection;
 use super::{TransportError, WatchedBody};
@@ -118,8 +118,13 @@ impl StorageHttpClient {
         let lease = self.pool.acquire(target, failed).await;
         let mut lease = lease.map_err(|failed| (failed, None))?;
         note(|notes| notes.connection = Some((lease.id, lease.is_reused)));
-        let request =
+        let mut request =
             to_wire_format(request, lease.is_shared()).map_err(|failed| (failed, None))?;
+        if let Some(traceparent) = traceparent() {
+            request
+                .headers_mut()
+                .insert(trace::TRACEPARENT, traceparent);
+        }
         let wait = self.pool.options().timeouts.first_byte;
         let expected = match reads_head_only() {
             true => 0,

@@ -217,10 +217,10 @@ impl RemoteCore {
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
-        self.handle.spawn(async move {
+        self.handle.spawn(trace::inherit(async move {
             // Ignores the error: the caller has exited.
             let _ = tell.send(work.await);
-        });
+        }));
         let ended = |_| Error::Broken("the storage threads have exited".into());
         told.recv().map_err(ended)?
     }
@@ -230,10 +230,10 @@ impl RemoteCore {
     fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
         let here = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
         let held = self.options.holder.as_ref().map(FetchGuardFactory::hold);
-        here.spawn(async move {
+        here.spawn(trace::inherit(async move {
             fetch.await;
             drop(held);
-        });
+        }));
     }
 
     fn straight(&self) -> MutexGuard<'_, HashSet<(ObjectName, Range<u64>)>> {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use trace::{OpenSpan, SpanKind, TraceContext};
 
 /// A callback for each completed storage request.
 #[derive(Clone)]
@@ -93,6 +94,8 @@ pub(super) struct RequestGuard {
     core: Arc<RemoteCore>,
     pub(super) call: Arc<StorageCall>,
     done: Option<StorageRequest>,
+    /// The span of the request, if it is traced.
+    span: Option<OpenSpan>,
 }
 
 impl RemoteCore {
@@ -104,12 +107,16 @@ impl RemoteCore {
         reason: Reason,
         of: Reason,
         method: &'static str,
-        call: StorageCall,
+        mut call: StorageCall,
     ) -> RequestGuard {
         self.meter.count(reason, 0);
         self.meter.count_wait(reason);
+        let span = trace::start_span("storage.read", SpanKind::Client);
+        let context = span.as_ref().and_then(OpenSpan::context);
+        call.set_traceparent(context.and_then(TraceContext::to_header));
         let call = Arc::new(call);
         RequestGuard {
+            span,
             core: self.clone(),
             done: Some(StorageRequest {
                 began: SystemTime::now(),
@@ -162,14 +169,37 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let (Some(watch), Some(mut done)) = (&self.core.options.watch, self.done.take()) else {
+        let Some(mut done) = self.done.take() else {
             return;
         };
+        let watch = &self.core.options.watch;
+        if watch.is_none() && self.span.is_none() {
+            return;
+        }
         let notes = self.call.notes();
         done.status = notes.status;
         done.connection = notes.connection;
         done.first_byte = notes.answered.map(|at| at - self.call.began);
         done.total = self.call.began.elapsed();
-        watch.notify(done);
+        if let Some(span) = &mut self.span {
+            describe_request(span, &done);
+        }
+        if let Some(watch) = watch {
+            watch.notify(done);
+        }
+    }
+}
+
+fn describe_request(span: &mut OpenSpan, done: &StorageRequest) {
+    span.set_text("server.address", &done.endpoint);
+    span.set_text("http.request.method", done.method);
+    span.set_text("headwater.reason", done.reason.label());
+    span.set_number("headwater.bytes", done.bytes);
+    if let Some(status) = done.status {
+        span.set_number("http.response.status_code", u64::from(status));
+    }
+    if let Some(error) = &done.error {
+        span.set_text("error.type", error);
+        span.set_error();
     }
 }
