@@ -16,12 +16,14 @@ use prometheus_client::registry::{Registry, Unit};
 
 use self::durations::DurationMetric;
 pub use self::durations::{DurationHistogram, RequestHistograms};
+use self::exemplars::ExemplarTable;
 use self::process::ProcessCollector;
 use self::scrape_gauge::ScrapeGauge;
 use self::text_format::{TextFormat, to_prometheus_text};
 use crate::{Body, Error};
 
 mod durations;
+mod exemplars;
 mod process;
 mod scrape_gauge;
 mod text_format;
@@ -45,6 +47,7 @@ pub struct MetricSpec {
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
+    exemplars: Arc<ExemplarTable>,
 }
 
 /// A counter per combination of label values.
@@ -59,6 +62,7 @@ impl Metrics {
     pub fn new() -> Metrics {
         Metrics {
             registry: Arc::new(Mutex::new(Registry::default())),
+            exemplars: Arc::default(),
         }
     }
 
@@ -138,7 +142,7 @@ impl Metrics {
         self.register_metric(row, ScrapeGauge(Box::new(read)));
     }
 
-    /// Returns all metrics in the OpenMetrics text format.
+    /// Returns all metrics in the OpenMetrics text format, without exemplars.
     pub fn encode_text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.lock())?;
@@ -152,7 +156,7 @@ impl Metrics {
         };
         let format = TextFormat::from_accept(request_headers);
         let text = match format {
-            TextFormat::OpenMetrics => text,
+            TextFormat::OpenMetrics => self.exemplars.add_to_text(text),
             TextFormat::Prometheus => to_prometheus_text(&text),
         };
         let mut response = Response::new(Body::full(text));
@@ -240,6 +244,12 @@ impl CounterFamily {
     }
 }
 
+/// The metric of spans that were not exported, which each traced server registers.
+pub const TRACE_SPANS_DROPPED: MetricSpec = MetricSpec {
+    name: "trace_spans_dropped",
+    unit: "",
+    help: "Spans lost because the collector was slow or unreachable",
+};
 const BUILD: MetricSpec = MetricSpec {
     name: "build",
     unit: "",

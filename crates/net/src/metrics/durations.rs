@@ -9,7 +9,8 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 
-use super::{MetricSpec, Metrics};
+use super::exemplars::ExemplarTable;
+use super::{MetricSpec, Metrics, PREFIX};
 use crate::body::BodyCompletion;
 
 /// Upper bounds of the buckets: from a response out of memory to a viewer on a slow link. 300 ms is the
@@ -87,19 +88,28 @@ struct TimingHistograms {
     first_byte: DurationHistogram,
 }
 
+/// The histograms of all values of a label.
+#[derive(Debug)]
+struct TimingTable {
+    label: &'static str,
+    values: &'static [&'static str],
+    /// In the order of the values.
+    histograms: Box<[TimingHistograms]>,
+    exemplars: Arc<ExemplarTable>,
+}
+
 /// One of the two histograms, per value of a label.
 #[derive(Debug)]
 struct TimingFamily {
-    label: &'static str,
-    values: &'static [&'static str],
-    histograms: Arc<[TimingHistograms]>,
+    table: Arc<TimingTable>,
     select: fn(&TimingHistograms) -> &DurationHistogram,
 }
 
 impl EncodeMetric for TimingFamily {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
-        for (value, histograms) in self.values.iter().zip(&*self.histograms) {
-            let labels = [(self.label, *value)];
+        let table = &*self.table;
+        for (value, histograms) in table.values.iter().zip(&table.histograms) {
+            let labels = [(table.label, *value)];
             (self.select)(histograms).encode_to(encoder.encode_family(&labels)?)?;
         }
         Ok(())
@@ -124,7 +134,7 @@ const FIRST_BYTE: MetricSpec = MetricSpec {
 /// Histograms of the time that requests take, per value of one label. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RequestHistograms {
-    histograms: Arc<[TimingHistograms]>,
+    table: Arc<TimingTable>,
 }
 
 impl RequestHistograms {
@@ -134,22 +144,26 @@ impl RequestHistograms {
         label: &'static str,
         values: &'static [&'static str],
     ) -> RequestHistograms {
-        let histograms: Arc<[_]> = values.iter().map(|_| Default::default()).collect();
-        let family = |select| TimingFamily {
+        let table = Arc::new(TimingTable {
             label,
             values,
-            histograms: Arc::clone(&histograms),
+            histograms: values.iter().map(|_| Default::default()).collect(),
+            exemplars: metrics.exemplars.clone(),
+        });
+        let family = |select| TimingFamily {
+            table: table.clone(),
             select,
         };
         metrics.register_metric(&DURATION, family(|all| &all.duration));
         metrics.register_metric(&FIRST_BYTE, family(|all| &all.first_byte));
-        RequestHistograms { histograms }
+        RequestHistograms { table }
     }
 
     /// Records a request that arrived at `began`, and whose body was timed; `index` is that of the
     /// label's value.
     pub fn record_request(&self, index: usize, began: Instant, end: &BodyCompletion) {
-        let (Some(histograms), Some(finished)) = (self.histograms.get(index), end.finished) else {
+        let (Some(histograms), Some(finished)) = (self.table.histograms.get(index), end.finished)
+        else {
             return;
         };
         histograms.duration.observe(finished - began);
@@ -157,6 +171,38 @@ impl RequestHistograms {
             histograms.first_byte.observe(first_byte - began);
         }
     }
+
+    /// Makes a traced request the exemplar of the buckets in which [`Self::record_request`] counts it.
+    pub fn record_exemplar(
+        &self,
+        index: usize,
+        began: Instant,
+        end: &BodyCompletion,
+        trace_id: u128,
+    ) {
+        let table = &*self.table;
+        let (Some(value), Some(finished)) = (table.values.get(index), end.finished) else {
+            return;
+        };
+        let times = [(&DURATION, Some(finished)), (&FIRST_BYTE, end.first_byte)];
+        for (metric, at) in times {
+            if let Some(at) = at {
+                let bucket = name_bucket(metric, (table.label, value), at - began);
+                table.exemplars.record(bucket, trace_id, at - began);
+            }
+        }
+    }
+}
+
+/// Returns name and labels of the bucket that counts a duration, as the text format writes them.
+fn name_bucket(metric: &MetricSpec, (label, value): (&str, &str), duration: Duration) -> String {
+    let bound = BOUNDS_NS
+        .iter()
+        .find(|bound| u128::from(**bound) >= duration.as_nanos());
+    let bound = bound.map(|ns| format!("{:?}", *ns as f64 / 1e9));
+    let bound = bound.unwrap_or_else(|| "+Inf".to_owned());
+    let MetricSpec { name, unit, .. } = metric;
+    format!("{PREFIX}_{name}_{unit}_bucket{{le=\"{bound}\",{label}=\"{value}\"}}")
 }
 
 #[cfg(test)]
@@ -192,6 +238,45 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn each_bucket_has_the_last_traced_request_as_exemplar() {
+        let metrics = Metrics::new();
+        let timings = RequestHistograms::new(&metrics, "kind", &["segment", "page"]);
+        let began = Instant::now();
+        let bounds = BOUNDS_NS.iter().map(|ns| Duration::from_nanos(*ns));
+        for (n, duration) in bounds.chain([Duration::from_secs(60)]).enumerate() {
+            let end = BodyCompletion {
+                bytes: 0,
+                complete: true,
+                first_byte: None,
+                finished: Some(began + duration),
+                error: None,
+            };
+            timings.record_request(1, began, &end);
+            timings.record_exemplar(1, began, &end, 7);
+            timings.record_exemplar(1, began, &end, n as u128 + 1);
+            timings.record_exemplar(2, began, &end, 8);
+        }
+        let plain = metrics.encode_text().unwrap();
+        let text = metrics.exemplars.add_to_text(plain.clone());
+        let pairs: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.split_once(" # {"))
+            .collect();
+        assert_eq!(pairs.len(), BOUNDS_NS.len() + 1, "{text}");
+        for (n, (bucket, exemplar)) in pairs.iter().enumerate() {
+            assert!(bucket.starts_with("headwater_http_request_duration_seconds_bucket{le=\""));
+            assert!(
+                bucket.ends_with(&format!(",kind=\"page\"}} {}", n + 1)),
+                "{bucket}"
+            );
+            let id = format!("trace_id=\"{:032x}\"}} ", n + 1);
+            assert!(exemplar.starts_with(&id), "{exemplar}");
+        }
+        assert!(pairs[2].1.contains("} 0.000500000 "), "{}", pairs[2].1);
+        assert_eq!(text.lines().count(), plain.lines().count());
     }
 
     #[test]
