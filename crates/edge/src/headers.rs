@@ -4,6 +4,8 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use net::edge_secret::EDGE_AUTH;
 use net::record::{CHARS_MAX, REQUEST_ID};
+use net::token::TIMING_TOKEN;
+use trace::{OpenSpan, SpanKind, TraceContext};
 
 use crate::cache_outcome::NAME;
 
@@ -17,8 +19,9 @@ pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 pub const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
 
 /// Headers for the next hop only.
-const HOP_BY_HOP: [HeaderName; 10] = [
+const HOP_BY_HOP: [HeaderName; 11] = [
     EDGE_AUTH,
+    TIMING_TOKEN,
     header::CONNECTION,
     KEEP_ALIVE,
     PROXY_CONNECTION,
@@ -165,6 +168,16 @@ pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(','))
         .any(|member| member.split(';').next().unwrap_or_default().trim() == ours)
+}
+
+/// Starts the span of a request to the origin if the client's request is traced, and names it in the
+/// request's headers.
+pub fn start_fetch_span(headers: &mut HeaderMap) -> Option<OpenSpan> {
+    let span = trace::start_span("edge.fetch", SpanKind::Client)?;
+    if let Some(traceparent) = span.context().and_then(TraceContext::to_header) {
+        headers.insert(trace::TRACEPARENT, traceparent);
+    }
+    Some(span)
 }
 
 #[cfg(test)]

@@ -55,7 +55,13 @@ impl Edge {
             facts.connection = Some(conn);
         }
         let (response, summary) = match &mut facts {
-            Ok(facts) => self.serve(worker, facts, body, &pending, conn).await,
+            Ok(facts) => match pending.trace() {
+                None => self.serve(worker, facts, body, &pending, conn).await,
+                Some(trace) => {
+                    let served = self.serve(worker, facts, body, &pending, conn);
+                    Box::pin(trace::run_with(trace.clone(), served)).await
+                }
+            },
             Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),
             Err(LocalReply::Ready) => local_response(self.ready_response()),
             Err(LocalReply::Metrics) => local_response(self.metrics_response(&parts.headers)),

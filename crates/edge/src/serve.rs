@@ -18,6 +18,7 @@ use net::{
     ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
 };
 use store::cache::FetchTable;
+use trace::{RequestTracing, Tracer};
 
 use crate::Edge;
 use crate::admin::{self, AdminPort};
@@ -244,6 +245,17 @@ fn open_disk_later(
     })
 }
 
+fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, ProgramError> {
+    let tracing = &settings.common.tracing;
+    let start = |url: &String| Tracer::start(url, "headwater-edge", tracing.sample_ratio());
+    let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
+    let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
+    let timing = tracing.read_timing_token();
+    let timing = timing.map_err(ProgramError::cannot("--server-timing-token-file"))?;
+    let timing = timing.map(|token| Box::new(move |headers: &_| token.is_in(headers)) as _);
+    Ok(RequestTracing::new(tracer, timing))
+}
+
 fn build_edge(
     settings: EdgeSettings,
     workers: usize,
@@ -258,6 +270,7 @@ fn build_edge(
     let secret = secret.map_err(ProgramError::cannot("--edge-secret-file"))?;
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts, secret);
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
+    let tracing = start_tracing(&settings)?;
     let recorder = settings.common.open_recorder(metrics);
     let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
     let collector = settings.common.open_collector(metrics, recorder.as_ref());
@@ -278,8 +291,8 @@ fn build_edge(
         arena: Arc::new(store::Arena::new(settings.memory_bytes)),
         origins,
         rules: RuleApplier::new(&settings, metrics, recorder.clone()),
-        telemetry: Arc::new(RequestTelemetry::new(metrics.clone(), recorder)),
         collector,
+        telemetry: Arc::new(RequestTelemetry::new(metrics.clone(), recorder, tracing)),
         shutdown: shutdown.clone(),
         overload,
         loop_token: HeaderValue::try_from(instance)

@@ -8,11 +8,13 @@ use http::Response;
 use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
 use net::metrics::{
-    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TrafficMetrics,
+    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TRACE_SPANS_DROPPED,
+    TrafficMetrics,
 };
 use net::record::{AccessRecord, BoundedText, CacheFacts, REQUEST_ID, Recorder, micros};
-use net::{Body, Conn, Error};
+use net::{Body, Conn, Error, headers};
 use store::cache::FetchTable;
+use trace::{ActiveTrace, RequestTracing, TracedRequest};
 
 use crate::cache_outcome::{CACHE_RESULTS, CacheOutcome, LOCAL_RESULT};
 
@@ -54,6 +56,8 @@ pub struct RequestTelemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
     timings: RequestHistograms,
+    tracing: Option<RequestTracing>,
+    spans_dropped: Counter,
     results: CounterFamily,
     reasons: CounterFamily,
     hits: Counter,
@@ -70,6 +74,7 @@ pub struct PendingRecord {
     began: Instant,
     /// The record so far; absent if neither records nor debug logs need it.
     access: Option<Box<AccessRecord>>,
+    traced: Option<Box<TracedRequest>>,
 }
 
 /// The facts of a finished request for counters and record.
@@ -83,6 +88,11 @@ pub struct RequestSummary {
 }
 
 impl PendingRecord {
+    /// Returns the trace of the request, if it is traced.
+    pub fn trace(&self) -> Option<&ActiveTrace> {
+        self.traced.as_ref().map(|traced| traced.trace())
+    }
+
     /// Returns the request id and the time of arrival, if the request is recorded.
     pub fn request_identity(&self) -> Option<(&BoundedText, Instant)> {
         let access = self.access.as_ref()?;
@@ -91,12 +101,18 @@ impl PendingRecord {
 }
 
 impl RequestTelemetry {
-    pub fn new(metrics: Metrics, recorder: Option<Recorder>) -> RequestTelemetry {
+    pub fn new(
+        metrics: Metrics,
+        recorder: Option<Recorder>,
+        tracing: Option<RequestTracing>,
+    ) -> RequestTelemetry {
         let results = metrics.counter_family(&CACHE_REQUESTS, &["result"]);
         let reasons = metrics.counter_family(&CACHE_REASONS, &["result", "reason"]);
         RequestTelemetry {
             traffic: TrafficMetrics::new(&metrics, KINDS),
             timings: RequestHistograms::new(&metrics, "result", CACHE_RESULTS),
+            tracing,
+            spans_dropped: metrics.counter(&TRACE_SPANS_DROPPED),
             hits: results.with_labels(&[CacheOutcome::Hit.result()]),
             fresh: reasons.with_labels(&[CacheOutcome::Hit.result(), CacheOutcome::Hit.reason()]),
             results,
@@ -126,7 +142,7 @@ impl RequestTelemetry {
     /// the number of bytes and objects in memory.
     pub fn render_metrics<K, T>(
         &self,
-        headers: &HeaderMap,
+        request_headers: &HeaderMap,
         kept: (u64, usize),
         flights: &FetchTable<K, T>,
     ) -> Response<Body>
@@ -139,7 +155,12 @@ impl RequestTelemetry {
         set(&self.objects, kept.1);
         set(&self.flights, flights.len());
         set(&self.followers, flights.followers());
-        self.metrics.response(headers)
+        let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
+        let new = dropped
+            .unwrap_or(0)
+            .saturating_sub(self.spans_dropped.get());
+        self.spans_dropped.inc_by(new);
+        self.metrics.response(request_headers)
     }
 
     /// Returns the number of requests by result.
@@ -155,6 +176,7 @@ impl RequestTelemetry {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         PendingRecord {
             began: Instant::now(),
+            traced: self.tracing.as_ref().and_then(|on| on.start_request(parts)),
             access: wanted.then(|| Box::new(AccessRecord::from_request(parts, conn))),
         }
     }
@@ -167,19 +189,7 @@ impl RequestTelemetry {
         summary: RequestSummary,
     ) -> Response<Body> {
         let kind = usize::from(summary.outcome == CacheOutcome::Local);
-        match summary.outcome {
-            CacheOutcome::Local => {}
-            CacheOutcome::Hit => {
-                self.hits.inc();
-                self.fresh.inc();
-            }
-            outcome => {
-                self.results.with_labels(&[outcome.result()]).inc();
-                self.reasons
-                    .with_labels(&[outcome.result(), outcome.reason()])
-                    .inc();
-            }
-        }
+        self.count_outcome(summary.outcome);
         if let Some(error) = &summary.error
             && error.status.is_server_error()
         {
@@ -194,11 +204,24 @@ impl RequestTelemetry {
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
         let timings = self.timings.clone();
-        let PendingRecord { began, access } = pending;
+        let PendingRecord {
+            began,
+            access,
+            traced,
+        } = pending;
+        if let Some(traced) = &traced {
+            headers::add_server_timing(&mut head.headers, traced.trace().server_timing());
+        }
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind, status);
             traffic.count_bytes(kind, end.bytes);
             timings.record_request(summary.outcome.result_index(), began, end);
+            if let Some(traced) = traced {
+                if let Some(trace_id) = traced.exported_trace_id() {
+                    timings.record_exemplar(summary.outcome.result_index(), began, end, trace_id);
+                }
+                traced.end(status, summary.outcome.result());
+            }
             let Some(mut access) = access else {
                 return;
             };
@@ -231,5 +254,21 @@ impl RequestTelemetry {
             }
         });
         Response::from_parts(head, body)
+    }
+
+    fn count_outcome(&self, outcome: CacheOutcome) {
+        match outcome {
+            CacheOutcome::Local => {}
+            CacheOutcome::Hit => {
+                self.hits.inc();
+                self.fresh.inc();
+            }
+            _ => {
+                self.results.with_labels(&[outcome.result()]).inc();
+                self.reasons
+                    .with_labels(&[outcome.result(), outcome.reason()])
+                    .inc();
+            }
+        }
     }
 }

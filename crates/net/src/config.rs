@@ -14,6 +14,7 @@ mod layers;
 mod masked;
 mod setting;
 mod table_layer;
+mod tracing_settings;
 mod units;
 
 pub use address::listen_address;
@@ -22,12 +23,14 @@ pub(crate) use common::SEND_MEMORY;
 pub use common::{COMMON, CommonSettings, LogFormat, read_admin_port};
 pub use environment::unknown_variables;
 pub use help::{
-    CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS, group_flags, shorten_help,
+    CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS, TRACE_OPTIONS, group_flags,
+    shorten_help,
 };
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
 pub use table_layer::ScopedLayers;
+pub use tracing_settings::{TRACING, TracingSettings};
 pub use units::{bytes, count, duration, memory_bytes, switch};
 
 use std::fmt;

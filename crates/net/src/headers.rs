@@ -52,6 +52,16 @@ pub fn preflight_response() -> Response<Body> {
     response
 }
 
+/// Adds `Server-Timing` if there is a value. A page of another site may read it.
+pub fn add_server_timing(headers: &mut HeaderMap, value: Option<String>) {
+    let value = value.and_then(|value| HeaderValue::try_from(value).ok());
+    if let Some(value) = value {
+        headers.insert(HeaderName::from_static("server-timing"), value);
+        let any = HeaderValue::from_static("*");
+        headers.insert(HeaderName::from_static("timing-allow-origin"), any);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

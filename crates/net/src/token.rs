@@ -1,10 +1,11 @@
 //! The token that protects an operator's port.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap};
+use http::header::{self, HeaderMap, HeaderName};
 
 /// Shorter tokens could be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -47,6 +48,34 @@ pub fn is_allowed(headers: &HeaderMap, token: &str) -> bool {
         pair.get(colon + 1..)
     });
     password.is_some_and(|password| equals_in_constant_time(password, token.as_bytes()))
+}
+
+/// The header whose token requests `Server-Timing`. It is for one hop only.
+pub const TIMING_TOKEN: HeaderName = HeaderName::from_static("headwater-timing");
+
+/// A request header that must contain a token.
+#[derive(Clone)]
+pub struct TokenHeader {
+    name: HeaderName,
+    token: Arc<str>,
+}
+
+impl TokenHeader {
+    pub(crate) fn new(name: HeaderName, token: Arc<str>) -> TokenHeader {
+        TokenHeader { name, token }
+    }
+
+    /// Returns whether the request contains the token.
+    pub fn is_in(&self, request: &HeaderMap) -> bool {
+        let given = request.get(&self.name);
+        given.is_some_and(|given| equals_in_constant_time(given.as_bytes(), self.token.as_bytes()))
+    }
+}
+
+impl fmt::Debug for TokenHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenHeader({})", self.name)
+    }
 }
 
 /// Compares in constant time.

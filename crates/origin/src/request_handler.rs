@@ -93,11 +93,12 @@ impl RequestHandler {
             headers: &parts.headers,
             is_copied: conn.copies_bodies(),
         };
-        let responded = match self.respond_from_cache(&parts.uri, &client_request).await {
-            Some(cached) => cached,
-            // Boxed: a future is as large as its longest path and is moved as a whole. Responses
-            // from a cache do not take this path.
-            None => Box::pin(self.respond_uncached(&parts.uri, &client_request)).await,
+        let responded = match in_progress.trace() {
+            None => self.find_response(&parts.uri, &client_request).await,
+            Some(trace) => {
+                let found = self.find_response(&parts.uri, &client_request);
+                Box::pin(trace::run_with(trace.clone(), found)).await
+            }
         };
         self.finish_request(in_progress, responded, conn)
     }
@@ -141,6 +142,19 @@ impl RequestHandler {
             return false;
         };
         !matches!(parts.uri.path(), "/healthz" | "/readyz") && !secret.is_allowed(&parts.headers)
+    }
+
+    async fn find_response(
+        &self,
+        uri: &Uri,
+        client_request: &ClientRequest<'_>,
+    ) -> (ResourceKind, ResponseResult) {
+        match self.respond_from_cache(uri, client_request).await {
+            Some(cached) => cached,
+            // Boxed: a future is as large as its longest path and is moved as a whole. Responses
+            // from a cache do not take this path.
+            None => Box::pin(self.respond_uncached(uri, client_request)).await,
+        }
     }
 
     /// Responds from a response cache if the URL was served recently.

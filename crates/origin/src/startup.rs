@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::Store;
+use trace::{RequestTracing, Tracer};
 use zeroize::Zeroizing;
 
 /// A successor must be the same program.
@@ -110,7 +111,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     if !recorders.is_empty() {
         running.on_hangup(move || recorders.iter().for_each(Recorder::reopen))?;
     }
-    let telemetry = Telemetry::new(metrics.clone(), recorder);
+    let telemetry = Telemetry::new(metrics.clone(), recorder, start_tracing(settings)?);
     let mut origin =
         build_request_handler(settings, stores, telemetry, &metrics, &shutdown, &overload)?;
     origin.collector = collector;
@@ -273,6 +274,17 @@ fn read_edge_secret(settings: &ServeSettings) -> Result<Option<EdgeSecret>, Prog
     let secret = settings.edge_secret.clone().map(EdgeSecret::read);
     let secret = secret.transpose();
     secret.map_err(ProgramError::cannot("--edge-secret-file"))
+}
+
+fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, ProgramError> {
+    let tracing = &settings.common.tracing;
+    let start = |url: &String| Tracer::start(url, "headwater-serve", tracing.sample_ratio());
+    let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
+    let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
+    let timing = tracing.read_timing_token();
+    let timing = timing.map_err(ProgramError::cannot("--server-timing-token-file"))?;
+    let timing = timing.map(|token| Box::new(move |headers: &_| token.is_in(headers)) as _);
+    Ok(RequestTracing::new(tracer, timing))
 }
 
 fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, ProgramError> {

@@ -7,12 +7,14 @@ use http::Response;
 use http::header::HeaderValue;
 use net::cmcd::CmcdData;
 use net::metrics::{
-    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TrafficMetrics,
+    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TRACE_SPANS_DROPPED,
+    TrafficMetrics,
 };
 use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
-use net::{Body, Conn, Error};
+use net::{Body, Conn, Error, headers};
 use std::time::Instant;
 use store::{DiskCounts, Reason, Remote, RequestObserver, StorageRequest};
+use trace::{ActiveTrace, RequestTracing, TracedRequest};
 
 const STORAGE_REQUESTS: MetricSpec = MetricSpec {
     name: "storage_requests",
@@ -106,6 +108,8 @@ pub(crate) struct Telemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
     timings: RequestHistograms,
+    tracing: Option<RequestTracing>,
+    spans_dropped: Counter,
     recorder: Option<Recorder>,
     requests: CounterFamily,
     bytes: CounterFamily,
@@ -189,13 +193,27 @@ pub(crate) struct RequestInProgress {
     began: Instant,
     /// The access record; `None` if neither a recorder nor the debug log needs it.
     access: Option<Box<AccessRecord>>,
+    traced: Option<Box<TracedRequest>>,
+}
+
+impl RequestInProgress {
+    /// Returns the trace of the request, if it is traced.
+    pub(crate) fn trace(&self) -> Option<&ActiveTrace> {
+        self.traced.as_ref().map(|traced| traced.trace())
+    }
 }
 
 impl Telemetry {
-    pub(crate) fn new(metrics: Metrics, recorder: Option<Recorder>) -> Telemetry {
+    pub(crate) fn new(
+        metrics: Metrics,
+        recorder: Option<Recorder>,
+        tracing: Option<RequestTracing>,
+    ) -> Telemetry {
         Telemetry {
             traffic: TrafficMetrics::new(&metrics, RESOURCE_KINDS),
             timings: RequestHistograms::new(&metrics, "kind", RESOURCE_KINDS),
+            tracing,
+            spans_dropped: metrics.counter(&TRACE_SPANS_DROPPED),
             requests: metrics.counter_family(&STORAGE_REQUESTS, &["reason"]),
             bytes: metrics.counter_family(&STORAGE_BYTES, &["reason"]),
             waits: metrics.counter_family(&STORAGE_WAITS, &["reason"]),
@@ -228,6 +246,8 @@ impl Telemetry {
             self.remote.refresh_remote(remote);
         }
         raise_counter(&self.builds, catalog.builds());
+        let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
+        raise_counter(&self.spans_dropped, dropped.unwrap_or(0));
         set_gauge(&self.memory, catalog.memory_bytes());
         set_gauge(&self.segments, segments.memory_bytes());
         set_gauge(&self.titles, catalog.cached_count() as u64);
@@ -253,6 +273,7 @@ impl Telemetry {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         RequestInProgress {
             began: Instant::now(),
+            traced: self.tracing.as_ref().and_then(|on| on.start_request(parts)),
             access: wanted.then(|| {
                 let mut access = AccessRecord::from_request(parts, conn);
                 if self.recorder.as_ref().is_some_and(Recorder::records_all) {
@@ -285,11 +306,24 @@ impl Telemetry {
         {
             response.headers.insert(REQUEST_ID, id);
         }
-        let RequestInProgress { began, access } = in_progress;
+        let RequestInProgress {
+            began,
+            access,
+            traced,
+        } = in_progress;
+        if let Some(traced) = &traced {
+            headers::add_server_timing(&mut response.headers, traced.trace().server_timing());
+        }
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind as usize, status);
             traffic.count_bytes(kind as usize, end.bytes);
             timings.record_request(kind as usize, began, end);
+            if let Some(traced) = traced {
+                if let Some(trace_id) = traced.exported_trace_id() {
+                    timings.record_exemplar(kind as usize, began, end, trace_id);
+                }
+                traced.end(status, kind.label());
+            }
             let Some(mut access) = access else {
                 return;
             };

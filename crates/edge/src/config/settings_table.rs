@@ -3,10 +3,10 @@
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::nats_settings::NATS;
 use clap::Command;
-use net::config::{COLLECTOR, COMMON, Setting, flags, group_flags, shorten_help};
+use net::config::{COLLECTOR, COMMON, Setting, TRACING, flags, group_flags, shorten_help};
 
 /// All tables of settings of `headwater edge`.
-pub const SETTINGS: &[&[Setting]] = &[OWN, NATS, COLLECTOR, COMMON];
+pub const SETTINGS: &[&[Setting]] = &[OWN, NATS, COLLECTOR, TRACING, COMMON];
 
 const OWN: &[Setting] = &[
     Setting::new(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
+use trace::OpenSpan;
 use upstream::InterimHandler;
 
 use crate::cache_key::CacheKey;
@@ -32,6 +33,8 @@ pub struct FetchRequest {
     pub policy: FreshnessPolicy,
     /// Receives the origin's interim responses.
     pub on_interim: Option<InterimHandler>,
+    /// The span of the fetch, if the request that caused it is traced. It ends with the body.
+    pub _span: Option<OpenSpan>,
 }
 
 impl FetchRequest {

@@ -8,6 +8,7 @@ use super::{ServedResponse, summarize};
 use crate::Edge;
 use crate::cache_outcome::{CacheOutcome, PassReason};
 use crate::deliver;
+use crate::headers::start_fetch_span;
 use crate::origins::{OriginRequest, OriginResponse};
 use crate::request_facts::RequestFacts;
 
@@ -19,7 +20,8 @@ impl Edge {
         facts: &RequestFacts<'_>,
         reason: PassReason,
     ) -> ServedResponse {
-        let headers = facts.pass_headers(&self.loop_token);
+        let mut headers = facts.pass_headers(&self.loop_token);
+        let _span = start_fetch_span(&mut headers);
         let host = facts.forwarded_host(&self.settings);
         let request = origin_request(worker, facts, headers, host.as_ref());
         let reply = self.origins.send_repeatable(request).await;
@@ -41,7 +43,8 @@ impl Edge {
             Ok(relayed) => relayed,
             Err(error) => return relay_reply(facts, Err(error), outcome),
         };
-        let headers = facts.pass_headers(&self.loop_token);
+        let mut headers = facts.pass_headers(&self.loop_token);
+        let _span = start_fetch_span(&mut headers);
         let host = facts.forwarded_host(&self.settings);
         let request = origin_request(worker, facts, headers, host.as_ref());
         let reply = self.origins.send_once(request, body).await;

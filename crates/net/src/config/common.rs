@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CollectorSettings, Setting, SettingLayers, UsageError, listen_address, units};
+use super::{
+    CollectorSettings, Setting, SettingLayers, TracingSettings, UsageError, listen_address, units,
+};
 use crate::metrics::Metrics;
 use crate::record::{RecordFormat, Recorder};
 use crate::resources::MemoryLimit;
@@ -210,6 +212,8 @@ pub struct CommonSettings {
     pub records: Option<PathBuf>,
     /// Format of this file.
     pub records_format: RecordFormat,
+    /// Traces and `Server-Timing`.
+    pub tracing: TracingSettings,
     /// The Unix socket over which a successor takes the ports.
     pub handover_socket: Option<PathBuf>,
     /// Limits per client.
@@ -260,6 +264,7 @@ impl CommonSettings {
             records_format: layers
                 .with("records-format", RecordFormat::from_name)?
                 .unwrap_or_default(),
+            tracing: TracingSettings::new(layers)?,
             handover_socket: layers.path("handover-socket"),
             limits: read_limits(layers)?,
             trust: TrustedNetworks {

@@ -60,6 +60,16 @@ pub const COLLECTOR_OPTIONS: HelpGroup = HelpGroup {
     ],
 };
 
+/// The options of traces, which every server has.
+pub const TRACE_OPTIONS: HelpGroup = HelpGroup {
+    heading: "Traces",
+    options: &[
+        "otlp-endpoint",
+        "otlp-sample-percent",
+        "server-timing-token-file",
+    ],
+};
+
 /// The heading of options that are in no group.
 const OTHERS: &str = "Other options";
 

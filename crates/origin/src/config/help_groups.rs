@@ -1,6 +1,6 @@
 //! The topics of `headwater serve --help`, and the options of `headwater serve -h`.
 
-use net::config::{CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS};
+use net::config::{CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS, TRACE_OPTIONS};
 
 /// The options that `-h` shows.
 pub(super) const FIRST_OPTIONS: &[&str] = &[
@@ -112,4 +112,5 @@ pub(super) const GROUPS: &[HelpGroup] = &[
     COLLECTOR_OPTIONS,
     CLIENT_OPTIONS,
     PROXY_OPTIONS,
+    TRACE_OPTIONS,
 ];

@@ -4,13 +4,13 @@ use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, Command};
-use net::config::{COLLECTOR, COMMON, Setting, flags, group_flags, shorten_help};
+use net::config::{COLLECTOR, COMMON, Setting, TRACING, flags, group_flags, shorten_help};
 
 /// The library is the only setting without dashes on the command line.
 const SOURCE: &str = "source";
 
 /// All settings of `headwater serve`.
-pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, DRM, STORAGE, COLLECTOR, COMMON];
+pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON];
 
 const PLACE: Setting = Setting::new(
     SOURCE,
@@ -174,7 +174,7 @@ pub fn serve_command() -> Command {
         .after_help(AFTER)
         .arg(source)
         .args(group_flags(
-            flags(&[OWN, DRM, STORAGE, COLLECTOR, COMMON]),
+            flags(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
             GROUPS,
         ))
 }

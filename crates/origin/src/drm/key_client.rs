@@ -7,6 +7,7 @@ use http::{Method, Request, StatusCode, Uri};
 use http_body_util::Full;
 use std::io;
 use std::time::Duration;
+use trace::SpanKind;
 use upstream::{RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamLimits};
 use zeroize::Zeroizing;
 
@@ -66,6 +67,15 @@ impl KeyClient {
     /// A message without credentials: the server is unavailable, slow, or responds with another
     /// status than 200 or with too many bytes.
     pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, String> {
+        let mut span = trace::start_span("keys", SpanKind::Client);
+        let result = self.send_on_runtime(request);
+        if let (Some(span), Err(_)) = (&mut span, &result) {
+            span.set_error();
+        }
+        result
+    }
+
+    fn send_on_runtime(&self, request: KeyRequest) -> Result<KeyResponse, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();

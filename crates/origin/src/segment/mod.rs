@@ -26,6 +26,7 @@ use crate::title::title_version::Title;
 use http::Response;
 use net::{Body, Error};
 use std::sync::Arc;
+use trace::SpanKind;
 
 #[cfg(doc)]
 use crate::segment::{cached_segment::CachedSegment, plan::SegmentPlan};
@@ -61,8 +62,10 @@ async fn respond_from_title(
     (path, url): (&str, &SegmentUrl),
     request: &ClientRequest<'_>,
 ) -> Result<Response<Body>, SegmentError> {
+    let span = trace::start_span("plan", SpanKind::Internal);
     let located = LocatedSegment::locate_segment(title, url)?;
     let plan = located.plan_segment()?;
+    drop(span);
     let source = located.segment_source(plan.sibling_ranges(), request);
     // Reading and transmuxing cost far more than a 304.
     if plan.reads_media()

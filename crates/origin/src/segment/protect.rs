@@ -58,7 +58,7 @@ impl ProtectJob {
         let pieces: Vec<_> = ranges.map(PlannedPart::FileRange).collect();
         let parts = build_body::read_parts(source, &pieces).await?;
         let arena = arena.clone();
-        run_inline_or_blocking(len <= ENCRYPT_INLINE_BYTES_MAX, move || {
+        run_inline_or_blocking("encrypt", len <= ENCRYPT_INLINE_BYTES_MAX, move || {
             self.encrypt(&parts, &arena)
         })
         .await

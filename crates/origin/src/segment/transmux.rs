@@ -23,6 +23,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use store::{Arena, LocalFile, Object, Reason};
+use trace::SpanKind;
 
 /// Maximum length of a packed segment: ten seconds at 400 Mbit/s. Damaged tables can declare any
 /// length.
@@ -134,7 +135,7 @@ impl TransmuxJob {
                 let len = check_packed_len(len, "encrypt", "configure shorter segments")?;
                 let parts = build_body::read_parts(source, &pieces).await?;
                 let now = len <= PACK_INLINE_BYTES_MAX;
-                run_inline_or_blocking(now, move || {
+                run_inline_or_blocking("encrypt", now, move || {
                     copy_and_encrypt(&parts, len, encryption.as_ref(), &arena)
                 })
                 .await
@@ -146,11 +147,13 @@ impl TransmuxJob {
     }
 }
 
-/// Runs `work` inline, or on a blocking thread.
+/// Runs `work` inline, or on a blocking thread, in a span of this name.
 pub(crate) async fn run_inline_or_blocking(
+    name: &'static str,
     now: bool,
     work: impl FnOnce() -> Result<MemoryBody, Error> + Send + 'static,
 ) -> Result<MemoryBody, Error> {
+    let _span = trace::start_span(name, SpanKind::Internal);
     if now {
         return work();
     }
@@ -173,14 +176,14 @@ impl ResolvedSamples {
             Object::Local(file) if self.uses_transport_stream()? => {
                 let now = now && source.is_quick(&pieces);
                 let (file, reason) = (file.clone(), source.reason);
-                run_inline_or_blocking(now, move || {
+                run_inline_or_blocking("pack", now, move || {
                     self.pack_from_file(&file, reason, (len, encryption.as_ref()), &arena)
                 })
                 .await
             }
             _ => {
                 let parts = build_body::read_parts(source, &pieces).await?;
-                run_inline_or_blocking(now, move || {
+                run_inline_or_blocking("pack", now, move || {
                     self.pack_from_memory(&parts, len, encryption.as_ref(), &arena)
                 })
                 .await

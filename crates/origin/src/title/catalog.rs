@@ -162,14 +162,15 @@ impl Catalog {
     /// Returns the current title of a path. Its files were checked within the recheck time.
     pub(crate) async fn load_title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         if !self.is_caching {
-            return Box::pin(self.build_uncached(key)).await.map(Arc::new);
+            let build = trace::in_span("index", self.build_uncached(key));
+            return Box::pin(build).await.map(Arc::new);
         }
         if let Some(entry) = self.entries.get(key)
             && self.is_still_valid(key, &entry).await
         {
             return entry.outcome.map_err(|error| Error::clone(&error));
         }
-        Box::pin(self.build_once(key)).await
+        Box::pin(trace::in_span("index", self.build_once(key))).await
     }
 
     /// Returns a cached title or failure without checking its files.
@@ -296,14 +297,14 @@ impl Catalog {
     async fn build_once(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         let (catalog, key) = (self.clone(), key.clone());
         // A separate task: the build continues if the client disconnects.
-        let flight = tokio::spawn(async move {
+        let flight = tokio::spawn(trace::inherit(async move {
             let make = catalog.build_entry(&key);
             let entry = catalog.entries.get_or_insert_async(&key, async {
                 Ok::<_, std::convert::Infallible>(make.await)
             });
             let Ok(entry) = entry.await;
             entry.outcome.map_err(|error| Error::clone(&error))
-        });
+        }));
         flight.await.unwrap_or_else(|e| Err(error::from_task(&e)))
     }
 
@@ -337,7 +338,7 @@ impl Catalog {
             }
             built
         };
-        let task = tokio::task::spawn_blocking(build);
+        let task = tokio::task::spawn_blocking(trace::inherit_blocking(build));
         task.await.unwrap_or_else(|e| Err(error::from_task(&e)))
     }
 

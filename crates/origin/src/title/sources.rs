@@ -248,7 +248,7 @@ fn index_in_parallel<'a, T: Send>(
     let open_and_index = &open_and_index;
     std::thread::scope(|scope| {
         let threads: Vec<_> = places
-            .map(|place| scope.spawn(move || open_and_index(place)))
+            .map(|place| scope.spawn(trace::inherit_blocking(move || open_and_index(place))))
             .collect();
         let ended = |_| Err(Error::internal("an indexing thread panicked"));
         threads

@@ -20,6 +20,7 @@ use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
 use store::{Key, Object, ObjectVersion};
+use trace::SpanKind;
 
 /// Target segment lengths.
 #[derive(Debug, Clone, Copy)]
@@ -135,12 +136,14 @@ impl Title {
             indexes.push(index);
         }
         let cut = |segment_ms| {
+            let span = trace::start_span("present", SpanKind::Internal);
             let presentation = Presentation::new(
                 indexes.clone(),
                 &PackagingRules {
                     segment_duration_ms: segment_ms,
                 },
             );
+            drop(span);
             let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
             presentation.version_hash ^= version;
             presentation.manifest_rules = rules.manifest_rules.clone();

@@ -1,0 +1,83 @@
+//! The settings of traces and `Server-Timing`.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::{Setting, SettingLayers, UsageError};
+use crate::token::{TIMING_TOKEN, TokenHeader, read_token};
+
+/// The settings of traces, which every server has.
+pub const TRACING: &[Setting] = &[
+    Setting::new(
+        "otlp-endpoint",
+        "URL",
+        "",
+        "Collector of traces (OTLP over HTTP), such as http://localhost:4318/v1/traces",
+    ),
+    Setting::new(
+        "otlp-sample-percent",
+        "PERCENT",
+        "0",
+        "Percentage of requests without traceparent that are traced",
+    ),
+    Setting::new(
+        "server-timing-token-file",
+        "FILE",
+        "",
+        "File with a token; requests with Headwater-Timing: TOKEN receive Server-Timing",
+    ),
+];
+
+/// The parsed values of [`TRACING`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracingSettings {
+    /// The collector's URL.
+    pub otlp_endpoint: Option<String>,
+    /// Traced requests per million, of those without `traceparent`.
+    pub sample_ppm: u32,
+    /// The token of clients that may request `Server-Timing`.
+    pub timing_token: Option<PathBuf>,
+}
+
+impl TracingSettings {
+    /// Parses the settings.
+    ///
+    /// # Errors
+    /// [`UsageError`] for the first invalid value, and for a sample without a collector.
+    pub(super) fn new(layers: &SettingLayers) -> Result<TracingSettings, UsageError> {
+        let sample_ppm = layers.with("otlp-sample-percent", parse_sample)?;
+        let settings = TracingSettings {
+            otlp_endpoint: layers.one("otlp-endpoint").map(str::to_owned),
+            sample_ppm: sample_ppm.unwrap_or(0),
+            timing_token: layers.path("server-timing-token-file"),
+        };
+        match settings.sample_ppm > 0 && settings.otlp_endpoint.is_none() {
+            true => {
+                let what = "otlp-sample-percent requires a collector; set otlp-endpoint";
+                Err(UsageError(what.into()))
+            }
+            false => Ok(settings),
+        }
+    }
+
+    /// Returns the share of requests without `traceparent` that are traced.
+    pub fn sample_ratio(&self) -> f64 {
+        f64::from(self.sample_ppm) / 1e6
+    }
+
+    /// Reads the token with which clients request `Server-Timing`, if there is one.
+    ///
+    /// # Errors
+    /// An error with the file's name when the file cannot be read or the token is too short.
+    pub fn read_timing_token(&self) -> io::Result<Option<TokenHeader>> {
+        let token = self.timing_token.as_deref().map(read_token).transpose()?;
+        Ok(token.map(|token| TokenHeader::new(TIMING_TOKEN, token)))
+    }
+}
+
+fn parse_sample(text: &str) -> Result<u32, String> {
+    let percent = text.parse().ok();
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    let ppm = percent.map(|percent: f64| (percent * 1e4).round() as u32);
+    ppm.ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
