@@ -58,7 +58,7 @@ install() {
 # Downloads the tools, servers and players that the section `tests` and the later ones use.
 download() {
   local script status=0
-  for script in players storage nats nbmp packager schema api ttconv modules chart_tools; do scripts/$script.sh; done
+  for script in players storage otel nats nbmp packager schema api ttconv modules chart_tools; do scripts/$script.sh; done
   scripts/baselines.sh || status=1
   for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
   return $status

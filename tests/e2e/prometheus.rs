@@ -3,4 +3,4 @@
 mod alerts;
 mod dashboards;
 mod faults;
-mod scraper;
+pub mod scraper;

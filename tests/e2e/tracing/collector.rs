@@ -1,0 +1,150 @@
+//! A collector of spans: it stores what it receives, and decodes it with the Python package
+//! `opentelemetry-proto`.
+
+use crate::servers::download_server;
+use crate::support::{TempFolder, report_skip};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Time for spans to arrive.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A span as OpenTelemetry's library decodes it.
+#[derive(Debug)]
+pub struct DecodedSpan {
+    pub service: String,
+    pub trace_id: String,
+    pub span_id: String,
+    pub parent_id: String,
+    pub name: String,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub attributes: Value,
+}
+
+impl DecodedSpan {
+    fn from_json(span: &Value) -> DecodedSpan {
+        let text = |name: &str| span[name].as_str().unwrap().to_owned();
+        DecodedSpan {
+            service: text("service"),
+            trace_id: text("trace_id"),
+            span_id: text("span_id"),
+            parent_id: text("parent_id"),
+            name: text("name"),
+            start_ns: span["start_ns"].as_u64().unwrap(),
+            end_ns: span["end_ns"].as_u64().unwrap(),
+            attributes: span["attributes"].clone(),
+        }
+    }
+}
+
+/// A running collector.
+pub struct SpanCollector {
+    address: SocketAddr,
+    python: PathBuf,
+    folder: TempFolder,
+}
+
+impl SpanCollector {
+    /// Starts a collector. Reports a skip and returns `None` without the library.
+    pub fn start() -> Option<SpanCollector> {
+        let Some(python) = download_server("otel/bin/python") else {
+            report_skip("opentelemetry-proto: not installed; run scripts/otel.sh");
+            return None;
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let collector = SpanCollector {
+            address: listener.local_addr().unwrap(),
+            python,
+            folder: TempFolder::new(),
+        };
+        let folder = collector.folder.0.clone();
+        std::thread::spawn(move || accept_all(&listener, &folder));
+        Some(collector)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/v1/traces", self.address)
+    }
+
+    /// Returns the spans of a trace when they are complete, and panics if that takes too long. Without an
+    /// identity, the spans are those of all traces.
+    pub fn wait_for(
+        &self,
+        trace_id: &str,
+        is_complete: impl Fn(&[DecodedSpan]) -> bool,
+    ) -> Vec<DecodedSpan> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let mut spans = self.decode();
+            spans.retain(|span| trace_id.is_empty() || span.trace_id == trace_id);
+            if is_complete(&spans) {
+                return spans;
+            }
+            assert!(Instant::now() < until, "incomplete: {spans:#?}");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    fn decode(&self) -> Vec<DecodedSpan> {
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/tracing/decode_spans.py");
+        let run = Command::new(&self.python)
+            .arg(script)
+            .arg(&self.folder.0)
+            .output();
+        let output = run.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let spans: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let spans = spans.as_array().unwrap().iter();
+        spans.map(DecodedSpan::from_json).collect()
+    }
+}
+
+fn accept_all(listener: &TcpListener, folder: &Path) {
+    for (connection, stream) in listener.incoming().flatten().enumerate() {
+        let folder = folder.to_owned();
+        std::thread::spawn(move || receive_batches(stream, connection, &folder));
+    }
+}
+
+/// Stores the body of each request of a connection in a file, and responds to it.
+fn receive_batches(stream: TcpStream, connection: usize, folder: &Path) -> Option<()> {
+    let mut output = stream.try_clone().ok()?;
+    let mut input = BufReader::new(stream);
+    for batch in 0.. {
+        let (mut len, mut is_protobuf) = (0, false);
+        loop {
+            let mut line = String::new();
+            if input.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim().to_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                len = value.trim().parse().ok()?;
+            }
+            is_protobuf |= line == "content-type: application/x-protobuf";
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; len];
+        input.read_exact(&mut body).ok()?;
+        assert!(is_protobuf);
+        let name = format!("{connection}-{batch}");
+        std::fs::write(folder.join(format!("{name}.part")), body).ok()?;
+        std::fs::rename(
+            folder.join(format!("{name}.part")),
+            folder.join(format!("{name}.pb")),
+        )
+        .ok()?;
+        output
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .ok()?;
+    }
+    None
+}
