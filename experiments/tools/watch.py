@@ -63,6 +63,8 @@ def take_sample(args, front, back, address, port):
         "waiting": states.count(TIME_WAIT),
         "cpu": (int(stat[11]) + int(stat[12])) / TICKS,
         "rss": int(stat[21]) * PAGE,
+        "anonymous": anonymous_bytes(pid),
+        "opened": opened_connections(),
     }
 
 
@@ -71,6 +73,18 @@ def connections(address, port):
     other = f"{address}:{port:04X}"
     lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [int(line[3], 16) for line in lines if line[2] == other]
+
+
+def anonymous_bytes(pid):
+    """Returns the resident memory of a process that no file backs: its heap and its stacks."""
+    line = next(line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon:"))
+    return int(line.split()[1]) * 1024
+
+
+def opened_connections():
+    """Returns the number of connections that this namespace has opened so far (TCP ActiveOpens, RFC 4022)."""
+    names, values = [line.split() for line in pathlib.Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:")]
+    return int(values[names.index("ActiveOpens")])
 
 
 def device(address):
@@ -90,7 +104,7 @@ def to_hex(address):
 def summarize(seen):
     first, last = seen[0], seen[-1]
     took = last["t"] - first["t"]
-    grown = {name: last[name] - first[name] for name in ("in", "out", "cpu")}
+    grown = {name: last[name] - first[name] for name in ("in", "out", "cpu", "opened")}
     opened = [one["open"] for one in seen[1:]]
     pairs = list(zip(seen, seen[1:]))
     paired = lambda values: [[round(b["t"] - first["t"], 3), value] for (_, b), value in zip(pairs, values)]
@@ -104,12 +118,14 @@ def summarize(seen):
         "cpu_s": grown["cpu"],
         "cpu_ms_per_mb": 1e9 * grown["cpu"] / max(1, grown["out"]),
         "rss_mb": max(one["rss"] for one in seen) / 1e6,
+        "anonymous_mb": max(one["anonymous"] for one in seen) / 1e6,
+        # ESTABLISHED and TIME_WAIT are separate, because only the former cost the storage memory.
         "open_mean": statistics.mean(opened),
         "open_max": max(opened),
         # Mean change between two samples, relative to the mean number.
         "open_unsteady": statistics.mean(abs(b - a) for a, b in zip(opened, opened[1:])) / max(1, statistics.mean(opened)),
-        # Including closed connections in TIME_WAIT.
-        "all_mean": statistics.mean(one["open"] + one["waiting"] for one in seen[1:]),
+        "waiting_mean": statistics.mean(one["waiting"] for one in seen[1:]),
+        "opened_per_s": grown["opened"] / took,
         "waiting_max": max(one["waiting"] for one in seen),
         "series": {
             "in_mbps": paired(rate("in")),

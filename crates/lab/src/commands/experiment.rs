@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 const AFTER: &str = "\
@@ -28,11 +29,15 @@ Standard output is a summary and the path of the report. If the first attempt of
 the same way, the experiment stops.
 
 Exit status: 0 success; 1 an arm could not be measured or an expectation fails; 2 the document is
-invalid; 3 this machine cannot emulate links; 130 stopped.
+invalid; 3 this machine cannot emulate links; 4 --for is over and runs are missing; 130 stopped.
 
 Examples:
   headwater lab run experiments/congestion.toml --out results/congestion --scale small
+  headwater lab run experiments/scaling.toml --out results/scaling --for 40min
   headwater lab run load.toml --out results/load --nats nats://10.0.0.1:4222 --agents 3";
+
+/// Exit status if runs are missing when the time is over.
+const TIME_OVER: u8 = 4;
 
 const SETTINGS: &[&[Setting]] = &[NATS, RUN];
 
@@ -66,6 +71,14 @@ pub(super) fn scale_argument() -> Arg {
     scale.help("Scale of the document, such as small [default: as written]")
 }
 
+fn time_slice_argument() -> Arg {
+    Arg::new("for")
+        .long("for")
+        .value_name("DURATION")
+        .value_parser(net::config::duration)
+        .help("Start no run that would not end within this time, such as 40min [default: no limit]")
+}
+
 /// Defines the commands.
 pub(super) fn define_commands() -> [Command; 3] {
     let out = Arg::new("out").long("out").value_name("DIR").required(true);
@@ -94,7 +107,12 @@ pub(super) fn define_commands() -> [Command; 3] {
         Command::new("run")
             .about("Run an experiment: every arm of its sweep, in interleaved rounds")
             .after_help(AFTER)
-            .args([file_argument(), out.help("Result folder"), scale_argument()])
+            .args([
+                file_argument(),
+                out.help("Result folder"),
+                scale_argument(),
+                time_slice_argument(),
+            ])
             .args(setting_flags(SETTINGS)),
         validate,
         Command::new("list")
@@ -229,6 +247,7 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
         text,
         base: base.to_owned(),
         out: PathBuf::from(argument_text(flags, "out")),
+        time_slice: flags.get_one::<Duration>("for").copied(),
     };
     let stop = watch_signals().map_err(|error| error.to_string())?;
     let plan = &job.plan;
@@ -247,7 +266,12 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
         print_message("stopped; the same command resumes the experiment");
         return Ok(ExitCode::from(130));
     }
-    super::report::report_results(&job.plan, &job.text, &job.out)
+    let code = super::report::report_results(&job.plan, &job.text, &job.out)?;
+    if outcome == ExperimentOutcome::TimeOver {
+        print_message("the time is over; the same command resumes the experiment");
+        return Ok(ExitCode::from(TIME_OVER));
+    }
+    Ok(code)
 }
 
 /// Formats the progress: on terminals when a run starts, everywhere when it ends.

@@ -7,6 +7,7 @@ mod convert;
 mod events;
 mod exec;
 mod experiment;
+mod findings;
 mod link;
 mod link_options;
 mod missing_feature;
@@ -25,7 +26,7 @@ use missing_feature::{lacks_convert as convert, lacks_serve as serve};
 
 use crate::experiment::{ExperimentError, FileError, RecordFileError};
 use crate::link::{ProcessGuard, UnavailableError, run_guard};
-use crate::report::ReportFileError;
+use crate::report::{FindingsError, ReportFileError};
 use clap::{ArgMatches, Command};
 use net::config::{Setting, SettingLayers, SettingSources, UsageError};
 use std::fmt::Display;
@@ -55,6 +56,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands(experiment::define_commands())
         .subcommands(report::define_commands())
+        .subcommand(findings::define_command())
         .subcommand(agent::define_command())
         .subcommand(link::define_command())
         .subcommand(exec::define_command())
@@ -84,6 +86,7 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Some(("report", flags)) => report::run_report(flags),
         Some(("compare", flags)) => report::run_compare(flags),
         Some(("index", flags)) => report::run_index(flags),
+        Some(("findings", flags)) => findings::run_command(flags),
         Some(("agent", flags)) => agent::run_command(flags),
         Some(("link", flags)) => link::run_command(flags),
         Some(("exec", flags)) => exec::run_command(flags),
@@ -143,6 +146,7 @@ fail_from!(
     FileError,
     RecordFileError,
     ReportFileError,
+    FindingsError,
     serde_json::Error
 );
 #[cfg(feature = "nats")]

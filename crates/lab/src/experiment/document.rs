@@ -195,6 +195,8 @@ pub struct NoiseBounds {
 pub struct Expectation {
     /// The claim as a sentence.
     pub that: String,
+    /// Number of the source's claim that this expectation tests (`experiments/claims/claims.toml`).
+    pub claim: Option<u32>,
     /// The finding of the source in words; such claims decide whether the source is repeated.
     pub found: Option<String>,
     /// The figure of the source's finding, instead of bounds.

@@ -43,6 +43,7 @@ mod run_link;
 mod sink_output;
 mod sink_results;
 mod source;
+mod time_slice;
 mod versions;
 
 pub(crate) use arms::scalar_text;

@@ -9,6 +9,7 @@ use super::placeholders::RunContext;
 use super::progress::{ExperimentProgress, RunEvent};
 use super::run_error::RunError;
 use super::source::prepare_sources;
+use super::time_slice::TimeSlice;
 use super::{Arm, MachineDescription, RunPlan, RunRecord, bounds};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +17,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Attempts of a run that is discarded.
 const ATTEMPTS: u32 = 3;
@@ -34,6 +35,8 @@ pub(crate) struct ExperimentJob {
     /// (one [`MachineDescription`] per line, also of agents), `sources`, and during runs
     /// `scratch-N`.
     pub(crate) out: PathBuf,
+    /// Time limit of this session. A run that would not end within it is not started.
+    pub(crate) time_slice: Option<Duration>,
 }
 
 /// Executes runs on other hosts.
@@ -64,6 +67,8 @@ pub(crate) enum ExperimentOutcome {
     Complete,
     /// Stopped; the same job resumes.
     Stopped,
+    /// The time slice is over; the same job resumes.
+    TimeOver,
 }
 
 /// Executes the runs that are still missing. Calls `on_progress` with the progress before and after every
@@ -92,12 +97,15 @@ pub(crate) fn run_job(
         ground => ground?,
     };
     let mut progress = ExperimentProgress::new(&job.plan, &done);
+    let took_s = done.iter().map(|record| record.took_s);
     let rounds = RoundRunner {
         job,
         ground,
         folders,
         stop,
         broken: AtomicBool::new(false),
+        is_cut_short: AtomicBool::new(false),
+        slice: TimeSlice::start(job.time_slice, took_s),
         first: FirstFailures::new(
             job.plan.arms.len(),
             done.iter().any(|record| record.discard_reason.is_none()),
@@ -131,6 +139,9 @@ pub(crate) fn run_job(
         written?;
         if stop.load(Ordering::Relaxed) {
             return Ok(ExperimentOutcome::Stopped);
+        }
+        if rounds.is_cut_short.load(Ordering::Relaxed) {
+            return Ok(ExperimentOutcome::TimeOver);
         }
         if rounds.first.is_hopeless() {
             return Err(ExperimentError::EveryArmFailed {
@@ -166,6 +177,9 @@ struct RoundRunner<'a> {
     stop: &'a AtomicBool,
     /// A record could not be written.
     broken: AtomicBool,
+    slice: TimeSlice,
+    /// A run was not started because of the time slice.
+    is_cut_short: AtomicBool,
     first: FirstFailures,
 }
 
@@ -221,7 +235,12 @@ impl RoundRunner<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
+        if self.slice.is_over() {
+            self.is_cut_short.store(true, Ordering::Relaxed);
+        }
+        [self.stop, &self.broken, &self.is_cut_short]
+            .into_iter()
+            .any(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// Repeats one run of a round until it counts, from attempt `first` on.
@@ -243,6 +262,7 @@ impl RoundRunner<'_> {
             let began = Instant::now();
             let ended = self.execute_attempt(lane, &mut record);
             record.took_s = began.elapsed().as_secs_f64();
+            self.slice.note_run(record.took_s);
             if self.stop.load(Ordering::Relaxed) {
                 return ArmOutcome::Finished;
             }

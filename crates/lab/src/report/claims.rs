@@ -65,23 +65,28 @@ impl ClaimResult {
 /// Evaluates all expectations for all combinations of the other variables. An expectation with
 /// bounds that no run measured is a result too.
 pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
+    let expect = plan.document.expect.iter();
+    expect
+        .flat_map(|expect| evaluate_expectation(expect.get_ref(), runs))
+        .collect()
+}
+
+/// Evaluates one expectation for all combinations of the other variables.
+pub(super) fn evaluate_expectation(expect: &Expectation, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let mut claims = Vec::new();
-    for expect in &plan.document.expect {
-        let expect = expect.get_ref();
-        let committed = runs.with_claim(&expect.fingerprint());
-        let (of, only) = (value_texts(&expect.of), value_texts(&expect.only));
-        let arms = runs.arms();
-        let arms: Vec<&Arm> = arms
-            .filter(|arm| has_values(arm, &of) && has_values(arm, &only))
-            .collect();
-        let is_judged = ClaimBounds::of(expect).is_some();
-        for arm in &arms {
-            let missing = || is_judged.then(|| unmeasured_claim(expect, arm, runs));
-            claims.extend(evaluate_claim(expect, arm, &committed).or_else(missing));
-        }
-        if arms.is_empty() && is_judged {
-            claims.push(unmeasured_claim(expect, &only, runs));
-        }
+    let committed = runs.with_claim(&expect.fingerprint());
+    let (of, only) = (value_texts(&expect.of), value_texts(&expect.only));
+    let arms = runs.arms();
+    let arms: Vec<&Arm> = arms
+        .filter(|arm| has_values(arm, &of) && has_values(arm, &only))
+        .collect();
+    let is_judged = ClaimBounds::of(expect).is_some();
+    for arm in &arms {
+        let missing = || is_judged.then(|| unmeasured_claim(expect, arm, runs));
+        claims.extend(evaluate_claim(expect, arm, &committed).or_else(missing));
+    }
+    if arms.is_empty() && is_judged {
+        claims.push(unmeasured_claim(expect, &only, runs));
     }
     claims
 }

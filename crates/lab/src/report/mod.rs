@@ -2,7 +2,7 @@
 //! of a result folder, so that a new question needs no new run.
 //!
 //! [`ExperimentReport`] is computed once; HTML, Markdown and JSON are three forms of it.
-//! [`Comparison`] compares several folders, [`index_reports`] lists reports, and [`read_report`]
+//! [`Comparison`] compares several folders, [`Findings`] judges the claims of the source documents, [`index_reports`] lists reports, and [`read_report`]
 //! reads a stored report (`report.json` or `report.json.gz`).
 
 mod arms;
@@ -11,6 +11,7 @@ mod commands;
 mod compare;
 mod comparison_plots;
 mod finding;
+mod findings;
 mod html;
 mod index;
 mod markdown;
@@ -27,6 +28,7 @@ pub use claims::ClaimResult;
 pub use commands::ReportedCommand;
 pub use compare::{Comparison, ResultSet};
 pub use finding::{FindingOutcome, SourceFinding};
+pub use findings::{CatalogueError, ClaimCatalogue, Findings, FindingsError};
 pub use index::index_reports;
 pub use plots::ReportPlot;
 pub use stored::{ReportFileError, read_report};

@@ -90,6 +90,7 @@ fn run_workflow(
         text: prepared.text.clone(),
         base: manager.settings.base.clone(),
         out,
+        time_slice: None,
     };
     let outcome = run_job(&job, None, &entry.stop, &mut say)?;
     match (outcome, last) {

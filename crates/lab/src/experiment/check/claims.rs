@@ -89,6 +89,9 @@ fn find_source_fault(expect: &Expectation) -> Option<&'static str> {
         (Some(_), None) => Some(
             "a claim of the source needs its figure: source = [LOW, HIGH], or \"more\" or \"less\" without a figure",
         ),
+        (None, None) if expect.claim.is_some() => {
+            Some("`claim` numbers a claim of the source; add `found` and `source`")
+        }
         (None, Some(_)) => Some("`source` needs `found`, the finding of the source in words"),
         (_, Some(_)) if has_bounds => {
             Some("the bounds of a source's claim are its `source`; remove at-least and at-most")

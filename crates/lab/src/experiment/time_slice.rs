@@ -1,0 +1,56 @@
+//! A limit on the time of one session of an experiment, so that a long one fits between other work
+//! of its machine.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time that remains for runs.
+#[derive(Debug)]
+pub(super) struct TimeSlice {
+    until: Option<Instant>,
+    /// Duration of the longest run so far.
+    longest_ms: AtomicU64,
+}
+
+impl TimeSlice {
+    /// Starts a slice; without a length it never ends. `took_s` are the durations of earlier runs.
+    pub(super) fn start(length: Option<Duration>, took_s: impl Iterator<Item = f64>) -> TimeSlice {
+        let slice = TimeSlice {
+            until: length.and_then(|length| Instant::now().checked_add(length)),
+            longest_ms: AtomicU64::new(0),
+        };
+        took_s.for_each(|seconds| slice.note_run(seconds));
+        slice
+    }
+
+    /// Notes the duration of a run.
+    pub(super) fn note_run(&self, seconds: f64) {
+        let millis = (seconds.max(0.0) * 1e3) as u64;
+        self.longest_ms.fetch_max(millis, Ordering::Relaxed);
+    }
+
+    /// Returns whether the longest run so far would end after the slice.
+    pub(super) fn is_over(&self) -> bool {
+        let longest = Duration::from_millis(self.longest_ms.load(Ordering::Relaxed));
+        self.until
+            .is_some_and(|until| Instant::now() + longest > until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_is_over_if_the_longest_run_does_not_fit() {
+        let hour = Some(Duration::from_secs(3600));
+        assert!(!TimeSlice::start(None, [1e9].into_iter()).is_over());
+        assert!(!TimeSlice::start(hour, [60.0].into_iter()).is_over());
+        let slice = TimeSlice::start(hour, [60.0, 7200.0, 1.0].into_iter());
+        assert!(slice.is_over());
+        let slice = TimeSlice::start(hour, std::iter::empty());
+        slice.note_run(3601.0);
+        assert!(slice.is_over());
+        assert!(TimeSlice::start(Some(Duration::ZERO), std::iter::empty()).is_over());
+    }
+}

@@ -1,0 +1,117 @@
+//! The verdict on a claim, from the verdicts on its parts.
+
+use super::RunData;
+use super::catalogue::{CataloguedClaim, ClaimCatalogue};
+use crate::experiment::document::{Expectation, SourceRange};
+use crate::experiment::{Arm, RunPlan};
+use crate::report::claims::{ClaimResult, evaluate_expectation};
+use crate::report::runs::{RunIndex, has_values, value_texts};
+use crate::report::verdict::Verdict;
+use std::collections::BTreeMap;
+
+/// Verdicts from the least to the most favorable one. The least favorable part decides a claim.
+const ORDER: [Verdict; 7] = [
+    Verdict::Contradicted,
+    Verdict::NotMeasured,
+    Verdict::Undecided,
+    Verdict::DirectionOnly,
+    Verdict::Weaker,
+    Verdict::Stronger,
+    Verdict::Repeated,
+];
+
+/// A claim with its verdict.
+#[derive(Debug)]
+pub(super) struct ClaimFinding {
+    /// Its number.
+    pub(super) number: u32,
+    /// Its expectations, each for one combination of the other variables.
+    pub(super) parts: Vec<ClaimPart>,
+    /// The part that decides.
+    pub(super) decisive: Option<usize>,
+    /// The verdict.
+    pub(super) verdict: Verdict,
+}
+
+/// One result of an expectation.
+#[derive(Debug)]
+pub(super) struct ClaimPart {
+    /// Position of the run in the catalogue.
+    pub(super) run: usize,
+    /// The figure of the source.
+    pub(super) source: SourceRange,
+    /// The result.
+    pub(super) result: ClaimResult,
+}
+
+/// Judges all claims, in the order of the catalogue.
+pub(super) fn judge_claims(catalogue: &ClaimCatalogue, runs: &[RunData]) -> Vec<ClaimFinding> {
+    let mut parts = collect_parts(runs);
+    let claims = catalogue.claim.iter();
+    let judge = |claim: &CataloguedClaim| {
+        let parts = parts.remove(&claim.number).unwrap_or_default();
+        let decisive = find_decisive_part(&parts, &claim.any_of);
+        let verdict = decisive.and_then(|at| parts.get(at));
+        ClaimFinding {
+            number: claim.number,
+            verdict: verdict.map_or(Verdict::NotMeasured, |part| part.result.verdict),
+            decisive,
+            parts,
+        }
+    };
+    claims.map(judge).collect()
+}
+
+/// Evaluates the numbered expectations of all runs, by claim.
+fn collect_parts(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
+    let mut parts: BTreeMap<u32, Vec<ClaimPart>> = BTreeMap::new();
+    for (run, data) in runs.iter().enumerate() {
+        let index = RunIndex::new(&data.plan, &data.records);
+        for expect in &data.plan.document.expect {
+            let expect = expect.get_ref();
+            let (Some(claim), Some(source)) = (expect.claim, expect.source) else {
+                continue;
+            };
+            if !is_planned(&data.plan, expect) {
+                continue;
+            }
+            let results = evaluate_expectation(expect, &index).into_iter();
+            let part = |result| ClaimPart {
+                run,
+                source,
+                result,
+            };
+            parts.entry(claim).or_default().extend(results.map(part));
+        }
+    }
+    parts
+}
+
+/// Returns whether a plan contains the arms of an expectation.
+fn is_planned(plan: &RunPlan, expect: &Expectation) -> bool {
+    let only = value_texts(&expect.only);
+    let contains = |values: &Arm| {
+        let mut arms = plan.arms.iter();
+        arms.any(|arm| has_values(arm, values) && has_values(arm, &only))
+    };
+    contains(&value_texts(&expect.of)) && contains(&value_texts(&expect.to))
+}
+
+/// Returns the part that decides: the least favorable one of the best group. Parts with the same
+/// values of `any_of` are a group.
+fn find_decisive_part(parts: &[ClaimPart], any_of: &[String]) -> Option<usize> {
+    let rank = |at: &usize| {
+        let verdict = parts.get(*at).map(|part| part.result.verdict);
+        ORDER.iter().position(|each| Some(*each) == verdict)
+    };
+    let mut groups: BTreeMap<Vec<Option<&String>>, Vec<usize>> = BTreeMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        let values = any_of.iter().map(|name| part.result.cell.get(name));
+        groups.entry(values.collect()).or_default().push(at);
+    }
+    let worst = groups
+        .into_values()
+        .filter_map(|group| group.into_iter().min_by_key(rank));
+    // The first of several equal groups decides.
+    worst.reduce(|best, at| if rank(&best) >= rank(&at) { best } else { at })
+}

@@ -1,0 +1,122 @@
+//! The claims of the source documents with their verdicts, from the raw records of all runs.
+//!
+//! [`catalogue`] lists the claims, and the runs that measure them. [`judgement`] computes a verdict
+//! for each claim from the experiment documents and the records, and [`page`] writes them down.
+//! The bounds are those of the present experiment documents: records that precede a change of a
+//! bound do not count.
+
+mod catalogue;
+mod judgement;
+mod page;
+mod surprises;
+
+pub use catalogue::{CatalogueError, ClaimCatalogue};
+
+use crate::experiment::{
+    ExperimentDocument, FileError, RecordFileError, RunPlan, RunRecord, UnknownScale,
+};
+use catalogue::PlannedRun;
+use judgement::{ClaimFinding, judge_claims};
+use std::path::{Path, PathBuf};
+
+/// All claims with their verdicts.
+#[derive(Debug)]
+pub struct Findings {
+    catalogue: ClaimCatalogue,
+    claims: Vec<ClaimFinding>,
+}
+
+/// Why the findings cannot be computed.
+#[derive(Debug, thiserror::Error)]
+pub enum FindingsError {
+    /// A file that cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Records that cannot be read.
+    #[error(transparent)]
+    Records(#[from] RecordFileError),
+    /// An invalid catalogue.
+    #[error("{}: {error}", path.display())]
+    Catalogue {
+        /// The catalogue.
+        path: PathBuf,
+        /// Its fault.
+        error: CatalogueError,
+    },
+    /// An invalid experiment document.
+    #[error("{}:{fault}", path.display())]
+    Document {
+        /// The document.
+        path: PathBuf,
+        /// Its fault.
+        fault: crate::experiment::DocumentFault,
+    },
+    /// A scale that the document does not define.
+    #[error("{}: {error}", path.display())]
+    Scale {
+        /// The document.
+        path: PathBuf,
+        /// The cause.
+        error: UnknownScale,
+    },
+}
+
+/// A run of the catalogue with its plan and records.
+struct RunData {
+    plan: RunPlan,
+    records: Vec<RunRecord>,
+}
+
+impl Findings {
+    /// Reads a catalogue, its experiment documents, and the result folders. The name of a folder is
+    /// the id of its run in the catalogue; other folders are ignored.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is invalid.
+    pub fn read(catalogue: &Path, folders: &[PathBuf]) -> Result<Findings, FindingsError> {
+        let base = catalogue.parent().unwrap_or(Path::new("."));
+        let parsed = ClaimCatalogue::parse(&read_text(catalogue)?);
+        let parsed = parsed.map_err(|error| FindingsError::Catalogue {
+            path: catalogue.to_owned(),
+            error,
+        })?;
+        let runs = parsed.run.iter().map(|run| read_run(run, base, folders));
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        let claims = judge_claims(&parsed, &runs);
+        let invalid = |error| FindingsError::Catalogue {
+            path: catalogue.to_owned(),
+            error,
+        };
+        catalogue::check_coverage(&parsed, &runs, &claims).map_err(invalid)?;
+        Ok(Findings {
+            catalogue: parsed,
+            claims,
+        })
+    }
+}
+
+/// Reads the document of a run and its records; none if no folder has its id.
+fn read_run(run: &PlannedRun, base: &Path, folders: &[PathBuf]) -> Result<RunData, FindingsError> {
+    let path = base.join(&run.experiment);
+    let text = read_text(&path)?;
+    let document =
+        ExperimentDocument::parse_toml(&text).map_err(|fault| FindingsError::Document {
+            path: path.clone(),
+            fault,
+        })?;
+    let plan = RunPlan::new(document, run.scale.as_deref());
+    let plan = plan.map_err(|error| FindingsError::Scale { path, error })?;
+    let of_run = |folder: &&PathBuf| folder.file_name().is_some_and(|name| *name == *run.id);
+    let records = folders
+        .iter()
+        .find(of_run)
+        .map(|dir| RunRecord::read_folder(dir));
+    Ok(RunData {
+        plan,
+        records: records.transpose()?.unwrap_or_default(),
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(|error| FileError::new(path, error))
+}
