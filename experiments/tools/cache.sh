@@ -1,9 +1,8 @@
 #!/bin/sh
-# cache.sh STORAGE PORT: document 2's caching layer in front of https://STORAGE. It caches
-# server manifests and index MP4s, one response per range, and forwards all other requests.
+# cache.sh STORAGE PORT [SCHEME]: document 2's caching layer in front of SCHEME://STORAGE [https]. It caches server manifests and index MP4s, one response per range, and forwards all other requests.
 set -eu
 mkdir -p temp kept
-pass="proxy_pass https://storage; proxy_http_version 1.1; proxy_set_header Connection '';
+pass="proxy_pass ${3:-https}://storage; proxy_http_version 1.1; proxy_set_header Connection '';
   proxy_set_header Host $1; proxy_set_header Range \$http_range; proxy_max_temp_file_size 0; proxy_buffers 16 64k;"
 cat >cache.conf <<END
 daemon off; master_process off; pid $PWD/cache.pid; error_log $PWD/cache.err;
