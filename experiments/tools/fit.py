@@ -36,6 +36,8 @@ def fit(run, megabits):
     left = [out - slope * r for r, out in below]
     best = max(points, key=lambda point: point[1])
     return {
+        # OUT per request per second, as measured; S x B according to the model.
+        "megabits_per_request": slope,
         # 1 if a request transfers S x B.
         "slope": slope / megabits,
         "r2": 1 - sum(e * e for e in left) / sum((out - mean) ** 2 for _, out in below),
@@ -49,7 +51,9 @@ def fit(run, megabits):
         "most_per_s": best[0],
         "lag_p99_ms": run["summary"]["lag_ms"]["p99"],
         "errors": run["summary"]["errors"],
-        "points": points,
+        # By the number of the step.
+        "rates": [[n, r] for n, (r, _) in enumerate(below)],
+        "outs": [[n, out] for n, (_, out) in enumerate(below)],
     }
 
 
