@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Starts one of the compared servers. scripts/baselines.sh installs what they need.
 #
-#   baselines/serve.sh c|c-WORKERS|c-sanitized|node|deno|rust|rust-cured|nginx|headwater --listen HOST:PORT FOLDER [OPTION…]
+#   baselines/serve.sh c|c-WORKERS|c-queue|c-sanitized|node|deno|rust|rust-cured|nginx|headwater --listen HOST:PORT FOLDER [OPTION…]
 #
-# `c-1024` is `c` with that many workers instead of 64; `rust-cured` is `rust` with one read of 1 MiB
+# `c-1024` is `c` with that many workers instead of 64. `c-queue` serves one request per turn and queues the
+# connection again, as document 3's C server does. `rust-cured` is `rust` with one read of 1 MiB
 # instead of 256 of 4 KiB, and TCP_NODELAY (docs/why-rust-was-slow.md).
 # $NAIVE and $HEADWATER are the programs of `rust` and `headwater`. Defaults: `naive` of the release
 # build, and `headwater` in PATH. Prints `listening on http://HOST:PORT`; SIGTERM ends the server.
 set -euo pipefail
-[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 server=$1 listen=$3 folder=$4
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +20,7 @@ first() { for each; do [ -x "$each" ] && { echo "$each"; return; }; done; echo "
 
 case $server in
   c-[0-9]*) set -- --workers "${server#c-}"; server=c; program=$(first "$target/baselines/c-server") ;;
+  c-queue) set -- --requeue; server=c; program=$(first "$target/baselines/c-server") ;;
   c) program=$(first "$target/baselines/c-server") ;;
   c-sanitized) program=$(first "$target/baselines/c-server-sanitized") ;;
   node) program=$(first "$modules"/node-linux-*/bin/node); set -- "$here/node/server.js" --listen "$listen" "$folder" ;;

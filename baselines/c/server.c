@@ -2,7 +2,10 @@
 // fixed number of workers takes them out, and each serves its connection with blocking calls until it
 // ends. It follows the contract of ../README.md.
 //
-//   server --listen HOST:PORT [--workers N] FOLDER
+//   server --listen HOST:PORT [--workers N] [--requeue] FOLDER
+//
+// With --requeue, a worker serves one request and returns the connection to the queue, as document 3
+// describes its server. A connection for which the queue has no place is closed.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -11,6 +14,7 @@
 #include <linux/openat2.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,14 +27,23 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUEUE = 1024, HEAD_BYTES_MAX = 16384, IDLE_SECONDS = 10, SEND_SECONDS = 30 };
+// With --requeue, a worker waits TURN_MS for a connection whose next request has not arrived. Without
+// this wait, the workers would spin while all connections are idle.
+enum { QUEUE = 1024, HEAD_BYTES_MAX = 16384, IDLE_SECONDS = 10, SEND_SECONDS = 30, TURN_MS = 1 };
+
+struct connection {
+    int socket;
+    time_t since; // When its last request ended.
+    size_t held;  // Received bytes that are not yet served.
+    char head[HEAD_BYTES_MAX + 1];
+};
 
 // --- The queue of accepted connections ----------------------------------------------------------
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
-    int connections[QUEUE];
+    struct connection *connections[QUEUE];
     size_t first, count;
 } queue = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -38,18 +51,21 @@ static struct {
     .not_full = PTHREAD_COND_INITIALIZER,
 };
 
-static void put(int connection) {
+// Appends a connection. If the queue is full, waits, or returns false.
+static bool put(struct connection *connection, bool wait) {
     pthread_mutex_lock(&queue.lock);
-    while (queue.count == QUEUE) pthread_cond_wait(&queue.not_full, &queue.lock);
-    queue.connections[(queue.first + queue.count++) % QUEUE] = connection;
+    while (wait && queue.count == QUEUE) pthread_cond_wait(&queue.not_full, &queue.lock);
+    bool fits = queue.count < QUEUE;
+    if (fits) queue.connections[(queue.first + queue.count++) % QUEUE] = connection;
     pthread_cond_signal(&queue.not_empty);
     pthread_mutex_unlock(&queue.lock);
+    return fits;
 }
 
-static int take(void) {
+static struct connection *take(void) {
     pthread_mutex_lock(&queue.lock);
     while (queue.count == 0) pthread_cond_wait(&queue.not_empty, &queue.lock);
-    int connection = queue.connections[queue.first];
+    struct connection *connection = queue.connections[queue.first];
     queue.first = (queue.first + 1) % QUEUE;
     queue.count--;
     pthread_cond_signal(&queue.not_full);
@@ -199,51 +215,84 @@ static bool answer(int connection, int folder, char *head) {
 
 // --- Threads ------------------------------------------------------------------------------------
 
-static void serve(int connection, int folder) {
-    char head[HEAD_BYTES_MAX + 1];
-    size_t held = 0;
+enum turn { CLOSED, OPEN, WAITING };
+
+// Serves the next request of a connection. Without `wait`, returns WAITING if it has not arrived.
+static enum turn serve_next(struct connection *from, int folder, bool wait) {
     for (;;) {
-        head[held] = '\0';
-        char *end = strstr(head, "\r\n\r\n");
-        if (end == NULL) {
-            if (held == HEAD_BYTES_MAX) {
-                refuse(connection, false, "431 Request Header Fields Too Large", "");
-                return;
-            }
-            ssize_t count = recv(connection, head + held, HEAD_BYTES_MAX - held, 0);
-            if (count <= 0) return; // Disconnected, or idle for too long.
-            held += (size_t)count;
-            continue;
+        from->head[from->held] = '\0';
+        char *end = strstr(from->head, "\r\n\r\n");
+        if (end != NULL) {
+            *end = '\0';
+            bool keep = answer(from->socket, folder, from->head);
+            size_t used = (size_t)(end + 4 - from->head);
+            from->held -= used;
+            memmove(from->head, from->head + used, from->held);
+            from->since = time(NULL);
+            return keep ? OPEN : CLOSED;
         }
-        *end = '\0';
-        if (!answer(connection, folder, head)) return;
-        size_t used = (size_t)(end + 4 - head);
-        held -= used;
-        memmove(head, head + used, held);
+        if (from->held == HEAD_BYTES_MAX) {
+            refuse(from->socket, false, "431 Request Header Fields Too Large", "");
+            return CLOSED;
+        }
+        ssize_t count = recv(from->socket, from->head + from->held, HEAD_BYTES_MAX - from->held, wait ? 0 : MSG_DONTWAIT);
+        if (count < 0 && !wait && (errno == EAGAIN || errno == EWOULDBLOCK)) return WAITING;
+        if (count <= 0) return CLOSED; // Disconnected, or idle for too long.
+        from->held += (size_t)count;
     }
 }
 
 static int folder_fd, listener_fd;
+static bool requeue;
+
+static void end(struct connection *connection) {
+    close(connection->socket);
+    free(connection);
+}
+
+// Serves at most one request. Returns whether the connection stays open.
+static bool take_turn(struct connection *connection) {
+    struct pollfd ready = {.fd = connection->socket, .events = POLLIN};
+    if (connection->held == 0) poll(&ready, 1, TURN_MS);
+    enum turn turn = serve_next(connection, folder_fd, false);
+    bool idle = turn == WAITING && time(NULL) - connection->since > IDLE_SECONDS;
+    return turn != CLOSED && !idle;
+}
 
 static void *work(void *nothing) {
     (void)nothing;
     for (;;) {
-        int connection = take(), on = 1;
-        struct timeval idle = {.tv_sec = IDLE_SECONDS}, sending = {.tv_sec = SEND_SECONDS};
-        setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof idle);
-        setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &sending, sizeof sending);
-        serve(connection, folder_fd);
-        close(connection);
+        struct connection *connection = take();
+        if (requeue) {
+            if (!take_turn(connection) || !put(connection, false)) end(connection);
+            continue;
+        }
+        while (serve_next(connection, folder_fd, true) == OPEN) {}
+        end(connection);
     }
     return NULL;
+}
+
+// Returns NULL without memory.
+static struct connection *set_up(int socket) {
+    struct timeval idle = {.tv_sec = IDLE_SECONDS}, sending = {.tv_sec = SEND_SECONDS};
+    int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof idle);
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &sending, sizeof sending);
+    struct connection *connection = malloc(sizeof *connection);
+    if (connection == NULL) return NULL;
+    connection->socket = socket, connection->held = 0, connection->since = time(NULL);
+    return connection;
 }
 
 static void *accept_all(void *nothing) {
     (void)nothing;
     for (;;) {
-        int connection = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC);
-        if (connection >= 0) put(connection);
+        int socket = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC);
+        struct connection *connection = socket >= 0 ? set_up(socket) : NULL;
+        if (connection != NULL) put(connection, true);
+        else if (socket >= 0) close(socket);
         else if (errno == EMFILE || errno == ENFILE) usleep(10000); // Waits until a descriptor is closed.
     }
     return NULL;
@@ -281,10 +330,11 @@ int main(int count, char **words) {
     for (int i = 1; i < count; i++) {
         if (strcmp(words[i], "--listen") == 0 && i + 1 < count) listen = words[++i];
         else if (strcmp(words[i], "--workers") == 0 && i + 1 < count) workers = atoi(words[++i]);
+        else if (strcmp(words[i], "--requeue") == 0) requeue = true;
         else folder = words[i];
     }
     if (listen == NULL || folder == NULL || workers < 1) {
-        fprintf(stderr, "usage: server --listen HOST:PORT [--workers N] FOLDER\n");
+        fprintf(stderr, "usage: server --listen HOST:PORT [--workers N] [--requeue] FOLDER\n");
         return 2;
     }
     folder_fd = open(folder, O_DIRECTORY | O_PATH | O_CLOEXEC);

@@ -22,6 +22,13 @@ fn c_with_few_workers_keeps_the_contract() {
     assert_conforms("c", &["--workers", "20"]);
 }
 
+/// The paper's form: a worker serves one request and queues the connection again.
+#[test]
+fn c_that_queues_connections_again_keeps_the_contract() {
+    assert_conforms("c", &["--requeue"]);
+    assert_conforms("c-sanitized", &["--requeue", "--workers", "4"]);
+}
+
 /// Fails if the address or undefined-behaviour sanitizer reports an error.
 #[test]
 fn c_under_sanitizers_keeps_the_contract() {
