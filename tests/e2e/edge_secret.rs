@@ -80,7 +80,10 @@ fn only_edges_with_the_secret_reach_the_origin() {
         assert_eq!(get_with(&origin, secret).status, 403, "{secret}");
     }
     assert_eq!(origin.get("/a.bin").status, 403);
-    assert_eq!(origin.get("/metrics").status, 403);
+    let refused = origin.get("/metrics");
+    assert_eq!(refused.status, 403);
+    let text = String::from_utf8(refused.body).unwrap();
+    assert!(text.contains("--admin"), "{text}");
     assert_eq!(origin.get("/%2e/healthz").status, 403);
     assert_eq!(origin.get_text("/healthz"), "ok\n");
     assert_eq!(origin.get_text("/readyz"), "ready\n");

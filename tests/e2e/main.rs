@@ -30,6 +30,7 @@ mod index_command;
 mod load_players;
 mod load_rate;
 mod metrics;
+mod origin_tls;
 mod overload;
 mod packaging;
 mod pool_members;

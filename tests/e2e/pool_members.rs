@@ -11,20 +11,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The name that the edge resolves.
-const NAME: &str = "origin.pool.test";
+pub const NAME: &str = "origin.pool.test";
 /// Limit on every wait.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A dnsmasq that serves one name. Killed when dropped.
-struct DnsServer {
+pub struct DnsServer {
     folder: PathBuf,
-    address: SocketAddr,
+    pub address: SocketAddr,
     process: Option<Child>,
 }
 
 impl DnsServer {
     /// Returns None, with a message, if dnsmasq is not installed.
-    fn new(folder: &TempFolder) -> Option<DnsServer> {
+    pub fn new(folder: &TempFolder) -> Option<DnsServer> {
         if Command::new("dnsmasq").arg("--version").output().is_err() {
             report_skip("dnsmasq is not installed");
             return None;
@@ -38,7 +38,7 @@ impl DnsServer {
     }
 
     /// Starts the server, or replaces it, with the addresses and with further options.
-    fn start(&mut self, addresses: &[&str], options: &[String]) {
+    pub fn start(&mut self, addresses: &[&str], options: &[String]) {
         self.stop();
         self.write_addresses(addresses);
         let mut command = Command::new("dnsmasq");
@@ -100,7 +100,7 @@ impl Drop for DnsServer {
     }
 }
 
-fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_true() {
         assert!(
@@ -112,7 +112,7 @@ fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
 }
 
 /// Returns a port that is free on all these addresses.
-fn find_common_port(addresses: &[&str]) -> u16 {
+pub fn find_common_port(addresses: &[&str]) -> u16 {
     loop {
         let port = crate::nginx::port::free();
         let is_free = |ip: &&str| TcpListener::bind((*ip as &str, port)).is_ok();
@@ -123,12 +123,22 @@ fn find_common_port(addresses: &[&str]) -> u16 {
 }
 
 fn start_origin(folder: &TempFolder, ip: &str, port: u16) -> HeadwaterServer {
+    start_origin_with(folder, ip, port, &[])
+}
+
+pub fn start_origin_with(
+    folder: &TempFolder,
+    ip: &str,
+    port: u16,
+    flags: &[&str],
+) -> HeadwaterServer {
     let (films, listen) = (folder.0.join("films"), format!("{ip}:{port}"));
     let mut command = Command::new("sh");
     // The last --listen counts: the common flags of the tests contain another one.
     let script = "shift 3; exec \"$0\" serve --listen \"$@\"";
     command.args(["-c", script, env!("CARGO_BIN_EXE_headwater")]);
-    HeadwaterServer::spawn(command, "serve", &[&listen, films.to_str().unwrap()])
+    let own = [&listen, films.to_str().unwrap()];
+    HeadwaterServer::spawn(command, "serve", &[&own[..], flags].concat())
 }
 
 fn start_edge(origin: &str, dns: &DnsServer) -> HeadwaterServer {
@@ -142,7 +152,7 @@ fn start_edge(origin: &str, dns: &DnsServer) -> HeadwaterServer {
     HeadwaterServer::start_program("edge", &flags)
 }
 
-fn read_metric(server: &HeadwaterServer, name: &str) -> u64 {
+pub fn read_metric(server: &HeadwaterServer, name: &str) -> u64 {
     let metrics = server.get_text("/metrics");
     let line = metrics.lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |value| value.trim().parse().unwrap())
@@ -223,7 +233,7 @@ fn write_films(folder: &TempFolder) {
     }
 }
 
-const IPS: [&str; 3] = ["127.0.0.2", "127.0.0.3", "127.0.0.4"];
+pub const IPS: [&str; 3] = ["127.0.0.2", "127.0.0.3", "127.0.0.4"];
 
 #[test]
 fn members_that_dns_adds_and_removes_under_load_cost_no_request() {

@@ -50,6 +50,8 @@ pub struct EdgeSettings {
     pub admin: Option<(String, PathBuf)>,
     /// File with the secret for the origins.
     pub edge_secret: Option<PathBuf>,
+    /// Certificate for the origins and its key, both PEM.
+    pub origin_certificate: Option<(PathBuf, PathBuf)>,
     /// The NATS server with commands for all edges.
     pub nats: Option<NatsSettings>,
     /// Interval of TCP samples for the records. At zero, only the start and the end of a response
@@ -117,6 +119,10 @@ impl EdgeSettings {
             },
             admin: read_admin_port(layers)?,
             edge_secret: layers.path("edge-secret-file"),
+            origin_certificate: origins::check_pair(
+                layers.path("origin-cert"),
+                layers.path("origin-key"),
+            )?,
             nats: NatsSettings::from_layers(layers)?,
             tcp_interval: time("tcp-interval")?,
             rules: Arc::new(match layers.file() {
@@ -142,6 +148,10 @@ impl EdgeSettings {
         is_fixed("disk", self.disk == running.disk);
         is_fixed("admin", self.admin == running.admin);
         is_fixed("edge-secret-file", self.edge_secret == running.edge_secret);
+        is_fixed(
+            "origin-cert",
+            self.origin_certificate == running.origin_certificate,
+        );
         is_fixed("nats", self.nats == running.nats);
         is_fixed("tcp-interval", self.tcp_interval == running.tcp_interval);
         is_fixed("common settings", self.common == running.common);
@@ -150,6 +160,8 @@ impl EdgeSettings {
         self.disk.clone_from(&running.disk);
         self.admin.clone_from(&running.admin);
         self.edge_secret.clone_from(&running.edge_secret);
+        self.origin_certificate
+            .clone_from(&running.origin_certificate);
         self.nats.clone_from(&running.nats);
         self.tcp_interval = running.tcp_interval;
         self.common = running.common.clone();

@@ -2,6 +2,7 @@
 
 mod choice;
 mod counts;
+mod credentials;
 mod dns_origin;
 mod health;
 mod member;
@@ -13,6 +14,7 @@ mod states;
 
 pub use choice::BalanceMethod;
 pub use counts::OriginMetrics;
+pub use credentials::{EdgeCredentials, check_pair};
 pub use health::HealthPolicy;
 pub use pools::{OriginPool, OriginPools, read_pools};
 
@@ -23,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
-use net::edge_secret::{EDGE_AUTH, EdgeSecret};
+use net::edge_secret::EDGE_AUTH;
 use net::{Body, Error};
 use upstream::{
     InterimHandler, RequestUpload, TrustedAuthorities, UpstreamError, UpstreamLimits,
@@ -53,7 +55,7 @@ pub struct OriginClient {
     pools: BTreeMap<Arc<str>, PoolState>,
     treatment: OriginPolicy,
     counts: OriginMetrics,
-    secret: Option<EdgeSecret>,
+    credentials: EdgeCredentials,
 }
 
 /// The state of one pool.
@@ -101,9 +103,9 @@ impl OriginClient {
         pools: &OriginPools,
         treatment: &OriginPolicy,
         counts: OriginMetrics,
-        secret: Option<EdgeSecret>,
+        credentials: EdgeCredentials,
     ) -> io::Result<OriginClient> {
-        OriginClient::build_pools(pools, treatment, (counts, secret), None)
+        OriginClient::build_pools(pools, treatment, (counts, credentials), None)
     }
 
     /// Creates the pools of new settings. Origins that remain keep their connections and health.
@@ -115,14 +117,14 @@ impl OriginClient {
         pools: &OriginPools,
         treatment: &OriginPolicy,
     ) -> io::Result<OriginClient> {
-        let shared = (self.counts.clone(), self.secret.clone());
+        let shared = (self.counts.clone(), self.credentials.clone());
         OriginClient::build_pools(pools, treatment, shared, Some(self))
     }
 
     fn build_pools(
         pools: &OriginPools,
         treatment: &OriginPolicy,
-        (counts, secret): (OriginMetrics, Option<EdgeSecret>),
+        (counts, credentials): (OriginMetrics, EdgeCredentials),
         old: Option<&OriginClient>,
     ) -> io::Result<OriginClient> {
         let old = old.filter(|old| old.treatment.limits == treatment.limits);
@@ -132,6 +134,7 @@ impl OriginClient {
             let settings = MemberSettings {
                 limits: &treatment.limits,
                 authorities: &pool.authorities,
+                certificate: credentials.certificate.as_ref(),
                 counts: &counts,
             };
             let known = known.map(|known| &known.members);
@@ -149,7 +152,7 @@ impl OriginClient {
             pools: pools.collect::<io::Result<_>>()?,
             treatment: treatment.clone(),
             counts,
-            secret,
+            credentials,
         };
         client.count_members();
         Ok(client)
@@ -228,15 +231,16 @@ impl OriginClient {
         to_response(last, began)
     }
 
-    /// Returns the secret for the origins.
-    pub fn secret(&self) -> Option<&EdgeSecret> {
-        self.secret.as_ref()
+    /// Returns the proofs for the origins.
+    pub fn credentials(&self) -> &EdgeCredentials {
+        &self.credentials
     }
 
     /// Adds the secret to a request if the pool's origins are ours.
     fn authenticate(&self, pool: &PoolState, headers: &mut HeaderMap) {
         headers.remove(EDGE_AUTH);
-        if let Some(secret) = self.secret.as_ref().filter(|_| pool.gets_secret) {
+        let secret = self.credentials.secret.as_ref();
+        if let Some(secret) = secret.filter(|_| pool.gets_secret) {
             secret.authenticate(headers);
         }
     }

@@ -10,7 +10,6 @@ use clap::ArgMatches;
 use http::header::HeaderValue;
 use net::admin_port::{ADMIN, bind_admin_port};
 use net::config::{SettingLayers, SettingSources, UsageError};
-use net::edge_secret::EdgeSecret;
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::server::OpenConnections;
@@ -27,7 +26,7 @@ use crate::cache_outcome::NAME;
 use crate::config::{EdgeSettings, SETTINGS, TABLES};
 use crate::disk::{self, DiskCache};
 use crate::fetch::FetchedBytes;
-use crate::origins::{OriginClient, OriginMetrics};
+use crate::origins::{EdgeCredentials, OriginClient, OriginMetrics};
 use crate::reload::ReloadableEdge;
 use crate::telemetry::RequestTelemetry;
 
@@ -125,7 +124,10 @@ pub fn start_edge(
     let edge = build_edge(settings, workers, &metrics, &shutdown, overload, replaces)?;
     running.close_on_exit(edge.telemetry.recorder());
     running.close_on_exit(edge.collector.as_ref().and_then(|c| c.recorder()));
-    running.follow_secret(edge.origins.secret().cloned())?;
+    edge.origins
+        .credentials()
+        .clone()
+        .follow_files(&mut running)?;
     let disk = edge.disk.clone();
     let live = Arc::new(ReloadableEdge::new(edge, Box::new(read)));
     if let Some(bound) = admin {
@@ -265,10 +267,8 @@ fn build_edge(
     replaces: bool,
 ) -> Result<Edge, ProgramError> {
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
-    let secret = settings.edge_secret.clone().map(EdgeSecret::read);
-    let secret = secret.transpose();
-    let secret = secret.map_err(ProgramError::cannot("--edge-secret-file"))?;
-    let origins = OriginClient::new(&settings.pools, &settings.treatment, counts, secret);
+    let credentials = EdgeCredentials::read(&settings)?;
+    let origins = OriginClient::new(&settings.pools, &settings.treatment, counts, credentials);
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
     let tracing = start_tracing(&settings)?;
     let recorder = settings.common.open_recorder(metrics);

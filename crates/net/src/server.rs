@@ -31,6 +31,7 @@ use crate::{Body, Conn, OverloadManager, TrustedNetworks};
 
 mod bind;
 mod certificate_expiry;
+mod client_verifier;
 mod connection_limits;
 mod connection_registry;
 mod http1_fast_path;

@@ -76,8 +76,7 @@ impl RequestHandler {
     ) -> Response<Body> {
         let in_progress = self.telemetry.start_request(parts, conn);
         if self.lacks_secret(parts) {
-            let what = "requests must come through an edge";
-            let refused = Error::client(StatusCode::FORBIDDEN, what);
+            let refused = Error::client(StatusCode::FORBIDDEN, missing_secret(parts.uri.path()));
             return self.finish_request(in_progress, (ResourceKind::Other, Err(refused)), conn);
         }
         if let Some(body) = reports {
@@ -325,4 +324,15 @@ fn method_not_allowed(method: &Method) -> Response<Body> {
     let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
     response.headers_mut().insert(header::ALLOW, allowed);
     response
+}
+
+/// Returns the error text for a request without the secret of the edges.
+fn missing_secret(path: &str) -> &'static str {
+    match path {
+        "/metrics" => {
+            "requests must come through an edge; metrics are on the admin port: \
+             set --admin and --admin-token-file"
+        }
+        _ => "requests must come through an edge",
+    }
 }

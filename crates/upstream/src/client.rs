@@ -3,9 +3,9 @@
 
 use crate::response::ResponseParts;
 use crate::{
-    ALPN_HTTP1, Connection, ConnectionCounts, Connector, ExchangeError, IdleConnections,
-    OutgoingRequest, ReadBuffers, RequestUpload, ServerAddress, TrustedAuthorities, UpstreamError,
-    UpstreamResponse, UpstreamTiming, client_config,
+    ALPN_HTTP1, ClientCertificate, Connection, ConnectionCounts, Connector, ExchangeError,
+    IdleConnections, OutgoingRequest, ReadBuffers, RequestUpload, ServerAddress,
+    TrustedAuthorities, UpstreamError, UpstreamResponse, UpstreamTiming, client_config,
 };
 use http::{Request, Uri};
 use http1::HeadLimits;
@@ -118,6 +118,15 @@ impl UpstreamClient {
         UpstreamClient {
             name: format!("{} ({at})", self.authority),
             at: Some(at),
+            ..self
+        }
+    }
+
+    /// Presents this certificate to the server if it requests one.
+    #[must_use]
+    pub fn with_certificate(self, certificate: ClientCertificate) -> UpstreamClient {
+        UpstreamClient {
+            connector: self.connector.with_certificate(certificate),
             ..self
         }
     }

@@ -1,6 +1,9 @@
 //! Opening connections: name resolution, TCP, TLS.
 
-use crate::{ClientStream, ConnectError, ConnectionCounts, ConnectionGuard, ServerAddress, Socket};
+use crate::{
+    ClientCertificate, ClientStream, ConnectError, ConnectionCounts, ConnectionGuard,
+    ServerAddress, Socket,
+};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, HandshakeKind};
 use std::io;
@@ -39,6 +42,17 @@ impl Connector {
             tls,
             timeout,
             counts,
+        }
+    }
+
+    /// Presents this certificate to servers that request one.
+    #[must_use]
+    pub fn with_certificate(self, certificate: ClientCertificate) -> Connector {
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.client_auth_cert_resolver = Arc::new(certificate);
+        Connector {
+            tls: Arc::new(tls),
+            ..self
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod address;
 mod client;
+mod client_certificate;
 mod connection;
 mod connector;
 mod counts;
@@ -24,6 +25,7 @@ mod upload;
 
 pub use address::ServerAddress;
 pub use client::{UnsentRequest, UpstreamClient, UpstreamLimits};
+pub use client_certificate::ClientCertificate;
 pub use connection::{BodyData, Connection};
 pub use connector::{Connector, OpenedStream};
 pub use counts::{ConnectionCounts, ConnectionGuard};

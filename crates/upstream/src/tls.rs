@@ -82,7 +82,7 @@ pub fn client_config(
     Ok(Arc::new(config))
 }
 
-fn parse_certificates(pem: &[u8]) -> io::Result<Vec<CertificateDer<'static>>> {
+pub(crate) fn parse_certificates(pem: &[u8]) -> io::Result<Vec<CertificateDer<'static>>> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates =
         certificates.map_err(|error| invalid_data(format!("invalid PEM: {error}")))?;
@@ -92,7 +92,9 @@ fn parse_certificates(pem: &[u8]) -> io::Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-fn invalid_data(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+pub(crate) fn invalid_data(
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 

@@ -30,6 +30,8 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "origin-dns-interval",
             "dns-server",
             "origin-ca",
+            "origin-cert",
+            "origin-key",
             "origin-balance",
             "origin-health",
             "origin-health-interval",
@@ -60,7 +62,14 @@ pub(super) const GROUPS: &[HelpGroup] = &[
     },
     HelpGroup {
         heading: "Listening and administration",
-        options: &["listen", "tls-cert", "tls-key", "admin", "admin-token-file"],
+        options: &[
+            "listen",
+            "tls-cert",
+            "tls-key",
+            "client-ca",
+            "admin",
+            "admin-token-file",
+        ],
     },
     HelpGroup {
         heading: "Fleet",

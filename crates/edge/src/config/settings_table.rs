@@ -42,6 +42,13 @@ const OWN: &[Setting] = &[
         "PEM file of authorities for origins over TLS, instead of the public ones",
     ),
     Setting::new(
+        "origin-cert",
+        "FILE",
+        "",
+        "Certificate chain in PEM that the edge presents to origins with client-ca",
+    ),
+    Setting::new("origin-key", "FILE", "", "Private key of origin-cert in PEM"),
+    Setting::new(
         "origin-balance",
         "path|folder|first",
         "path",

@@ -46,6 +46,14 @@ fn invalid_settings_are_reported_with_a_remedy() {
             "at least 16MiB",
         ),
         (
+            &["--origin", "http://o", "--client-ca", "ca.pem"],
+            "requires TLS; set tls-cert",
+        ),
+        (
+            &["--origin", "http://o", "--origin-key", "edge.key"],
+            "origin-cert and origin-key must be set together",
+        ),
+        (
             &["--origin", "http://o", "--forward", "a b"],
             "invalid header name",
         ),

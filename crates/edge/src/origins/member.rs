@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Uri;
 use http::header::HeaderValue;
-use upstream::{TrustedAuthorities, UpstreamClient, UpstreamLimits};
+use upstream::{ClientCertificate, TrustedAuthorities, UpstreamClient, UpstreamLimits};
 
 use super::choice;
 use super::counts::OriginMetrics;
@@ -41,6 +41,7 @@ pub(super) struct ListedMember {
 pub(super) struct MemberSettings<'a> {
     pub limits: &'a UpstreamLimits,
     pub authorities: &'a TrustedAuthorities,
+    pub certificate: Option<&'a ClientCertificate>,
     pub counts: &'a OriginMetrics,
 }
 
@@ -88,6 +89,10 @@ impl MemberSettings<'_> {
         let upstream = upstream.with_open_hook(move || {
             opened.inc();
         });
+        let upstream = match self.certificate {
+            Some(certificate) => upstream.with_certificate(certificate.clone()),
+            None => upstream,
+        };
         let upstream = match &resolved {
             Some(server) => upstream.with_address(server.address),
             None => upstream,

@@ -163,6 +163,7 @@ impl OriginClient {
             let settings = MemberSettings {
                 limits: &self.treatment.limits,
                 authorities: &pool.authorities,
+                certificate: self.credentials.certificate.as_ref(),
                 counts: &self.counts,
             };
             for source in &pool.members.sources {

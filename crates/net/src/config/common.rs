@@ -34,6 +34,12 @@ pub const COMMON: &[Setting] = &[
     ),
     Setting::new("tls-key", "FILE", "", "Private key in PEM"),
     Setting::new(
+        "client-ca",
+        "FILE",
+        "",
+        "PEM file of authorities; clients then need a certificate that one of them signed",
+    ),
+    Setting::new(
         "log-format",
         "text|json",
         "text",
@@ -204,6 +210,8 @@ pub struct CommonSettings {
     pub workers: usize,
     /// Certificate chain and private key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Authorities whose certificates the clients need, PEM. Only with `tls`.
+    pub client_ca: Option<PathBuf>,
     /// Format of the log.
     pub log_format: LogFormat,
     /// Filter of the log: a level, or `tracing`'s directives.
@@ -254,10 +262,16 @@ impl CommonSettings {
                 return Err(UsageError(what.into()));
             }
         };
+        let client_ca = layers.path("client-ca");
+        if client_ca.is_some() && tls.is_none() {
+            let what = "client-ca requires TLS; set tls-cert and tls-key";
+            return Err(UsageError(what.into()));
+        }
         let format = layers.with("log-format", log_format)?;
         Ok(CommonSettings {
             workers: layers.with("workers", units::count)?.unwrap_or(0),
             tls,
+            client_ca,
             log_format: format.unwrap_or(LogFormat::Text),
             log: layers.one("log").unwrap_or("info").to_owned(),
             records: layers.path("records"),
@@ -302,7 +316,7 @@ impl CommonSettings {
         })
     }
 
-    /// Reads the certificate and its key, if they are configured.
+    /// Reads the certificate, its key and the authorities of clients, if they are configured.
     ///
     /// # Errors
     /// An error with the name of the file that cannot be read.
@@ -320,6 +334,7 @@ impl CommonSettings {
         Ok(Some(TlsIdentity {
             cert: read(cert)?,
             key: read(key)?,
+            client_ca: self.client_ca.as_deref().map(read).transpose()?,
         }))
     }
 

@@ -68,5 +68,5 @@ fn read_stamps(common: &CommonSettings) -> FileStamps {
         Some((file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
     };
     let files = common.tls.iter().flat_map(|(cert, key)| [cert, key]);
-    files.map(of).collect()
+    files.chain(&common.client_ca).map(of).collect()
 }

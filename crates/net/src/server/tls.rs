@@ -10,14 +10,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use super::certificate_expiry::find_earliest_expiry;
+use super::client_verifier::build_client_verifier;
 
-/// A certificate chain and its key, in PEM.
+/// A certificate chain, its key, and the authorities of clients, in PEM.
 #[derive(Clone)]
 pub struct TlsIdentity {
     /// The chain; the server's own certificate is first.
     pub cert: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
+    /// Authorities of the clients, which then need a certificate.
+    pub client_ca: Option<Vec<u8>>,
 }
 
 impl std::fmt::Debug for TlsIdentity {
@@ -79,9 +82,13 @@ fn load_certificates(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
         .map_err(|error| wrong("certificate", &error))?;
     let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| wrong("key", &error))?;
     let expiry = find_earliest_expiry(&chain);
+    let verifier = build_client_verifier(tls.client_ca.as_deref())?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .and_then(|builder| {
+            let builder = builder.with_client_cert_verifier(verifier);
+            builder.with_single_cert(chain, key)
+        })
         .map_err(|error| wrong("configuration", &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     // Tickets let clients resume without a session stored here for each.
@@ -101,6 +108,7 @@ mod tests {
         let tls = TlsIdentity {
             cert: b"no PEM".to_vec(),
             key: b"nor here".to_vec(),
+            client_ca: None,
         };
         let error = load_certificates(&tls).err().unwrap().to_string();
         assert!(error.starts_with("TLS key"), "{error}");
@@ -113,6 +121,7 @@ mod tests {
         let tls = TlsIdentity {
             cert: one.cert.pem().into_bytes(),
             key: other.signing_key.serialize_pem().into_bytes(),
+            client_ca: None,
         };
         assert!(load_certificates(&tls).is_err());
     }

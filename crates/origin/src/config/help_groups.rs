@@ -54,7 +54,13 @@ pub(super) const GROUPS: &[HelpGroup] = &[
     },
     HelpGroup {
         heading: "Encryption",
-        options: &["tls-cert", "tls-key", "aes-secret", "aes-key-url"],
+        options: &[
+            "tls-cert",
+            "tls-key",
+            "client-ca",
+            "aes-secret",
+            "aes-key-url",
+        ],
     },
     HelpGroup {
         heading: "Protection (DRM)",

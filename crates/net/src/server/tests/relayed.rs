@@ -96,6 +96,7 @@ pub fn tls_identity(made: &TestCertificate) -> TlsIdentity {
     TlsIdentity {
         cert: made.cert.pem().into_bytes(),
         key: made.signing_key.serialize_pem().into_bytes(),
+        client_ca: None,
     }
 }
 

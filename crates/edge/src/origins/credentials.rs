@@ -1,0 +1,98 @@
+//! The proofs by which an origin recognizes its edges: a secret in a header, and a certificate.
+
+use std::time::Duration;
+
+use net::config::UsageError;
+use net::edge_secret::EdgeSecret;
+use net::{ProgramError, RunningProgram};
+use upstream::ClientCertificate;
+
+use crate::config::EdgeSettings;
+
+/// Interval between reads of the certificate's files.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The secret and the certificate of this edge. Cheap to clone; all clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct EdgeCredentials {
+    pub secret: Option<EdgeSecret>,
+    pub certificate: Option<ClientCertificate>,
+}
+
+impl EdgeCredentials {
+    /// Reads the files of these settings.
+    ///
+    /// # Errors
+    /// [`ProgramError`] with the setting and the name of the file.
+    pub fn read(settings: &EdgeSettings) -> Result<EdgeCredentials, ProgramError> {
+        let secret = settings.edge_secret.clone().map(EdgeSecret::read);
+        let secret = secret.transpose();
+        let certificate = settings.origin_certificate.clone();
+        let certificate = certificate.map(|(cert, key)| ClientCertificate::read(cert, key));
+        let certificate = certificate.transpose();
+        Ok(EdgeCredentials {
+            secret: secret.map_err(ProgramError::cannot("--edge-secret-file"))?,
+            certificate: certificate.map_err(ProgramError::cannot("--origin-cert"))?,
+        })
+    }
+
+    /// Reads the files again while the program runs. Invalid ones are ignored with a warning: the
+    /// second file may still be being written.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    pub fn follow_files(self, running: &mut RunningProgram) -> Result<(), ProgramError> {
+        running.follow_secret(self.secret)?;
+        let Some(certificate) = self.certificate else {
+            return Ok(());
+        };
+        let shutdown = running.shutdown().clone();
+        running.until_drained("origin-cert", move || async move {
+            let mut last_error = None;
+            loop {
+                tokio::select! {
+                    () = shutdown.wait_until_draining() => return,
+                    () = tokio::time::sleep(PERIOD) => {}
+                }
+                last_error = reload_certificate(&certificate, last_error);
+            }
+        })
+    }
+}
+
+/// Logs each error once. Returns the current one.
+fn reload_certificate(
+    certificate: &ClientCertificate,
+    last_error: Option<String>,
+) -> Option<String> {
+    match certificate.reload() {
+        Ok(is_changed) => {
+            if is_changed {
+                tracing::info!("loaded a changed certificate for the origins");
+            }
+            None
+        }
+        Err(error) => {
+            let error = error.to_string();
+            if last_error.as_ref() != Some(&error) {
+                tracing::warn!(
+                    error,
+                    "cannot load the certificate for the origins; the old one stays"
+                );
+            }
+            Some(error)
+        }
+    }
+}
+
+/// Returns the files of the certificate and its key, which must be set together.
+pub fn check_pair<T>(cert: Option<T>, key: Option<T>) -> Result<Option<(T, T)>, UsageError> {
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some((cert, key))),
+        (None, None) => Ok(None),
+        _ => {
+            let what = "origin-cert and origin-key must be set together";
+            Err(UsageError(what.into()))
+        }
+    }
+}
