@@ -61,6 +61,7 @@ soak: ## run both servers under mixed load for SOAK_SECONDS (default 1800); memo
 fleet: ## run HAProxy, three edges and three origins under viewers; kill, upgrade and scale them
 	@scripts/install.sh test
 	@scripts/storage.sh
+	@scripts/nats.sh
 	@fixtures/make.sh
 	cargo build --release --locked
 	@python3 bench/fleet --save

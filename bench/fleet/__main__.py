@@ -22,7 +22,20 @@ import time
 from events import EVENTS, measure_remapping
 from figures import broken_bounds, describe_event, describe_fleet
 from load import Viewers
-from machines import HAPROXY_CONFIG, ROOT, WEED, Balancer, Edge, FleetError, Gateway, Origin, Storage, cpu_seconds
+from machines import (
+    HAPROXY_CONFIG,
+    NATS_SERVER,
+    ROOT,
+    WEED,
+    Balancer,
+    CommandServer,
+    Edge,
+    FleetError,
+    Gateway,
+    Origin,
+    Storage,
+    cpu_seconds,
+)
 from relay import Relay
 from remapping import edges_by_query
 from report import write_report
@@ -48,15 +61,16 @@ class Fleet:
         ended.callback(self.relay.stop)
         ports = [self.origins[0].port, self.origins[1].port, self.relay.port]
         self.origin_urls = [f"http://127.0.0.1:{port}" for port in ports]
+        self.nats = self.begin(CommandServer(work, "nats"), ended) if NATS_SERVER.exists() else None
         full = FULL_DISK_KIB if os.geteuid() == 0 else None
-        self.edges = [Edge(work, f"edge{n}", self.binary, self.origin_urls, full if n == 1 else None) for n in (1, 2, 3)]
+        self.edges = [Edge(work, f"edge{n}", self.binary, self.origin_urls, self.nats, full if n == 1 else None) for n in (1, 2, 3)]
         for machine in [*self.origins, *self.edges]:
             self.begin(machine, ended)
         self.balancer = self.begin(Balancer(work, self.edges), ended)
         for edge in self.edges:
             self.balancer.wait_for_state(edge, "UP")
         self.edges_of_one_path = edges_by_query(self.balancer.port)
-        self.disk_writes_refused = None
+        self.disk_writes_refused, self.commands = None, None
 
     def begin(self, machine, ended):
         # A machine that does not become ready has to be ended, too.

@@ -2,13 +2,16 @@
 
 import contextlib
 import dataclasses
+import subprocess
 from typing import Callable
 
-from machines import Edge, wait_until
+from machines import PATIENCE_SECONDS, Edge, wait_until
 from remapping import map_paths
 
 # Delay of every block between the edges and the slow origin, in each direction.
 SLOW_SECONDS = 0.3
+# Purges after the return of the NATS server.
+PURGES = 3
 
 
 @dataclasses.dataclass
@@ -53,6 +56,35 @@ def lose_storage_endpoint(fleet):
     fleet.gateway.start()
 
 
+def lose_nats(fleet):
+    """Ends the NATS server and starts it again. Each edge must execute the purges that follow, once."""
+    if fleet.nats is None:
+        print("SKIPPED lost NATS: nats-server is not installed; run scripts/nats.sh")
+        return
+    wait_until(lambda: all(edge.is_connected() for edge in fleet.edges), "the edges connect to NATS")
+    fleet.nats.kill()
+    wait_until(lambda: not any(edge.is_connected() for edge in fleet.edges), "the edges notice the lost NATS server")
+    fleet.wait()
+    fleet.nats.start()
+    wait_until(lambda: all(edge.is_connected() for edge in fleet.edges), "the edges connect to NATS again")
+    before = [edge.executed_purges() for edge in fleet.edges]
+    failed = sum(not purge_title(fleet, title) for title in fleet.titles[:PURGES])
+    fleet.wait()
+    fleet.commands = {
+        "purges": PURGES,
+        "failed": failed,
+        "executed": [edge.executed_purges() - count for edge, count in zip(fleet.edges, before, strict=True)],
+        "repeated": sum(edge.repeated_commands() for edge in fleet.edges),
+    }
+
+
+def purge_title(fleet, title):
+    """Returns whether all edges executed the purge."""
+    command = [fleet.binary, "edge", "purge", "--prefix", f"/{title}/", "--nats", fleet.nats.url(), "--edges", len(fleet.edges),
+               "--wait", f"{PATIENCE_SECONDS}s"]  # fmt: skip
+    return subprocess.run([str(word) for word in command], stdout=subprocess.DEVNULL).returncode == 0
+
+
 def kill_edge(fleet):
     edge = fleet.edges[1]
     edge.kill()
@@ -85,7 +117,7 @@ def restart(fleet):
 @contextlib.contextmanager
 def fourth_edge(fleet):
     """Adds an edge; at the end, removes it in order."""
-    edge = Edge(fleet.work, "edge4", fleet.binary, fleet.origin_urls)
+    edge = Edge(fleet.work, "edge4", fleet.binary, fleet.origin_urls, fleet.nats)
     edge.start()
     with contextlib.ExitStack() as ended:
         ended.callback(edge.kill)
@@ -116,6 +148,7 @@ EVENTS = [
     Event("full disk", fill_disk),
     Event("slow origin", slow_origin),
     Event("lost S3 endpoint", lose_storage_endpoint),
+    Event("lost NATS", lose_nats),
     Event("restart of an edge", restart),
     Event("scale up and down", scale),
     Event("kill -9 of an edge", kill_edge, planned=False, kills=True),

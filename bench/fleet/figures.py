@@ -85,9 +85,16 @@ def describe_fleet(fleet):
         "remapped": {way: round(moved_share(*maps), 4) for way, maps in fleet.remapped.items()},
         "remapped_max": round(1 / edges + REMAP_MARGIN, 4),
         "disk_writes_refused": fleet.disk_writes_refused,
+        "commands": fleet.commands,
         "exit_codes": fleet.exit_codes,
         "edges_of_one_path": len(fleet.edges_of_one_path),
     }
+
+
+def were_executed_once(commands):
+    """Returns whether each edge executed each command once."""
+    counts = set(commands["executed"])
+    return counts == {commands["purges"]} and not commands["failed"] and not commands["repeated"]
 
 
 def broken_bounds(result, with_stalls):
@@ -106,6 +113,8 @@ def broken_bounds(result, with_stalls):
     for way, share in fleet["remapped"].items():
         if share > fleet["remapped_max"]:
             broken.append(f"scaling {way} moved {share:.1%} of the paths, at most {fleet['remapped_max']:.1%}")
+    if (commands := fleet["commands"]) and not were_executed_once(commands):
+        broken.append(f"purges after the return of NATS: {commands}")
     if any(fleet["exit_codes"]):
         broken.append(f"exit codes of stopped processes: {fleet['exit_codes']}")
     if fleet["edges_of_one_path"] != 1:

@@ -1,4 +1,4 @@
-"""The processes of the fleet: S3 server and gateways, origins, edges, HAProxy, and a relay that can be slow.
+"""The processes of the fleet: S3 server and gateways, NATS server, origins, edges and HAProxy.
 
 A machine keeps its port when it is started again. Ports are below the kernel's ephemeral range, so that no
 outgoing connection takes the port of a machine that is down.
@@ -16,6 +16,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEED = ROOT / "target/storage/bin/weed"
+NATS_SERVER = ROOT / "target/nats/bin/nats-server"
 HAPROXY_CONFIG = ROOT / "deploy/haproxy/haproxy.cfg"
 ACCESS, SECRET = "HEADWATERFLEET", "not-a-secret-but-one-of-a-test"
 PORTS = range(12_000, 30_000)
@@ -118,11 +119,11 @@ class Machine:
         self.start()
         return old.wait(PATIENCE_SECONDS)
 
-    def metric(self, name):
-        """Returns the sum of a metric over its labels."""
+    def metric(self, name, label=""):
+        """Returns the sum of a metric over its labels, or over those that contain a text such as `result="ok"`."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
             lines = response.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.partition("{")[0].split(" ")[0] == name)
+        return sum(float(line.split()[-1]) for line in lines if line.partition("{")[0].split(" ")[0] == name and label in line)
 
 
 class Storage(Machine):
@@ -179,6 +180,19 @@ class Gateway(Machine):
         return is_listening(self.port)
 
 
+class CommandServer(Machine):
+    """A NATS server with JetStream, which stores the commands to all edges."""
+
+    def command(self):
+        return [NATS_SERVER, "-a", "127.0.0.1", "-p", self.port, "--jetstream", "-sd", self.work / "nats"]
+
+    def is_up(self):
+        return is_listening(self.port)
+
+    def url(self):
+        return f"nats://127.0.0.1:{self.port}"
+
+
 class Headwater(Machine):
     """`headwater serve` or `headwater edge`, with a socket over which a successor takes its port."""
 
@@ -209,20 +223,32 @@ class Edge(Headwater):
     """An edge with a disk tier. `disk_kib`: the tier is in a file system of this size, which is soon full. Its mount
     namespace ends with the process."""
 
-    def __init__(self, work, name, binary, origins, disk_kib=None):
+    def __init__(self, work, name, binary, origins, nats, disk_kib=None):
         super().__init__(work, name, binary)
-        self.origins, self.disk_kib = origins, disk_kib
+        self.origins, self.nats, self.disk_kib = origins, nats, disk_kib
 
     def command(self):
         origins = [word for url in self.origins for word in ("--origin", url)]
         edge = [self.binary, "edge", *self.common(), *origins, "--origin-balance", "folder", "--origin-health", "/readyz",
                 "--trust-forwarded", "127.0.0.0/8"]  # fmt: skip
+        if self.nats:
+            edge += ["--nats", self.nats.url(), "--node-name", self.name]
         folder = self.work / f"{self.name}-disk"
         folder.mkdir(exist_ok=True)
         if self.disk_kib is None:
             return [*edge, "--disk-dir", folder, "--disk", "4GiB"]
         script = f'mount -t tmpfs -o size={self.disk_kib}k full "$0" && exec "$@" --disk-dir "$0" --disk 1GiB'
         return ["unshare", "--mount", "sh", "-c", script, folder, *edge]
+
+
+    def is_connected(self):
+        return self.metric("headwater_fleet_connected") == 1
+
+    def executed_purges(self):
+        return int(self.metric("headwater_fleet_commands_total", 'command="purge",result="ok"'))
+
+    def repeated_commands(self):
+        return int(self.metric("headwater_fleet_commands_total", 'result="duplicate"'))
 
 
 class Balancer(Machine):

@@ -52,12 +52,20 @@ def describe(result, name):
         f"Indexes and manifests: {fleet['storage_index_bytes'] / 1e6:.1f} MB beside {fleet['storage_media_bytes'] / 1e6:.1f} MB.",
         f"- Paths that moved to another edge: {remapped}; at most {fleet['remapped_max']:.1%}.",
         f"- Edge 1 had a full disk throughout (64 KiB): {fleet['disk_writes_refused']} responses were not stored during the event.",
+        describe_commands(fleet["commands"]),
         "- Bounds: no failed request in planned events; after `kill -9`, at most one per viewer, and every viewer plays on; "
         "no stall; 1.05 bytes read per distinct byte; 1/N + 2 % of the paths moved.",
         f"- Broken bounds: {'; '.join(result['broken']) or 'none'}.",
         "",
     ]
     return "\n".join(lines)
+
+
+def describe_commands(commands):
+    if commands is None:
+        return "- The NATS server was not installed."
+    return (f"- Purges sent after the NATS server had returned: {commands['purges']}; executed by the edges: "
+            f"{', '.join(map(str, commands['executed']))}; delivered twice: {commands['repeated']}.")  # fmt: skip
 
 
 def draw(timelines):
