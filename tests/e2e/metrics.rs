@@ -52,7 +52,9 @@ fn promtool_accepts_the_metrics_of_both_servers() {
         );
         let metrics = server.get_text("/metrics");
         assert!(
-            metrics.contains("\nheadwater_cmcd_bitrate_kbps_count 1\n"),
+            metrics.contains(
+                "\nheadwater_cmcd_bitrate_kbps_count{network=\"ipv4\",title_class=\"other\"} 1\n"
+            ),
             "{metrics}"
         );
         assert!(metrics.contains("\nheadwater_http_request_duration_seconds_bucket{"));

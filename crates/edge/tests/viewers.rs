@@ -58,6 +58,12 @@ impl CollectingEdge {
         self.edge.read_metric(&line)
     }
 
+    /// Reads a metric of the class of viewers that no setting names.
+    fn count_of_class(&self, line: &str) -> u64 {
+        let class = "network=\"ipv4\",title_class=\"other\"";
+        self.edge.read_metric(&line.replace("CLASS", class))
+    }
+
     /// Stops the edge and returns its records.
     fn into_records(mut self) -> Vec<Value> {
         self.edge.drain();
@@ -85,15 +91,15 @@ fn events_become_sessions_metrics_and_records() {
         assert_eq!(served.reports(event), count, "{event}");
     }
     for (line, value) in [
-        ("headwater_sessions", 1),
-        ("headwater_cmcd_rebuffers_total", 1),
-        ("headwater_cmcd_errors_total", 1),
-        ("headwater_cmcd_bitrate_kbps_bucket{le=\"1500.0\"}", 1),
-        ("headwater_cmcd_startup_seconds_bucket{le=\"0.5\"}", 1),
-        ("headwater_cmcd_startup_seconds_bucket{le=\"0.3\"}", 0),
-        ("headwater_cmcd_buffer_seconds_count", 1),
+        ("headwater_sessions{CLASS}", 1),
+        ("headwater_cmcd_rebuffers_total{CLASS}", 1),
+        ("headwater_cmcd_errors_total{CLASS}", 1),
+        ("headwater_cmcd_bitrate_kbps_bucket{le=\"1500.0\",CLASS}", 1),
+        ("headwater_cmcd_startup_seconds_bucket{le=\"0.5\",CLASS}", 1),
+        ("headwater_cmcd_startup_seconds_bucket{le=\"0.3\",CLASS}", 0),
+        ("headwater_cmcd_buffer_seconds_count{CLASS}", 1),
     ] {
-        assert_eq!(served.edge.read_metric(line), value, "{line}");
+        assert_eq!(served.count_of_class(line), value, "{line}");
     }
     let viewers = served.viewers();
     let session = &viewers["latest"][0];
@@ -204,7 +210,7 @@ fn malformed_events_are_counted_and_dropped() {
     let many = "e=t,v=2\n".repeat(200);
     assert_eq!(served.post_events(&many), 204);
     assert_eq!((served.reports("t"), dropped()), (129, 77));
-    assert_eq!(served.edge.read_metric("headwater_sessions"), 1);
+    assert_eq!(served.count_of_class("headwater_sessions{CLASS}"), 1);
 }
 
 #[test]
@@ -269,13 +275,61 @@ fn without_the_setting_nothing_is_collected() {
 }
 
 #[test]
+fn metrics_and_records_distinguish_networks_and_title_classes_by_name() {
+    let served = CollectingEdge::new(&[
+        "--cmcd-network",
+        "office=127.0.0.0/8",
+        "--cmcd-network",
+        "other-office=10.0.0.0/8",
+        "--cmcd-title-class",
+        "kids=/films/kids/",
+    ]);
+    for (session, title) in [
+        ("a", "films/kids/a"),
+        ("b", "films/kids/b"),
+        ("c", "films/c"),
+    ] {
+        let line = format!("e=ps,sid=\"{session}\",cid=\"{title}\",sta=p,msd=200,v=2");
+        assert_eq!(served.post_events(&line), 204);
+        let line = format!("e=ps,sid=\"{session}\",sta=r,v=2");
+        assert_eq!(served.post_events(&line), 204);
+    }
+    for (network, class, count) in [
+        ("office", "kids", 2),
+        ("office", "other", 1),
+        ("other-office", "kids", 0),
+        ("ipv4", "kids", 0),
+    ] {
+        for name in [
+            "headwater_sessions",
+            "headwater_cmcd_rebuffers_total",
+            "headwater_cmcd_startup_seconds_count",
+        ] {
+            let line = format!("{name}{{network=\"{network}\",title_class=\"{class}\"}}");
+            assert_eq!(served.edge.read_metric(&line), count, "{line}");
+        }
+    }
+    let metrics = served.admin("/metrics").text();
+    assert!(!metrics.contains("films"), "{metrics}");
+    let records = served.into_records();
+    let classes = records.iter().map(|record| record["title_class"].as_str());
+    let kids = classes.filter(|class| *class == Some("kids")).count();
+    assert_eq!((records.len(), kids), (6, 4));
+    assert!(
+        records
+            .iter()
+            .all(|record| record["network_name"] == "office")
+    );
+}
+
+#[test]
 fn a_sample_records_whole_sessions() {
     let served = CollectingEdge::new(&["--cmcd-sample", "30", "--cmcd-sessions-max", "50"]);
     for session in 0..100 {
         let line = format!("e=t,sid=\"viewer-{session}\",v=2\n");
         assert_eq!(served.post_events(&line.repeat(3)), 204);
     }
-    assert_eq!(served.edge.read_metric("headwater_sessions"), 50);
+    assert_eq!(served.count_of_class("headwater_sessions{CLASS}"), 50);
     assert_eq!(
         served.edge.read_metric("headwater_sessions_evicted_total"),
         50

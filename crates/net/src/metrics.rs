@@ -17,13 +17,16 @@ use prometheus_client::registry::{Registry, Unit};
 use self::durations::DurationMetric;
 pub use self::durations::{DurationHistogram, RequestHistograms};
 use self::exemplars::ExemplarTable;
+pub use self::histogram_group::HistogramGroup;
 use self::process::ProcessCollector;
-use self::scrape_gauge::ScrapeGauge;
+pub(crate) use self::scrape_gauge::SampleLabels;
+use self::scrape_gauge::{ScrapeGauge, ScrapeGaugeFamily};
 use self::text_format::{TextFormat, to_prometheus_text};
 use crate::{Body, Error};
 
 mod durations;
 mod exemplars;
+mod histogram_group;
 mod process;
 mod scrape_gauge;
 mod text_format;
@@ -140,6 +143,16 @@ impl Metrics {
         read: impl Fn() -> Option<u64> + Send + Sync + 'static,
     ) {
         self.register_metric(row, ScrapeGauge(Box::new(read)));
+    }
+
+    /// Registers a number per combination of label values, which `read` returns whenever the metrics
+    /// are requested.
+    pub(crate) fn gauge_family_of(
+        &self,
+        row: &MetricSpec,
+        read: impl Fn() -> Vec<(SampleLabels, u64)> + Send + Sync + 'static,
+    ) {
+        self.register_metric(row, ScrapeGaugeFamily(Box::new(read)));
     }
 
     /// Returns all metrics in the OpenMetrics text format, without exemplars.

@@ -122,6 +122,10 @@ pub struct CmcdRecord {
     pub connection: u64,
     /// The client's network, without its address.
     pub network: String,
+    /// Name of this network in the metrics: of `cmcd-network`, or `ipv4` or `ipv6`.
+    pub network_name: String,
+    /// Class of the session's title in the metrics: of `cmcd-title-class`, or `other`.
+    pub title_class: String,
     /// Path of the requested object; null for events.
     pub path: Option<BoundedText>,
     /// Keys and values. A list contains an object for each item with parameters.
@@ -324,6 +328,8 @@ mod tests {
             mode: "event",
             connection: 7,
             network: "192.0.2.0/24".into(),
+            network_name: "ipv4".into(),
+            title_class: "other".into(),
             path: None,
             cmcd: [("e".to_owned(), "ps".into())].into(),
         }

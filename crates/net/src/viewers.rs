@@ -12,6 +12,7 @@ mod client_network;
 mod collector;
 mod collector_metrics;
 mod event_request;
+mod network_sessions;
 mod page;
 mod session;
 mod session_table;
@@ -19,6 +20,7 @@ mod session_view;
 mod stall_count;
 mod summary;
 mod title_name;
+mod viewer_class;
 
 pub use admin_paths::admin_response;
 pub use collector::{CMCD_PATH, CmcdCollector, DISCOVERY_PATH};

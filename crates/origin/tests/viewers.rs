@@ -74,7 +74,7 @@ fn the_origin_collects_requests_and_events_of_a_session() {
     );
     let metrics = origin.admin("/metrics").1;
     for line in [
-        "headwater_sessions 1",
+        "headwater_sessions{network=\"ipv4\",title_class=\"other\"} 1",
         "headwater_cmcd_reports_total{event=\"request\"} 1",
         "headwater_cmcd_reports_total{event=\"ps\"} 1",
     ] {

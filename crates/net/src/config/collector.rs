@@ -1,9 +1,11 @@
 //! The settings of the CMCD collector.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Setting, SettingLayers, UsageError, units};
+use crate::Cidr;
 
 /// The settings of the CMCD collector, which every server has.
 pub const COLLECTOR: &[Setting] = &[
@@ -18,8 +20,22 @@ pub const COLLECTOR: &[Setting] = &[
         "cmcd-sessions-max",
         "N",
         "10000",
-        "Limit on sessions of the collector; beyond it, the session idle for longest is evicted",
+        "Limit on sessions of the collector; beyond it, the largest network loses its oldest one",
     ),
+    Setting::new(
+        "cmcd-network",
+        "NAME=NETWORK",
+        "",
+        "Name of a network in the metrics of the collector, such as office=10.0.0.0/8",
+    )
+    .as_list(),
+    Setting::new(
+        "cmcd-title-class",
+        "NAME=PREFIX",
+        "",
+        "Name for titles with this prefix in the metrics of the collector: kids=films/kids/",
+    )
+    .as_list(),
     Setting::new(
         "cmcd-session-idle",
         "DURATION",
@@ -53,17 +69,28 @@ pub struct CollectorSettings {
     pub records: Option<PathBuf>,
     /// Share of the recorded sessions, from 0 to 100.
     pub sample_percent: u8,
+    /// Networks with their names in the metrics.
+    pub networks: Vec<(String, Cidr)>,
+    /// Prefixes of titles with the names of their classes in the metrics.
+    pub title_classes: Vec<(String, String)>,
 }
 
 /// Limit on `cmcd-sessions-max`: about 2 GB.
 const SESSIONS_MAX: usize = 1_000_000;
+/// Limit on the names of networks, and on those of title classes. The metrics have at most
+/// 18 × 17 series each, as two networks and one class have default names.
+const NAMES_MAX: usize = 16;
+/// Limit on the length of a name.
+const NAME_BYTES_MAX: usize = 64;
+/// Limit on the networks and on the prefixes, which are compared with each report.
+const RULES_MAX: usize = 256;
 
 impl CollectorSettings {
     /// Parses the settings.
     ///
     /// # Errors
     /// [`UsageError`] for the first invalid value, and for records without a collector.
-    pub(super) fn new(layers: &SettingLayers) -> Result<CollectorSettings, UsageError> {
+    pub(crate) fn new(layers: &SettingLayers) -> Result<CollectorSettings, UsageError> {
         let settings = CollectorSettings {
             is_enabled: layers
                 .with("cmcd-collector", units::switch)?
@@ -76,7 +103,17 @@ impl CollectorSettings {
                 .unwrap_or_default(),
             records: layers.path("cmcd-records"),
             sample_percent: layers.with("cmcd-sample", parse_percent)?.unwrap_or(100),
+            networks: layers.list_with("cmcd-network", |text| {
+                let (name, network) = split_name(text)?;
+                Ok((name, Cidr::parse(network)?))
+            })?,
+            title_classes: layers.list_with("cmcd-title-class", |text| {
+                let (name, prefix) = split_name(text)?;
+                Ok((name, prefix.trim_start_matches('/').to_owned()))
+            })?,
         };
+        check_names("cmcd-network", &settings.networks)?;
+        check_names("cmcd-title-class", &settings.title_classes)?;
         match settings.records.is_some() && !settings.is_enabled {
             true => {
                 let what = "cmcd-records requires the collector; set cmcd-collector = true";
@@ -85,6 +122,30 @@ impl CollectorSettings {
             false => Ok(settings),
         }
     }
+}
+
+/// Splits `NAME=VALUE`.
+fn split_name(text: &str) -> Result<(String, &str), String> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match text.split_once('=') {
+        Some((name, value))
+            if (1..=NAME_BYTES_MAX).contains(&name.len())
+                && name.chars().all(is_allowed)
+                && !value.is_empty() =>
+        {
+            Ok((name.to_owned(), value))
+        }
+        _ => Err("expected NAME=VALUE; a name has letters, digits, -, _ and .".into()),
+    }
+}
+
+fn check_names<T>(setting: &str, rules: &[(String, T)]) -> Result<(), UsageError> {
+    let names: BTreeSet<&String> = rules.iter().map(|(name, _)| name).collect();
+    if names.len() <= NAMES_MAX && rules.len() <= RULES_MAX {
+        return Ok(());
+    }
+    let what = format!("{setting}: at most {NAMES_MAX} names and {RULES_MAX} values are allowed");
+    Err(UsageError(what))
 }
 
 fn parse_sessions(text: &str) -> Result<usize, String> {
@@ -97,4 +158,33 @@ fn parse_sessions(text: &str) -> Result<usize, String> {
 fn parse_percent(text: &str) -> Result<u8, String> {
     let percent = text.parse().ok().filter(|percent| *percent <= 100);
     percent.ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_and_values_are_not_empty() {
+        assert_eq!(
+            split_name("kids=films/a=b/"),
+            Ok(("kids".to_owned(), "films/a=b/"))
+        );
+        let long = format!("{}=x", "a".repeat(NAME_BYTES_MAX + 1));
+        for wrong in ["", "kids", "=films/", "kids=", "a b=c", "a\"=c", &long] {
+            assert!(split_name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_names_is_limited_but_not_that_of_their_values() {
+        let rules = |names: usize, values: usize| -> Vec<(String, ())> {
+            (0..values)
+                .map(|n| (format!("n{}", n % names), ()))
+                .collect()
+        };
+        assert!(check_names("x", &rules(NAMES_MAX, RULES_MAX)).is_ok());
+        assert!(check_names("x", &rules(NAMES_MAX + 1, RULES_MAX)).is_err());
+        assert!(check_names("x", &rules(1, RULES_MAX + 1)).is_err());
+    }
 }

@@ -54,6 +54,8 @@ pub const COLLECTOR_OPTIONS: HelpGroup = HelpGroup {
     options: &[
         "cmcd-collector",
         "cmcd-sessions-max",
+        "cmcd-network",
+        "cmcd-title-class",
         "cmcd-session-idle",
         "cmcd-records",
         "cmcd-sample",

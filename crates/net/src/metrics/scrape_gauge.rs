@@ -1,4 +1,4 @@
-//! A gauge that is read when the metrics are requested, so that changing it costs nothing.
+//! Gauges that are read when the metrics are requested, so that changing them costs nothing.
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -22,5 +22,32 @@ impl EncodeMetric for ScrapeGauge {
 impl std::fmt::Debug for ScrapeGauge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ScrapeGauge")
+    }
+}
+
+/// Label names and values of a sample.
+pub(crate) type SampleLabels = Vec<(&'static str, String)>;
+
+/// A gauge per combination of label values, with the samples that its function returns.
+pub(super) struct ScrapeGaugeFamily(
+    pub(super) Box<dyn Fn() -> Vec<(SampleLabels, u64)> + Send + Sync>,
+);
+
+impl EncodeMetric for ScrapeGaugeFamily {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
+        for (labels, value) in (self.0)() {
+            encoder.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
+impl std::fmt::Debug for ScrapeGaugeFamily {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ScrapeGaugeFamily")
     }
 }

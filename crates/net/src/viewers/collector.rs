@@ -14,6 +14,7 @@ use super::client_network::ClientNetwork;
 use super::collector_metrics::CollectorMetrics;
 use super::session::{ReportMode, ViewerReport};
 use super::session_table::SessionTable;
+use super::viewer_class::{ViewerClass, ViewerClasses};
 
 /// The path of event reports on the port for viewers.
 pub const CMCD_PATH: &str = "/cmcd";
@@ -47,7 +48,8 @@ impl CmcdCollector {
             Some(path) => Some(Recorder::open_for_cmcd(path, main, metrics)?),
             None => None,
         };
-        let table = SessionTable::new(settings.sessions_max, settings.idle_timeout);
+        let classes = ViewerClasses::new(settings);
+        let table = SessionTable::new(settings.sessions_max, settings.idle_timeout, classes);
         let table = Arc::new(table);
         Ok(Some(Arc::new(CmcdCollector {
             metrics: CollectorMetrics::new(metrics, &table),
@@ -86,10 +88,11 @@ impl CmcdCollector {
         };
         let change = self.table.apply(&report);
         self.metrics.count_report(mode, data, &change);
-        self.record_report(data, mode, path, conn);
+        self.record_report(&report, change.class, conn);
     }
 
-    fn record_report(&self, data: &CmcdData, mode: ReportMode, path: &str, conn: &Conn) {
+    fn record_report(&self, report: &ViewerReport<'_>, class: ViewerClass, conn: &Conn) {
+        let (data, mode) = (report.data, report.mode);
         let id = data.text("sid").unwrap_or_default();
         let Some(recorder) = &self.recorder else {
             return;
@@ -97,6 +100,7 @@ impl CmcdCollector {
         if !is_sampled(id, self.sample_percent) {
             return;
         }
+        let [network_name, title_class] = self.table.classes().names(class);
         recorder.record_cmcd(CmcdRecord {
             time: SystemTime::now(),
             record: "cmcd",
@@ -106,7 +110,9 @@ impl CmcdCollector {
             },
             connection: conn.id(),
             network: ClientNetwork::from(conn.client()).to_string(),
-            path: (mode == ReportMode::Request).then(|| path.into()),
+            network_name: network_name.to_owned(),
+            title_class: title_class.to_owned(),
+            path: (mode == ReportMode::Request).then(|| report.path.into()),
             cmcd: data.to_full_record(),
         });
     }

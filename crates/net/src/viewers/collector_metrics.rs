@@ -1,14 +1,16 @@
-//! Metrics of the collector. No label contains a session, a title or a network, because each value of
-//! these would be a series of its own.
+//! Metrics of the collector. No label contains a session, a title or an address, because each value of
+//! these would be a series of its own. Viewers are distinguished by their class, which the settings
+//! bound.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cmcd::CmcdData;
-use crate::metrics::{Counter, CounterFamily, Histogram, MetricSpec, Metrics};
+use crate::metrics::{Counter, CounterFamily, Histogram, MetricSpec, Metrics, SampleLabels};
 
 use super::session::ReportMode;
 use super::session_table::{SessionTable, TableChange};
+use super::viewer_class::{ViewerClass, ViewerClasses};
 
 const SESSIONS: MetricSpec = MetricSpec {
     name: "sessions",
@@ -100,6 +102,14 @@ pub(super) struct CollectorMetrics {
     reports: Vec<(&'static str, Counter)>,
     malformed: Counter,
     evicted: Counter,
+    classes: Arc<ViewerClasses>,
+    /// In the order of the classes.
+    by_class: Vec<ClassMetrics>,
+}
+
+/// The metrics of one class of viewers.
+#[derive(Debug)]
+struct ClassMetrics {
     rebuffers: Counter,
     errors: Counter,
     bitrate: Histogram,
@@ -107,14 +117,15 @@ pub(super) struct CollectorMetrics {
     start_up: Histogram,
 }
 
+/// The labels of a class of viewers.
+const CLASS_LABELS: &[&str] = &["network", "title_class"];
+
 impl CollectorMetrics {
     /// Registers the metrics; the number of sessions is read from `table` at each request.
     pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CollectorMetrics {
         let counted = Arc::clone(table);
-        metrics.gauge_of(
-            &SESSIONS,
-            move || Some(counted.count(Instant::now()) as u64),
-        );
+        metrics.gauge_family_of(&SESSIONS, move || count_sessions(&counted));
+        let classes = Arc::clone(table.classes());
         let reports: CounterFamily = metrics.counter_family(&REPORTS, &["event"]);
         let by_event = EVENTS.iter();
         CollectorMetrics {
@@ -123,11 +134,8 @@ impl CollectorMetrics {
                 .collect(),
             malformed: metrics.counter(&MALFORMED),
             evicted: metrics.counter(&EVICTED),
-            rebuffers: metrics.counter(&REBUFFERS),
-            errors: metrics.counter(&ERRORS),
-            bitrate: metrics.histogram(&BITRATE, BITRATE_KBPS),
-            buffer: metrics.histogram(&BUFFER, BUFFER_S),
-            start_up: metrics.histogram(&START_UP, START_UP_S),
+            by_class: register_classes(metrics, &classes),
+            classes,
         }
     }
 
@@ -143,18 +151,54 @@ impl CollectorMetrics {
         }
         self.evicted.inc_by(change.evicted);
         let report = &change.report;
-        self.rebuffers.inc_by(report.stalls.min(STALLS_MAX));
-        self.errors.inc_by(report.errors);
+        let Some(class) = self.by_class.get(self.classes.position(change.class)) else {
+            return;
+        };
+        class.rebuffers.inc_by(report.stalls.min(STALLS_MAX));
+        class.errors.inc_by(report.errors);
         let observe = |histogram: &Histogram, value: Option<f64>| {
             value.into_iter().for_each(|value| histogram.observe(value));
         };
-        observe(&self.bitrate, report.bitrate_kbps);
-        observe(&self.buffer, report.buffer_ms.map(|ms| ms / 1000.0));
-        observe(&self.start_up, report.start_up_ms.map(|ms| ms / 1000.0));
+        observe(&class.bitrate, report.bitrate_kbps);
+        observe(&class.buffer, report.buffer_ms.map(|ms| ms / 1000.0));
+        observe(&class.start_up, report.start_up_ms.map(|ms| ms / 1000.0));
     }
 
     /// Counts lines that were dropped.
     pub(super) fn count_malformed(&self, lines: u64) {
         self.malformed.inc_by(lines);
     }
+}
+
+/// Registers the metrics of all classes at once: a counter that appears with its first event shows no
+/// increase.
+fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ClassMetrics> {
+    let rebuffers = metrics.counter_family(&REBUFFERS, CLASS_LABELS);
+    let errors = metrics.counter_family(&ERRORS, CLASS_LABELS);
+    let bitrate = metrics.histogram_group(&BITRATE, CLASS_LABELS, BITRATE_KBPS);
+    let buffer = metrics.histogram_group(&BUFFER, CLASS_LABELS, BUFFER_S);
+    let start_up = metrics.histogram_group(&START_UP, CLASS_LABELS, START_UP_S);
+    let of_class = |class: ViewerClass| {
+        let names = classes.names(class);
+        ClassMetrics {
+            rebuffers: rebuffers.with_labels(&names),
+            errors: errors.with_labels(&names),
+            bitrate: bitrate.with_labels(&names),
+            buffer: buffer.with_labels(&names),
+            start_up: start_up.with_labels(&names),
+        }
+    };
+    classes.list().map(of_class).collect()
+}
+
+fn count_sessions(table: &SessionTable) -> Vec<(SampleLabels, u64)> {
+    let classes = table.classes();
+    let counts = table.count_by_class(Instant::now());
+    let samples = classes.list().zip(counts);
+    samples
+        .map(|(class, count)| {
+            let names = classes.names(class).map(str::to_owned);
+            (CLASS_LABELS.iter().copied().zip(names).collect(), count)
+        })
+        .collect()
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::network_sessions::NetworkSessions;
 use super::session::{ReportChange, ViewerReport, ViewerSession};
+use super::viewer_class::{ViewerClass, ViewerClasses};
 
 /// Limit on a session id. CMCD limits it to 64 characters.
 const ID_BYTES_MAX: usize = 64;
@@ -14,6 +16,7 @@ const ID_BYTES_MAX: usize = 64;
 pub(super) struct SessionTable {
     sessions_max: usize,
     idle_timeout: Duration,
+    classes: Arc<ViewerClasses>,
     state: Mutex<TableState>,
 }
 
@@ -22,6 +25,7 @@ struct TableState {
     sessions: HashMap<Arc<str>, TableEntry>,
     /// The ids in the order of their latest reports.
     by_age: BTreeMap<u64, Arc<str>>,
+    by_network: NetworkSessions,
     /// Number of the next report.
     next: u64,
 }
@@ -29,6 +33,7 @@ struct TableState {
 #[derive(Debug)]
 struct TableEntry {
     session: ViewerSession,
+    class: ViewerClass,
     /// Key of `by_age`.
     age: u64,
 }
@@ -37,13 +42,20 @@ struct TableEntry {
 #[derive(Debug, Default)]
 pub(super) struct TableChange {
     pub report: ReportChange,
+    /// Class of the session's viewer.
+    pub class: ViewerClass,
     /// Sessions that were evicted for this one.
     pub evicted: u64,
 }
 
 impl SessionTable {
-    pub(super) fn new(sessions_max: usize, idle_timeout: Duration) -> SessionTable {
+    pub(super) fn new(
+        sessions_max: usize,
+        idle_timeout: Duration,
+        classes: ViewerClasses,
+    ) -> SessionTable {
         SessionTable {
+            classes: Arc::new(classes),
             sessions_max: sessions_max.max(1),
             idle_timeout,
             state: Mutex::default(),
@@ -59,10 +71,30 @@ impl SessionTable {
         let mut state = self.lock();
         state.remove_idle(report.now, self.idle_timeout);
         let evicted = state.make_room(id, self.sessions_max);
+        let (report, class) = state.apply(id, report, &self.classes);
         TableChange {
-            report: state.apply(id, report),
+            report,
+            class,
             evicted,
         }
+    }
+
+    /// Returns the classes of the viewers.
+    pub(super) fn classes(&self) -> &Arc<ViewerClasses> {
+        &self.classes
+    }
+
+    /// Returns the number of sessions of each class, in the order of the classes.
+    pub(super) fn count_by_class(&self, now: Instant) -> Vec<u64> {
+        let mut counts = vec![0; self.classes.list().count()];
+        let mut state = self.lock();
+        state.remove_idle(now, self.idle_timeout);
+        for entry in state.sessions.values() {
+            if let Some(count) = counts.get_mut(self.classes.position(entry.class)) {
+                *count += 1;
+            }
+        }
+        counts
     }
 
     /// Returns the number of sessions.
@@ -90,31 +122,45 @@ impl SessionTable {
 
 impl TableState {
     fn remove_idle(&mut self, now: Instant, idle_timeout: Duration) {
-        while let Some(oldest) = self.by_age.first_entry() {
-            let session = self.sessions.get(oldest.get()).map(|entry| &entry.session);
+        while let Some((age, id)) = self.by_age.first_key_value() {
+            let session = self.sessions.get(id).map(|entry| &entry.session);
             let is_idle = session.is_none_or(|session| {
                 now.saturating_duration_since(session.last_seen) > idle_timeout
             });
             if !is_idle {
                 return;
             }
-            self.sessions.remove(&oldest.remove());
+            self.remove(*age);
         }
     }
 
-    /// Evicts the session idle for longest if a new one does not fit. Returns the number of evicted
-    /// sessions.
+    /// Evicts a session if a new one does not fit: of the network with the most sessions, the one
+    /// idle for longest. A client that invents sessions soon evicts its own. Returns the number of
+    /// evicted sessions.
     fn make_room(&mut self, id: &str, sessions_max: usize) -> u64 {
         if self.sessions.contains_key(id) || self.sessions.len() < sessions_max {
             return 0;
         }
-        match self.by_age.pop_first() {
-            Some((_, oldest)) => u64::from(self.sessions.remove(&oldest).is_some()),
-            None => 0,
-        }
+        let evictable = self.by_network.find_evictable();
+        evictable.map_or(0, |age| u64::from(self.remove(age)))
     }
 
-    fn apply(&mut self, id: &str, report: &ViewerReport<'_>) -> ReportChange {
+    /// Returns whether the session existed.
+    fn remove(&mut self, age: u64) -> bool {
+        let id = self.by_age.remove(&age);
+        let Some(removed) = id.and_then(|id| self.sessions.remove(&id)) else {
+            return false;
+        };
+        self.by_network.remove(removed.session.network, age);
+        true
+    }
+
+    fn apply(
+        &mut self,
+        id: &str,
+        report: &ViewerReport<'_>,
+        classes: &ViewerClasses,
+    ) -> (ReportChange, ViewerClass) {
         let age = self.next;
         self.next += 1;
         let known = self.sessions.get_key_value(id).map(|(id, _)| id.clone());
@@ -122,12 +168,17 @@ impl TableState {
         let entry = self.sessions.entry(id.clone());
         let entry = entry.or_insert_with(|| TableEntry {
             session: ViewerSession::new(report),
+            class: ViewerClass::default(),
             age,
         });
         self.by_age.remove(&entry.age);
+        self.by_network.remove(entry.session.network, entry.age);
         entry.age = age;
         self.by_age.insert(age, id);
-        entry.session.apply(report)
+        let change = entry.session.apply(report);
+        self.by_network.insert(entry.session.network, age);
+        entry.class = classes.classify(report.client, entry.session.title.as_deref());
+        (change, entry.class)
     }
 }
 

@@ -5,6 +5,11 @@ use crate::viewers::session::ReportMode;
 use http::HeaderMap;
 use std::sync::Weak;
 
+fn default_classes() -> ViewerClasses {
+    let layers = crate::config::SettingLayers::default();
+    ViewerClasses::new(&crate::config::CollectorSettings::new(&layers).unwrap())
+}
+
 /// Applies reports at times in milliseconds.
 struct TableFixture {
     table: SessionTable,
@@ -14,7 +19,7 @@ struct TableFixture {
 impl TableFixture {
     fn new(sessions_max: usize) -> TableFixture {
         TableFixture {
-            table: SessionTable::new(sessions_max, Duration::from_secs(60)),
+            table: SessionTable::new(sessions_max, Duration::from_secs(60), default_classes()),
             start: Instant::now(),
         }
     }
@@ -36,11 +41,28 @@ impl TableFixture {
     }
 
     fn apply(&self, ms: u64, data: &CmcdData, mode: ReportMode, path: &str) -> TableChange {
+        self.apply_from([192, 0, 2, 7], ms, data, mode, path)
+    }
+
+    /// Applies an interval of a client.
+    fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> TableChange {
+        let data = CmcdData::parse_event(&format!("e=t,sid=\"{id}\",v=2")).unwrap();
+        self.apply_from(client, ms, &data, ReportMode::Event, "")
+    }
+
+    fn apply_from(
+        &self,
+        client: [u8; 4],
+        ms: u64,
+        data: &CmcdData,
+        mode: ReportMode,
+        path: &str,
+    ) -> TableChange {
         self.table.apply(&ViewerReport {
             data,
             mode,
             path,
-            client: [192, 0, 2, 7].into(),
+            client: client.into(),
             connection: ConnectionWatch(Weak::new()),
             now: self.at(ms),
         })
@@ -146,6 +168,31 @@ fn the_session_idle_for_longest_is_evicted_and_idle_ones_end() {
     assert_eq!(t.table.count(t.at(60_002)), 2);
     assert_eq!(t.ids(60_003), ["c"]);
     assert_eq!(t.table.count(t.at(60_004)), 0);
+}
+
+/// Invented session ids of one client evicted the sessions of all others.
+#[test]
+fn a_flood_of_sessions_evicts_those_of_its_own_network() {
+    let t = TableFixture::new(100);
+    let viewers: Vec<String> = (0..60).map(|n| format!("viewer-{n}")).collect();
+    for (n, id) in (0..).zip(&viewers) {
+        t.interval_from([198, 51, n, 1], 0, id);
+    }
+    for n in 0..10_000 {
+        let hosts = [1, 2, 3];
+        t.interval_from([203, 0, 113, hosts[n % 3]], 1, &format!("invented-{n}"));
+    }
+    let ids = t.ids(2);
+    assert_eq!(ids.len(), 100);
+    assert!(viewers.iter().all(|id| ids.contains(id)), "{ids:?}");
+    // A viewer that changes its network counts in the new one.
+    t.interval_from([203, 0, 113, 9], 3, &viewers[0]);
+    for n in 0..100 {
+        t.interval_from([203, 0, 113, 1], 4, &format!("again-{n}"));
+    }
+    let ids = t.ids(5);
+    assert!(viewers[1..].iter().all(|id| ids.contains(id)), "{ids:?}");
+    assert!(!ids.contains(&viewers[0]));
 }
 
 #[test]

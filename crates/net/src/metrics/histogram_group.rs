@@ -1,0 +1,35 @@
+//! Histograms with several labels.
+
+use super::{BucketBounds, Histogram, LabeledHistograms, MetricSpec, Metrics};
+
+/// A histogram per combination of label values.
+pub struct HistogramGroup {
+    labels: &'static [&'static str],
+    inner: LabeledHistograms,
+}
+
+impl Metrics {
+    /// Registers a histogram per combination of label values; `buckets` are upper bounds.
+    pub fn histogram_group(
+        &self,
+        row: &MetricSpec,
+        labels: &'static [&'static str],
+        buckets: &'static [f64],
+    ) -> HistogramGroup {
+        let inner = LabeledHistograms::new_with_constructor(BucketBounds(buckets));
+        self.register_metric(row, inner.clone());
+        HistogramGroup { labels, inner }
+    }
+}
+
+impl HistogramGroup {
+    /// Returns the histogram of these label values, in the order of the declaration. Store the
+    /// histogram: finding it takes a lock.
+    pub fn with_labels(&self, values: &[&str]) -> Histogram {
+        let pairs = self.labels.iter().zip(values);
+        let labels = pairs
+            .map(|(label, value)| (*label, (*value).to_owned()))
+            .collect();
+        self.inner.get_or_create_owned(&labels)
+    }
+}

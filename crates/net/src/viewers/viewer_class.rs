@@ -1,0 +1,157 @@
+//! The classes of viewers that the metrics distinguish: by network and by title. Their number is
+//! bounded by the settings, whatever clients send.
+
+use std::net::IpAddr;
+
+use crate::Cidr;
+use crate::config::CollectorSettings;
+
+/// Names of networks that no setting names, by address family.
+const NETWORKS: [&str; 2] = ["ipv4", "ipv6"];
+/// Class of titles that no setting names.
+const TITLES: [&str; 1] = ["other"];
+
+/// The configured names.
+#[derive(Debug)]
+pub(super) struct ViewerClasses {
+    networks: ClassNames<Cidr>,
+    titles: ClassNames<String>,
+}
+
+/// Rules that choose a name.
+#[derive(Debug)]
+struct ClassNames<T> {
+    /// All names; the defaults are first.
+    names: Vec<String>,
+    /// Each rule with the index of its name.
+    rules: Vec<(T, usize)>,
+}
+
+/// The class of a viewer: indexes of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ViewerClass {
+    network: usize,
+    title: usize,
+}
+
+impl ViewerClasses {
+    pub(super) fn new(settings: &CollectorSettings) -> ViewerClasses {
+        ViewerClasses {
+            networks: ClassNames::new(&NETWORKS, &settings.networks),
+            titles: ClassNames::new(&TITLES, &settings.title_classes),
+        }
+    }
+
+    /// Returns the class of a viewer. The narrowest network and the longest prefix of the title
+    /// count.
+    pub(super) fn classify(&self, client: IpAddr, title: Option<&str>) -> ViewerClass {
+        let family = usize::from(client.to_canonical().is_ipv6());
+        let width = |network: &Cidr| {
+            let contains = network.contains_address(client);
+            contains.then(|| usize::from(network.prefix_bits()))
+        };
+        let title = title.unwrap_or_default();
+        let length = |prefix: &String| title.starts_with(prefix).then_some(prefix.len());
+        ViewerClass {
+            network: self.networks.find_narrowest(width).unwrap_or(family),
+            title: self.titles.find_narrowest(length).unwrap_or(0),
+        }
+    }
+
+    /// Returns all classes, and with them the number of series of a metric.
+    pub(super) fn list(&self) -> impl Iterator<Item = ViewerClass> + '_ {
+        let titles = self.titles.names.len();
+        (0..self.networks.names.len() * titles).map(move |index| ViewerClass {
+            network: index / titles,
+            title: index % titles,
+        })
+    }
+
+    /// Returns the position of a class in [`ViewerClasses::list`].
+    pub(super) fn position(&self, class: ViewerClass) -> usize {
+        class.network * self.titles.names.len() + class.title
+    }
+
+    /// Returns the names of network and title class.
+    pub(super) fn names(&self, class: ViewerClass) -> [&str; 2] {
+        let network = self.networks.names.get(class.network);
+        let title = self.titles.names.get(class.title);
+        [network, title].map(|name| name.map_or("", String::as_str))
+    }
+}
+
+impl<T: Clone> ClassNames<T> {
+    /// The settings limit the number of names.
+    fn new(defaults: &[&str], rules: &[(String, T)]) -> ClassNames<T> {
+        let mut names: Vec<String> = defaults.iter().map(|&name| name.to_owned()).collect();
+        let mut indexed = Vec::new();
+        for (name, rule) in rules {
+            let known = names.iter().position(|known| known == name);
+            let index = known.unwrap_or(names.len());
+            if known.is_none() {
+                names.push(name.clone());
+            }
+            indexed.push((rule.clone(), index));
+        }
+        ClassNames {
+            names,
+            rules: indexed,
+        }
+    }
+
+    /// Returns the index of the name whose rule fits with the greatest precision.
+    fn find_narrowest(&self, precision: impl Fn(&T) -> Option<usize>) -> Option<usize> {
+        let fitting = self.rules.iter();
+        let fitting = fitting.filter_map(|(rule, name)| Some((precision(rule)?, *name)));
+        let narrowest = fitting.max_by_key(|(precision, _)| *precision);
+        narrowest.map(|(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SettingLayers;
+
+    fn classes() -> ViewerClasses {
+        let network = |name: &str, text| (name.to_owned(), Cidr::parse(text).unwrap());
+        let settings = CollectorSettings {
+            networks: vec![
+                network("office", "10.0.0.0/8"),
+                network("lab", "10.1.0.0/16"),
+                network("office", "2001:db8::/32"),
+            ],
+            title_classes: vec![
+                ("kids".into(), "films/kids/".into()),
+                ("films".into(), "films/".into()),
+            ],
+            ..CollectorSettings::new(&SettingLayers::default()).unwrap()
+        };
+        ViewerClasses::new(&settings)
+    }
+
+    #[test]
+    fn the_narrowest_network_and_the_longest_prefix_name_a_viewer() {
+        let classes = classes();
+        for (client, title, names) in [
+            ("10.9.9.9", Some("films/tos.mp4"), ["office", "films"]),
+            ("::ffff:10.1.9.9", Some("films/kids/a"), ["lab", "kids"]),
+            ("2001:db8::1", None, ["office", "other"]),
+            ("192.0.2.1", Some("series/a"), ["ipv4", "other"]),
+            ("2001:db9::1", Some("a/films/"), ["ipv6", "other"]),
+        ] {
+            let class = classes.classify(client.parse().unwrap(), title);
+            assert_eq!(classes.names(class), names, "{client} {title:?}");
+        }
+    }
+
+    #[test]
+    fn every_class_has_a_position_of_its_own() {
+        let classes = classes();
+        let all: Vec<ViewerClass> = classes.list().collect();
+        assert_eq!(all.len(), 4 * 3);
+        for (position, class) in all.into_iter().enumerate() {
+            assert_eq!(classes.position(class), position);
+        }
+    }
+}
