@@ -11,6 +11,7 @@ mod pools;
 mod resolver;
 mod retry_budget;
 mod states;
+mod title_folder;
 
 pub use choice::BalanceMethod;
 pub use counts::OriginMetrics;

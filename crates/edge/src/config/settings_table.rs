@@ -52,7 +52,7 @@ const OWN: &[Setting] = &[
         "origin-balance",
         "path|folder|first",
         "path",
-        "Choice of the origin: by hash of the path or its folder, or the first available",
+        "Choice of the origin: by hash of the path or of the title's folder, or the first available",
     ),
     Setting::new(
         "origin-health",

@@ -4,12 +4,14 @@
 //! comes first. When an origin fails, only its keys move, and they spread over all others. An
 //! origin with a weight of one half gets half as many keys.
 
+use super::title_folder::find_title_folder;
+
 /// The method that selects the first origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BalanceMethod {
     /// By the hash of the path: each file has one origin.
     Path,
-    /// By the hash of the folder: the files of a title have one origin, which then needs only one
+    /// By the hash of the title's folder: the files of a title have one origin, which then needs only one
     /// index.
     Folder,
     /// In the configured order: other origins are used only if the first fails.
@@ -31,7 +33,7 @@ impl BalanceMethod {
     fn hashed_part(self, target: &str) -> &str {
         let path = target.split('?').next().unwrap_or_default();
         match self {
-            BalanceMethod::Folder => path.rsplit_once('/').map_or(path, |(folder, _)| folder),
+            BalanceMethod::Folder => find_title_folder(path),
             _ => path,
         }
     }
@@ -138,6 +140,11 @@ mod tests {
         let first = |balance, target: &str| rank_members(balance, &shares, target)[0];
         let of = |n| first(BalanceMethod::Folder, &format!("/film/{n}.m4s?x={n}"));
         assert!((0..100).all(|n| of(n) == of(0)));
+        // Renditions of a title were spread over the origins, and each built the title's index.
+        let set = "/film/6000-9f86d081884c7d65/video=";
+        let of = |n| first(BalanceMethod::Folder, &format!("{set}{n}/0.m4s"));
+        let manifest = first(BalanceMethod::Folder, "/film/.m3u8");
+        assert!((0..100).all(|n| of(n) == manifest));
         let of = |n| first(BalanceMethod::Path, &format!("/film/{n}.m4s"));
         assert!((0..100).any(|n| of(n) != of(0)));
         assert_eq!(
