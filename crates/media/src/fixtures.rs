@@ -79,6 +79,7 @@ pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[Fix
         samples: samples.finish(),
         presentation_offset: origin,
         presentation_end: None,
+        protection: None,
         matrix: crate::bmff::tkhd::IDENTITY_MATRIX,
     }
 }

@@ -17,7 +17,7 @@ mod flac;
 mod hevc;
 pub(crate) mod hevc_sps;
 mod opus;
-mod sample_entry;
+pub(crate) mod sample_entry;
 #[cfg(test)]
 pub(crate) mod sample_entry_vectors;
 mod stereo_video;

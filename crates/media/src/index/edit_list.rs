@@ -127,6 +127,8 @@ fn check_times(window: EditWindow) -> Result<EditWindow> {
 /// The samples that an edit list keeps.
 pub(super) struct TrimmedSamples {
     pub samples: SampleTable,
+    /// Number of the first kept sample in the source.
+    pub first: u32,
     /// Presentation time of decode time 0.
     pub presentation_offset: i64,
     /// Number of hidden pictures at the start, and the ticks from the key frame to the start.
@@ -134,16 +136,18 @@ pub(super) struct TrimmedSamples {
 }
 
 impl TrimmedSamples {
-    fn new(samples: SampleTable, presentation_offset: i64) -> TrimmedSamples {
+    fn new(samples: SampleTable, first: u32, presentation_offset: i64) -> TrimmedSamples {
         TrimmedSamples {
             samples,
+            first,
             presentation_offset,
             hidden: (0, 0),
         }
     }
 
-    fn from_moved(moved: MovedPictures, origin: i64) -> TrimmedSamples {
+    fn from_moved(moved: MovedPictures, first: u32, origin: i64) -> TrimmedSamples {
         TrimmedSamples {
+            first,
             samples: moved.samples,
             presentation_offset: origin + moved.decode_shift,
             hidden: (moved.count, moved.lead),
@@ -190,9 +194,9 @@ impl EditWindow {
             None
         };
         Some(match moved {
-            Some(moved) => TrimmedSamples::from_moved(moved, origin),
-            None if first == 0 && end == samples.len() => TrimmedSamples::new(samples, origin),
-            None => TrimmedSamples::new(copy_samples(&samples, first..end), origin),
+            Some(moved) => TrimmedSamples::from_moved(moved, first, origin),
+            None if first == 0 && end == samples.len() => TrimmedSamples::new(samples, 0, origin),
+            None => TrimmedSamples::new(copy_samples(&samples, first..end), first, origin),
         })
     }
 

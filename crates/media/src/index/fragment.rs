@@ -62,6 +62,8 @@ fn read_traf(
     {
         draft.begin_fragment(tfdt.parse_body(tfdt::parse)?)?;
     }
+    let samples_before = position.and_then(|at| movie.drafts.get(at));
+    let samples_before = samples_before.map_or(0, |draft| draft.samples.len());
     let mut at = base;
     for child in traf.children() {
         let child = child?;
@@ -81,6 +83,9 @@ fn read_traf(
             add_run(&run, &defaults, at, draft).map_err(|error| error.in_box(*b"trun"))?;
         }
         at = at.saturating_add(run.total_bytes(defaults.size));
+    }
+    if let Some(draft) = position.and_then(|at| movie.drafts.get_mut(at)) {
+        draft.add_auxiliary(traf, samples_before)?;
     }
     Ok(at)
 }

@@ -40,7 +40,9 @@ pub(crate) use track_role::write_track_user_data;
 pub use track_role::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, TrackRole};
 
 use crate::codec::Codec;
+use crate::protection::SourceProtection;
 use crate::time::Time;
+use std::sync::Arc;
 
 /// Everything that is needed to package one file without reading its metadata again.
 #[derive(Debug, Clone)]
@@ -99,6 +101,8 @@ pub struct Track {
     /// End of the presentation according to the edit list, in ticks; `None` means the last sample.
     /// Segments contain whole samples, so the last one may end later.
     pub presentation_end: Option<i64>,
+    /// Protection that the source has; its samples are served as they are.
+    pub protection: Option<Arc<SourceProtection>>,
     /// Rotation and mirroring of the picture (the matrix of `tkhd`), as phones write it.
     pub matrix: [i32; 9],
 }
@@ -134,7 +138,11 @@ impl Index {
     /// Memory of this index in bytes, for cache budgets.
     pub fn heap_bytes(&self) -> usize {
         let tracks = self.tracks.iter().chain(&self.text_tracks).map(|track| {
-            size_of::<Track>() + track.samples.heap_bytes() + track.codec.heap_bytes()
+            let protection = track.protection.as_ref();
+            size_of::<Track>()
+                + track.samples.heap_bytes()
+                + track.codec.heap_bytes()
+                + protection.map_or(0, |own| own.heap_bytes())
         });
         size_of::<Index>() + tracks.sum::<usize>()
     }

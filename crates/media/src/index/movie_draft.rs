@@ -8,6 +8,7 @@ use super::track_draft::{FinishedTrack, TrackDraft};
 use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
 use crate::error::{Error, ErrorKind, Result};
+use crate::protection::source::add_pssh_box;
 use std::collections::HashMap;
 
 /// A film while it is being indexed.
@@ -28,6 +29,8 @@ pub(super) struct MovieDraft {
     /// The first fault of any track, and of one that is or may be video.
     track_fault: Option<Error>,
     video_fault: Option<Error>,
+    /// `pssh` boxes of the film.
+    pssh_boxes: Vec<Vec<u8>>,
     /// Defaults of fragments, by track.
     pub trex_by_track: HashMap<u32, Trex>,
     /// Whether a fragment was read.
@@ -69,6 +72,7 @@ impl MovieDraft {
             left_out: Vec::new(),
             track_fault: None,
             video_fault: None,
+            pssh_boxes: Vec::new(),
             trex_by_track: HashMap::new(),
             has_fragments: false,
         };
@@ -77,6 +81,7 @@ impl MovieDraft {
             let read = match &child.name {
                 b"trak" => movie.add_trak(&child, is_quicktime, source, early_tracks),
                 b"mvex" => movie.add_mvex(&child),
+                b"pssh" => add_pssh_box(&mut movie.pssh_boxes, child.bytes),
                 _ => Ok(()),
             };
             read.map_err(|error| error.in_box(child.name).in_box(*b"moov"))?;
@@ -171,7 +176,8 @@ impl MovieDraft {
             left_out: self.left_out,
             ..FinishedMovie::default()
         };
-        for draft in self.drafts {
+        for mut draft in self.drafts {
+            draft.pssh_boxes.clone_from(&self.pssh_boxes);
             let (id, is_text) = (draft.id, draft.is_text());
             let name = format!("track {id}");
             if is_text && self.chapter_tracks.contains(&id) {

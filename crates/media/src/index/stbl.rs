@@ -69,7 +69,7 @@ pub(super) fn read_stbl(
         let message = format!("chunks hold {next} of the {} samples", sizes.len());
         return Err(Error::malformed(message).in_box(*b"stsc"));
     }
-    Ok(())
+    draft.add_auxiliary(stbl, 0)
 }
 
 /// Creates the error for a chunk, counted from 1, that is missing or inside the metadata.

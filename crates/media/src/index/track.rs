@@ -11,6 +11,8 @@ use crate::bmff::{Mp4Box, elng, elst, stsd, udta};
 use crate::bytes::ByteReader;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
+use crate::protection::ProtectedEntry;
+use crate::protection::source::is_protected_entry;
 use std::ops::Range;
 
 /// Maximum number of tracks of a file.
@@ -157,9 +159,12 @@ fn read_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSample
     let mut entries: Vec<DraftSampleEntry> = Vec::new();
     for entry in &found {
         let bytes = entry.bytes.to_vec();
-        let codec = match entries.iter().find(|known| known.bytes == bytes) {
-            Some(known) => known.codec.clone(),
-            None => parse_entry(entry, dref.as_ref(), source),
+        let (codec, protection) = match entries.iter().find(|known| known.bytes == bytes) {
+            Some(known) => (known.codec.clone(), known.protection.clone()),
+            None => match parse_entry(entry, dref.as_ref(), source) {
+                Ok((codec, protection)) => (Ok(codec), protection),
+                Err(error) => (Err(error), None),
+            },
         };
         let elsewhere = entry_location(entry, dref.as_ref()).is_ok_and(|at| at != source.location);
         match &codec {
@@ -171,6 +176,7 @@ fn read_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSample
             _ => entries.push(DraftSampleEntry {
                 bytes,
                 codec,
+                protection,
                 is_external: elsewhere,
             }),
         }
@@ -193,13 +199,21 @@ fn find_sample_entries<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option
     Ok((found, dref))
 }
 
-fn parse_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>, source: &MediaFile) -> Result<Codec> {
+fn parse_entry(
+    entry: &Mp4Box<'_>,
+    dref: Option<&Mp4Box<'_>>,
+    source: &MediaFile,
+) -> Result<(Codec, Option<ProtectedEntry>)> {
     if entry_location(entry, dref)? != source.location {
         let code = format_fourcc(entry.name);
         let message = format!("the media of the {code} samples is in another file");
         return Err(Error::unsupported(message));
     }
-    Codec::parse(entry.bytes)
+    if is_protected_entry(entry.name) {
+        let (clear, protection) = ProtectedEntry::unwrap_entry(entry.bytes)?;
+        return Ok((Codec::parse(&clear)?, Some(protection)));
+    }
+    Ok((Codec::parse(entry.bytes)?, None))
 }
 
 /// Returns the location of the media of a sample entry.

@@ -2,12 +2,16 @@
 
 use super::edit_list::{EditWindow, resolve_edit_list};
 use super::{IndexNote, LeftOutTrack, Sample, SampleTableBuilder, Track, TrackRole};
+use crate::bmff::Mp4Box;
 use crate::bmff::elst::EditListEntry;
 use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
+use crate::protection::source::{refuse, select_pssh_boxes};
+use crate::protection::{AuxiliaryTable, ProtectedEntry, SourceProtection};
 use crate::time::Time;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Maximum number of samples of a track.
 pub(super) const SAMPLES_MAX: u64 = 50_000_000;
@@ -21,6 +25,8 @@ pub(super) const DURATION_MAX: u32 = i32::MAX as u32;
 pub(super) struct DraftSampleEntry {
     pub bytes: Vec<u8>,
     pub codec: Result<Codec>,
+    /// Its protection, if its samples are encrypted.
+    pub protection: Option<ProtectedEntry>,
     /// Whether its media is in another file than the indexed one.
     pub is_external: bool,
 }
@@ -36,6 +42,10 @@ pub(super) struct TrackDraft {
     pub roles: Vec<TrackRole>,
     pub edits: Vec<EditListEntry>,
     pub samples: SampleTableBuilder,
+    /// `senc` of the samples, if they are encrypted.
+    auxiliary: AuxiliaryTable,
+    /// `pssh` boxes of the film.
+    pub pssh_boxes: Vec<Vec<u8>>,
     timescale: u32,
     tkhd: Tkhd,
     entries: Vec<DraftSampleEntry>,
@@ -81,6 +91,18 @@ impl TimingAnomaly {
     }
 }
 
+/// Refuses keys that change within the track (ISO/IEC 23001-7, 6).
+fn refuse_key_groups(holder: &Mp4Box<'_>) -> Result<()> {
+    for child in holder.children() {
+        let child = child?;
+        let is_group = matches!(&child.name, b"sgpd" | b"sbgp");
+        if is_group && child.body.get(4..8) == Some(b"seig") {
+            return Err(refuse("with several keys or a clear lead (seig groups)"));
+        }
+    }
+    Ok(())
+}
+
 impl TrackDraft {
     /// Creates a track without samples.
     pub fn new(tkhd: Tkhd, timescale: u32, entries: Vec<DraftSampleEntry>) -> TrackDraft {
@@ -93,6 +115,8 @@ impl TrackDraft {
             roles: Vec::new(),
             edits: Vec::new(),
             samples: SampleTableBuilder::default(),
+            auxiliary: AuxiliaryTable::default(),
+            pssh_boxes: Vec::new(),
             timescale,
             tkhd,
             entries,
@@ -152,6 +176,24 @@ impl TrackDraft {
                 Ok(())
             }
         }
+    }
+
+    /// Adds the auxiliary information of the samples from number `first` on, in the box that
+    /// contains `senc`: `traf` or `stbl`. Does nothing if the track is not encrypted.
+    ///
+    /// # Errors
+    /// `Unsupported` with the name of a form that cannot be carried over; `Malformed` for `senc`.
+    pub fn add_auxiliary(&mut self, holder: &Mp4Box<'_>, first: u32) -> Result<()> {
+        let entry = self.used_entry.and_then(|used| self.entries.get(used));
+        let Some(protection) = entry.and_then(|entry| entry.protection.as_ref()) else {
+            return Ok(());
+        };
+        refuse_key_groups(holder)?;
+        let senc = holder.find_child(b"senc")?.map(|senc| senc.body);
+        let count = self.samples.len().saturating_sub(first);
+        self.auxiliary
+            .add_samples(senc, count, protection.iv_bytes)
+            .map_err(|error| error.in_box(*b"senc"))
     }
 
     /// Checks and reserves room for `count` more samples.
@@ -323,8 +365,9 @@ impl TrackDraft {
         let Some(used) = self.used_entry.filter(|_| !self.samples.is_empty()) else {
             return Ok(FinishedTrack::LeftOut("it has no samples"));
         };
-        let codec = self.entries.into_iter().nth(used).map(|entry| entry.codec);
-        let codec = codec.unwrap_or_else(|| Err(Error::malformed("there is no sample entry")))?;
+        let entry = self.entries.into_iter().nth(used);
+        let entry = entry.ok_or_else(|| Error::malformed("there is no sample entry"))?;
+        let codec = entry.codec?;
         let mut window = resolve_edit_list(&self.edits, movie_timescale, self.timescale)?;
         if fragmented {
             // Writers of fragmented files rarely know the duration when they write the edit list.
@@ -360,6 +403,12 @@ impl TrackDraft {
             });
         }
         let (samples, origin) = (trimmed.samples, trimmed.presentation_offset);
+        let kept = trimmed.first..trimmed.first + samples.len();
+        let protection = entry.protection.map(|entry| SourceProtection {
+            pssh_boxes: select_pssh_boxes(&self.pssh_boxes, &entry.protection.key_id),
+            auxiliary: self.auxiliary.trim(kept),
+            entry,
+        });
         let last_shown = samples.last_presentation_end().saturating_add(origin);
         if !samples.is_sync(0) {
             let message = "the first sample is not a key frame";
@@ -380,6 +429,7 @@ impl TrackDraft {
             samples,
             presentation_offset: origin,
             presentation_end: window.presentation_end().filter(|end| *end < last_shown),
+            protection: protection.map(Arc::new),
             matrix: self.tkhd.matrix,
         })))
     }

@@ -58,6 +58,17 @@ impl MovieWriter {
         for (trak, edits) in traks.iter().zip(edits) {
             write_box(out, b"trak", |out| trak.write(out, edits, wide));
         }
+        let protected = traks
+            .iter()
+            .filter_map(|trak| trak.track.protection.as_ref());
+        let boxes = protected.flat_map(|source| &source.pssh_boxes);
+        let mut written: Vec<&Vec<u8>> = Vec::new();
+        for pssh in boxes {
+            if !written.contains(&pssh) {
+                out.extend_from_slice(pssh);
+                written.push(pssh);
+            }
+        }
     }
 }
 
@@ -115,9 +126,15 @@ impl TrakWriter<'_> {
         write_box(out, b"stbl", |out| {
             write_full_box(out, b"stsd", 0, 0, |out| {
                 write_words(out, &[1]);
-                self.track.codec.write_sample_entry(out);
+                match &self.track.protection {
+                    Some(source) => source.entry.write_entry(out, &self.track.codec),
+                    None => self.track.codec.write_sample_entry(out),
+                }
             });
             sample_table::write_sample_table(out, &self.track.samples, self.chunks, wide);
+            if let Some(source) = &self.track.protection {
+                source.auxiliary.write_senc(out);
+            }
         });
     }
 }

@@ -141,11 +141,12 @@ fn write_minf(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignalin
     write_box(out, b"stbl", |out| {
         write_full_box(out, b"stsd", 0, 0, |out| {
             write_words(out, &[1]);
-            match signaling {
-                Some(signaling) => {
+            match (&track.protection, signaling) {
+                (Some(source), _) => source.entry.write_entry(out, &track.codec),
+                (None, Some(signaling)) => {
                     write_protected_entry(out, &track.codec, &signaling.protection);
                 }
-                None => track.codec.write_sample_entry(out),
+                (None, None) => track.codec.write_sample_entry(out),
             }
         });
         for empty in [b"stts", b"stsc", b"stco"] {

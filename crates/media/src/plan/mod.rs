@@ -12,6 +12,7 @@ pub use protected::ProtectedFragment;
 
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};
+use crate::protection::SampleAuxiliary;
 use moof::{FragmentPlan, FragmentShape};
 pub(crate) use moof::{STYP, SYNC, TRACK_ID};
 use std::ops::Range;
@@ -52,7 +53,7 @@ impl Presentation {
     pub fn segment_len(&self, rendition: &Rendition, n: usize) -> u64 {
         let samples = self.segment_samples(rendition, n);
         self.fragment_shape(rendition, samples.clone()).len()
-            + self.estimate_auxiliary_len(rendition, samples.len())
+            + self.estimate_auxiliary_len(rendition, samples)
     }
 
     /// Plans one key frame as a CMAF fragment. It lasts until the next frame of
@@ -73,7 +74,8 @@ impl Presentation {
     /// Returns the length of [`Presentation::plan_key_frame`] in bytes.
     pub(crate) fn key_frame_len(&self, rendition: &Rendition, key: u32) -> u64 {
         // The duration does not change the length of the head.
-        self.key_frame_shape(rendition, key, 0).len() + self.estimate_auxiliary_len(rendition, 1)
+        self.key_frame_shape(rendition, key, 0).len()
+            + self.estimate_auxiliary_len(rendition, key..key.saturating_add(1))
     }
 
     fn key_frame_shape<'a>(
@@ -113,11 +115,15 @@ impl Presentation {
         shape: FragmentShape<'a>,
         n: u32,
     ) -> FragmentPlan<'a> {
+        let source = self.track(rendition).protection.as_ref();
+        let auxiliary = source.map(|source| {
+            SampleAuxiliary::from_source(&source.auxiliary, shape.sample_range.clone())
+        });
         FragmentPlan {
             tfdt: self.decode_time(rendition, shape.sample_range.start),
             shape,
             sequence_number: n.wrapping_add(1),
-            auxiliary: None,
+            auxiliary,
         }
     }
 }

@@ -94,12 +94,17 @@ impl Presentation {
         )
     }
 
-    /// Estimates the bytes that protection adds to a fragment of `count` samples.
-    pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, count: usize) -> u64 {
+    /// Estimates the bytes that protection adds to a fragment. They are exact if the source is
+    /// encrypted.
+    pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
+        let count = samples.len() as u64;
+        if let Some(source) = &self.track(rendition).protection {
+            return SampleAuxiliary::from_source(&source.auxiliary, samples).len();
+        }
         let is_video = self.track(rendition).codec.video().is_some();
         let signaling = self.track_signaling(rendition);
         signaling.map_or(0, |signaling| {
-            SampleAuxiliary::estimate_len(&signaling.protection, is_video, count as u64)
+            SampleAuxiliary::estimate_len(&signaling.protection, is_video, count)
         })
     }
 

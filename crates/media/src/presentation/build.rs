@@ -8,7 +8,7 @@ use super::timeline_shift::TimelineShift;
 use super::{Bandwidth, ManifestRules, PackagingRules, Presentation, Rendition, rendition_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
-use crate::protection::TitleProtection;
+use crate::protection::{TitleProtection, TrackSignaling};
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -393,6 +393,23 @@ impl Presentation {
     pub fn protect(&mut self, protection: TitleProtection) {
         self.protection = Some(Arc::new(protection));
         self.measure_renditions();
+    }
+
+    /// Returns whether the samples of any rendition are encrypted, by this server or in the source.
+    pub fn is_protected(&self) -> bool {
+        self.protection.is_some()
+    }
+
+    /// Returns the signaling of tracks that are encrypted in the source; `None` if there are none.
+    /// The systems are those of the film's `pssh` boxes.
+    pub fn source_protection(&self) -> Option<TitleProtection> {
+        let tracks = self.renditions.iter().map(|rendition| {
+            let source = self.track(rendition).protection.as_ref()?;
+            Some(TrackSignaling::from_source(source, &source.systems()))
+        });
+        let tracks: Vec<_> = tracks.collect();
+        let is_any = tracks.iter().any(Option::is_some);
+        is_any.then_some(TitleProtection { tracks })
     }
 
     /// Sets the target duration and the bandwidths.

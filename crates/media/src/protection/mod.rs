@@ -7,6 +7,7 @@
 //! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
 //! 4. [`TrackSignaling`] contains the lines and elements of the manifests.
 
+mod auxiliary_table;
 mod avc_slice_header;
 mod base64;
 mod cipher;
@@ -20,12 +21,14 @@ mod sample_entry;
 mod scheme;
 mod signaling;
 mod slice_header_reader;
+pub(crate) mod source;
 mod subsample_map;
 mod systems;
 #[cfg(test)]
 mod tests;
 mod usage_rules;
 
+pub(crate) use auxiliary_table::AuxiliaryTable;
 pub use base64::decode_base64;
 pub use cipher::{SampleCipher, encrypt_samples};
 pub use nal_subsamples::SubsampleParser;
@@ -33,6 +36,7 @@ pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};
+pub use source::{ProtectedEntry, SourceProtection};
 pub use subsample_map::{Subsample, SubsampleMap};
 pub use systems::{ContentSystem, SystemSignal, to_guid, write_system_pssh};
 pub use usage_rules::{MediaFilter, TrackFacts, UsageRule, VideoRange};

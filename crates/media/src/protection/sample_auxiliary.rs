@@ -1,7 +1,9 @@
 //! `saiz`, `saio` and `senc` of one fragment (ISO/IEC 14496-12, 8.7.8 and 8.7.9; ISO/IEC 23001-7, 7.2).
 
+use super::auxiliary_table::{AuxiliaryTable, SENC_SUBSAMPLES};
 use super::{ProtectionScheme, SubsampleMap, TrackProtection};
 use crate::bytes::write_full_box;
+use std::ops::Range;
 
 /// The auxiliary information of a fragment's samples.
 #[derive(Debug, Clone)]
@@ -19,8 +21,6 @@ const SAIO_BYTES: u64 = 20;
 const SAIZ_HEAD_BYTES: u64 = 17;
 /// Subsamples of a picture of four slices at most, for estimates.
 const TYPICAL_SUBSAMPLES: u64 = 5;
-/// `UseSubSampleEncryption`.
-const SENC_SUBSAMPLES: u32 = 2;
 
 impl SampleAuxiliary {
     /// Builds the entries of the samples from number `first` of the track. Without `map`, samples
@@ -51,6 +51,16 @@ impl SampleAuxiliary {
             auxiliary.sizes.push(size as u8);
         }
         auxiliary
+    }
+
+    /// Copies the entries of a range of samples of an encrypted source.
+    pub(crate) fn from_source(table: &AuxiliaryTable, samples: Range<u32>) -> SampleAuxiliary {
+        let (sizes, entries) = table.slice(samples);
+        SampleAuxiliary {
+            sizes: sizes.to_vec(),
+            entries: entries.to_vec(),
+            has_subsamples: table.has_subsamples(),
+        }
     }
 
     /// Estimates the bytes of all boxes, for pictures of at most a few slices.

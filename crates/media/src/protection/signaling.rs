@@ -2,7 +2,7 @@
 
 use super::base64::encode_base64;
 use super::systems::{ContentSystem, SystemSignal, escape_xml};
-use super::{TrackProtection, format_key_id};
+use super::{SourceProtection, TrackProtection, format_key_id};
 use std::fmt::Write;
 
 /// The protection of a title's renditions, without keys.
@@ -40,6 +40,12 @@ pub enum PsshPlaces {
 }
 
 impl TrackSignaling {
+    /// Writes the signaling of a track that is encrypted in the source. Its `pssh` boxes are in the
+    /// init segment, too.
+    pub fn from_source(source: &SourceProtection, systems: &[SystemSignal]) -> TrackSignaling {
+        TrackSignaling::new(source.entry.protection, systems, PsshPlaces::Both)
+    }
+
     /// Writes the signaling of a track for these systems.
     pub fn new(
         protection: TrackProtection,
@@ -88,10 +94,7 @@ fn key_attributes(
             format!("data:text/plain;base64,{}", encode_base64(pssh?))
         }
         ContentSystem::PlayReady => {
-            let object = match &system.pssh {
-                Some(pssh) => pssh.get(32..)?.to_vec(),
-                None => system.playready_object(protection),
-            };
+            let object = system.playready_object(protection);
             format!(
                 "data:text/plain;charset=UTF-16;base64,{}",
                 encode_base64(&object)

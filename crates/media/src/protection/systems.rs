@@ -121,9 +121,12 @@ impl SystemSignal {
         self.pssh.clone().or_else(generated)
     }
 
-    /// Returns the PlayReady Object (PlayReady Header Object specification): one record with the
-    /// header in UTF-16LE.
+    /// Returns the PlayReady Object (PlayReady Header Object specification): that of an explicit
+    /// `pssh` box, or one record with the header in UTF-16LE.
     pub(super) fn playready_object(&self, protection: &TrackProtection) -> Vec<u8> {
+        if let Some(data) = self.pssh.as_deref().and_then(pssh_data) {
+            return data.to_vec();
+        }
         let header = self.playready_header(protection);
         let text: Vec<u8> = header.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let mut out = Vec::with_capacity(10 + text.len());
@@ -160,6 +163,18 @@ impl SystemSignal {
             "<WRMHEADER xmlns=\"http://schemas.microsoft.com/DRM/2007/03/PlayReadyHeader\" version=\"{version}\"><DATA>{protect}{url}</DATA></WRMHEADER>"
         )
     }
+}
+
+/// Returns the data of a `pssh` box; `None` if it is truncated.
+fn pssh_data(pssh: &[u8]) -> Option<&[u8]> {
+    let key_ids_bytes = match pssh.get(8)? {
+        0 => 0,
+        _ => {
+            let count = u32::from_be_bytes(pssh.get(28..32)?.try_into().ok()?);
+            (count as usize).checked_mul(16)?.checked_add(4)?
+        }
+    };
+    pssh.get(key_ids_bytes.checked_add(32)?..)
 }
 
 /// Converts a key id to a GUID, whose first three fields are little endian.

@@ -57,6 +57,7 @@ pub(super) fn write_text_init(
             samples: SampleTableBuilder::default().finish(),
             presentation_offset: 0,
             presentation_end: None,
+            protection: None,
             matrix: IDENTITY_MATRIX,
         },
         None,

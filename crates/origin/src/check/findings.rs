@@ -269,6 +269,12 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
 /// With protection (`[drm]`), such a title is refused.
 fn tracks_can_be_protected(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
+        if let Some(source) = &title.track(rendition).protection {
+            let what = format!("{}; it is passed through", source.describe());
+            let fix = "signal its license server with [drm], or serve the unencrypted film";
+            found.push(Finding::new(FindingLevel::Hint, &rendition.name, what, fix));
+            continue;
+        }
         let Err(error) = SubsampleParser::check(&title.track(rendition).codec) else {
             continue;
         };

@@ -8,8 +8,8 @@ use crate::route::{self, LICENSE_NAME};
 use media::error::ErrorKind;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SubsampleParser, SystemSignal, TitleProtection,
-    TrackFacts, TrackProtection, TrackSignaling, format_key_id,
+    ContentSystem, KeyId, ProtectionScheme, SourceProtection, SubsampleParser, SystemSignal,
+    TitleProtection, TrackFacts, TrackProtection, TrackSignaling, format_key_id,
 };
 use net::Error;
 use std::sync::Arc;
@@ -34,13 +34,30 @@ impl DrmPolicy {
         key: &Key,
         presentation: &Presentation,
     ) -> Result<(TitleDrm, TitleProtection), Error> {
-        let keys = self.source.load_keys(&self.settings, key)?;
+        let tracks = || {
+            presentation
+                .renditions
+                .iter()
+                .map(|r| presentation.track(r))
+        };
+        // Tracks that are encrypted in the source need no key.
+        let keys = match tracks().all(|track| track.protection.is_some()) {
+            true => Arc::default(),
+            false => self.source.load_keys(&self.settings, key)?,
+        };
         let refuse = |why: String| {
             let bad = media::Error::new(ErrorKind::Unsupported, format!("keys: {why}"));
             error::from_media(key.as_str(), &bad)
         };
         let (mut protection, mut ciphers) = (TitleProtection::default(), Vec::new());
         for rendition in &presentation.renditions {
+            if let Some(source) = &presentation.track(rendition).protection {
+                let systems = self.list_source_systems(source, key);
+                let signaling = TrackSignaling::from_source(source, &systems);
+                protection.tracks.push(Some(signaling));
+                ciphers.push(None);
+                continue;
+            }
             let facts = TrackFacts::new(presentation.track(rendition), rendition.bandwidth.average);
             let own = keys.key_of(&facts).map_err(refuse)?;
             if own.is_none() && !self.settings.allows_clear_tracks {
@@ -69,6 +86,9 @@ impl DrmPolicy {
     /// Returns whether a title version has the keys that its source currently provides. Blocks. It has
     /// not if the source fails and cached keys are too old.
     pub(crate) fn has_same_keys(&self, title: &Key, drm: &TitleDrm) -> bool {
+        if drm.ciphers.iter().all(Option::is_none) {
+            return true;
+        }
         let current = self.source.load_keys(&self.settings, title);
         current.is_ok_and(|keys| *keys == *drm.keys)
     }
@@ -108,6 +128,23 @@ impl DrmPolicy {
             &systems,
             self.settings.pssh,
         ))
+    }
+
+    /// Returns the systems of a film's own `pssh` boxes, and those of the settings, with the license
+    /// URLs of the settings.
+    fn list_source_systems(&self, source: &SourceProtection, title: &Key) -> Vec<SystemSignal> {
+        let mut systems = source.systems();
+        for system in &self.settings.systems {
+            if systems.iter().all(|known| known.system != *system) {
+                systems.push(SystemSignal::new(*system));
+            }
+        }
+        for signal in &mut systems {
+            let url = self.settings.license_url(signal.system);
+            let key_id = &source.entry.protection.key_id;
+            signal.license_url = url.map(|url| expand_license_url(url, title, key_id));
+        }
+        systems
     }
 
     /// Returns the systems of the settings, with what the key's source defines for them, and the

@@ -76,7 +76,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
     let (content_type, text) = match manifest {
         ManifestKind::Multivariant(HlsContainer::Ts)
         | ManifestKind::Media(_, HlsContainer::Ts, _)
-            if title.drm.is_some() =>
+            if title.hls.is_protected() =>
         {
             return Err(encryption::unavailable_with_drm(
                 "this manifest is unavailable",

@@ -128,8 +128,7 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
         dash: title.encryption.is_none().then_some(".mpd"),
         encryption: match (&title.encryption, &title.drm) {
             (Some(_), _) => Some("aes-128"),
-            (None, Some(drm)) => Some(drm.scheme.name()),
-            (None, None) => None,
+            (None, drm) => source_scheme(p).or(drm.as_ref().map(|drm| drm.scheme.name())),
         },
         license: title
             .drm
@@ -240,4 +239,14 @@ fn frame_rate(p: &Presentation, r: &Rendition) -> f64 {
     let track = p.track(r);
     let rate = f64::from(track.samples.len()) / track.duration().as_seconds_f64();
     (rate * 1000.0).round() / 1000.0
+}
+
+/// Returns the scheme of a film that is encrypted in the source.
+fn source_scheme(presentation: &Presentation) -> Option<&'static str> {
+    let mut tracks = presentation
+        .renditions
+        .iter()
+        .map(|r| presentation.track(r));
+    let source = tracks.find_map(|track| track.protection.as_ref())?;
+    Some(source.entry.protection.scheme.name())
 }

@@ -98,7 +98,7 @@ impl<'a> LocatedSegment<'a> {
         if form == SegmentContainer::Cmaf {
             return Ok(());
         }
-        if self.title.drm.is_some() {
+        if self.presentation.is_protected() {
             return Err(encryption::unavailable_with_drm(
                 "this segment is unavailable",
             ));

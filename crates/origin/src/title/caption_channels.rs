@@ -25,6 +25,9 @@ pub(crate) fn find_captions<'a>(
         return Vec::new();
     };
     let track = presentation.track(rendition);
+    if track.protection.is_some() {
+        return Vec::new();
+    }
     let keys = presentation.key_frames(rendition).take(KEY_FRAMES_MAX);
     let mut found: Vec<CaptionChannel> = keys
         .filter_map(|key| {

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use store::{DiskCache, DiskCounts, Object, ObjectVersion};
 
 /// Part of the key. Increase it when the same film gives another index, or an index another file.
-const FORMAT_VERSION: u8 = 4;
+const FORMAT_VERSION: u8 = 5;
 /// Resolution of file system clocks: two changes within it can have the same time.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 /// Media name in a stored index MP4. It is never followed.

@@ -87,7 +87,14 @@ fn protect(
     key: &Key,
     presentation: &mut Presentation,
 ) -> Result<Option<TitleDrm>, Error> {
+    let source = presentation.source_protection();
+    if source.is_some() && rules.master_secret.is_some() {
+        let what = "the film is already encrypted, which excludes aes-secret";
+        let bad = media::Error::unsupported(what);
+        return Err(error::from_media(key.as_str(), &bad));
+    }
     let Some(policy) = rules.drm.as_ref().and_then(|drm| drm.policy_of(key)) else {
+        source.into_iter().for_each(|own| presentation.protect(own));
         return Ok(None);
     };
     let (drm, protection) = policy.protect_title(key, presentation)?;

@@ -1,0 +1,238 @@
+//! Sample auxiliary information of encrypted sources: `senc` of all samples (ISO/IEC 23001-7, 7.2).
+
+use super::source::refuse;
+use crate::bytes::{ByteReader, write_full_box};
+use crate::error::{Error, Result};
+use std::ops::Range;
+
+/// Samples between two stored positions.
+const BLOCK_SAMPLES: u32 = 256;
+/// `UseSubSampleEncryption`.
+pub(crate) const SENC_SUBSAMPLES: u32 = 2;
+/// Most bytes of one sample's entry: its size has eight bits in `saiz`.
+const ENTRY_BYTES_MAX: usize = 255;
+
+/// The entries of a track's samples. Two arrays: about 16 bytes for each sample of video.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct AuxiliaryTable {
+    /// Bytes of each sample's entry.
+    sizes: Vec<u8>,
+    entries: Vec<u8>,
+    /// Start of the entries of each block of samples.
+    block_starts: Vec<u64>,
+    /// Whether entries have subsamples; `None` without samples.
+    has_subsamples: Option<bool>,
+}
+
+impl AuxiliaryTable {
+    /// Adds the entries of the next `count` samples from the body of `senc`. Without the box, the
+    /// samples have none.
+    ///
+    /// # Errors
+    /// `Malformed` if an entry is missing; `Unsupported` for a form that cannot be carried over.
+    pub(crate) fn add_samples(
+        &mut self,
+        senc: Option<&[u8]>,
+        count: u32,
+        iv_bytes: usize,
+    ) -> Result<()> {
+        let Some(senc) = senc else {
+            return self.add_without_box(count, iv_bytes);
+        };
+        let mut reader = ByteReader::new(senc);
+        let flags = reader.u32() & 0x00ff_ffff;
+        let declared = reader.u32();
+        reader.check_complete()?;
+        if flags & !SENC_SUBSAMPLES != 0 {
+            return Err(refuse("with parameters of its own in senc"));
+        }
+        if declared < count {
+            let message = format!("senc describes {declared} of {count} samples");
+            return Err(Error::malformed(message));
+        }
+        let has_subsamples = flags & SENC_SUBSAMPLES != 0;
+        self.set_subsamples(has_subsamples)?;
+        for _ in 0..count {
+            let rest = reader.remaining();
+            let len = entry_len(rest, iv_bytes, has_subsamples);
+            let entry = rest.get(..len).ok_or_else(too_short)?;
+            self.push_entry(entry)?;
+            reader.skip(len);
+        }
+        Ok(())
+    }
+
+    fn add_without_box(&mut self, count: u32, iv_bytes: usize) -> Result<()> {
+        if iv_bytes > 0 && count > 0 {
+            return Err(refuse(
+                "without senc boxes (its auxiliary information is elsewhere)",
+            ));
+        }
+        self.set_subsamples(false)?;
+        (0..count).try_for_each(|_| self.push_entry(&[]))
+    }
+
+    fn set_subsamples(&mut self, has_subsamples: bool) -> Result<()> {
+        match self.has_subsamples {
+            Some(before) if before != has_subsamples => {
+                Err(refuse("with subsamples in some fragments only"))
+            }
+            _ => {
+                self.has_subsamples = Some(has_subsamples);
+                Ok(())
+            }
+        }
+    }
+
+    fn push_entry(&mut self, entry: &[u8]) -> Result<()> {
+        if entry.len() > ENTRY_BYTES_MAX {
+            return Err(refuse("with too many subsamples in one sample"));
+        }
+        if self.sizes.len().is_multiple_of(BLOCK_SAMPLES as usize) {
+            self.block_starts.push(self.entries.len() as u64);
+        }
+        self.sizes.push(entry.len() as u8);
+        self.entries.extend_from_slice(entry);
+        Ok(())
+    }
+
+    /// Keeps only a range of samples.
+    pub(crate) fn trim(self, range: Range<u32>) -> AuxiliaryTable {
+        if range.start == 0 && range.end as usize == self.sizes.len() {
+            return self;
+        }
+        let (sizes, mut entries) = self.slice(range);
+        let mut trimmed = AuxiliaryTable {
+            has_subsamples: self.has_subsamples,
+            ..AuxiliaryTable::default()
+        };
+        for size in sizes {
+            let (entry, rest) = entries.split_at(usize::from(*size).min(entries.len()));
+            // Each entry was checked when it was added.
+            let _ = trimmed.push_entry(entry);
+            entries = rest;
+        }
+        trimmed
+    }
+
+    /// Returns sizes and entries of a range of samples.
+    pub(crate) fn slice(&self, range: Range<u32>) -> (&[u8], &[u8]) {
+        let sizes = self.sizes.get(range.start as usize..range.end as usize);
+        let sizes = sizes.unwrap_or_default();
+        let start = self.entry_start(range.start);
+        let len: usize = sizes.iter().map(|size| usize::from(*size)).sum();
+        (
+            sizes,
+            self.entries.get(start..start + len).unwrap_or_default(),
+        )
+    }
+
+    fn entry_start(&self, sample: u32) -> usize {
+        let block = sample / BLOCK_SAMPLES;
+        let start = self.block_starts.get(block as usize).copied().unwrap_or(0);
+        let before = (block * BLOCK_SAMPLES) as usize..sample as usize;
+        let sizes = self.sizes.get(before).unwrap_or_default().iter();
+        start as usize + sizes.map(|size| usize::from(*size)).sum::<usize>()
+    }
+
+    /// Whether entries have subsamples.
+    pub(crate) fn has_subsamples(&self) -> bool {
+        self.has_subsamples.unwrap_or(false)
+    }
+
+    /// Appends `senc` for all samples, as index MP4s and progressive MP4s contain it.
+    pub(crate) fn write_senc(&self, out: &mut Vec<u8>) {
+        let flags = if self.has_subsamples() {
+            SENC_SUBSAMPLES
+        } else {
+            0
+        };
+        write_full_box(out, b"senc", 0, flags, |out| {
+            out.extend_from_slice(&(self.sizes.len() as u32).to_be_bytes());
+            out.extend_from_slice(&self.entries);
+        });
+    }
+
+    /// Approximate heap memory, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.sizes.len() + self.entries.len() + self.block_starts.len() * 8
+    }
+}
+
+/// Returns the length of the first entry of `rest`.
+fn entry_len(rest: &[u8], iv_bytes: usize, has_subsamples: bool) -> usize {
+    if !has_subsamples {
+        return iv_bytes;
+    }
+    let count = rest.get(iv_bytes..iv_bytes + 2);
+    let count = count.map_or(0, |count| {
+        usize::from(count[0]) << 8 | usize::from(count[1])
+    });
+    iv_bytes + 2 + 6 * count
+}
+
+fn too_short() -> Error {
+    Error::malformed("senc ends within an entry")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `senc` with an IV of 8 bytes and `n % 3` subsamples in sample `n`.
+    fn senc(count: u32) -> Vec<u8> {
+        let mut out = vec![0, 0, 0, 2];
+        out.extend_from_slice(&count.to_be_bytes());
+        for n in 0..count {
+            out.extend_from_slice(&u64::from(n).to_be_bytes());
+            out.extend_from_slice(&((n % 3) as u16).to_be_bytes());
+            out.extend((0..n % 3 * 6).map(|_| n as u8));
+        }
+        out
+    }
+
+    #[test]
+    fn slices_are_the_entries_of_their_samples() {
+        let mut table = AuxiliaryTable::default();
+        let bytes = senc(1000);
+        table.add_samples(Some(&bytes), 600, 8).unwrap();
+        table.add_samples(Some(&bytes), 1000, 8).unwrap();
+        for (start, n) in [(0, 0), (599, 599), (600, 0), (1599, 999), (857, 257)] {
+            let (sizes, entries) = table.slice(start..start + 1);
+            assert_eq!(sizes, [10 + (n % 3) as u8 * 6]);
+            assert_eq!(entries[..8], u64::from(n as u32).to_be_bytes());
+        }
+        let trimmed = table.clone().trim(599..1200);
+        assert_eq!(trimmed.slice(1..300), table.slice(600..899));
+        let mut written = Vec::new();
+        trimmed.write_senc(&mut written);
+        let mut again = AuxiliaryTable::default();
+        again.add_samples(Some(&written[8..]), 601, 8).unwrap();
+        assert_eq!(again, trimmed);
+    }
+
+    #[test]
+    fn forms_that_cannot_be_carried_over_are_named() {
+        let whole = senc(5);
+        let mut own_parameters = whole.clone();
+        own_parameters[3] = 1;
+        for (senc, wrong) in [
+            (Some(&whole[..40]), "senc ends within an entry"),
+            (Some(&own_parameters[..]), "parameters of its own"),
+            (Some(&whole[..6]), "shorter than its fields"),
+            (None, "without senc boxes"),
+        ] {
+            let added = AuxiliaryTable::default().add_samples(senc, 5, 8);
+            let error = added.unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+        let mut mixed = AuxiliaryTable::default();
+        mixed.add_samples(None, 1, 0).unwrap();
+        assert!(mixed.add_samples(Some(&whole), 5, 0).is_err());
+        assert!(
+            AuxiliaryTable::default()
+                .add_samples(Some(&whole), 6, 8)
+                .is_err()
+        );
+    }
+}

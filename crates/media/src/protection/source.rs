@@ -1,0 +1,214 @@
+//! Tracks whose source is already encrypted: their description is carried over as it is.
+
+use super::auxiliary_table::AuxiliaryTable;
+use super::{ContentSystem, KeyId, ProtectionScheme, SystemSignal, TrackProtection, format_key_id};
+use crate::bytes::ByteReader;
+use crate::codec::Codec;
+use crate::codec::sample_entry::{ChildBoxes, split_sample_entry};
+use crate::error::{Error, Result, format_fourcc};
+
+/// Bytes of a visual and of an audio sample entry before their boxes (ISO/IEC 14496-12, 12).
+const VISUAL_FIELDS_BYTES: usize = 78;
+const AUDIO_FIELDS_BYTES: usize = 28;
+/// Most `pssh` boxes of a film, and bytes of each.
+const PSSH_BOXES_MAX: usize = 64;
+const PSSH_BYTES_MAX: usize = 64 << 10;
+
+/// The protection that the source of a track has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceProtection {
+    /// What the sample entry declares.
+    pub entry: ProtectedEntry,
+    /// IVs and subsamples of each sample.
+    pub(crate) auxiliary: AuxiliaryTable,
+    /// `pssh` boxes of the film that apply to the track.
+    pub(crate) pssh_boxes: Vec<Vec<u8>>,
+}
+
+/// The protection that an `encv` or `enca` sample entry declares (ISO/IEC 14496-12, 8.12).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtectedEntry {
+    /// Scheme, key id and constant IV, for manifests.
+    pub protection: TrackProtection,
+    /// Bytes of the IV of each sample; 0 with a constant IV.
+    pub(crate) iv_bytes: usize,
+    /// The `sinf` box, as it is in the source.
+    sinf: Vec<u8>,
+}
+
+/// Returns whether a sample entry is that of an encrypted track.
+pub(crate) fn is_protected_entry(code: [u8; 4]) -> bool {
+    matches!(&code, b"encv" | b"enca")
+}
+
+impl ProtectedEntry {
+    /// Splits a protected sample entry into the entry of the codec and the protection.
+    ///
+    /// # Errors
+    /// `Unsupported` with the name of a form that cannot be carried over; `Malformed` otherwise.
+    pub(crate) fn unwrap_entry(entry: &[u8]) -> Result<(Vec<u8>, ProtectedEntry)> {
+        let (code, body) = split_sample_entry(entry)?;
+        let fields_bytes = match &code {
+            b"encv" => VISUAL_FIELDS_BYTES,
+            _ => AUDIO_FIELDS_BYTES,
+        };
+        let split = body.split_at_checked(fields_bytes);
+        let (fields, children) =
+            split.ok_or_else(|| Error::malformed("the sample entry is truncated"))?;
+        let mut children = ChildBoxes::parse(children)?;
+        let missing = || refuse(&format!("({} without a sinf box)", format_fourcc(code)));
+        let sinf = children.find_body(b"sinf").ok_or_else(missing)?;
+        let (original, protected) = read_sinf(sinf)?;
+        children.0.retain(|child| child.name != *b"sinf");
+        let mut clear = Vec::with_capacity(entry.len());
+        crate::bytes::write_box(&mut clear, &original, |out| {
+            out.extend_from_slice(fields);
+            children.write_all(out);
+        });
+        Ok((clear, protected))
+    }
+
+    /// Appends the sample entry of the codec in its protected form.
+    pub(crate) fn write_entry(&self, out: &mut Vec<u8>, codec: &Codec) {
+        let start = out.len();
+        codec.write_sample_entry(out);
+        out.extend_from_slice(&self.sinf);
+        let size = (out.len() - start) as u32;
+        let name = match codec.video() {
+            Some(_) => b"encv",
+            None => b"enca",
+        };
+        if let Some(header) = out.get_mut(start..start + 8) {
+            header[..4].copy_from_slice(&size.to_be_bytes());
+            header[4..].copy_from_slice(name);
+        }
+    }
+}
+
+impl SourceProtection {
+    /// Returns the systems of the film's `pssh` boxes.
+    pub fn systems(&self) -> Vec<SystemSignal> {
+        let boxes = self.pssh_boxes.iter();
+        boxes
+            .filter_map(|pssh| {
+                let id: KeyId = pssh.get(12..28)?.try_into().ok()?;
+                let mut signal = SystemSignal::new(ContentSystem::from_uuid(&format_key_id(&id))?);
+                signal.pssh = Some(pssh.clone());
+                Some(signal)
+            })
+            .collect()
+    }
+
+    /// Approximate heap memory, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        let boxes = self.pssh_boxes.iter().map(Vec::len).sum::<usize>();
+        self.auxiliary.heap_bytes() + self.entry.sinf.len() + boxes
+    }
+
+    /// Describes the protection in one phrase.
+    pub fn describe(&self) -> String {
+        let own = &self.entry.protection;
+        let key = format_key_id(&own.key_id);
+        format!("already encrypted ({}, key id {key})", own.scheme.name())
+    }
+}
+
+/// Returns the code of the unencrypted entry, and the protection.
+fn read_sinf(sinf: &[u8]) -> Result<([u8; 4], ProtectedEntry)> {
+    let children = ChildBoxes::parse(sinf)?;
+    let require = |name| children.require_body(name, *b"sinf");
+    let original = require(b"frma")?.first_chunk().copied();
+    let original = original.ok_or_else(|| Error::malformed("frma is truncated"))?;
+    let mut schm = ByteReader::new(require(b"schm")?);
+    schm.skip(4); // version and flags
+    let scheme = schm.read_array();
+    schm.check_complete()?;
+    let scheme = parse_scheme(scheme)?;
+    let schi = ChildBoxes::parse(require(b"schi")?)?;
+    let (protection, iv_bytes) = read_tenc(schi.require_body(b"tenc", *b"schi")?, scheme)?;
+    let mut whole = Vec::with_capacity(sinf.len() + 8);
+    crate::bytes::write_box(&mut whole, b"sinf", |out| out.extend_from_slice(sinf));
+    let entry = ProtectedEntry {
+        protection,
+        iv_bytes,
+        sinf: whole,
+    };
+    Ok((original, entry))
+}
+
+fn parse_scheme(scheme: [u8; 4]) -> Result<ProtectionScheme> {
+    match &scheme {
+        b"cenc" => Ok(ProtectionScheme::Cenc),
+        b"cbcs" => Ok(ProtectionScheme::Cbcs),
+        _ => Err(refuse(&format!(
+            "with the scheme {}; only cenc and cbcs are passed through",
+            format_fourcc(scheme)
+        ))),
+    }
+}
+
+/// Creates the error for a form of encryption that cannot be carried over.
+pub(crate) fn refuse(form: &str) -> Error {
+    Error::unsupported(format!("the track is already encrypted {form}"))
+}
+
+/// Reads `tenc` (ISO/IEC 23001-7, 8.2): the protection, and the bytes of each sample's IV.
+fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, usize)> {
+    let mut reader = ByteReader::new(tenc);
+    reader.skip(6); // version, flags, reserved, pattern
+    let (is_protected, iv_bytes) = (reader.u8(), usize::from(reader.u8()));
+    let key_id = reader.read_array();
+    let constant = match iv_bytes {
+        0 => usize::from(reader.u8()),
+        _ => 0,
+    };
+    let constant_iv = reader.take(constant);
+    reader.check_complete()?;
+    if is_protected != 1 {
+        return Err(refuse("in parts only (tenc declares it unprotected)"));
+    }
+    if !matches!((iv_bytes, constant), (8 | 16, _) | (0, 8 | 16)) {
+        return Err(Error::malformed("tenc has an invalid size of IVs"));
+    }
+    let mut iv = [0; 16];
+    if let Some(start) = iv.get_mut(..constant_iv.len()) {
+        start.copy_from_slice(constant_iv);
+    }
+    let protection = TrackProtection { scheme, key_id, iv };
+    Ok((protection, iv_bytes))
+}
+
+/// Selects the `pssh` boxes that apply to a key: those that name it, or no key.
+///
+/// # Errors
+/// `TooLarge` if there are too many.
+pub(crate) fn select_pssh_boxes(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8>> {
+    let applies = |pssh: &&Vec<u8>| {
+        let mut reader = ByteReader::new(pssh);
+        reader.skip(8);
+        let version = reader.u8();
+        reader.skip(3 + 16);
+        let count = if version == 0 {
+            0
+        } else {
+            reader.u32() as usize
+        };
+        let ids = reader.take(count.saturating_mul(16).min(pssh.len()));
+        count == 0 || ids.chunks_exact(16).any(|id| id == key_id)
+    };
+    boxes.iter().filter(applies).cloned().collect()
+}
+
+/// Adds a `pssh` box, unless there are too many or it is too long.
+///
+/// # Errors
+/// `Unsupported`, with the bound.
+pub(crate) fn add_pssh_box(boxes: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Result<()> {
+    if boxes.len() >= PSSH_BOXES_MAX || bytes.len() > PSSH_BYTES_MAX || bytes.len() < 32 {
+        return Err(refuse(&format!(
+            "with more than {PSSH_BOXES_MAX} pssh boxes, or one of more than {PSSH_BYTES_MAX} bytes"
+        )));
+    }
+    boxes.push(bytes.to_vec());
+    Ok(())
+}
