@@ -1,17 +1,16 @@
-// Runs a real player (hls.js or dash.js from player/vendor.sh) on an empty page in headless Chromium, and
-// prints measurements of its video element as one JSON line.
+// Runs a real player (hls.js, dash.js or Shaka Player from player/vendor.sh) with its default settings on an
+// empty page in headless Chromium, and prints measurements of its video element as one JSON line.
 //
-//   node bench/players.mjs hls|dash own|dynamic|throughput|bola MANIFEST SECONDS BUFFER_SECONDS BEGIN_UNIX_MS
+//   node bench/players.mjs hls.js|dash.js|shaka MANIFEST SECONDS BEGIN_UNIX_MS
 //
-// The script is injected into the page, so that only the film crosses the link. Players have default
-// settings except for the buffer length and, for dash.js, the rule.
+// The script is injected into the page, so that only the film crosses the link.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { launch } from '../tests/judge/browser.mjs';
 
-const [kind, rule, manifest, seconds, buffer, begin] = process.argv.slice(2);
+const [name, manifest, seconds, begin] = process.argv.slice(2);
 const vendor = path.join(path.dirname(fileURLToPath(import.meta.url)), '../player/vendor');
-const script = { hls: 'hls.min.js', dash: 'dash.all.min.js' }[kind];
+const script = { 'hls.js': 'hls.min.js', 'dash.js': 'dash.all.min.js', shaka: 'shaka-player.compiled.js' }[name];
 
 const browser = await launch();
 if (!browser) throw new Error('Chromium is not installed; run scripts/install.sh bench');
@@ -20,41 +19,46 @@ await page.goto(new URL('/blank', manifest).href); // Any response gives the pag
 await page.setContent('<!doctype html><video muted></video>');
 await page.addScriptTag({ path: path.join(vendor, script) });
 await new Promise((resolve) => { setTimeout(resolve, Number(begin) - Date.now()); });
-const seen = await page.evaluate(watch, { kind, rule, manifest, seconds: Number(seconds), buffer: Number(buffer) });
+const seen = await page.evaluate(watch, { name, manifest, seconds: Number(seconds) });
 console.log(JSON.stringify(seen));
 await browser.close();
 
 /** Runs in the page. Milliseconds are of performance.now. */
-async function watch({ kind, rule, manifest, seconds, buffer }) {
+async function watch({ name, manifest, seconds }) {
   const video = document.querySelector('video');
   const [began, stalls, errors] = [performance.now(), [], []];
-  let first;
-  let dry;
+  let [first, dry, abandoned] = [undefined, undefined, 0];
   video.addEventListener('playing', () => {
     first ??= performance.now();
     if (dry) stalls.push(performance.now() - dry);
     dry = undefined;
   });
-  video.addEventListener('waiting', () => { if (first) dry ??= performance.now(); });
+  video.addEventListener('waiting', () => { if (first && !video.ended) dry ??= performance.now(); });
 
-  if (kind === 'hls') {
-    const hls = new globalThis.Hls({ maxBufferLength: buffer, maxMaxBufferLength: buffer });
-    hls.on('hlsError', (_, { fatal, details }) => fatal && errors.push(details));
-    hls.loadSource(manifest);
-    hls.attachMedia(video);
-  } else {
-    const dash = globalThis.dashjs.MediaPlayer().create();
-    dash.on('error', ({ error }) => errors.push(error.message));
-    dash.initialize();
-    const rules = { throughputRule: { active: rule !== 'bola' }, bolaRule: { active: rule !== 'throughput' } };
-    const held = { bufferTimeDefault: buffer, bufferTimeAtTopQuality: buffer, bufferTimeAtTopQualityLongForm: buffer };
-    dash.updateSettings({ streaming: { buffer: held, abr: { rules } } });
-    dash.attachView(video);
-    dash.attachSource(manifest);
-  }
+  const starts = {
+    'hls.js': () => {
+      const hls = new globalThis.Hls();
+      hls.on('hlsError', (_, { fatal, details }) => fatal && errors.push(details));
+      hls.on('hlsFragLoadEmergencyAborted', () => { abandoned += 1; });
+      hls.loadSource(manifest);
+      hls.attachMedia(video);
+    },
+    'dash.js': () => {
+      const dash = globalThis.dashjs.MediaPlayer().create();
+      dash.on('error', ({ error }) => errors.push(error.message));
+      dash.on('fragmentLoadingAbandoned', () => { abandoned += 1; });
+      dash.initialize(video, manifest, true);
+    },
+    shaka: () => {
+      const shaka = new globalThis.shaka.Player();
+      shaka.addEventListener('error', ({ detail }) => errors.push(`error ${detail.code}`));
+      shaka.attach(video).then(() => shaka.load(manifest)).catch((error) => errors.push(String(error)));
+    },
+  };
+  starts[name]();
   video.autoplay = true;
 
-  // What was shown: seconds of media at each height of the picture.
+  // Seconds of media shown at each height of the picture.
   const shown = {};
   let [at, height, switches] = [0, 0, 0];
   while (performance.now() - began < seconds * 1000) {
@@ -66,5 +70,6 @@ async function watch({ kind, rule, manifest, seconds, buffer }) {
     [at, height] = [now, high];
   }
   if (dry) stalls.push(performance.now() - dry);
-  return { start_s: first && (first - began) / 1000, stalls: stalls.map((ms) => ms / 1000), played_s: at, switches, shown, errors };
+  const start_s = first && (first - began) / 1000;
+  return { start_s, stalls: stalls.map((ms) => ms / 1000), played_s: at, switches, abandoned, shown, errors };
 }

@@ -19,6 +19,7 @@ mod text;
 mod tracing;
 
 // The other programs.
+mod abandoned_segments;
 mod check_command;
 mod command_line;
 mod edge_crash;

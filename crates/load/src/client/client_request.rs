@@ -1,9 +1,10 @@
 //! A request of the client, and its outcome.
 
-use super::{BodyCheck, FailureKind, MemorySink, RequestFailure};
+use super::{BodyCheck, FailureKind, MemorySink, RequestFailure, TransferProgress};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -24,6 +25,8 @@ pub struct ClientRequest {
     pub check: Option<BodyCheck>,
     /// Scheduled time; the time of the call if none.
     pub due: Option<Instant>,
+    /// Receives the progress of the body, if requested.
+    pub progress: Option<Arc<TransferProgress>>,
 }
 
 impl ClientRequest {
@@ -37,6 +40,7 @@ impl ClientRequest {
             keep_max: 0,
             check: None,
             due: None,
+            progress: None,
         }
     }
 

@@ -160,6 +160,7 @@ impl ResponseReader {
                 let count =
                     ready!(stream.poll_skip(cx, most)).map_err(|e| self.connection_failure(e))?;
                 self.record_skipped(count);
+                sink.on_progress(count);
                 count
             } else {
                 let taken = ready!(stream.poll_take(cx, all, |bytes| {
@@ -255,6 +256,7 @@ impl ResponseReader {
         if let Some(head) = &mut self.head {
             let (used, body) = decode_body(&mut head.body, bytes, sink)?;
             self.body_bytes += body;
+            sink.on_progress(body);
             self.surplus = used < bytes.len();
         }
         Ok(())

@@ -129,6 +129,7 @@ pub(crate) async fn send_and_receive(
             return Err(FailureKind::TooLong.into());
         }
         sink.on_body(&data)?;
+        sink.on_progress(data.len() as u64);
         let given = body.flow_control().release_capacity(data.len());
         given.map_err(to_failure)?;
     }

@@ -79,6 +79,7 @@ impl HttpClient {
                     .check
                     .filter(|c| c.sha256.is_some())
                     .map(|_| BodyDigest::default()),
+                progress: request.progress.clone(),
                 ..MemorySink::default()
             };
             let response = self

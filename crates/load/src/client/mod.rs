@@ -19,6 +19,7 @@ mod http_client;
 mod response_head;
 mod response_sink;
 mod tls_setup;
+mod transfer_progress;
 
 pub use body_check::{BodyCheck, BodyDigest};
 pub use client_request::{ClientRequest, ConnectionReuse, RequestOutcome};
@@ -29,6 +30,7 @@ pub use http_client::HttpClient;
 pub(crate) use http_client::redirect_target;
 pub use response_sink::{DiscardSink, MemorySink, ResponseSink};
 pub use tls_setup::TlsSetupError;
+pub use transfer_progress::TransferProgress;
 pub use url::Url;
 
 pub(crate) use dialer::ClientConnection;

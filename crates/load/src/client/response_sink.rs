@@ -1,7 +1,8 @@
 //! Receivers of a response's header fields and body.
 
-use super::FailureKind;
+use super::{FailureKind, TransferProgress};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
 
 /// Receives a response's header fields and body.
 pub trait ResponseSink {
@@ -19,6 +20,10 @@ pub trait ResponseSink {
     /// # Errors
     /// The body exceeds the limit; the request then fails.
     fn on_body(&mut self, bytes: &[u8]) -> Result<(), FailureKind>;
+
+    /// Receives the number of body bytes that arrived, including those that were discarded without
+    /// a call of [`ResponseSink::on_body`].
+    fn on_progress(&mut self, _count: u64) {}
 }
 
 /// Discards everything.
@@ -54,6 +59,8 @@ pub struct MemorySink {
     pub body: Vec<u8>,
     /// Body bytes passed to the sink.
     pub count: u64,
+    /// Receives the progress, if requested.
+    pub progress: Option<Arc<TransferProgress>>,
 }
 
 impl ResponseSink for MemorySink {
@@ -87,5 +94,11 @@ impl ResponseSink for MemorySink {
             self.body.extend_from_slice(bytes);
         }
         Ok(())
+    }
+
+    fn on_progress(&mut self, count: u64) {
+        if let Some(progress) = self.progress.as_ref().filter(|_| count > 0) {
+            progress.add_bytes(count);
+        }
     }
 }

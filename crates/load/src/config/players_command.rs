@@ -50,23 +50,33 @@ const PLAYERS: &[Setting] = &[
     ),
     Setting::new(
         "like",
-        "hls.js|dash.js|shaka",
-        "",
-        "Player whose defaults --abr, --buffer, --start, --resume and the first level have",
+        "hls.js|dash.js|shaka|none",
+        "hls.js",
+        "Player whose defaults apply; see below",
     ),
-    Setting::new("abr", "RULE", "dynamic", "Adaptive bitrate rule; see below"),
-    Setting::new("buffer", "DURATION", "30s", "Limit of the playback buffer"),
+    Setting::new(
+        "abr",
+        "RULE",
+        "",
+        "Adaptive bitrate rule; see below [default: as --like]",
+    ),
+    Setting::new(
+        "buffer",
+        "DURATION",
+        "",
+        "Limit of the playback buffer [default: as --like; 30s for hls.js]",
+    ),
     Setting::new(
         "start",
         "DURATION",
-        "0s",
-        "Media buffered per track before playback starts; at least one segment",
+        "",
+        "Media buffered per track before playback starts [default: one segment]",
     ),
     Setting::new(
         "resume",
         "DURATION",
-        "0s",
-        "Media buffered per track before playback resumes after a stall",
+        "",
+        "Media buffered per track before playback resumes [default: one segment]",
     ),
     Setting::new(
         "retries",
@@ -144,7 +154,15 @@ Modes:
   sequence  fetches manifest, audio 1, video 1, audio 2, ... without pause, and repeats
   consumer  fetches ranges of one MP4 file, at most --ahead beyond the playback position
 
-Rules: highest, lowest, random, a bitrate (3894k), throughput, bba, bola, dynamic, mpc.
+--like sets --abr, --buffer, the first level, when a slow segment is abandoned for a lower
+level, and how far audio is buffered ahead of video:
+  hls.js    rule hls.js; starts with the first variant's bitrate, of 0.5 to 5 Mb/s
+  dash.js   rule dynamic; starts with 1 Mb/s; buffers 18 s
+  shaka     rule shaka; starts with 0.95 Mb/s; buffers 10 s
+  none      rule dynamic; starts with the lowest level, and abandons no segment
+
+Rules: highest, lowest, random, a bitrate (3894k), hls.js, shaka, throughput, bba, bola, dynamic,
+mpc. dynamic, throughput and bola are those of dash.js.
 A device limits the levels that its player requests; no connection is slowed down.
 
 The MOS follows the parametric part of ITU-T P.1203, mode 0. Use it to compare runs only.
@@ -207,11 +225,12 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     let number =
         |name: &str| Ok::<_, UsageError>(parse_setting(layers, name, count)?.unwrap_or_default());
     let micros = |time: Duration| time.as_micros() as u64;
-    let preset = parse_setting(layers, "like", PlayerPreset::find_by_name)?;
+    let preset = parse_setting(layers, "like", PlayerPreset::find_by_name)?
+        .ok_or_else(|| UsageError("--like is empty; name a player or none".into()))?;
     // A setting that the user gives takes precedence over the preset.
-    let seconds = |name: &str, preset: Option<f64>| match preset.filter(|_| !layers.is_set(name)) {
-        Some(seconds) => Ok(seconds),
-        None => time(name).map(|time| time.as_secs_f64()),
+    let seconds = |name: &str, preset: f64| {
+        let given = parse_setting(layers, name, duration)?;
+        Ok::<_, UsageError>(given.map_or(preset, |time| time.as_secs_f64()))
     };
     let length = time("duration")?;
     if length < Duration::from_secs(1) {
@@ -241,10 +260,12 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
         arrivals,
         mode: read_mode(layers)?,
         settings: Arc::new(PlaybackSettings {
-            buffer_max_s: seconds("buffer", preset.map(|like| like.buffer_max_s))?,
-            start_s: seconds("start", preset.map(|like| like.start_s))?,
-            resume_s: seconds("resume", preset.map(|like| like.resume_s))?,
-            start_bps: preset.and_then(|like| like.start_bps),
+            buffer_max_s: seconds("buffer", preset.buffer_max_s)?,
+            start_s: seconds("start", preset.start_s)?,
+            resume_s: seconds("resume", preset.resume_s)?,
+            start_level: preset.start_level,
+            abandon: preset.abandon,
+            track_sync: preset.track_sync,
             retries: number("retries")?.min(100) as u32,
             cmcd: parse_setting(layers, "cmcd", viewer_options::parse_cmcd)?,
         }),
@@ -261,19 +282,18 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
 }
 
 /// Describes the rule, and the player whose defaults are used.
-fn describe_rule(layers: &SettingLayers, preset: Option<PlayerPreset>) -> String {
-    let given = layers.one("abr").unwrap_or_default();
-    match preset {
-        None => given.to_owned(),
-        Some(like) if layers.is_set("abr") => format!("{given}, like {}", like.name),
-        Some(like) => format!("{}, like {}", like.rule, like.name),
+fn describe_rule(layers: &SettingLayers, preset: PlayerPreset) -> String {
+    let rule = layers.one("abr").unwrap_or(preset.rule);
+    match preset.name {
+        "none" => rule.to_owned(),
+        name => format!("{rule}, like {name}"),
     }
 }
 
 fn read_population(
     layers: &SettingLayers,
     titles: Vec<Url>,
-    preset: Option<PlayerPreset>,
+    preset: PlayerPreset,
 ) -> Result<Population, UsageError> {
     let decimal = |text: &str| {
         let value = text
@@ -291,10 +311,10 @@ fn read_population(
         patience_s: parse_setting(layers, "patience", duration)?.map(|time| time.as_secs_f64()),
         devices: parse_setting(layers, "device", viewer_options::parse_devices)?
             .unwrap_or_default(),
-        rule: match preset.filter(|_| !layers.is_set("abr")) {
-            Some(like) => AbrSetting::parse(like.rule)
-                .map_err(|error| UsageError(format!("--like {}: {error}", like.name)))?,
-            None => parse_setting(layers, "abr", AbrSetting::parse)?.unwrap_or(AbrSetting::Dynamic),
+        rule: match parse_setting(layers, "abr", AbrSetting::parse)? {
+            Some(rule) => rule,
+            None => AbrSetting::parse(preset.rule)
+                .map_err(|error| UsageError(format!("--like {}: {error}", preset.name)))?,
         },
     })
 }

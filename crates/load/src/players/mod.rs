@@ -25,5 +25,5 @@ pub mod viewer;
 pub mod viewer_progress;
 
 pub use player_interface::{
-    FetchPurpose, FetchResult, MediaFetch, ParsedDocument, Player, PlayerAction,
+    FetchProgress, FetchPurpose, FetchResult, MediaFetch, ParsedDocument, Player, PlayerAction,
 };

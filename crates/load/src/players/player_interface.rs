@@ -16,6 +16,9 @@ pub trait Player: Send {
 
     /// Receives the result of a fetch.
     fn handle_result(&mut self, now: Micros, id: u32, result: FetchResult);
+
+    /// Receives the progress of a fetch in flight, before [`Player::poll`].
+    fn record_progress(&mut self, _id: u32, _progress: FetchProgress) {}
 }
 
 /// The next action of a player.
@@ -119,6 +122,15 @@ pub enum ParsedDocument {
         /// Microseconds.
         duration_us: u64,
     },
+}
+
+/// The progress of a fetch in flight.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FetchProgress {
+    /// Body bytes received.
+    pub bytes: u64,
+    /// Arrival of the first of them.
+    pub first_byte: Option<Micros>,
 }
 
 /// The result of a fetch.

@@ -1,8 +1,10 @@
-//! Defaults of common players, from their own documentation.
+//! Defaults of common players, from their own documentation and sources.
 //!
-//! A preset sets what our viewer has in common with the player: the rule, the start level and the
-//! buffer thresholds. It does not make both alike: each player has its own rule, and browsers add
-//! their own start-up time.
+//! A preset sets the bitrate rule, the start level, the buffer thresholds, when a segment is
+//! abandoned, and how far audio is buffered ahead of video. Browsers add their own start-up time.
+
+use super::abr::AbandonRule;
+use super::viewer::{StartLevel, TrackSync};
 
 /// The settings of a player.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,52 +19,76 @@ pub struct PlayerPreset {
     pub start_s: f64,
     /// Seconds that each track must buffer after a stall.
     pub resume_s: f64,
-    /// Throughput that the player assumes for its first choice, in bits per second; none starts
-    /// with the rule's own choice, the lowest level.
-    pub start_bps: Option<f64>,
+    /// The level of the first segment.
+    pub start_level: StartLevel,
+    /// When a slow segment is abandoned.
+    pub abandon: AbandonRule,
+    /// How far audio is buffered ahead of video.
+    pub track_sync: TrackSync,
 }
 
 /// All presets.
-pub const PLAYER_PRESETS: [PlayerPreset; 3] = [HLS_JS, DASH_JS, SHAKA];
+pub const PLAYER_PRESETS: [PlayerPreset; 4] = [HLS_JS, DASH_JS, SHAKA, NONE];
 
-/// hls.js 1.7.4: `maxBufferLength` 30 s, and `abrEwmaDefaultEstimate` 500 kb/s times
-/// `abrBandWidthFactor` 0.95. It estimates throughput by moving averages (`abrEwmaFastVoD`,
-/// `abrEwmaSlowVoD`). The browser decides when playback starts and resumes.
+/// hls.js 1.7.4: `maxBufferLength` 30 s. It starts with the bitrate of the first variant, from
+/// `abrEwmaDefaultEstimate` 500 kb/s to `abrEwmaDefaultEstimateMax` 5 Mb/s. The browser decides when
+/// playback starts and resumes.
 const HLS_JS: PlayerPreset = PlayerPreset {
     name: "hls.js",
-    rule: "throughput",
+    rule: "hls.js",
     buffer_max_s: 30.0,
     start_s: 0.0,
     resume_s: 0.0,
-    start_bps: Some(475_000.0),
+    start_level: StartLevel::FirstListed {
+        bps_min: 0.5e6,
+        bps_max: 5e6,
+    },
+    abandon: AbandonRule::HlsJs,
+    track_sync: TrackSync::HlsJs,
 };
 
 /// dash.js 5.2.1: `bufferTimeDefault` 18 s, and BOLA and throughput in turn
-/// (`abr.rules.bolaRule` and `throughputRule`). `abr.initialBitrate` is -1, which means the measured
-/// throughput, and there is none at the start.
+/// (`abr.rules.bolaRule` and `throughputRule`). `abr.initialBitrate` is -1: without a measured
+/// throughput, it starts with 1 Mb/s.
 const DASH_JS: PlayerPreset = PlayerPreset {
     name: "dash.js",
     rule: "dynamic",
     buffer_max_s: 18.0,
     start_s: 0.0,
     resume_s: 0.0,
-    start_bps: None,
+    start_level: StartLevel::Throughput(1e6),
+    abandon: AbandonRule::DashJs,
+    track_sync: TrackSync::DashJs,
 };
 
 /// Shaka Player 5.2.12: `streaming.bufferingGoal` 10 s, `streaming.rebufferingGoal` 0 s, and
 /// `abr.defaultBandwidthEstimate` 1 Mb/s times `abr.bandwidthDowngradeTarget` 0.95.
 const SHAKA: PlayerPreset = PlayerPreset {
     name: "shaka",
-    rule: "throughput",
+    rule: "shaka",
     buffer_max_s: 10.0,
     start_s: 0.0,
     resume_s: 0.0,
-    start_bps: Some(950_000.0),
+    start_level: StartLevel::Throughput(0.95e6),
+    abandon: AbandonRule::Shaka,
+    track_sync: TrackSync::Shaka,
+};
+
+/// No player: the rule chooses the first level, tracks are independent, and no segment is abandoned.
+const NONE: PlayerPreset = PlayerPreset {
+    name: "none",
+    rule: "dynamic",
+    buffer_max_s: 30.0,
+    start_s: 0.0,
+    resume_s: 0.0,
+    start_level: StartLevel::RuleChoice,
+    abandon: AbandonRule::Never,
+    track_sync: TrackSync::Independent,
 };
 
 /// The name is not that of a preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unknown player; use hls.js, dash.js or shaka")]
+#[error("unknown player; use hls.js, dash.js, shaka or none")]
 pub struct UnknownPlayer;
 
 impl PlayerPreset {

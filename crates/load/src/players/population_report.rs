@@ -55,6 +55,12 @@ fn write_summary(out: &mut String, viewing: &PopulationStats) -> std::fmt::Resul
     if !viewing.bitrates_kbps.is_empty() {
         line(out, "bitrate", &viewing.bitrates_kbps, 0, " kb/s")?;
         writeln!(out, "switches    {}", viewing.switches)?;
+        writeln!(
+            out,
+            "abandoned   {} segments for another level, {:.1} MB received",
+            viewing.abandoned,
+            viewing.abandoned_bytes as f64 / 1e6
+        )?;
     }
     if !viewing.mos.is_empty() {
         line(out, "linear QoE", &viewing.linear, 0, " kb/s")?;

@@ -22,6 +22,8 @@ pub struct TitleLadder {
     pub is_hls: bool,
     /// Ascending by bitrate; never empty.
     pub levels: Vec<QualityLevel>,
+    /// Bitrate of the level that the manifest lists first, in bits per second.
+    pub first_listed_bps: f64,
     /// Separate audio tracks; levels refer to them by index.
     pub audios: Vec<RenditionSource>,
     /// The subtitles that the viewer shows.
@@ -91,10 +93,12 @@ impl TitleLadder {
         for n in picked {
             audios.push(build_source(audio_renditions[n].clone())?);
         }
+        let first_listed_bps = levels[0].bps;
         sort_levels(&mut levels);
         Ok(TitleLadder {
             is_hls,
             levels,
+            first_listed_bps,
             audios,
             text: None,
             notes,
@@ -127,10 +131,12 @@ impl TitleLadder {
             let what = "the manifest contains nothing playable";
             return Err(media::Error::new(media::error::ErrorKind::Empty, what));
         }
+        let first_listed_bps = levels[0].bps;
         sort_levels(&mut levels);
         Ok(TitleLadder {
             is_hls,
             levels,
+            first_listed_bps,
             audios: Vec::new(),
             text: None,
             notes,
@@ -154,6 +160,7 @@ impl TitleLadder {
         };
         TitleLadder {
             is_hls: true,
+            first_listed_bps: level.bps,
             levels: vec![level],
             audios: Vec::new(),
             text: None,

@@ -170,6 +170,10 @@ fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
             out_of_range.get_or_insert(record.n);
             return;
         }
+        if record.abandoned {
+            run.abandoned += 1;
+            return;
+        }
         count(&mut run, &record);
         if !record.url.is_empty() {
             run.add_targets([&*record.url]);

@@ -49,6 +49,7 @@ impl FinishedRequest {
             bytes: self.bytes,
             fault: self.failure,
             late: self.late,
+            abandoned: false,
             url: RequestRecord::recorded_url(url),
             viewer: viewer.map(Into::into),
         }

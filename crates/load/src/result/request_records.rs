@@ -36,6 +36,9 @@ pub struct RequestRecord {
     /// The request waited for a free connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// The player cancelled the request; `bytes` arrived until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abandoned: bool,
     /// The URL, without a password; empty in files of earlier versions.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub url: Box<str>,
@@ -224,6 +227,7 @@ mod tests {
             bytes: 12,
             fault: Some(FailureKind::Truncated),
             late: true,
+            abandoned: true,
             url: "http://host/a?b=\"c\"".into(),
             viewer: Some("5a".into()),
         };

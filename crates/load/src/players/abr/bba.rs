@@ -56,6 +56,7 @@ mod tests {
 
     fn choose_level(buffer_s: f64, last: usize) -> usize {
         let view = PlayerView {
+            now_s: 0.0,
             bitrates: &LADDER,
             buffer_s,
             buffer_max_s: 40.0,

@@ -28,6 +28,10 @@ impl AbrRule for FixedLevel {
     fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         self.level(view.bitrates).into()
     }
+
+    fn is_adaptive(&self) -> bool {
+        false
+    }
 }
 
 /// Returns the level with the nearest bitrate.
@@ -51,5 +55,9 @@ impl RandomLevel {
 impl AbrRule for RandomLevel {
     fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         (self.0.below(view.bitrates.len() as u64) as usize).into()
+    }
+
+    fn is_adaptive(&self) -> bool {
+        false
     }
 }

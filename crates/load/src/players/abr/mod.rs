@@ -3,24 +3,31 @@
 //! A rule receives the player's state (buffer, measurements) and returns a [`LevelChoice`].
 //! Bitrates are in bits per second, times in seconds.
 
+mod abandonment;
 mod bba;
 mod bola;
 mod dynamic;
+mod ewma;
 mod fixed_level;
+mod hls_js;
 mod mpc;
 mod network_estimate;
 #[cfg(test)]
 mod playback_simulator;
 #[cfg(test)]
 mod sabre_comparison;
+mod shaka;
 mod throughput;
 
+pub use abandonment::{AbandonRule, PartialSegment};
 pub use bba::BbaRule;
 pub use bola::BolaRule;
 pub use dynamic::DynamicRule;
 pub use fixed_level::{FixedLevel, RandomLevel};
+pub use hls_js::HlsJsRule;
 pub use mpc::RobustMpc;
 pub use network_estimate::{DownloadSample, EwmaEstimator, NetworkEstimate};
+pub use shaka::ShakaRule;
 pub use throughput::ThroughputRule;
 
 /// The state of a player that a rule may use.
@@ -40,6 +47,8 @@ pub struct PlayerView<'a> {
     pub left: usize,
     /// The level of the last segment.
     pub last: Option<usize>,
+    /// Seconds since the run began.
+    pub now_s: f64,
     /// Network estimate; none before the first segment.
     pub estimate: Option<NetworkEstimate>,
 }
@@ -66,6 +75,23 @@ pub trait AbrRule: std::fmt::Debug + Send {
 
     /// Records a downloaded segment; `view` is the state after it, `took_s` its download time.
     fn record_download(&mut self, _view: &PlayerView<'_>, _level: usize, _took_s: f64) {}
+
+    /// Records the throughput of a segment, or of the part received since the last sample.
+    fn record_sample(&mut self, _sample: &DownloadSample) {}
+
+    /// Assumes at most this throughput, in bits per second, until the next sample.
+    fn assume_throughput(&mut self, _bps: f64) {}
+
+    /// Returns whether audio counts as a sample, too.
+    fn samples_audio(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the choice depends on the network. Other rules never abandon a segment, and
+    /// choose the first level as any other.
+    fn is_adaptive(&self) -> bool {
+        true
+    }
 
     /// Records seconds without a request because the buffer was full.
     fn record_idle(&mut self, _seconds: f64) {}

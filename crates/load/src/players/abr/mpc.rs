@@ -131,6 +131,7 @@ mod tests {
             bps in 1e5..2e7_f64, buffer_s in 0.0..20.0_f64, last in 0_usize..4,
         ) {
             let view = PlayerView {
+                now_s: 0.0,
                 bitrates: &[4e5, 1e6, 2.5e6, 6e6],
                 buffer_s,
                 buffer_max_s: 20.0,
@@ -157,6 +158,7 @@ mod tests {
             })
         };
         let view = PlayerView {
+            now_s: 0.0,
             bitrates: &[1e6, 4e6],
             buffer_s: 4.0,
             buffer_max_s: 20.0,

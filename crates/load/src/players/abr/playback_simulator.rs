@@ -99,6 +99,7 @@ pub(super) fn simulate_playback(
     let (mut buffer_s, mut last) = (0.0_f64, 0);
     for (n, sizes) in movie.sizes_bits.iter().enumerate() {
         let mut view = PlayerView {
+            now_s: 0.0,
             bitrates: &bitrates,
             buffer_s,
             buffer_max_s,

@@ -61,6 +61,12 @@ pub struct PopulationStats {
     pub played_s: f64,
     /// Level changes.
     pub switches: u64,
+    /// Segments abandoned for another level.
+    #[serde(default)]
+    pub abandoned: u64,
+    /// Bytes received of these segments.
+    #[serde(default)]
+    pub abandoned_bytes: u64,
     /// Mean bitrate of each viewer, in kilobits per second.
     pub bitrates_kbps: Vec<f32>,
     /// Stall ratio of each viewer.
@@ -113,6 +119,8 @@ impl PopulationStats {
         self.stalled_s += summary.stalled_ms as f64 / 1e3;
         self.played_s += summary.played_ms as f64 / 1e3;
         self.switches += summary.switches;
+        self.abandoned += summary.abandoned;
+        self.abandoned_bytes += summary.abandoned_bytes;
         if self.stall_ratios.len() < KEPT_MAX && summary.played_ms > 0 {
             self.stall_ratios.push(summary.stall_ratio as f32);
             self.bitrates_kbps.push(summary.bitrate_kbps.round() as f32);
@@ -137,6 +145,8 @@ impl PopulationStats {
         self.stalled_s += other.stalled_s;
         self.played_s += other.played_s;
         self.switches += other.switches;
+        self.abandoned += other.abandoned;
+        self.abandoned_bytes += other.abandoned_bytes;
         for (mine, theirs) in [
             (&mut self.bitrates_kbps, &other.bitrates_kbps),
             (&mut self.stall_ratios, &other.stall_ratios),

@@ -3,6 +3,7 @@
 use super::super::player_interface::FetchPurpose;
 use super::super::viewer::{PlayerSnapshot, Viewer};
 use super::population_stats::{PlayerRecord, PopulationStats};
+use super::viewer_session::InFlightFetch;
 use crate::client::{FailureKind, RequestOutcome};
 use crate::rate::RequestKind;
 use crate::result::{FinishedRequest, RequestRecord, RequestStats};
@@ -57,6 +58,29 @@ impl ViewerThreadStats {
 
     pub(super) fn count_abandoned(&mut self, count: u64) {
         self.report.abandoned += count;
+    }
+
+    /// Counts and records a request that the player cancelled.
+    pub(super) fn record_abandoned(&mut self, step: u32, fetch: &InFlightFetch, session: &str) {
+        self.count_abandoned(1);
+        if !self.keep_records {
+            return;
+        }
+        let finished = FinishedRequest {
+            due: fetch.start,
+            sent: Some(fetch.start),
+            first_byte: fetch.progress.first_byte(),
+            end: Instant::now(),
+            status: 0,
+            bytes: fetch.progress.bytes(),
+            failure: None,
+            late: false,
+        };
+        let (kind, of) = (request_kind(fetch.purpose), (&fetch.url, Some(session)));
+        let mut record = finished.to_record(self.number, step, kind, self.start, of);
+        record.abandoned = true;
+        self.report.records.push(record);
+        self.number += 1;
     }
 
     pub(super) fn count_unreadable(&mut self, purpose: String) {

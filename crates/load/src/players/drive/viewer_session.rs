@@ -2,8 +2,8 @@
 
 use super::super::cmcd::attach;
 use super::super::player_interface::{
-    DocumentFormat, FetchPurpose, FetchResult, MediaFetch, Micros, ParsedDocument, Player,
-    PlayerAction,
+    DocumentFormat, FetchProgress, FetchPurpose, FetchResult, MediaFetch, Micros, ParsedDocument,
+    Player, PlayerAction,
 };
 use super::super::qoe::{PlaybackJournal, QualityFactors};
 use super::super::range_consumer::RangeConsumer;
@@ -12,12 +12,13 @@ use super::super::viewer::{PlayerSnapshot, SessionEnd, Viewer, ViewerPlan};
 use super::super::{abr::FixedLevel, population::AbrSetting};
 use super::population_stats::PlayerRecord;
 use super::{PlayerMode, player_thread::PlayerThread};
-use crate::client::{ClientRequest, HttpClient, RequestOutcome};
+use crate::client::{ClientRequest, HttpClient, RequestOutcome, TransferProgress, Url};
 use media::manifest::read::MANIFEST_BYTES_MAX;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -94,9 +95,12 @@ impl SeatedPlayer {
 }
 
 /// A fetch in flight.
-struct InFlightFetch {
+pub(super) struct InFlightFetch {
     id: u32,
-    purpose: FetchPurpose,
+    pub(super) purpose: FetchPurpose,
+    pub(super) url: Url,
+    pub(super) start: Instant,
+    pub(super) progress: Arc<TransferProgress>,
     format: DocumentFormat,
     result: Pin<Box<dyn Future<Output = RequestOutcome>>>,
 }
@@ -194,15 +198,19 @@ impl ViewerSession {
             if self.thread.is_over() {
                 seated.end_session(now, SessionEnd::Stopped);
             }
+            for fetch in running.iter().filter(|fetch| fetch.progress.bytes() > 0) {
+                let progress = self.read_progress(fetch);
+                seated.as_player().record_progress(fetch.id, progress);
+            }
             let step = seated.as_player().poll(now);
             self.snapshot.set(Some(seated.snapshot(now)));
             match step {
                 PlayerAction::Fetch(fetch) => running.push(start_fetch(client, *fetch)),
                 PlayerAction::Cancel(id) => {
-                    let before = running.len();
-                    running.retain(|running| running.id != id);
-                    let cut = (before - running.len()) as u64;
-                    self.thread.update_stats(|stats| stats.count_abandoned(cut));
+                    let found = running.iter().position(|running| running.id == id);
+                    if let Some(fetch) = found.map(|n| running.swap_remove(n)) {
+                        self.record_abandoned(counts, &fetch);
+                    }
                 }
                 PlayerAction::Done => {
                     self.thread
@@ -218,6 +226,23 @@ impl ViewerSession {
                 }
             }
         }
+    }
+
+    fn read_progress(&self, fetch: &InFlightFetch) -> FetchProgress {
+        let first_byte = fetch.progress.first_byte();
+        FetchProgress {
+            bytes: fetch.progress.bytes(),
+            first_byte: first_byte.map(|moment| self.thread.to_micros(moment)),
+        }
+    }
+
+    /// Counts and records a fetch that the player cancelled.
+    fn record_abandoned(&self, counts: &mut SessionTraffic, fetch: &InFlightFetch) {
+        counts.bytes += fetch.progress.bytes();
+        counts.requests += 1;
+        let (step, session) = (self.thread.current_step(), counts.session.as_str());
+        self.thread
+            .update_stats(|stats| stats.record_abandoned(step, fetch, session));
     }
 
     /// Waits for the next response or for `at`, and records how late the thread noticed it.
@@ -303,11 +328,13 @@ struct SessionTraffic {
 }
 
 fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFlightFetch {
+    let progress = Arc::<TransferProgress>::default();
     let mut url = fetch.resource.url;
     let fields = fetch
         .cmcd
         .map_or_else(Vec::new, |report| attach(&report, &mut url));
-    let mut request = ClientRequest::new(url);
+    let mut request = ClientRequest::new(url.clone());
+    request.progress = Some(progress.clone());
     for (name, text) in fields {
         request.add_header(name, &text);
     }
@@ -322,6 +349,9 @@ fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFlightFetch {
     InFlightFetch {
         id: fetch.id,
         purpose: fetch.purpose,
+        url,
+        start: Instant::now(),
+        progress,
         format: fetch.format,
         result,
     }

@@ -36,6 +36,10 @@ pub enum AbrSetting {
     Fixed(FixedLevel),
     /// A random level for each segment.
     Random,
+    /// [`abr::HlsJsRule`].
+    HlsJs,
+    /// [`abr::ShakaRule`].
+    Shaka,
     /// [`abr::ThroughputRule`].
     Throughput,
     /// [`abr::BbaRule`].
@@ -54,6 +58,8 @@ impl AbrSetting {
         match self {
             AbrSetting::Fixed(fixed) => Box::new(fixed),
             AbrSetting::Random => Box::new(abr::RandomLevel::new(seed)),
+            AbrSetting::HlsJs => Box::new(abr::HlsJsRule::default()),
+            AbrSetting::Shaka => Box::new(abr::ShakaRule::default()),
             AbrSetting::Throughput => Box::new(abr::ThroughputRule::default()),
             AbrSetting::Bba => Box::new(abr::BbaRule),
             AbrSetting::Bola => Box::new(abr::BolaRule::default()),

@@ -16,8 +16,8 @@ pub enum ViewerOptionError {
     Duration(String),
     /// The rule is unknown.
     #[error(
-        "unknown rule; use highest, lowest, random, throughput, bba, bola, dynamic, mpc or a \
-         bitrate such as 3894k"
+        "unknown rule; use highest, lowest, random, hls.js, shaka, throughput, bba, bola, dynamic, \
+         mpc or a bitrate such as 3894k"
     )]
     AbrSetting,
     /// The bitrate is malformed.
@@ -72,6 +72,8 @@ impl AbrSetting {
             "highest" => AbrSetting::Fixed(FixedLevel::Highest),
             "lowest" => AbrSetting::Fixed(FixedLevel::Lowest),
             "random" => AbrSetting::Random,
+            "hls.js" => AbrSetting::HlsJs,
+            "shaka" => AbrSetting::Shaka,
             "throughput" => AbrSetting::Throughput,
             "bba" => AbrSetting::Bba,
             "bola" => AbrSetting::Bola,

@@ -42,6 +42,10 @@ pub struct PlaybackJournal {
     pub played: Vec<PlayedStretch>,
     /// Milliseconds of media played.
     pub played_ms: u64,
+    /// Segments abandoned for another level.
+    pub abandoned: u64,
+    /// Bytes received of these segments.
+    pub abandoned_bytes: u64,
 }
 
 /// The summary of a session.
@@ -61,6 +65,12 @@ pub struct SessionSummary {
     pub bitrate_kbps: f64,
     /// Level changes between stretches.
     pub switches: u64,
+    /// Segments abandoned for another level.
+    #[serde(default)]
+    pub abandoned: u64,
+    /// Bytes received of these segments.
+    #[serde(default)]
+    pub abandoned_bytes: u64,
     /// The linear score of MPC.
     pub linear: Option<f64>,
     /// The score of [`mos`].
@@ -137,6 +147,8 @@ impl PlaybackJournal {
                 weighted / known_ms
             },
             switches: switches as u64,
+            abandoned: self.abandoned,
+            abandoned_bytes: self.abandoned_bytes,
             linear: linear_score(self, kbps),
             mos: mos(self, judged),
         }

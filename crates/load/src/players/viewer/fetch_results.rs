@@ -47,21 +47,26 @@ impl Viewer {
         let took_s = now.saturating_sub(pending.at) as f64 / 1e6;
         let segment_s = pending.duration_us as f64 / 1e6;
         self.tracks[n].add_segment(pending, result.bytes);
-        if n != 0 {
-            return;
-        }
         let first_byte = result.first_byte.unwrap_or(now);
         let latency_s = first_byte.saturating_sub(result.sent.unwrap_or(pending.at)) as f64 / 1e6;
-        if let Some(mut abr) = self.abr.take() {
-            abr.record_download(&self.player_view(segment_s), pending.level, took_s);
-            self.abr = Some(abr);
-        }
-        self.estimator.push(&DownloadSample {
+        let sample = DownloadSample {
             bits: result.bytes as f64 * 8.0,
             transfer_s: now.saturating_sub(first_byte).max(1) as f64 / 1e6,
             latency_s,
             segment_s,
-        });
+        };
+        let Some(mut abr) = self.abr.take() else {
+            return;
+        };
+        if n == 0 {
+            abr.record_download(&self.player_view(segment_s), pending.level, took_s);
+            abr.record_sample(&unsampled_rest(now, pending, sample));
+            self.estimator.push(&sample);
+            self.abandon_check = None;
+        } else if abr.samples_audio() {
+            abr.record_sample(&sample);
+        }
+        self.abr = Some(abr);
     }
 
     /// Returns the state that the rule may use.
@@ -75,6 +80,7 @@ impl Viewer {
             chosen: self.chosen,
             left: main.segments_left(),
             last: main.level,
+            now_s: self.clock.now() as f64 / 1e6,
             estimate: self.estimator.estimate(),
         }
     }
@@ -113,5 +119,18 @@ impl Viewer {
             .as_ref()
             .and_then(|stream| stream.levels.first());
         level.map_or(RenditionKind::Muxed, |level| level.kind)
+    }
+}
+
+/// Returns the sample of what arrived since the last sample of a segment's progress.
+fn unsampled_rest(now: Micros, pending: &PendingFetch, whole: DownloadSample) -> DownloadSample {
+    match pending.sampled {
+        (0, _) => whole,
+        (bytes, since) => DownloadSample {
+            bits: whole.bits - bytes as f64 * 8.0,
+            transfer_s: now.saturating_sub(since).max(1) as f64 / 1e6,
+            latency_s: 0.0,
+            ..whole
+        },
     }
 }

@@ -4,6 +4,7 @@
 //! requested when it fits into the buffer. Playback starts when each track has buffered enough,
 //! stalls when one runs empty, and resumes when each has enough again.
 
+mod abandonment;
 mod cmcd_reporting;
 mod fetch_results;
 mod media_clock;
@@ -11,12 +12,17 @@ mod next_fetch;
 #[cfg(test)]
 mod tests;
 mod track_buffer;
+mod track_sync;
 mod viewer_plan;
 
-pub use viewer_plan::{PlaybackSettings, PlayerSnapshot, SessionEnd, ViewerPlan};
+pub use viewer_plan::{
+    PlaybackSettings, PlayerSnapshot, SessionEnd, StartLevel, TrackSync, ViewerPlan,
+};
 
 use super::abr::{AbrRule, EwmaEstimator};
-use super::player_interface::{FetchResult, Micros, ParsedDocument, Player, PlayerAction};
+use super::player_interface::{
+    FetchProgress, FetchResult, Micros, ParsedDocument, Player, PlayerAction,
+};
 use super::qoe::{PlaybackJournal, QualityFactors, SessionSummary};
 use super::title_ladder::TitleLadder;
 use media_clock::MediaClock;
@@ -42,6 +48,10 @@ pub struct Viewer {
     next_seek: usize,
     next_id: u32,
     cancelled: Vec<u32>,
+    /// When to consider abandoning the segment in flight; none without one.
+    abandon_check: Option<Micros>,
+    /// End of the buffer when a segment was last abandoned.
+    abandoned_end_us: Option<i64>,
     ended: Option<SessionEnd>,
     chosen: usize,
     starved: bool,
@@ -71,6 +81,8 @@ impl Viewer {
             next_seek: 0,
             next_id: 0,
             cancelled: Vec::new(),
+            abandon_check: None,
+            abandoned_end_us: None,
             ended: None,
             chosen: 0,
             starved: false,
@@ -298,9 +310,10 @@ impl Viewer {
             .plan
             .patience
             .and_then(|patience| Some(self.clock.waits_since()? + patience));
-        let slot = self.tracks.iter().filter_map(|track| track.slot.not_before);
+        let unfinished = self.tracks.iter().filter(|track| !track.done);
+        let slot = unfinished.filter_map(|track| track.slot.not_before);
         let slot = slot.chain(self.manifest.not_before).min();
-        let all = [dry, seek, give_up, slot];
+        let all = [dry, seek, give_up, slot, self.abandon_check];
         all.into_iter()
             .flatten()
             .min()
@@ -315,6 +328,7 @@ impl Player for Viewer {
         if self.ended.is_none() {
             self.start_playing();
             self.apply_plan(now);
+            self.abandon_slow_segment(now);
         }
         if let Some(id) = self.cancelled.pop() {
             return PlayerAction::Cancel(id);
@@ -330,6 +344,13 @@ impl Player for Viewer {
         } else {
             PlayerAction::Wait(self.wake_at().max(now + 1))
         }
+    }
+
+    fn record_progress(&mut self, id: u32, progress: FetchProgress) {
+        let track = self.tracks.first_mut();
+        track
+            .into_iter()
+            .for_each(|track| track.slot.record_progress(id, progress));
     }
 
     fn handle_result(&mut self, now: Micros, id: u32, result: FetchResult) {

@@ -1,12 +1,17 @@
 //! Chooses a viewer's next request.
 
 use super::super::cmcd::{CmcdObject, CmcdReport};
-use super::super::player_interface::{DocumentFormat, FetchPurpose, MediaFetch, Micros};
-use super::Viewer;
+use super::super::player_interface::{
+    DocumentFormat, FetchProgress, FetchPurpose, MediaFetch, Micros,
+};
 use super::track_buffer::{PendingFetch, TrackRole, micros};
+use super::{StartLevel, Viewer};
 use media::manifest::read::RenditionKind;
 use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
 use std::sync::Arc;
+
+/// Time after which a track that waits for the other one decides again, as in hls.js.
+const SYNC_INTERVAL_US: Micros = 100_000;
 
 /// The decision for a track.
 enum TrackDecision {
@@ -100,6 +105,8 @@ impl Viewer {
             segment,
             init: segments.init_index(segment).unwrap_or(0),
             duration_us,
+            progress: FetchProgress::default(),
+            sampled: (0, now),
         };
         let known = self.tracks[n]
             .inits
@@ -124,6 +131,7 @@ impl Viewer {
         };
         if n == 0 {
             self.chosen += 1;
+            self.plan_abandon_check(now, &pending);
         }
         let next = if self.settings.cmcd.is_some() {
             segments.segment_resource(segment + 1)
@@ -162,6 +170,9 @@ impl Viewer {
             let idled_s = now.saturating_sub(since) as f64 / 1e6;
             self.abr.iter_mut().for_each(|abr| abr.record_idle(idled_s));
         }
+        if self.waits_for_other_track(n, next_us) {
+            return TrackDecision::Later(now + SYNC_INTERVAL_US);
+        }
         let Some(stream) = self.stream.clone() else {
             return TrackDecision::Nothing;
         };
@@ -194,8 +205,9 @@ impl Viewer {
             return TrackDecision::Nothing;
         };
         let choice = abr.choose_level(&self.player_view(segment_s));
+        let start_level = self.start_level().filter(|_| abr.is_adaptive());
         self.abr = Some(abr);
-        let level = self.start_level().unwrap_or(choice.level);
+        let level = start_level.unwrap_or(choice.level);
         let level = level.min(self.levels.len().saturating_sub(1));
         self.tracks[n].next = Some((level, usize::from(self.levels[level])));
         if choice.wait_s > 0.001 {
@@ -207,8 +219,19 @@ impl Viewer {
 
     /// Returns the level of the first segment if the settings assume a throughput.
     fn start_level(&self) -> Option<usize> {
-        let is_first = self.tracks.first()?.level.is_none();
-        let assumed = self.settings.start_bps.filter(|_| is_first)?;
+        if self.tracks.first()?.level.is_some() {
+            return None;
+        }
+        let assumed = match self.settings.start_level {
+            StartLevel::RuleChoice => return None,
+            StartLevel::Throughput(bps) => bps,
+            StartLevel::FirstListed { bps_min, bps_max } => self
+                .stream
+                .as_ref()?
+                .first_listed_bps
+                .min(bps_max)
+                .max(bps_min),
+        };
         let above = self.bitrates.iter().skip(1);
         Some(above.take_while(|bps| **bps <= assumed).count())
     }
@@ -283,6 +306,8 @@ impl Viewer {
             segment: 0,
             init: 0,
             duration_us: 0,
+            progress: FetchProgress::default(),
+            sampled: (0, now),
         };
         let id = self.take_id();
         self.tracks[n].slot.start_fetch(id, Some(pending));

@@ -1,6 +1,6 @@
 //! The buffer of a track and its fetch.
 
-use super::super::player_interface::{FetchPurpose, Micros};
+use super::super::player_interface::{FetchProgress, FetchPurpose, Micros};
 use super::super::qoe::{PlaybackJournal, PlayedStretch};
 use media::manifest::read::SegmentList;
 use media::time::Time;
@@ -31,6 +31,10 @@ pub(super) struct PendingFetch {
     pub(super) segment: usize,
     pub(super) init: u16,
     pub(super) duration_us: i64,
+    /// The part received so far.
+    pub(super) progress: FetchProgress,
+    /// Bytes and time of the last sample of its throughput.
+    pub(super) sampled: (u64, Micros),
 }
 
 /// At most one fetch at a time, with retries.
@@ -53,6 +57,25 @@ impl FetchSlot {
     pub(super) fn start_fetch(&mut self, id: u32, fetch: Option<PendingFetch>) {
         self.pending = Some((id, fetch));
         self.not_before = None;
+    }
+
+    /// Returns the fetch in flight.
+    pub(super) fn pending_fetch(&self) -> Option<&PendingFetch> {
+        self.pending.as_ref()?.1.as_ref()
+    }
+
+    pub(super) fn record_progress(&mut self, id: u32, progress: FetchProgress) {
+        if let Some((_, Some(fetch))) = self.pending.as_mut().filter(|(pending, _)| *pending == id)
+        {
+            fetch.progress = progress;
+        }
+    }
+
+    /// Records that the throughput was sampled.
+    pub(super) fn mark_sampled(&mut self, now: Micros) {
+        if let Some((_, Some(fetch))) = &mut self.pending {
+            fetch.sampled = (fetch.progress.bytes, now);
+        }
     }
 
     pub(super) fn finish_fetch(&mut self) -> Option<PendingFetch> {

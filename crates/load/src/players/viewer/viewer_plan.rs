@@ -1,5 +1,6 @@
 //! Settings, plan and state of a viewer.
 
+use super::super::abr::AbandonRule;
 use super::super::cmcd::CmcdFormat;
 use super::super::device_profile::DeviceProfile;
 use super::super::player_interface::Micros;
@@ -14,12 +15,47 @@ pub struct PlaybackSettings {
     pub start_s: f64,
     /// Seconds that each track must buffer after a stall.
     pub resume_s: f64,
-    /// Throughput assumed for the first level, in bits per second; none leaves it to the rule.
-    pub start_bps: Option<f64>,
+    /// The level of the first segment.
+    pub start_level: StartLevel,
+    /// When a slow segment is abandoned for one of a lower level.
+    pub abandon: AbandonRule,
+    /// How far one track may be buffered ahead of the other.
+    pub track_sync: TrackSync,
     /// Retries of a failed request, with a delay that starts at half a second and doubles.
     pub retries: u32,
     /// CMCD style, if the viewer reports to the server.
     pub cmcd: Option<CmcdFormat>,
+}
+
+/// The level of the first segment. Rules that ignore the network choose it themselves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum StartLevel {
+    /// The choice of the bitrate rule: mostly the lowest.
+    RuleChoice,
+    /// The highest that this throughput carries, in bits per second.
+    Throughput(f64),
+    /// The highest that the bitrate of the manifest's first variant carries, within these bounds in
+    /// bits per second.
+    FirstListed {
+        /// The smallest throughput assumed.
+        bps_min: f64,
+        /// The largest throughput assumed.
+        bps_max: f64,
+    },
+}
+
+/// How far one track may be buffered ahead of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TrackSync {
+    /// As far as the buffer allows.
+    #[default]
+    Independent,
+    /// Audio does not start a segment after the end of the video segment that is being received.
+    HlsJs,
+    /// Audio is buffered up to a second more than video, or up to one segment.
+    DashJs,
+    /// Neither track is a segment or more ahead of the other.
+    Shaka,
 }
 
 impl Default for PlaybackSettings {
@@ -28,7 +64,9 @@ impl Default for PlaybackSettings {
             buffer_max_s: 30.0,
             start_s: 0.0,
             resume_s: 0.0,
-            start_bps: None,
+            start_level: StartLevel::RuleChoice,
+            abandon: AbandonRule::Never,
+            track_sync: TrackSync::Independent,
             retries: 3,
             cmcd: None,
         }

@@ -1,9 +1,11 @@
 //! Hours of playback over simulated links.
 
+mod abandoned_segments;
 mod hls_playlists;
 mod playback;
 mod simulated_origin;
 mod text;
+mod track_lead;
 
 use super::super::abr::{self, FixedLevel};
 use super::super::device_profile::DeviceProfile;

@@ -222,27 +222,36 @@ fn cmcd_describes_each_request() {
     );
 }
 
+/// Plays 20 seconds. Returns the path of the first video segment.
+fn first_video_path(start_level: StartLevel, rule: Box<dyn AbrRule>) -> String {
+    let mut world = SimulatedOrigin::new(test_manifest(20), &constant_rate(20e6));
+    let settings = PlaybackSettings {
+        start_level,
+        ..PlaybackSettings::default()
+    };
+    let mut viewer = Viewer::new(Arc::new(settings), test_plan(), rule, 0);
+    world.play_viewer(&mut viewer);
+    let mut videos = world.requests.into_iter();
+    let first = videos.find(|(_, purpose, _)| *purpose == FetchPurpose::Video);
+    first.unwrap().2
+}
+
 #[test]
 fn the_first_level_fits_the_assumed_throughput() {
-    let first_path = |start_bps: Option<f64>| {
-        let mut world = SimulatedOrigin::new(test_manifest(20), &constant_rate(20e6));
-        let settings = PlaybackSettings {
-            start_bps,
-            ..PlaybackSettings::default()
-        };
-        let rule = Box::new(abr::ThroughputRule::default());
-        let mut viewer = Viewer::new(Arc::new(settings), test_plan(), rule, 0);
-        world.play_viewer(&mut viewer);
-        let is_video = |purpose: &FetchPurpose| *purpose == FetchPurpose::Video;
-        let mut videos = world
-            .requests
-            .into_iter()
-            .filter(|(_, purpose, _)| is_video(purpose));
-        videos.next().unwrap().2
-    };
-    assert!(first_path(None).starts_with("/v500/"));
-    assert!(first_path(Some(100_000.0)).starts_with("/v500/"));
-    assert!(first_path(Some(1e9)).starts_with("/v4000/"));
+    let first_path = |start: StartLevel| first_video_path(start, Box::<abr::HlsJsRule>::default());
+    assert!(first_path(StartLevel::RuleChoice).starts_with("/v500/"));
+    assert!(first_path(StartLevel::Throughput(100_000.0)).starts_with("/v500/"));
+    assert!(first_path(StartLevel::Throughput(1e9)).starts_with("/v4000/"));
+    // The manifest lists the lowest level first.
+    let bounds = |bps_min, bps_max| StartLevel::FirstListed { bps_min, bps_max };
+    assert!(first_path(bounds(0.1e6, 5e6)).starts_with("/v500/"));
+    assert!(first_path(bounds(2e6, 5e6)).starts_with("/v2000/"));
+}
+
+#[test]
+fn a_fixed_level_is_the_first_level_too() {
+    let path = first_video_path(StartLevel::Throughput(1e6), Box::new(FixedLevel::Highest));
+    assert!(path.starts_with("/v4000/"), "{path}");
 }
 
 #[test]

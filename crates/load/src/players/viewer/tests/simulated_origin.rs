@@ -25,7 +25,7 @@ pub(super) fn test_manifest(seconds: u32) -> String {
 }
 
 /// A server and a link: latency, then transfer at the current bandwidth, one response after
-/// another.
+/// another, or each as if it were alone.
 pub(super) struct SimulatedOrigin {
     manifest: String,
     /// Start times and their bandwidths in bits per second; zero transfers nothing.
@@ -40,7 +40,10 @@ pub(super) struct SimulatedOrigin {
     pub(super) failing: Option<(&'static str, u32)>,
     /// Subtitles that the viewer shows.
     pub(super) text: TextPreference,
-    cancelled: usize,
+    /// Every response has the whole bandwidth to itself.
+    pub(super) parallel: bool,
+    /// Cancelled fetches.
+    pub(super) cancelled: Vec<u32>,
 }
 
 impl SimulatedOrigin {
@@ -55,7 +58,8 @@ impl SimulatedOrigin {
             reports: Vec::new(),
             failing: None,
             text: TextPreference::Off,
-            cancelled: 0,
+            parallel: false,
+            cancelled: Vec::new(),
         }
     }
 
@@ -99,7 +103,12 @@ impl SimulatedOrigin {
             .filter(|(text, left)| *left > 0 && fetch.resource.url.path().contains(text));
         let fails = fails.map(|(_, left)| *left -= 1).is_some();
         let bytes = self.response_bytes(fetch);
-        let first_byte = now.max(self.busy_until) + self.latency;
+        let start = if self.parallel {
+            now
+        } else {
+            now.max(self.busy_until)
+        };
+        let first_byte = start + self.latency;
         let done = self.done_at(first_byte, bytes);
         self.busy_until = done;
         let document = matches!(fetch.format, DocumentFormat::Manifest).then(|| {
@@ -126,8 +135,9 @@ impl SimulatedOrigin {
             match viewer.poll(now) {
                 PlayerAction::Fetch(fetch) => self.receive_request(now, &fetch),
                 PlayerAction::Cancel(id) => {
-                    self.cancelled += 1;
+                    self.cancelled.push(id);
                     self.waiting.retain(|(_, waiting), _| *waiting != id);
+                    self.busy_until = now;
                 }
                 PlayerAction::Done => return now,
                 PlayerAction::Wait(at) => {
@@ -144,11 +154,29 @@ impl SimulatedOrigin {
                     {
                         viewer.handle_result(now, key.1, result);
                     }
+                    self.report_progress(now, viewer);
                     assert!(now < 100_000_000_000, "it hangs: {viewer:?}");
                 }
             }
         }
         panic!("it never waits: {viewer:?}");
+    }
+
+    /// Reports the bytes that have arrived of each response.
+    fn report_progress(&self, now: Micros, viewer: &mut Viewer) {
+        for ((_, id), result) in &self.waiting {
+            let Some(first_byte) = result.first_byte.filter(|first| *first < now) else {
+                continue;
+            };
+            let arrived = |bytes: &u64| self.done_at(first_byte, *bytes) <= now;
+            let steps = (1..=result.bytes / 1000).map(|step| step * 1000);
+            let bytes = steps.take_while(arrived).last().unwrap_or(1);
+            let progress = FetchProgress {
+                bytes,
+                first_byte: Some(first_byte),
+            };
+            viewer.record_progress(*id, progress);
+        }
     }
 
     pub(super) fn count(&self, purpose: FetchPurpose) -> usize {

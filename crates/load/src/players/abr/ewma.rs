@@ -1,0 +1,32 @@
+//! An exponentially weighted moving average, as in hls.js and Shaka Player.
+
+/// An average whose samples lose half of their weight after a half-life.
+#[derive(Debug, Clone)]
+pub(super) struct Ewma {
+    half_life: f64,
+    sum: f64,
+    weight: f64,
+}
+
+impl Ewma {
+    /// Creates an average; the half-life has the unit of the weights.
+    pub(super) fn new(half_life: f64) -> Ewma {
+        Ewma {
+            half_life,
+            sum: 0.0,
+            weight: 0.0,
+        }
+    }
+
+    pub(super) fn push(&mut self, weight: f64, value: f64) {
+        let forget = 0.5_f64.powf(weight / self.half_life);
+        self.sum = value * (1.0 - forget) + forget * self.sum;
+        self.weight += weight;
+    }
+
+    /// Returns the average, corrected for its start at zero; none without samples.
+    pub(super) fn value(&self) -> Option<f64> {
+        let share = 1.0 - 0.5_f64.powf(self.weight / self.half_life);
+        (share > 0.0).then(|| self.sum / share)
+    }
+}

@@ -1,0 +1,117 @@
+//! The rule of Shaka Player 5 (`SimpleAbrManager`): the highest level below the estimated
+//! throughput, considered again every eight seconds.
+
+use super::ewma::Ewma;
+use super::{AbrRule, DownloadSample, LevelChoice, PlayerView};
+
+/// Half-lives of the averages in seconds: `fastHalfLife`, `slowHalfLife`.
+const HALF_LIVES_S: [f64; 2] = [2.0, 5.0];
+/// Smaller samples are ignored: `minBytes`.
+const SAMPLE_BITS_MIN: f64 = 16e3 * 8.0;
+/// Received bits before the estimate is trusted: `minTotalBytes`.
+const TRUSTED_BITS: f64 = 128e3 * 8.0;
+/// Estimate before that: `defaultBandwidthEstimate`.
+const DEFAULT_BPS: f64 = 1e6;
+/// Share of the estimate that a level may need: `bandwidthDowngradeTarget`.
+const SHARE: f64 = 0.95;
+/// Seconds between two decisions: `switchInterval`.
+const INTERVAL_S: f64 = 8.0;
+
+/// The rule of Shaka Player.
+#[derive(Debug, Clone)]
+pub struct ShakaRule {
+    throughput: [Ewma; 2],
+    bits: f64,
+    /// Whether a decision was made by measured throughput.
+    has_measured: bool,
+    /// The level, and the time of its choice.
+    chosen: Option<(usize, f64)>,
+}
+
+impl Default for ShakaRule {
+    fn default() -> ShakaRule {
+        ShakaRule {
+            throughput: HALF_LIVES_S.map(Ewma::new),
+            bits: 0.0,
+            has_measured: false,
+            chosen: None,
+        }
+    }
+}
+
+impl ShakaRule {
+    fn measured_bps(&self) -> Option<f64> {
+        let [fast, slow] = self.throughput.each_ref().map(Ewma::value);
+        (self.bits >= TRUSTED_BITS).then_some(fast?.min(slow?))
+    }
+}
+
+impl AbrRule for ShakaRule {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+        let measured = self.measured_bps();
+        let is_first_measured = measured.is_some() && !self.has_measured;
+        let last = self.chosen.filter(|(_, at)| {
+            !is_first_measured && (view.now_s - at < INTERVAL_S || measured.is_none())
+        });
+        if let Some((level, _)) = last {
+            return level.into();
+        }
+        self.has_measured |= measured.is_some();
+        let most_bps = SHARE * measured.unwrap_or(DEFAULT_BPS);
+        let above = view.bitrates.iter().skip(1);
+        let level = above.take_while(|bps| **bps <= most_bps).count();
+        self.chosen = Some((level, view.now_s));
+        level.into()
+    }
+
+    fn samples_audio(&self) -> bool {
+        true
+    }
+
+    fn record_sample(&mut self, sample: &DownloadSample) {
+        let took_s = sample.transfer_s + sample.latency_s;
+        if sample.bits < SAMPLE_BITS_MIN || took_s <= 0.0 {
+            return;
+        }
+        self.bits += sample.bits;
+        for average in &mut self.throughput {
+            average.push(took_s, sample.bits / took_s);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_change_at_the_first_measurement_and_then_every_eight_seconds() {
+        let mut rule = ShakaRule::default();
+        let mut choose = |now_s: f64, mbps: f64| {
+            let bitrates = [0.5e6, 0.9e6, 2e6, 4e6];
+            let view = PlayerView {
+                bitrates: &bitrates,
+                buffer_s: 5.0,
+                buffer_max_s: 10.0,
+                segment_s: 2.0,
+                chosen: 0,
+                left: 20,
+                last: None,
+                now_s,
+                estimate: None,
+            };
+            let level = rule.choose_level(&view).level;
+            rule.record_sample(&DownloadSample {
+                bits: mbps * 4e6,
+                transfer_s: 3.9,
+                latency_s: 0.1,
+                segment_s: 2.0,
+            });
+            level
+        };
+        assert_eq!(choose(0.0, 5.0), 1, "1 Mb/s is assumed");
+        assert_eq!(choose(4.0, 0.7), 3, "5 Mb/s were measured");
+        assert_eq!(choose(8.0, 0.7), 3);
+        assert_eq!(choose(12.0, 0.7), 0);
+    }
+}

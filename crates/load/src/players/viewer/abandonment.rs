@@ -1,0 +1,134 @@
+//! Abandons a segment that arrives too slowly, and loads a lower level instead.
+
+use super::super::abr::{AbandonRule, DownloadSample, PartialSegment};
+use super::super::player_interface::{FetchPurpose, Micros};
+use super::Viewer;
+use super::track_buffer::PendingFetch;
+
+/// Time between two checks, as in hls.js.
+const CHECK_INTERVAL_US: Micros = 100_000;
+/// Shaka Player samples the throughput of a segment in flight whenever so many bytes have arrived
+/// (`minBytesForProgressEvents`).
+const SAMPLE_BYTES_MIN: u64 = 16_000;
+
+impl Viewer {
+    /// Plans the first check of a segment that is requested now.
+    pub(super) fn plan_abandon_check(&mut self, now: Micros, pending: &PendingFetch) {
+        let earliest_s = self
+            .settings
+            .abandon
+            .earliest_s(pending.duration_us as f64 / 1e6);
+        let is_adaptive = self.abr.as_ref().is_some_and(|abr| abr.is_adaptive());
+        self.abandon_check = (is_adaptive && earliest_s.is_finite())
+            .then(|| now + ((earliest_s * 1e6) as Micros).max(CHECK_INTERVAL_US));
+    }
+
+    /// Abandons the segment in flight if the player's rule chooses another level instead.
+    pub(super) fn abandon_slow_segment(&mut self, now: Micros) {
+        if self.abandon_check.is_none_or(|at| now < at) {
+            return;
+        }
+        self.abandon_check = None;
+        let Some(pending) = self.segment_in_flight().copied() else {
+            return;
+        };
+        self.abandon_check = Some(now + CHECK_INTERVAL_US);
+        if self.settings.abandon == AbandonRule::Shaka {
+            self.sample_progress(now, &pending);
+        }
+        if !self.may_abandon() {
+            return;
+        }
+        if let Some(level) = self.choose_instead(now, &pending) {
+            self.abandon_for(now, &pending, level);
+        }
+    }
+
+    /// Returns the segment of the main track that is in flight.
+    fn segment_in_flight(&self) -> Option<&PendingFetch> {
+        let pending = self.tracks.first()?.slot.pending_fetch()?;
+        matches!(pending.purpose, FetchPurpose::Video | FetchPurpose::Audio).then_some(pending)
+    }
+
+    /// Returns whether the player considers abandoning in this state.
+    fn may_abandon(&self) -> bool {
+        match self.settings.abandon {
+            // While the video element waits for its first segment, it is paused.
+            AbandonRule::HlsJs => self.clock.has_started(),
+            // Each segment at most once.
+            AbandonRule::DashJs => {
+                let end_us = self.tracks.first().map(|track| track.end_us);
+                self.abandoned_end_us != end_us
+            }
+            AbandonRule::Shaka => true,
+            AbandonRule::Never => false,
+        }
+    }
+
+    fn choose_instead(&mut self, now: Micros, pending: &PendingFetch) -> Option<usize> {
+        let mut abr = self.abr.take()?;
+        let view = self.player_view(pending.duration_us as f64 / 1e6);
+        let seconds = |at: Micros| at.saturating_sub(pending.at) as f64 / 1e6;
+        let partial = PartialSegment {
+            level: pending.level,
+            elapsed_s: seconds(now),
+            latency_s: pending.progress.first_byte.map(seconds),
+            bits: pending.progress.bytes as f64 * 8.0,
+        };
+        let level = self
+            .settings
+            .abandon
+            .choose_instead(&view, &partial, abr.as_mut());
+        self.abr = Some(abr);
+        level
+    }
+
+    /// Cancels the fetch, and continues with the same segment of another level.
+    fn abandon_for(&mut self, now: Micros, pending: &PendingFetch, level: usize) {
+        let sample = partial_sample(now, pending);
+        self.estimator.push(&sample);
+        if let Some(abr) = &mut self.abr
+            && self.settings.abandon != AbandonRule::Shaka
+        {
+            abr.record_sample(&sample);
+            abr.assume_throughput(self.bitrates[level]);
+        }
+        self.journal.abandoned += 1;
+        self.journal.abandoned_bytes += pending.progress.bytes;
+        let main = &mut self.tracks[0];
+        self.abandoned_end_us = Some(main.end_us);
+        self.cancelled.extend(main.slot.cancel_fetch());
+        main.next = Some((level, usize::from(self.levels[level])));
+        self.abandon_check = None;
+    }
+
+    /// Gives the bitrate rule the throughput since the last sample.
+    fn sample_progress(&mut self, now: Micros, pending: &PendingFetch) {
+        let (bytes, since) = pending.sampled;
+        let count = pending.progress.bytes.saturating_sub(bytes);
+        if count < SAMPLE_BYTES_MIN {
+            return;
+        }
+        let sample = DownloadSample {
+            bits: count as f64 * 8.0,
+            transfer_s: now.saturating_sub(since) as f64 / 1e6,
+            latency_s: 0.0,
+            segment_s: pending.duration_us as f64 / 1e6,
+        };
+        self.abr
+            .iter_mut()
+            .for_each(|abr| abr.record_sample(&sample));
+        self.tracks[0].slot.mark_sampled(now);
+    }
+}
+
+/// Returns the sample of a segment of which a part has arrived.
+fn partial_sample(now: Micros, pending: &PendingFetch) -> DownloadSample {
+    let first_byte = pending.progress.first_byte.unwrap_or(now);
+    DownloadSample {
+        bits: pending.progress.bytes as f64 * 8.0,
+        transfer_s: now.saturating_sub(first_byte) as f64 / 1e6,
+        latency_s: first_byte.saturating_sub(pending.at) as f64 / 1e6,
+        segment_s: pending.duration_us as f64 / 1e6,
+    }
+}

@@ -1,0 +1,40 @@
+//! How far one track is buffered ahead of the other.
+
+use super::Viewer;
+use super::track_buffer::{PendingFetch, TrackRole, micros};
+use super::viewer_plan::TrackSync;
+
+/// dash.js: audio may be buffered this much longer than video.
+const DASH_JS_LEAD_US: i64 = 1_000_000;
+
+impl Viewer {
+    /// Returns whether a track waits for the other one before its next segment of this duration.
+    pub(super) fn waits_for_other_track(&self, n: usize, next_us: i64) -> bool {
+        let (role, end_us) = (self.tracks[n].role, self.tracks[n].end_us);
+        let other = self.media_tracks().find(|track| track.role != role);
+        let Some(other) = other.filter(|other| role != TrackRole::Text && !other.done) else {
+            return false;
+        };
+        match self.settings.track_sync {
+            TrackSync::Independent => false,
+            TrackSync::HlsJs => {
+                let loading = other.slot.pending_fetch();
+                let loading_end_us = loading.and_then(|video| self.segment_end_us(video));
+                role == TrackRole::Audio && loading_end_us.is_some_and(|video_us| end_us > video_us)
+            }
+            TrackSync::DashJs => {
+                let position = self.clock.position();
+                let target_us = (other.end_us - position + DASH_JS_LEAD_US).max(next_us);
+                role == TrackRole::Audio && end_us - position >= target_us
+            }
+            TrackSync::Shaka => next_us > 0 && end_us - other.end_us >= next_us,
+        }
+    }
+
+    /// Returns the end of a video segment in flight; none for playlists and init segments.
+    fn segment_end_us(&self, pending: &PendingFetch) -> Option<i64> {
+        let segments = self.tracks.first()?.source_segments(pending.source)?;
+        let start_us = micros(segments.start_time(pending.segment));
+        (pending.duration_us > 0).then(|| start_us.saturating_add(pending.duration_us))
+    }
+}
