@@ -365,7 +365,7 @@ fn each_request_reads_the_index_again_without_caches() {
         2 * segments.len() as u64
     );
     let opened = read_metric(&origin, "headwater_storage_connections_opened_total");
-    let all: u64 = ["index", "segment", "look", "plain", "manifest"]
+    let all: u64 = ["index", "segment", "look", "plain", "manifest", "text"]
         .iter()
         .map(|reason| count_requests(&origin, reason))
         .sum();

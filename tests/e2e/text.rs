@@ -1,5 +1,7 @@
 //! Subtitle files beside films: found, replaced and removed without a change of the video's URLs.
 
+use crate::http_storage::{count_requests, read_metric};
+use crate::nginx::Nginx;
 use crate::support::{HeadwaterServer, TempFolder, fixture_path};
 use std::time::{Duration, Instant};
 
@@ -268,4 +270,60 @@ fn captions_inside_of_the_video_are_announced() {
         mpd.contains("urn:scte:dash:cc:cea-608:2015\" value=\"CC1\""),
         "{mpd}"
     );
+}
+
+const CAPTIONS: &str = "TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\"";
+
+/// Serves the captioned film with nginx, as a film that was modified long ago, so that its index is
+/// stored.
+fn serve_captioned_film_with_nginx(folder: &TempFolder) -> Option<Nginx> {
+    let film = build_captioned_film(folder)?;
+    let file = std::fs::File::options().write(true).open(film).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(1000);
+    file.set_modified(long_ago).unwrap();
+    let own = folder.0.join(".nginx");
+    std::fs::create_dir(&own).unwrap();
+    Nginx::of(&own, &folder.0, "", "")
+}
+
+#[test]
+fn captions_inside_of_a_remote_film_are_read_once() {
+    let (folder, cache) = (TempFolder::new(), TempFolder::new());
+    let Some(nginx) = serve_captioned_film_with_nginx(&folder) else {
+        return;
+    };
+    let (url, cache) = (nginx.url(""), cache.0.to_str().unwrap());
+    let disk = ["--index-cache", "memory+disk", "--index-cache-dir", cache];
+    let serve = || HeadwaterServer::serve(&[&[url.as_str()][..], &disk].concat());
+    let first = serve();
+    let playlist = first.get_text("/captioned.mp4/.m3u8");
+    assert!(playlist.contains(CAPTIONS), "{playlist}");
+    let requests = count_requests(&first, "text");
+    assert!(requests <= 3, "{requests} requests for three key frames");
+    let read = read_metric(&first, "headwater_storage_bytes_total{reason=\"text\"}");
+    assert!(read <= 3 << 20, "{read} bytes of three key frames");
+    drop(first);
+    let second = serve();
+    let playlist = second.get_text("/captioned.mp4/.m3u8");
+    assert!(playlist.contains(CAPTIONS), "{playlist}");
+    assert_eq!(count_requests(&second, "index"), 1, "only the open");
+    assert_eq!(count_requests(&second, "text"), 0, "after a restart");
+}
+
+#[test]
+fn an_index_mp4_contains_the_captions_of_its_film() {
+    let folder = TempFolder::new();
+    let Some(nginx) = serve_captioned_film_with_nginx(&folder) else {
+        return;
+    };
+    let film = folder.0.join("captioned.mp4");
+    let made = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["index", film.to_str().unwrap(), "-o"])
+        .arg(&folder.0)
+        .output();
+    assert!(made.unwrap().status.success());
+    let origin = HeadwaterServer::serve(&[nginx.url("").as_str()]);
+    let playlist = origin.get_text("/captioned.ism/.m3u8");
+    assert!(playlist.contains(CAPTIONS), "{playlist}");
+    assert_eq!(count_requests(&origin, "text"), 0);
 }

@@ -122,6 +122,7 @@ pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
         media_version: None,
         notes: Vec::new(),
         left_out: Vec::new(),
+        caption_channels: None,
     })
 }
 

@@ -144,6 +144,8 @@ impl ExternalReferences {
             Some(mark) => (mark.notes.clone(), mark.left_out.clone()),
             None => (notes, left_out),
         };
+        let recorded = self.source_record.as_ref();
+        let caption_channels = recorded.and_then(|mark| mark.caption_channels.clone());
         Ok(Index {
             tracks,
             text_tracks,
@@ -152,6 +154,7 @@ impl ExternalReferences {
             media_version: media_state,
             notes,
             left_out,
+            caption_channels,
         })
     }
 

@@ -176,6 +176,7 @@ impl Indexer {
             media_version: None,
             notes,
             left_out,
+            caption_channels: None,
         })
     }
 

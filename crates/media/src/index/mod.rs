@@ -41,6 +41,7 @@ pub use track_role::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, TrackRole};
 
 use crate::codec::Codec;
 use crate::protection::SourceProtection;
+use crate::text::CaptionChannel;
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -63,6 +64,9 @@ pub struct Index {
     pub notes: Vec<IndexNote>,
     /// Tracks of the file, and parts of tracks, that are not served.
     pub left_out: Vec<LeftOutTrack>,
+    /// Captions inside of the video, if the caller searched its media for them. An index MP4 stores
+    /// them, so that media is searched once.
+    pub caption_channels: Option<Vec<CaptionChannel>>,
 }
 
 /// Distinguishes media from other media of the same length.

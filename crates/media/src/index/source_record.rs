@@ -5,10 +5,13 @@ use super::fingerprint::FingerprintHasher;
 use super::{IndexNote, LeftOutTrack, MediaVersion};
 use crate::bmff::{BoxIterator, Mp4Box};
 use crate::bytes::{ByteReader, write_box};
+use crate::text::{CaptionChannel, pack_channels, unpack_channels};
 
 /// Identifier of the box among others of type `uuid` (ISO/IEC 14496-12, 4.2.2).
 const ID: [u8; 16] = *b"\x8f\x2c\x1a\x90\x5e\x37\x4d\x0b\xa1\x6c\xd4\x21\x77\x0e\x93\x5b";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// The version without caption channels. It is still read.
+const VERSION_WITHOUT_CAPTIONS: u8 = 2;
 /// Limits of the stored notes: number, and bytes of each. Further notes are dropped.
 const NOTES_MAX: usize = 1000;
 const NOTE_BYTES_MAX: usize = 1000;
@@ -26,6 +29,8 @@ pub(crate) struct SourceRecord {
     pub notes: Vec<IndexNote>,
     /// Tracks that are not served. They are stored as notes with a flag.
     pub left_out: Vec<LeftOutTrack>,
+    /// Captions inside of the video, if it was searched.
+    pub caption_channels: Option<Vec<CaptionChannel>>,
 }
 
 /// Flags of a stored note.
@@ -50,6 +55,8 @@ impl SourceRecord {
             };
             out.push(kind);
             out.extend_from_slice(&hash.to_be_bytes());
+            let captions = pack_channels(self.caption_channels.as_deref());
+            out.extend_from_slice(&captions.to_be_bytes());
             let fits = |note: &&IndexNote| note.message.len() <= NOTE_BYTES_MAX;
             let left_out: Vec<IndexNote> = self.left_out.iter().map(note_of_left_out).collect();
             let of_notes = self.notes.iter().map(|note| (note, 0));
@@ -69,7 +76,7 @@ impl SourceRecord {
     }
 
     /// Length of the box without notes, in bytes.
-    pub(super) const BYTES_MIN: usize = 8 + ID.len() + 1 + 3 * 8 + 1 + 8 + 4;
+    pub(super) const BYTES_MIN: usize = 8 + ID.len() + 1 + 3 * 8 + 1 + 8 + 2 + 4;
 
     /// Starts the hash of `len` bytes of tables.
     pub(super) fn start_tables_hash(len: usize) -> FingerprintHasher {
@@ -86,14 +93,21 @@ impl SourceRecord {
         let tables = moov.body.get(..moov.body.len() - last.bytes.len())?;
         let header = moov.bytes.len() - moov.body.len();
         let mut reader = ByteReader::new(last.body);
-        if reader.read_array() != ID || reader.u8() != VERSION {
+        if reader.read_array() != ID {
             return None;
         }
+        let has_captions = match reader.u8() {
+            VERSION => true,
+            VERSION_WITHOUT_CAPTIONS => false,
+            _ => return None,
+        };
         let early_hash = early_tracks.take_hash(moov.bytes, header..header + tables.len());
         let hash = early_hash.map_or_else(|| hash_tables(tables), FingerprintHasher::finish);
         let matches_tables = reader.u64() == hash;
         let (file_len, fingerprint) = (reader.u64(), reader.u64());
-        let (kind, hash, count) = (reader.u8(), reader.u64(), reader.u32() as usize);
+        let (kind, hash) = (reader.u8(), reader.u64());
+        let captions = if has_captions { reader.u16() } else { 0 };
+        let count = reader.u32() as usize;
         let media_state = match kind {
             1 => Some(MediaVersion::ContentHash(hash)),
             2 => Some(MediaVersion::EntityTagHash(hash)),
@@ -117,6 +131,7 @@ impl SourceRecord {
             media_state,
             notes,
             left_out,
+            caption_channels: unpack_channels(captions),
         })
     }
 }
@@ -177,10 +192,37 @@ mod tests {
             media_state: None,
             notes: Vec::new(),
             left_out: Vec::new(),
+            caption_channels: None,
         };
         let mut bytes = Vec::new();
         mark.write(&mut bytes, 0);
         assert_eq!(bytes.len(), SourceRecord::BYTES_MIN);
+    }
+
+    #[test]
+    fn a_record_of_the_previous_version_is_read_without_captions() {
+        let mut mark = SourceRecord {
+            file_len: 77,
+            fingerprint: 5,
+            media_state: Some(MediaVersion::ContentHash(3)),
+            notes: Vec::new(),
+            left_out: Vec::new(),
+            caption_channels: Some(vec![CaptionChannel::Cea608(1)]),
+        };
+        let mut bytes = build_moov(&mark);
+        // Its layout: the version byte, and no mask before the number of notes.
+        let record = bytes.len() - SourceRecord::BYTES_MIN;
+        bytes[record + 8 + ID.len()] = VERSION_WITHOUT_CAPTIONS;
+        let mask = bytes.len() - 6..bytes.len() - 4;
+        bytes.drain(mask);
+        for at in [0, record] {
+            let len = (bytes.len() - at) as u32;
+            bytes[at..at + 4].copy_from_slice(&len.to_be_bytes());
+        }
+        mark.caption_channels = None;
+        let moov = Mp4Box::parse_first(&bytes, 0).unwrap();
+        let read = SourceRecord::read(&moov, &mut EarlyTracks::default());
+        assert_eq!(read, Some(mark));
     }
 
     #[test]
@@ -197,6 +239,7 @@ mod tests {
                 message,
             }],
             left_out: vec![LeftOutTrack::new("track 4 (text)", "it is text")],
+            caption_channels: Some(vec![CaptionChannel::Cea608(1), CaptionChannel::Cea708(2)]),
         };
         let bytes = build_moov(&mark);
         let read = |bytes: &[u8]| {

@@ -54,6 +54,7 @@ pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
         media_state: index.media_version,
         notes: index.notes.clone(),
         left_out: index.left_out.clone(),
+        caption_channels: index.caption_channels.clone(),
     };
     let mut out = FTYP.to_vec();
     let wide = index.file_len > u64::from(u32::MAX);

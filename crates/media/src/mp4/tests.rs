@@ -8,6 +8,7 @@ use crate::index::testing::{
     mux_progressive, sample_row,
 };
 use crate::index::{ExternalReferences, Index, Indexer, Sample, Track, TrackRole, index_bytes};
+use crate::text::CaptionChannel;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ fn assert_round_trip(index: &Index) {
     assert_eq!(back.fingerprint, index.fingerprint);
     assert_eq!(back.notes, index.notes);
     assert_eq!(back.left_out, index.left_out);
+    assert_eq!(back.caption_channels, index.caption_channels);
 }
 
 #[test]
@@ -89,6 +91,7 @@ fn an_index_mp4_keeps_roles_and_what_is_left_out() {
     let file = mux_progressive(&film, &ProgressiveLayout::default()).to_bytes();
     let mut index = index_bytes(&file).unwrap();
     assert_eq!(index.left_out.len(), 1);
+    index.caption_channels = Some(vec![CaptionChannel::Cea608(1), CaptionChannel::Cea708(3)]);
     index.tracks[1].roles = vec![TrackRole::Commentary, TrackRole::AudioDescription];
     assert_round_trip(&index);
 }

@@ -12,6 +12,11 @@ pub enum CaptionChannel {
     Cea708(u8),
 }
 
+/// Highest CEA-708 service that is announced.
+const SERVICE_MAX: u8 = 6;
+/// Marks a mask of channels as the result of a search, so that it differs from 0.
+const WAS_SEARCHED: u16 = 1 << 15;
+
 /// Maximum number of bytes of a NAL unit that are searched. SEI messages are far shorter.
 const SEI_BYTES_MAX: usize = 64 << 10;
 /// `itu_t_t35_country_code`, provider code and `user_identifier` of captions, and their
@@ -123,7 +128,7 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
             3 => {
                 let service = triplet[2] >> 5;
                 found.extend(
-                    (1..=6)
+                    (1..=SERVICE_MAX)
                         .contains(&service)
                         .then_some(CaptionChannel::Cea708(service)),
                 );
@@ -138,12 +143,55 @@ fn second_channel(first: u8) -> u8 {
     u8::from((0x10..0x20).contains(&first) && first & 8 != 0)
 }
 
+/// Packs the channels of a file into a mask, for index MP4s: CC1 to CC4 from bit 0, then SERVICE1 to
+/// SERVICE6. `None` means that the file was not searched, and is 0.
+pub(crate) fn pack_channels(channels: Option<&[CaptionChannel]>) -> u16 {
+    let bits = channels.map(|channels| channels.iter().map(|channel| 1u16 << channel.bit()));
+    bits.map_or(0, |bits| bits.fold(WAS_SEARCHED, |mask, bit| mask | bit))
+}
+
+/// Reads a mask of [`pack_channels`].
+pub(crate) fn unpack_channels(mask: u16) -> Option<Vec<CaptionChannel>> {
+    let cea608 = (1..=4).map(CaptionChannel::Cea608);
+    let all = cea608.chain((1..=SERVICE_MAX).map(CaptionChannel::Cea708));
+    let found = all.filter(|channel| mask >> channel.bit() & 1 != 0);
+    (mask & WAS_SEARCHED != 0).then(|| found.collect())
+}
+
 impl CaptionChannel {
+    /// Returns the number of its bit in a mask of channels.
+    fn bit(self) -> u8 {
+        match self {
+            CaptionChannel::Cea608(channel) => channel.saturating_sub(1),
+            CaptionChannel::Cea708(service) => 3 + service,
+        }
+    }
+
     /// Returns HLS `INSTREAM-ID` (RFC 8216, 4.3.4.1).
     pub(crate) fn instream_id(self) -> String {
         match self {
             CaptionChannel::Cea608(channel) => format!("CC{channel}"),
             CaptionChannel::Cea708(service) => format!("SERVICE{service}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_keep_channels_and_whether_a_file_was_searched() {
+        let channels = [
+            CaptionChannel::Cea608(1),
+            CaptionChannel::Cea608(4),
+            CaptionChannel::Cea708(1),
+            CaptionChannel::Cea708(6),
+        ];
+        for found in [None, Some(&[][..]), Some(&channels[1..2]), Some(&channels)] {
+            let mask = pack_channels(found);
+            assert_eq!(unpack_channels(mask).as_deref(), found, "{mask:#x}");
+        }
+        assert_eq!(pack_channels(None), 0);
     }
 }

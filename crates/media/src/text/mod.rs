@@ -28,6 +28,7 @@ mod wvtt;
 
 pub use crate::manifest::language_tag::parse_language;
 pub use caption_channels::{CaptionChannel, find_caption_channels};
+pub(crate) use caption_channels::{pack_channels, unpack_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
 pub use cue::{Cue, CueList, CueProblem};
 pub use encoding::decode_text;

@@ -1,47 +1,78 @@
-//! Captions inside of a title's video, found in its first key frames.
+//! Captions inside of the video of a film, found in its first key frames when it is indexed.
 
+use crate::title::joined_ranges::join_close_ranges;
+use media::index::{Index, Track};
 use media::presentation::Presentation;
 use media::text::{CaptionChannel, find_caption_channels};
+use std::ops::Range;
 use store::{Object, Reason};
 
 /// Number of key frames that are searched.
 const KEY_FRAMES_MAX: usize = 3;
 /// Maximum number of bytes that are read of each. Captions precede the picture.
 const KEY_FRAME_BYTES_MAX: u64 = 64 << 10;
+/// Minimum distance between these key frames, in seconds. Channels are rarely active all the time.
+const KEY_FRAME_SPACING_S: u64 = 1;
+/// Key frames of a remote film that are closer than this are read in one request.
+const REMOTE_GAP_BYTES_MAX: u64 = 256 << 10;
 
-/// Returns the captions in the first video of a title. Those of remote films are not looked for,
-/// because that would cost requests. Blocks.
-pub(crate) fn find_captions<'a>(
-    presentation: &Presentation,
-    mut objects: impl Iterator<Item = &'a Object>,
-) -> Vec<CaptionChannel> {
-    let Some(rendition) = presentation.video_renditions().next() else {
-        return Vec::new();
+/// Searches the first video track of a film for captions. Blocks.
+///
+/// A remote film costs at most three requests, and only one if its first key frame contains none:
+/// encoders write caption data into every picture. Returns `None` if the film cannot be read; it
+/// plays without the announcement.
+pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<CaptionChannel>> {
+    let mut found = Vec::new();
+    let Some(track) = first_video_track(index) else {
+        return Some(found);
     };
-    let Some(object) = objects
-        .nth(rendition.file_index)
-        .filter(|object| !object.is_remote())
-    else {
-        return Vec::new();
+    let gap = if object.is_remote() {
+        REMOTE_GAP_BYTES_MAX
+    } else {
+        0
     };
-    let track = presentation.track(rendition);
-    if track.protection.is_some() {
-        return Vec::new();
+    for joined in join_close_ranges(key_frame_ranges(track), gap) {
+        let bytes = object.read(joined.span.clone(), Reason::Text).ok()?;
+        let frames = joined.cut(&bytes);
+        found.extend(frames.flat_map(|frame| find_caption_channels(&track.codec, frame)));
+        if object.is_remote() && found.is_empty() {
+            break;
+        }
     }
-    let keys = presentation.key_frames(rendition).take(KEY_FRAMES_MAX);
-    let mut found: Vec<CaptionChannel> = keys
-        .filter_map(|key| {
-            let sample = track.samples.get(key);
-            let len = u64::from(sample.size).min(KEY_FRAME_BYTES_MAX);
-            // The film plays without the announcement.
-            let bytes = object
-                .read(sample.offset..sample.offset + len, Reason::Text)
-                .ok()?;
-            Some(find_caption_channels(&track.codec, &bytes))
-        })
-        .flatten()
-        .collect();
     found.sort_unstable();
     found.dedup();
-    found
+    Some(found)
+}
+
+/// Returns the first video track, if its codec has SEI messages and the source is not encrypted.
+fn first_video_track(index: &Index) -> Option<&Track> {
+    let videos = index.tracks.iter();
+    let (track, video) = videos
+        .filter_map(|track| Some((track, track.codec.video()?)))
+        .next()?;
+    let is_readable = video.nal.is_some() && track.protection.is_none();
+    is_readable.then_some(track)
+}
+
+/// Returns the first bytes of the first key frames.
+fn key_frame_ranges(track: &Track) -> impl Iterator<Item = Range<u64>> {
+    let samples = &track.samples;
+    let spacing = KEY_FRAME_SPACING_S * u64::from(track.timescale);
+    let keys = std::iter::successors(samples.first_sync_from(0), move |key| {
+        let from = samples.dts(*key).saturating_add(spacing);
+        let at = samples.sample_at_dts(from).max(key + 1);
+        samples.first_sync_from(at)
+    });
+    keys.take(KEY_FRAMES_MAX).map(|key| {
+        let sample = samples.get(key);
+        sample.offset..sample.offset + u64::from(sample.size).min(KEY_FRAME_BYTES_MAX)
+    })
+}
+
+/// Returns the captions in the first video of a title.
+pub(crate) fn captions_of_title(presentation: &Presentation) -> Vec<CaptionChannel> {
+    let first = presentation.video_renditions().next();
+    let file = first.and_then(|rendition| presentation.files.get(rendition.file_index));
+    let captions = file.and_then(|index| index.caption_channels.clone());
+    captions.unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! Text tracks inside of a title's films: read whole and converted to cues.
 
+use crate::title::joined_ranges::join_close_ranges;
 use media::index::Track;
 use media::presentation::Presentation;
 use media::text::{TextRendition, parse_text_samples, text_sample_ranges, text_track_kind};
@@ -70,36 +71,16 @@ fn read_ranges(object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, E
         true => REMOTE_GAP_BYTES_MAX,
         false => LOCAL_GAP_BYTES_MAX,
     };
-    let mut spans: Vec<(Range<u64>, Vec<&Range<u64>>)> = Vec::new();
-    for range in ranges {
-        match spans.last_mut() {
-            Some((span, members))
-                if range.start >= span.start && range.start <= span.end.saturating_add(gap) =>
-            {
-                span.end = span.end.max(range.end);
-                members.push(range);
-            }
-            _ => spans.push((range.clone(), vec![range])),
-        }
-    }
+    let spans = join_close_ranges(ranges.iter().cloned(), gap);
     if object.is_remote() && spans.len() > REMOTE_READS_MAX {
         return Err(Error::Refused(
             "the text of this remote film would need many requests; store it as a file beside the film",
         ));
     }
     let mut samples = Vec::with_capacity(ranges.len());
-    for (span, members) in spans {
-        let bytes = object.read(span.clone(), Reason::Text)?;
-        let sample = |range: &&Range<u64>| {
-            let from = usize::try_from(range.start - span.start).ok()?;
-            let until = usize::try_from(range.end - span.start).ok()?;
-            Some(bytes.get(from..until)?.to_vec())
-        };
-        samples.extend(
-            members
-                .iter()
-                .map(|range| sample(range).unwrap_or_default()),
-        );
+    for joined in spans {
+        let bytes = object.read(joined.span.clone(), Reason::Text)?;
+        samples.extend(joined.cut(&bytes).map(<[u8]>::to_vec));
     }
     Ok(samples)
 }

@@ -91,6 +91,10 @@ impl IndexCache {
             // The server sends neither a modification time nor an entity tag.
             return;
         }
+        if index.caption_channels.is_none() {
+            // The media could not be searched for captions; the next opening tries it again.
+            return;
+        }
         let settled = SystemTime::now().checked_sub(SETTLE_TIME);
         if settled.is_none_or(|settled| identity.modified() > settled) {
             return;

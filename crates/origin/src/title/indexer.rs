@@ -1,6 +1,7 @@
 //! Drives the [`Indexer`] of `media` over an open file.
 
 use crate::error;
+use crate::title::caption_channels::find_captions;
 use media::index::{ExternalReferences, Index, Indexer, MediaVersion};
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -59,6 +60,7 @@ pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Erro
             .filter(|tag| *tag != 0)
             .map(MediaVersion::EntityTagHash),
     };
+    index.caption_channels = find_captions(object, &index);
     object.settle();
     if object.changed() {
         return Err(error::from_store(&store::Error::Changed));

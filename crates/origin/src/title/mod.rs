@@ -6,6 +6,7 @@ pub(crate) mod embedded_text;
 pub(crate) mod file_names;
 pub(crate) mod index_cache;
 pub(crate) mod indexer;
+pub(crate) mod joined_ranges;
 pub(crate) mod left_out;
 pub(crate) mod natural_order;
 pub(crate) mod progressive_layout;

@@ -5,6 +5,7 @@
 //! target of a server manifest is never a server manifest, so there are no cycles.
 
 use crate::error;
+use crate::title::caption_channels::find_captions;
 use crate::title::file_names::{FILES_MAX, is_server_manifest};
 use crate::title::index_cache::IndexCache;
 use crate::title::indexer::{self, IndexedFile};
@@ -210,6 +211,10 @@ impl SourceOpener<'_> {
                 let what = "the media was replaced after it was indexed; index it again";
                 let error = media::Error::unsupported(what);
                 return Err(error::from_media(holder.key.as_str(), &error));
+            }
+            // Only index MP4s of other programs or earlier versions do not contain the captions.
+            if index.caption_channels.is_none() && !object.is_remote() {
+                index.caption_channels = find_captions(&object, &index);
             }
             self.push_media(place, object, index, listed_tracks)?;
         }

@@ -5,7 +5,7 @@ use crate::error;
 use crate::response::encoded_variants::ManifestTexts;
 use crate::route::SegmentSet;
 use crate::segment::encryption::{MasterSecret, TitleEncryption};
-use crate::title::caption_channels::find_captions;
+use crate::title::caption_channels::captions_of_title;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names::display_name_of;
 use crate::title::index_cache::IndexCache;
@@ -164,7 +164,7 @@ impl Title {
         text.extend(found.read_text(stores.film_store(), key));
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
-            false => find_captions(&hls, objects()),
+            false => captions_of_title(&hls),
         };
         let text = Arc::new(TextSet::new(text).with_caption_channels(captions));
         let hls = Arc::new(hls.with_text(text.clone()));

@@ -72,6 +72,7 @@ fn index(track: Track) -> Index {
         text_tracks: Vec::new(),
         notes: Vec::new(),
         left_out: Vec::new(),
+        caption_channels: None,
     }
 }
 

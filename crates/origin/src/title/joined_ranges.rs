@@ -1,0 +1,66 @@
+//! Ranges of a file that are close to each other, to be read together.
+
+use std::ops::Range;
+
+/// A range to read, and the requested ranges in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JoinedRange {
+    /// The bytes to read.
+    pub(crate) span: Range<u64>,
+    /// The requested ranges, in their order.
+    pub(crate) members: Vec<Range<u64>>,
+}
+
+/// Joins consecutive ranges with a gap of at most `gap_bytes_max` between them. Their order is kept.
+pub(crate) fn join_close_ranges(
+    ranges: impl IntoIterator<Item = Range<u64>>,
+    gap_bytes_max: u64,
+) -> Vec<JoinedRange> {
+    let mut joined: Vec<JoinedRange> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(JoinedRange { span, members })
+                if range.start >= span.start
+                    && range.start <= span.end.saturating_add(gap_bytes_max) =>
+            {
+                span.end = span.end.max(range.end);
+                members.push(range);
+            }
+            _ => joined.push(JoinedRange {
+                span: range.clone(),
+                members: vec![range],
+            }),
+        }
+    }
+    joined
+}
+
+impl JoinedRange {
+    /// Cuts the bytes of the span into those of its members. A member beyond them is empty.
+    pub(crate) fn cut<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let slice = |member: &Range<u64>| {
+            let from = usize::try_from(member.start - self.span.start).ok()?;
+            let until = usize::try_from(member.end - self.span.start).ok()?;
+            bytes.get(from..until)
+        };
+        self.members
+            .iter()
+            .map(move |member| slice(member).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_ranges_are_read_together_and_cut_again() {
+        let joined = join_close_ranges([2..4, 6..7, 5..9, 20..21, 3..4], 2);
+        let spans: Vec<_> = joined.iter().map(|joined| joined.span.clone()).collect();
+        assert_eq!(spans, [2..9, 20..21, 3..4]);
+        let bytes: Vec<u8> = (2..9).collect();
+        let cut: Vec<&[u8]> = joined[0].cut(&bytes).collect();
+        assert_eq!(cut, [&[2, 3][..], &[6], &[5, 6, 7, 8]]);
+        assert_eq!(joined[1].cut(&[]).collect::<Vec<_>>(), [&[] as &[u8]]);
+    }
+}
