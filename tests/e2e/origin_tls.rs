@@ -5,7 +5,7 @@ use crate::support::{HeadwaterServer, TempFolder, send_request};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -115,16 +115,9 @@ impl TlsSetup {
     }
 
     /// Requests the film over a connection of its own, with the certificate of this role.
-    fn request_directly(&self, origin: &HeadwaterServer, role: Option<&str>) -> io::Result<String> {
+    fn request_directly(&self, origin: &HeadwaterServer, role: Option<&str>) -> io::Result<()> {
         let config = Arc::new(self.client_config(role));
-        let session = ClientConnection::new(config, "localhost".try_into().unwrap());
-        let socket = TcpStream::connect(origin.addr)?;
-        socket.set_read_timeout(Some(Duration::from_secs(30)))?;
-        let mut stream = StreamOwned::new(session.unwrap(), socket);
-        stream.write_all(b"GET /a.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
+        request_film(origin, config).map(|_| ())
     }
 
     fn client_config(&self, role: Option<&str>) -> ClientConfig {
@@ -142,6 +135,19 @@ impl TlsSetup {
         let key = PrivateKeyDer::from_pem_file(self.path(&format!("{role}.key"))).unwrap();
         builder.with_client_auth_cert(vec![chain], key).unwrap()
     }
+}
+
+/// Returns the kind of the handshake.
+fn request_film(origin: &HeadwaterServer, config: Arc<ClientConfig>) -> io::Result<HandshakeKind> {
+    let session = ClientConnection::new(config, "localhost".try_into().unwrap());
+    let socket = TcpStream::connect(origin.addr)?;
+    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let mut stream = StreamOwned::new(session.unwrap(), socket);
+    stream.write_all(b"GET /a.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    assert!(text.ends_with("\r\n\r\nfilm"), "{text}");
+    Ok(stream.conn.handshake_kind().unwrap())
 }
 
 fn get_film(edge: &HeadwaterServer) -> (u16, Vec<u8>) {
@@ -165,6 +171,12 @@ fn only_edges_with_a_certificate_reach_the_origin() {
     }
     let edge = setup.start_edge(&origin, Some("edge"));
     assert_eq!(get_film(&edge), (200, b"film".to_vec()));
+    // A resumed session would not verify the certificate again.
+    let config = Arc::new(setup.client_config(Some("edge")));
+    for _ in 0..2 {
+        let kind = request_film(&origin, config.clone()).unwrap();
+        assert_eq!(kind, HandshakeKind::Full);
+    }
     // Probes and metrics stay available to programs without a certificate.
     let bearer = format!("Bearer {TOKEN}");
     for (path, headers) in [

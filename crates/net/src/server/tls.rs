@@ -7,6 +7,7 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::NoServerSessionStorage;
 use tokio_rustls::TlsAcceptor;
 
 use super::certificate_expiry::find_earliest_expiry;
@@ -91,8 +92,14 @@ fn load_certificates(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
         })
         .map_err(|error| wrong("configuration", &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Tickets let clients resume without a session stored here for each.
-    config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| wrong("tickets", &error))?;
+    if tls.client_ca.is_some() {
+        // A resumed session would not verify the client's certificate again, which may have expired.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    } else {
+        // Tickets let clients resume without a session stored here for each.
+        config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| wrong("tickets", &error))?;
+    }
     Ok(LoadedCertificates {
         acceptor: TlsAcceptor::from(Arc::new(config)),
         expiry,
