@@ -52,9 +52,11 @@ def protected(args, work, ended, films, secret):
             server = run.Headwater(films, "2s", *protection, *flags)
             ended.append(server.stop)
             paths = run.segments(server.url, "/large-apart/.m3u8", "video=")
-            found = interleave(args, {"wrk": [what]}, lambda kind, _: CLIENTS[kind](args, server, paths, work))
-            ours = row("", "", 0, GB, found["wrk"][what], found["wrk"][what])
-            known = [VOD] * len(ours.ours)
-            work_done = f"CMAF with {scheme}, 1 MB, {what}, wrk"
-            rows.append(Row(work_done, "nginx-vod (figure of an earlier run)", target, ours.ours, known, GB, rounds=ours.rounds))
+            kinds = {client: [what] for client in CLIENTS}
+            found = interleave(args, kinds, lambda kind, _: CLIENTS[kind](args, server, paths, work))
+            for client in CLIENTS:
+                ours = row("", "", 0, GB, found[client][what], found[client][what])
+                known = [VOD] * len(ours.ours)
+                work_done = f"CMAF with {scheme}, 1 MB, {what}, {client}"
+                rows.append(Row(work_done, "nginx-vod (figure of an earlier run)", target, ours.ours, known, GB, rounds=ours.rounds))
     return rows

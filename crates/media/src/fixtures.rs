@@ -80,6 +80,7 @@ pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[Fix
         presentation_offset: origin,
         presentation_end: None,
         protection: None,
+        subsamples: None,
         matrix: crate::bmff::tkhd::IDENTITY_MATRIX,
     }
 }

@@ -40,7 +40,7 @@ pub(crate) use track_role::write_track_user_data;
 pub use track_role::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, TrackRole};
 
 use crate::codec::Codec;
-use crate::protection::SourceProtection;
+use crate::protection::{SourceProtection, StoredSubsamples};
 use crate::text::CaptionChannel;
 use crate::time::Time;
 use std::sync::Arc;
@@ -107,6 +107,8 @@ pub struct Track {
     pub presentation_end: Option<i64>,
     /// Protection that the source has; its samples are served as they are.
     pub protection: Option<Arc<SourceProtection>>,
+    /// Subsamples of all samples, if the index contains them.
+    pub subsamples: Option<Arc<StoredSubsamples>>,
     /// Rotation and mirroring of the picture (the matrix of `tkhd`), as phones write it.
     pub matrix: [i32; 9],
 }
@@ -147,6 +149,7 @@ impl Index {
                 + track.samples.heap_bytes()
                 + track.codec.heap_bytes()
                 + protection.map_or(0, |own| own.heap_bytes())
+                + track.subsamples.as_ref().map_or(0, |own| own.heap_bytes())
         });
         size_of::<Index>() + tracks.sum::<usize>()
     }

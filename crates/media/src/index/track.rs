@@ -139,8 +139,12 @@ fn read_served_trak(
     let stbl = minf
         .require_child(b"stbl")
         .map_err(|error| error.in_box(*b"mdia"))?;
-    read_stbl(&stbl, &mut draft, source.moov_range.clone())
-        .map_err(|error| within(error.in_box(*b"stbl")))?;
+    let mut read = read_stbl(&stbl, &mut draft, source.moov_range.clone());
+    // Only index MP4s contain subsamples of ours.
+    if source.location != MediaLocation::SameFile {
+        read = read.and_then(|()| draft.read_subsamples(&stbl));
+    }
+    read.map_err(|error| within(error.in_box(*b"stbl")))?;
     Ok(TrakOutcome::Draft(Box::new(draft)))
 }
 

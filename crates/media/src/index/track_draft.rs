@@ -8,7 +8,7 @@ use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 use crate::protection::source::{refuse, select_pssh_boxes};
-use crate::protection::{AuxiliaryTable, ProtectedEntry, SourceProtection};
+use crate::protection::{AuxiliaryTable, ProtectedEntry, SourceProtection, StoredSubsamples};
 use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub(super) struct TrackDraft {
     pub samples: SampleTableBuilder,
     /// `senc` of the samples, if they are encrypted.
     auxiliary: AuxiliaryTable,
+    /// Subsamples that the index MP4 contains.
+    subsamples: Option<StoredSubsamples>,
     /// `pssh` boxes of the film.
     pub pssh_boxes: Vec<Vec<u8>>,
     timescale: u32,
@@ -116,6 +118,7 @@ impl TrackDraft {
             edits: Vec::new(),
             samples: SampleTableBuilder::default(),
             auxiliary: AuxiliaryTable::default(),
+            subsamples: None,
             pssh_boxes: Vec::new(),
             timescale,
             tkhd,
@@ -194,6 +197,16 @@ impl TrackDraft {
         self.auxiliary
             .add_samples(senc, count, protection.iv_bytes)
             .map_err(|error| error.in_box(*b"senc"))
+    }
+
+    /// Reads the subsamples that an index MP4 contains in `stbl`.
+    ///
+    /// # Errors
+    /// `Malformed` if an entry is missing.
+    pub fn read_subsamples(&mut self, stbl: &Mp4Box<'_>) -> Result<()> {
+        let found = StoredSubsamples::find(stbl, self.samples.len());
+        self.subsamples = found.map_err(|error| error.in_box(*b"uuid"))?;
+        Ok(())
     }
 
     /// Checks and reserves room for `count` more samples.
@@ -406,9 +419,13 @@ impl TrackDraft {
         let kept = trimmed.first..trimmed.first + samples.len();
         let protection = entry.protection.map(|entry| SourceProtection {
             pssh_boxes: select_pssh_boxes(&self.pssh_boxes, &entry.protection.key_id),
-            auxiliary: self.auxiliary.trim(kept),
+            auxiliary: self.auxiliary.trim(kept.clone()),
             entry,
         });
+        let subsamples = self.subsamples.map(|stored| stored.trim(kept));
+        if let Some(stored) = &subsamples {
+            stored.check_sizes(&samples)?;
+        }
         let last_shown = samples.last_presentation_end().saturating_add(origin);
         if !samples.is_sync(0) {
             let message = "the first sample is not a key frame";
@@ -430,6 +447,7 @@ impl TrackDraft {
             presentation_offset: origin,
             presentation_end: window.presentation_end().filter(|end| *end < last_shown),
             protection: protection.map(Arc::new),
+            subsamples: subsamples.map(Arc::new),
             matrix: self.tkhd.matrix,
         })))
     }

@@ -8,7 +8,7 @@ mod protected;
 mod tests;
 
 pub use access_units::{AccessUnit, SegmentAccessUnits};
-pub use protected::ProtectedFragment;
+pub use protected::{KnownSubsamples, ProtectedFragment};
 
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};

@@ -10,7 +10,7 @@ use crate::protection::{
 use std::ops::Range;
 
 /// Names the samples of one protected fragment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProtectedFragment {
     /// Media segment `n`, counted from 0.
     Segment(usize),
@@ -18,7 +18,37 @@ pub enum ProtectedFragment {
     KeyFrame(u32),
 }
 
+/// Subsamples of a fragment, as far as they are known before its media is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnownSubsamples {
+    /// Samples are protected as a whole.
+    WholeSamples,
+    /// The index contains the subsamples.
+    Map(SubsampleMap),
+    /// The media must be read.
+    Unknown,
+}
+
 impl Presentation {
+    /// Returns the subsamples of a fragment that are known before its media is read.
+    pub fn known_subsamples(
+        &self,
+        rendition: &Rendition,
+        fragment: ProtectedFragment,
+    ) -> KnownSubsamples {
+        let track = self.track(rendition);
+        let Some(signaling) = self.track_signaling(rendition) else {
+            return KnownSubsamples::WholeSamples;
+        };
+        if track.codec.video().is_none() {
+            return KnownSubsamples::WholeSamples;
+        }
+        let samples = self.fragment_samples(rendition, fragment);
+        let stored = track.subsamples.as_ref();
+        let map = stored.and_then(|own| own.build_map(samples, signaling.protection.scheme));
+        map.map_or(KnownSubsamples::Unknown, KnownSubsamples::Map)
+    }
+
     /// Plans a protected fragment. `map` contains the subsamples of its samples; without one, they
     /// are protected as a whole. An unencrypted rendition gets an unencrypted plan.
     pub fn plan_protected(
@@ -81,13 +111,29 @@ impl Presentation {
         (payload, map): (&mut [u8], Option<&SubsampleMap>),
         cipher: &impl SampleCipher,
     ) -> Result<()> {
+        let samples = self.fragment_samples(rendition, fragment);
+        self.encrypt_samples_of(rendition, samples, (payload, map), cipher)
+    }
+
+    /// Encrypts a range of samples of a track in place. Payload and map start at the first of them.
+    /// Does nothing for an unencrypted rendition.
+    ///
+    /// # Errors
+    /// An error of the cipher, or `Malformed` if payload and map do not match the samples.
+    pub fn encrypt_samples_of(
+        &self,
+        rendition: &Rendition,
+        samples: Range<u32>,
+        (payload, map): (&mut [u8], Option<&SubsampleMap>),
+        cipher: &impl SampleCipher,
+    ) -> Result<()> {
         let Some(signaling) = self.track_signaling(rendition) else {
             return Ok(());
         };
-        let first = self.fragment_samples(rendition, fragment).start;
+        let sizes = self.track(rendition).samples.range(samples.clone());
         encrypt_samples(
             payload,
-            (first, self.fragment_sizes(rendition, fragment)),
+            (samples.start, sizes.map(|sample| sample.size)),
             map,
             (&self.track(rendition).codec, &signaling.protection),
             cipher,
@@ -108,7 +154,12 @@ impl Presentation {
         })
     }
 
-    fn fragment_samples(&self, rendition: &Rendition, fragment: ProtectedFragment) -> Range<u32> {
+    /// Returns the numbers of a fragment's samples in its track.
+    pub fn fragment_samples(
+        &self,
+        rendition: &Rendition,
+        fragment: ProtectedFragment,
+    ) -> Range<u32> {
         match fragment {
             ProtectedFragment::Segment(n) => self.segment_samples(rendition, n),
             ProtectedFragment::KeyFrame(key) => key..key.saturating_add(1),

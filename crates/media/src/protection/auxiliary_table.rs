@@ -1,7 +1,7 @@
 //! Sample auxiliary information of encrypted sources: `senc` of all samples (ISO/IEC 23001-7, 7.2).
 
 use super::source::refuse;
-use crate::bytes::{ByteReader, write_full_box};
+use crate::bytes::{ByteReader, write_box};
 use crate::error::{Error, Result};
 use std::ops::Range;
 
@@ -72,6 +72,15 @@ impl AuxiliaryTable {
         (0..count).try_for_each(|_| self.push_entry(&[]))
     }
 
+    /// Adds the entry of the next sample, which has subsamples.
+    ///
+    /// # Errors
+    /// `Unsupported` if the entry is too long.
+    pub(crate) fn push_subsamples(&mut self, entry: &[u8]) -> Result<()> {
+        self.set_subsamples(true)?;
+        self.push_entry(entry)
+    }
+
     fn set_subsamples(&mut self, has_subsamples: bool) -> Result<()> {
         match self.has_subsamples {
             Some(before) if before != has_subsamples => {
@@ -101,16 +110,13 @@ impl AuxiliaryTable {
         if range.start == 0 && range.end as usize == self.sizes.len() {
             return self;
         }
-        let (sizes, mut entries) = self.slice(range);
         let mut trimmed = AuxiliaryTable {
             has_subsamples: self.has_subsamples,
             ..AuxiliaryTable::default()
         };
-        for size in sizes {
-            let (entry, rest) = entries.split_at(usize::from(*size).min(entries.len()));
+        for entry in self.list_entries(range) {
             // Each entry was checked when it was added.
             let _ = trimmed.push_entry(entry);
-            entries = rest;
         }
         trimmed
     }
@@ -125,6 +131,16 @@ impl AuxiliaryTable {
             sizes,
             self.entries.get(start..start + len).unwrap_or_default(),
         )
+    }
+
+    /// Iterates over the entries of a range of samples.
+    pub(crate) fn list_entries(&self, range: Range<u32>) -> impl Iterator<Item = &[u8]> {
+        let (sizes, mut entries) = self.slice(range);
+        sizes.iter().map(move |size| {
+            let (entry, rest) = entries.split_at(usize::from(*size).min(entries.len()));
+            entries = rest;
+            entry
+        })
     }
 
     fn entry_start(&self, sample: u32) -> usize {
@@ -142,15 +158,19 @@ impl AuxiliaryTable {
 
     /// Appends `senc` for all samples, as index MP4s and progressive MP4s contain it.
     pub(crate) fn write_senc(&self, out: &mut Vec<u8>) {
+        write_box(out, b"senc", |out| self.write_senc_body(out));
+    }
+
+    /// Appends version, flags and entries of `senc`.
+    pub(crate) fn write_senc_body(&self, out: &mut Vec<u8>) {
         let flags = if self.has_subsamples() {
             SENC_SUBSAMPLES
         } else {
             0
         };
-        write_full_box(out, b"senc", 0, flags, |out| {
-            out.extend_from_slice(&(self.sizes.len() as u32).to_be_bytes());
-            out.extend_from_slice(&self.entries);
-        });
+        out.extend_from_slice(&flags.to_be_bytes());
+        out.extend_from_slice(&(self.sizes.len() as u32).to_be_bytes());
+        out.extend_from_slice(&self.entries);
     }
 
     /// Approximate heap memory, in bytes.

@@ -22,6 +22,7 @@ mod scheme;
 mod signaling;
 mod slice_header_reader;
 pub(crate) mod source;
+mod stored_subsamples;
 mod subsample_map;
 mod systems;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};
 pub use source::{ProtectedEntry, SourceProtection};
+pub use stored_subsamples::{StoredSubsamples, StoredSubsamplesBuilder};
 pub use subsample_map::{Subsample, SubsampleMap};
 pub use systems::{ContentSystem, SystemSignal, to_guid, write_system_pssh};
 pub use usage_rules::{MediaFilter, TrackFacts, UsageRule, VideoRange};

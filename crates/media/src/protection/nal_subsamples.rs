@@ -35,7 +35,7 @@ enum NalUnit {
 }
 
 /// `saiz` describes a sample with one byte, and each subsample takes six.
-const SUBSAMPLES_MAX: usize = 40;
+pub(super) const SUBSAMPLES_MAX: usize = 40;
 
 impl SubsampleParser {
     /// Creates the parser of a track; `None` if its samples are protected as a whole.
@@ -69,12 +69,7 @@ impl SubsampleParser {
     /// # Errors
     /// The errors of [`SubsampleParser::new`].
     pub fn check(codec: &Codec) -> Result<()> {
-        let any = TrackProtection {
-            scheme: ProtectionScheme::Cbcs,
-            key_id: [0; 16],
-            iv: [0; 16],
-        };
-        SubsampleParser::new(codec, &any).map(drop)
+        SubsampleParser::new(codec, &TrackProtection::PLACEHOLDER).map(drop)
     }
 
     /// Adds the next sample.

@@ -136,7 +136,7 @@ impl SampleAuxiliary {
     }
 }
 
-fn write_subsamples(out: &mut Vec<u8>, subsamples: &[super::Subsample]) {
+pub(super) fn write_subsamples(out: &mut Vec<u8>, subsamples: &[super::Subsample]) {
     out.extend_from_slice(&(subsamples.len() as u16).to_be_bytes());
     for subsample in subsamples {
         out.extend_from_slice(&subsample.clear.to_be_bytes());

@@ -46,6 +46,13 @@ pub struct TrackProtection {
 }
 
 impl TrackProtection {
+    /// A protection with `cbcs`, to look for subsamples without a key.
+    pub(super) const PLACEHOLDER: TrackProtection = TrackProtection {
+        scheme: ProtectionScheme::Cbcs,
+        key_id: [0; 16],
+        iv: [0; 16],
+    };
+
     /// Returns the eight bytes of a sample's IV in `cenc`. `sample` counts from the start of the
     /// track, so that a key frame alone has the same bytes as in its segment.
     pub fn sample_iv(&self, sample: u32) -> [u8; 8] {
@@ -59,13 +66,17 @@ impl TrackProtection {
     }
 }
 
+/// Returns whether there are rules for the encryption of a codec.
+pub(super) fn is_protectable(codec: &Codec) -> bool {
+    codec.audio().is_some() || codec.video().is_some_and(|video| video.nal.is_some())
+}
+
 /// Checks that a codec can be protected.
 ///
 /// # Errors
 /// `Unsupported` with the codec and a remedy.
 pub(super) fn check_codec(codec: &Codec) -> Result<()> {
-    let has_rules = codec.audio().is_some() || codec.video().is_some_and(|v| v.nal.is_some());
-    if has_rules {
+    if is_protectable(codec) {
         return Ok(());
     }
     let name = format_fourcc(codec.fourcc);

@@ -1,5 +1,7 @@
 //! The unencrypted and protected bytes of each sample of one fragment.
 
+use std::ops::Range;
+
 /// A run of unencrypted bytes followed by a run of protected ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subsample {
@@ -7,6 +9,13 @@ pub struct Subsample {
     pub clear: u16,
     /// Protected bytes.
     pub protected: u32,
+}
+
+impl Subsample {
+    /// Bytes of both runs.
+    pub(super) fn len(self) -> u64 {
+        u64::from(self.clear) + u64::from(self.protected)
+    }
 }
 
 /// The subsamples of consecutive samples. Eight bytes for each subsample, two for each sample.
@@ -31,6 +40,18 @@ impl SubsampleMap {
     /// Approximate heap memory, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.counts.len() * 2 + self.subsamples.len() * size_of::<Subsample>()
+    }
+
+    /// Returns the subsamples of a range of samples, counted from the first of this map.
+    pub fn slice(&self, range: Range<usize>) -> SubsampleMap {
+        let count = |counts: &[u16]| counts.iter().map(|n| usize::from(*n)).sum::<usize>();
+        let counts = self.counts.get(range.clone()).unwrap_or_default();
+        let start = count(self.counts.get(..range.start).unwrap_or_default());
+        let subsamples = self.subsamples.get(start..start + count(counts));
+        SubsampleMap {
+            counts: counts.to_vec(),
+            subsamples: subsamples.unwrap_or_default().to_vec(),
+        }
     }
 
     /// Iterates over the samples' subsamples.

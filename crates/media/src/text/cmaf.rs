@@ -58,6 +58,7 @@ pub(super) fn write_text_init(
             presentation_offset: 0,
             presentation_end: None,
             protection: None,
+            subsamples: None,
             matrix: IDENTITY_MATRIX,
         },
         None,

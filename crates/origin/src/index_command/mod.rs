@@ -2,6 +2,7 @@
 
 pub(crate) mod media_files;
 mod relative_path;
+mod subsamples;
 mod write_index;
 
 use crate::config::remote_libraries::{STORAGE, read_storage_options};
@@ -65,6 +66,12 @@ pub fn index_command() -> Command {
                 .help("Refer to the media by URLs below this one instead of relative paths"),
         )
         .arg(
+            Arg::new("subsamples")
+                .long("subsamples")
+                .action(ArgAction::SetTrue)
+                .help("Also read the video, so that encrypted segments (DRM) stream from storage"),
+        )
+        .arg(
             Arg::new("json")
                 .long("json")
                 .action(ArgAction::SetTrue)
@@ -98,6 +105,7 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
         out: flags.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
         name: flags.get_one::<String>("name").cloned(),
         base: flags.get_one::<String>("base").cloned(),
+        has_subsamples: flags.get_flag("subsamples"),
     };
     match write_index::write_index_files(&wanted) {
         Ok(made) => {

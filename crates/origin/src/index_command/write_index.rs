@@ -2,6 +2,7 @@
 
 use super::media_files::{MediaFile, MediaLocation, default_title_name, find_media_files};
 use super::relative_path::relative_path;
+use super::subsamples;
 use crate::title::file_names;
 use crate::title::file_names::INDEX_STEM_SUFFIX;
 use crate::title::indexer::{self, IndexedFile};
@@ -27,6 +28,8 @@ pub(super) struct IndexRequest {
     pub(super) name: Option<String>,
     /// URL prefix of the media names.
     pub(super) base: Option<String>,
+    /// Whether the index MP4s contain the subsamples of the video.
+    pub(super) has_subsamples: bool,
 }
 
 /// The written files.
@@ -62,7 +65,7 @@ pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, S
     let (mut files, mut indexes) = (Vec::new(), Vec::new());
     for medium in &media {
         let shown = &medium.display_name;
-        let Some(index) = index_media(medium)? else {
+        let Some(index) = index_media(medium, wanted.has_subsamples)? else {
             eprintln!("headwater index: {shown}: skipped, it is an index MP4");
             continue;
         };
@@ -102,12 +105,21 @@ fn parse_base(url: &str) -> Result<String, String> {
 }
 
 /// Indexes a file; `None` if it is an index MP4.
-fn index_media(medium: &MediaFile) -> Result<Option<Index>, String> {
+///
+/// # Errors
+/// Names the file and the reason.
+fn index_media(medium: &MediaFile, has_subsamples: bool) -> Result<Option<Index>, String> {
     let wrong = |e: net::Error| format!("{}: {}", medium.display_name, e.context);
-    match indexer::index_file(&Key::ROOT, &medium.open_file()?).map_err(wrong)? {
-        IndexedFile::Media(index) => Ok(Some(index)),
-        IndexedFile::References(_) => Ok(None),
+    let object = medium.open_file()?;
+    let mut index = match indexer::index_file(&Key::ROOT, &object).map_err(wrong)? {
+        IndexedFile::Media(index) => index,
+        IndexedFile::References(_) => return Ok(None),
+    };
+    if has_subsamples {
+        let added = subsamples::add_subsamples(&mut index, &object);
+        added.map_err(|why| format!("{}: --subsamples: {why}", medium.display_name))?;
     }
+    Ok(Some(index))
 }
 
 /// Returns the reference to the media in an index MP4 in the folder `out`.

@@ -110,6 +110,25 @@ impl ClientRequest<'_> {
         Ok(response)
     }
 
+    /// Responds with the whole of a body of `len` bytes that is built for GET only. `None` if the
+    /// client requests ranges.
+    pub(crate) async fn respond_with_whole_body(
+        &self,
+        facts: &RepresentationHeaders,
+        len: u64,
+        body: impl Future<Output = Result<Body, Error>>,
+    ) -> Result<Option<Response<Body>>, Error> {
+        let wanted = range::requested_ranges(self.method, self.headers, &facts.validators, len);
+        let mut response = match wanted {
+            RequestedRanges::Unsatisfiable => return Ok(Some(facts.range_not_satisfiable(len))),
+            RequestedRanges::Ranges(_) => return Ok(None),
+            RequestedRanges::Whole if self.method == Method::HEAD => facts.head_response(len),
+            RequestedRanges::Whole => facts.build_response(StatusCode::OK, body.await?),
+        };
+        insert_accept_ranges(response.headers_mut());
+        Ok(Some(response))
+    }
+
     /// Returns the 304 or 412 that the request's conditions require, if any.
     pub(crate) fn evaluate_conditions(
         &self,

@@ -41,6 +41,17 @@ pub(crate) struct SegmentFacts {
     pub(crate) next_link: Option<HeaderValue>,
 }
 
+impl SegmentFacts {
+    /// Adds the `Link` header.
+    pub(crate) fn insert_link(&self, response: &mut Response<Body>) {
+        if let Some(link) = &self.next_link
+            && response.status() != StatusCode::NOT_MODIFIED
+        {
+            response.headers_mut().insert(header::LINK, link.clone());
+        }
+    }
+}
+
 /// A segment's bytes: ranges of the file, or memory.
 pub(crate) struct SegmentBody {
     pieces: Arc<[PlannedPart]>,
@@ -174,11 +185,7 @@ impl CachedSegment {
         let mut response = request
             .respond_with_body(&self.facts.headers, source, pieces)
             .await?;
-        if let Some(link) = &self.facts.next_link
-            && response.status() != StatusCode::NOT_MODIFIED
-        {
-            response.headers_mut().insert(header::LINK, link.clone());
-        }
+        self.facts.insert_link(&mut response);
         Ok(response)
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod locate;
 pub(crate) mod memory_body;
 pub(crate) mod plan;
 pub(crate) mod protect;
+pub(crate) mod protected_stream;
 pub(crate) mod transmux;
 
 use crate::error;
@@ -21,9 +22,10 @@ use crate::response::response_cache::segments::SegmentCache;
 use crate::route::{self, SegmentUrl};
 use crate::segment::locate::LocatedSegment;
 use crate::segment::plan::SegmentError;
+use crate::segment::protected_stream::SegmentSlot;
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
-use http::Response;
+use http::{Method, Response};
 use net::{Body, Error};
 use std::sync::Arc;
 use trace::SpanKind;
@@ -34,7 +36,7 @@ use crate::segment::{cached_segment::CachedSegment, plan::SegmentPlan};
 /// Responds to the first request for a segment and stores the result under the URL's `path`.
 pub(crate) async fn respond_with_segment(
     catalog: &Arc<Catalog>,
-    cache: &SegmentCache,
+    cache: &Arc<SegmentCache>,
     (path, url): (&str, &SegmentUrl),
     request: &ClientRequest<'_>,
 ) -> Result<Response<Body>, Error> {
@@ -58,7 +60,7 @@ pub(crate) async fn respond_with_segment(
 async fn respond_from_title(
     title: &Arc<Title>,
     catalog: &Catalog,
-    cache: &SegmentCache,
+    cache: &Arc<SegmentCache>,
     (path, url): (&str, &SegmentUrl),
     request: &ClientRequest<'_>,
 ) -> Result<Response<Body>, SegmentError> {
@@ -76,9 +78,21 @@ async fn respond_from_title(
             false => Ok(response),
         };
     }
-    let segment = Arc::new(plan.materialise(&source, cache.arena()).await?);
     // Other spellings of the URL name the same segment, which is stored once.
-    if route::OriginRequest::Segment(url.clone()).to_string() == path {
+    let is_canonical = route::OriginRequest::Segment(url.clone()).to_string() == path;
+    let slot = SegmentSlot {
+        cache,
+        path,
+        is_canonical,
+    };
+    if let Some(response) = plan.respond_early(&source, request, slot).await? {
+        if catalog.reads_ahead() && request.method == Method::GET {
+            located.read_ahead();
+        }
+        return Ok(response);
+    }
+    let segment = Arc::new(plan.materialise(&source, cache, path).await?);
+    if is_canonical {
         cache.insert_first(path, segment.clone());
     }
     let response = segment.send_segment(source.verified(), request).await?;

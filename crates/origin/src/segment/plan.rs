@@ -2,24 +2,26 @@
 
 use crate::resource_kind::ResourceKind;
 use crate::response::content_types::content_type_of;
-use crate::response::responder::RepresentationHeaders;
+use crate::response::responder::{ClientRequest, RepresentationHeaders};
+use crate::response::response_cache::segments::SegmentCache;
 use crate::route::{self, SegmentContainer, SegmentPart, SegmentUrl};
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::encryption::SegmentEncryption;
 use crate::segment::locate::{LocatedSegment, SegmentPosition};
 use crate::segment::protect::ProtectJob;
+use crate::segment::protected_stream::{ProtectedStream, SegmentSlot};
 use crate::segment::transmux::{SegmentSamples, TransmuxJob};
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
 use bytes::Bytes;
 use http::header::HeaderValue;
+use http::{Method, Response};
 use media::manifest::hls;
-use media::plan::{Plan, ProtectedFragment};
-use net::Error;
+use media::plan::{KnownSubsamples, Plan, ProtectedFragment};
 use net::conditional::Validators;
+use net::{Body, Error};
 use std::ops::Range;
 use std::sync::Arc;
-use store::Arena;
 
 /// A segment URL identifies its content, which therefore never changes.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -226,14 +228,52 @@ impl SegmentPlan {
         !matches!(self.content, PlannedContent::Ranges(_))
     }
 
+    /// Responds to HEAD, and to GET from a remote file, before the media is read. `None` if the
+    /// length is unknown, or if the segment is better encrypted as a whole.
+    pub(crate) async fn respond_early(
+        &self,
+        source: &BodySource,
+        request: &ClientRequest<'_>,
+        slot: SegmentSlot<'_>,
+    ) -> Result<Option<Response<Body>>, SegmentError> {
+        let PlannedContent::Protected(job) = &self.content else {
+            return Ok(None);
+        };
+        // A local file is read at once, and its segment is stored.
+        if source.is_local() && request.method != Method::HEAD {
+            return Ok(None);
+        }
+        let recent = slot.cache.subsamples.get(slot.path);
+        let map = match job.known_subsamples(recent)? {
+            KnownSubsamples::Unknown => return Ok(None),
+            KnownSubsamples::WholeSamples => None,
+            KnownSubsamples::Map(map) => Some(map),
+        };
+        let plan = job.plan_mapped(map.as_ref())?;
+        let (len, entry) = (plan.len, slot.reserve_entry(&self.facts));
+        let body = ProtectedStream::build_body(job.clone(), (plan, map), source, entry);
+        let headers = &self.facts.headers;
+        let response = Box::pin(request.respond_with_whole_body(headers, len, body)).await;
+        if source.object.changed() {
+            return Err(SegmentError::FileChanged);
+        }
+        let mut response = response?;
+        if let Some(response) = &mut response {
+            self.facts.insert_link(response);
+        }
+        Ok(response)
+    }
+
     /// Checks that the file is unchanged, and transmuxes or encrypts if the plan requires it.
     ///
     /// This is the only check of the file on the way to the first body frame.
     pub(crate) async fn materialise(
         self,
         source: &BodySource,
-        arena: &Arc<Arena>,
+        cache: &SegmentCache,
+        path: &str,
     ) -> Result<CachedSegment, SegmentError> {
+        let arena = cache.arena();
         let memory = match self.content {
             PlannedContent::Ranges(_) if source.object.changed() => {
                 return Err(SegmentError::FileChanged);
@@ -248,7 +288,14 @@ impl SegmentPlan {
             // Reading checks the file after its last byte, so that a stored segment never mixes two
             // versions.
             PlannedContent::Transmuxed(job) => job.run(source, arena).await,
-            PlannedContent::Protected(job) => job.run(source, arena).await,
+            PlannedContent::Protected(job) => {
+                job.run(source, arena).await.map(|(memory, found)| {
+                    if let Some(map) = found {
+                        cache.subsamples.insert(path, map);
+                    }
+                    memory
+                })
+            }
         };
         match memory {
             Ok(memory) => Ok(CachedSegment::from_memory(self.facts, memory)),

@@ -9,7 +9,7 @@ use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
 use crate::send::build_body;
 use bytes::Bytes;
-use media::plan::{Plan, ProtectedFragment};
+use media::plan::{KnownSubsamples, Plan, ProtectedFragment};
 use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleMap;
 use net::Error;
@@ -22,6 +22,7 @@ use store::Arena;
 const ENCRYPT_INLINE_BYTES_MAX: usize = 2 << 20;
 
 /// A segment to be encrypted.
+#[derive(Clone)]
 pub(crate) struct ProtectJob {
     presentation: Arc<Presentation>,
     rendition: usize,
@@ -45,15 +46,64 @@ impl ProtectJob {
         }
     }
 
-    /// Reads the samples and writes the segment into memory.
+    /// Returns the subsamples that are known before the media is read: those of the index, or
+    /// `recent` ones.
+    pub(crate) fn known_subsamples(
+        &self,
+        recent: Option<Arc<SubsampleMap>>,
+    ) -> Result<KnownSubsamples, Error> {
+        let rendition = self.rendition()?;
+        let known = self.presentation.known_subsamples(rendition, self.fragment);
+        Ok(match (known, recent) {
+            (KnownSubsamples::Unknown, Some(map)) => KnownSubsamples::Map((*map).clone()),
+            (known, _) => known,
+        })
+    }
+
+    /// Plans the segment with its subsamples.
+    pub(crate) fn plan_mapped(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
+        let plan = self.plan(map)?;
+        check_len(&plan)?;
+        Ok(plan)
+    }
+
+    /// Returns the numbers of the segment's samples in the track.
+    pub(crate) fn samples(&self) -> Result<Range<u32>, Error> {
+        let rendition = self.rendition()?;
+        Ok(self.presentation.fragment_samples(rendition, self.fragment))
+    }
+
+    /// Returns the sizes of samples, in bytes.
+    pub(crate) fn sample_sizes(
+        &self,
+        samples: Range<u32>,
+    ) -> Result<impl Iterator<Item = u32> + '_, Error> {
+        let track = self.presentation.track(self.rendition()?);
+        Ok(track.samples.range(samples).map(|sample| sample.size))
+    }
+
+    /// Encrypts samples in place. Payload and map start at the first of them.
+    pub(crate) fn encrypt_samples(
+        &self,
+        samples: Range<u32>,
+        payload: &mut [u8],
+        map: Option<&SubsampleMap>,
+    ) -> Result<(), Error> {
+        let (presentation, cipher) = (&self.presentation, &*self.cipher);
+        presentation
+            .encrypt_samples_of(self.rendition()?, samples, (payload, map), cipher)
+            .map_err(from_media_error)
+    }
+
+    /// Reads the samples and writes the segment into memory. Also returns its subsamples, unless
+    /// the index contains them.
     pub(crate) async fn run(
         self,
         source: &BodySource,
         arena: &Arc<Arena>,
-    ) -> Result<MemoryBody, Error> {
+    ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let unmapped = self.plan(None)?;
-        let len = usize::try_from(unmapped.len).unwrap_or(usize::MAX);
-        let len = check_packed_len(len, "encrypt", "configure shorter segments")?;
+        let len = check_len(&unmapped)?;
         let ranges = unmapped.source_ranges.into_iter();
         let pieces: Vec<_> = ranges.map(PlannedPart::FileRange).collect();
         let parts = build_body::read_parts(source, &pieces).await?;
@@ -76,14 +126,24 @@ impl ProtectJob {
             .plan_protected(rendition, self.fragment, map))
     }
 
-    fn encrypt(&self, parts: &[Bytes], arena: &Arena) -> Result<MemoryBody, Error> {
+    fn encrypt(
+        &self,
+        parts: &[Bytes],
+        arena: &Arena,
+    ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let rendition = self.rendition()?;
         let read = |range| read_range(parts, range);
         let presentation = &self.presentation;
-        let map = presentation.find_subsamples(rendition, self.fragment, read);
-        let map = map.map_err(from_media_error)?;
+        let (map, is_new) = match self.known_subsamples(None)? {
+            KnownSubsamples::Map(map) => (Some(map), false),
+            KnownSubsamples::WholeSamples => (None, false),
+            KnownSubsamples::Unknown => {
+                let map = presentation.find_subsamples(rendition, self.fragment, read);
+                (map.map_err(from_media_error)?, true)
+            }
+        };
         let plan = self.plan(map.as_ref())?;
-        MemoryBody::write_with(arena, plan.len as usize, |out| {
+        let memory = MemoryBody::write_with(arena, plan.len as usize, |out| {
             let mut rest = copy_start(out, &plan.head)?;
             for part in parts {
                 rest = copy_start(rest, part)?;
@@ -94,8 +154,15 @@ impl ProtectJob {
                 presentation.encrypt_fragment(rendition, self.fragment, samples, &*self.cipher);
             done.map_err(from_media_error)?;
             Ok(plan.len as usize)
-        })
+        })?;
+        Ok((memory, map.filter(|_| is_new)))
     }
+}
+
+/// Returns the length of a segment, unless it is too long for memory.
+fn check_len(plan: &Plan) -> Result<usize, Error> {
+    let len = usize::try_from(plan.len).unwrap_or(usize::MAX);
+    check_packed_len(len, "encrypt", "configure shorter segments")
 }
 
 /// Copies bytes to the start of `out`, and returns the rest.

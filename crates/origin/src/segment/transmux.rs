@@ -148,11 +148,11 @@ impl TransmuxJob {
 }
 
 /// Runs `work` inline, or on a blocking thread, in a span of this name.
-pub(crate) async fn run_inline_or_blocking(
+pub(crate) async fn run_inline_or_blocking<T: Send + 'static>(
     name: &'static str,
     now: bool,
-    work: impl FnOnce() -> Result<MemoryBody, Error> + Send + 'static,
-) -> Result<MemoryBody, Error> {
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     let _span = trace::start_span(name, SpanKind::Internal);
     if now {
         return work();

@@ -24,7 +24,7 @@ impl PlannedPart {
     }
 
     /// Returns the bytes of a part in memory.
-    pub(super) fn memory_bytes(&self) -> Option<&Bytes> {
+    pub(crate) fn memory_bytes(&self) -> Option<&Bytes> {
         match self {
             PlannedPart::Generated(bytes) | PlannedPart::Arena(bytes) => Some(bytes),
             PlannedPart::FileRange(_) => None,

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::send::body_parts::{PlannedPart, file_ranges};
 use crate::send::body_source::BodySource;
-use crate::send::{concatenated, local_file, pass_through, remote_object};
+use crate::send::{PartStream, concatenated, local_file, pass_through, remote_object};
 use bytes::Bytes;
 use net::{Body, Chunk, Error};
 use std::sync::Arc;
@@ -63,6 +63,18 @@ pub(crate) async fn read_parts(
         }
     };
     bytes.map_err(|e| error::from_store(&e))
+}
+
+/// Requests parts of a remote object, which are read as they arrive.
+pub(crate) async fn open_stream(
+    source: &BodySource,
+    pieces: &[PlannedPart],
+) -> Result<PartStream, Error> {
+    let Object::Remote(object) = &*source.object else {
+        return Err(Error::internal("a local file is not streamed"));
+    };
+    let stream = PartStream::open(object, pieces, source.sibling_ranges(), source.reason).await;
+    stream.map_err(|e| error::from_store(&e))
 }
 
 fn build_from_memory(pieces: &[PlannedPart]) -> Body {

@@ -7,3 +7,5 @@ mod concatenated;
 mod local_file;
 mod pass_through;
 mod remote_object;
+
+pub(crate) use remote_object::PartStream;

@@ -17,7 +17,7 @@ const FRAME_BYTES: u64 = 1 << 20;
 const COPIED_FRAME_BYTES: u64 = 128 << 10;
 
 /// The parts still to be sent, and the bytes that arrive for them.
-struct PartStream {
+pub(crate) struct PartStream {
     pieces: VecDeque<PlannedPart>,
     parts: RangeReader,
     frame_bytes: u64,
@@ -87,7 +87,7 @@ pub(super) async fn read_parts(
 }
 
 impl PartStream {
-    async fn open(
+    pub(super) async fn open(
         object: &Arc<RemoteObject>,
         pieces: &[PlannedPart],
         sibling_ranges: &[Range<u64>],
@@ -108,7 +108,7 @@ impl PartStream {
     }
 
     /// Returns the available parts, at least one, in memory; `None` at the end.
-    async fn next_frame(&mut self) -> Result<Option<Vec<PlannedPart>>, Error> {
+    pub(crate) async fn next_frame(&mut self) -> Result<Option<Vec<PlannedPart>>, Error> {
         let (mut frame, mut len) = (Vec::new(), 0);
         while len < self.frame_bytes {
             let Some(piece) = self.pieces.front_mut() else {

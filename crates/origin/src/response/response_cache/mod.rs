@@ -2,3 +2,4 @@
 
 pub(crate) mod manifests;
 pub(crate) mod segments;
+pub(crate) mod subsamples;

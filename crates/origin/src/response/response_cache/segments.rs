@@ -12,6 +12,7 @@
 //! that version and the film's file is unchanged.
 
 use crate::response::responder::ClientRequest;
+use crate::response::response_cache::subsamples::SubsampleCache;
 use crate::segment::cached_segment::CachedSegment;
 use crate::segment::memory_body::MemoryBody;
 use crate::send::body_source::BodySource;
@@ -36,6 +37,8 @@ const SHARDS: usize = 4;
 pub(crate) struct SegmentCache {
     entries: Cache<Box<str>, Arc<CachedSegment>, SegmentWeigher>,
     arena: Arc<Arena>,
+    /// Subsamples of encrypted segments, also of those that are not stored.
+    pub(crate) subsamples: SubsampleCache,
     /// Bytes of all requested segments.
     requested_bytes: AtomicU64,
     bytes_max: u64,
@@ -67,6 +70,7 @@ impl SegmentCache {
         SegmentCache {
             entries: Cache::with_options(options, weigher, hash, Default::default()),
             arena: Arc::new(Arena::new(memory_bytes)),
+            subsamples: SubsampleCache::new(memory_bytes),
             requested_bytes: AtomicU64::new(0),
             bytes_max: memory_bytes,
             overload,

@@ -1,0 +1,260 @@
+//! Subsamples of all samples of a track, which are stored with its index. The length of an encrypted
+//! segment is then known before its media is read.
+//!
+//! An index MP4 contains them in `stbl`, as a `uuid` box: an identifier, a version, and the body of a
+//! `senc` box without IVs (ISO/IEC 23001-7, 7.2). A sample takes two bytes, and each slice six.
+
+use super::auxiliary_table::AuxiliaryTable;
+use super::scheme::is_protectable;
+use super::subsample_map::{SampleCollector, Subsample};
+use super::{ProtectionScheme, SubsampleMap, SubsampleParser, TrackProtection};
+use crate::bmff::Mp4Box;
+use crate::bytes::{ByteReader, write_box};
+use crate::codec::Codec;
+use crate::error::{Error, Result};
+use crate::index::SampleTable;
+use std::ops::Range;
+
+/// Identifier of the box among others of type `uuid` (ISO/IEC 14496-12, 4.2.2).
+const ID: [u8; 16] = *b"\x5d\x0e\xb7\x31\x9a\x44\x4c\x62\x8f\x15\x2b\xc8\x60\x7e\xd9\xa3";
+const VERSION: u32 = 1;
+/// Bytes of a subsample in an entry.
+const SUBSAMPLE_BYTES: usize = 6;
+
+/// The subsamples of all samples of a track, as `cbcs` has them. Those of `cenc` follow from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSubsamples {
+    table: AuxiliaryTable,
+}
+
+impl StoredSubsamples {
+    /// Returns the subsamples of a range of samples; `None` if a sample has too many in this scheme.
+    pub(crate) fn build_map(
+        &self,
+        samples: Range<u32>,
+        scheme: ProtectionScheme,
+    ) -> Option<SubsampleMap> {
+        let mut map = SubsampleMap::default();
+        let mut collected = Vec::new();
+        for entry in self.table.list_entries(samples) {
+            let whole_blocks = scheme == ProtectionScheme::Cenc;
+            let mut collector = SampleCollector::new(&mut collected, whole_blocks);
+            for run in list_runs(entry) {
+                collector.add_clear(run.clear.into());
+                collector.add_protected(run.protected as usize);
+            }
+            collector.finish();
+            if collected.len() > super::nal_subsamples::SUBSAMPLES_MAX {
+                return None;
+            }
+            map.push_sample(&collected);
+        }
+        Some(map)
+    }
+
+    /// Appends the box.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        write_box(out, b"uuid", |out| {
+            out.extend_from_slice(&ID);
+            out.extend_from_slice(&VERSION.to_be_bytes());
+            self.table.write_senc_body(out);
+        });
+    }
+
+    /// Reads the box in `stbl`, which describes `count` samples. `None` without the box, and if its
+    /// version is unknown.
+    ///
+    /// # Errors
+    /// `Malformed` if an entry is missing.
+    pub(crate) fn find(stbl: &Mp4Box<'_>, count: u32) -> Result<Option<StoredSubsamples>> {
+        for child in stbl.children() {
+            let child = child?;
+            let mut reader = ByteReader::new(child.body);
+            if child.name != *b"uuid" || reader.read_array() != ID || reader.u32() != VERSION {
+                continue;
+            }
+            let mut table = AuxiliaryTable::default();
+            table.add_samples(Some(reader.remaining()), count, 0)?;
+            return Ok(Some(StoredSubsamples { table }));
+        }
+        Ok(None)
+    }
+
+    /// Keeps only a range of samples.
+    pub(crate) fn trim(self, range: Range<u32>) -> StoredSubsamples {
+        let table = self.table.trim(range);
+        StoredSubsamples { table }
+    }
+
+    /// Checks that the subsamples fill their samples.
+    ///
+    /// # Errors
+    /// `Malformed` with the number of the first sample that they do not fill.
+    pub(crate) fn check_sizes(&self, samples: &SampleTable) -> Result<()> {
+        let entries = self.table.list_entries(0..samples.len());
+        let totals = entries.map(|entry| list_runs(entry).map(Subsample::len).sum::<u64>());
+        let sizes = samples.range(0..samples.len());
+        let wrong = totals
+            .zip(sizes)
+            .position(|(total, s)| total != s.size.into());
+        match wrong {
+            None => Ok(()),
+            Some(n) => Err(Error::malformed(format!(
+                "the stored subsamples do not fill sample {n}: index the media again"
+            ))),
+        }
+    }
+
+    /// Approximate heap memory, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.table.heap_bytes()
+    }
+}
+
+/// Reads the subsamples of an entry without IV.
+fn list_runs(entry: &[u8]) -> impl Iterator<Item = Subsample> {
+    let runs = entry.get(2..).unwrap_or_default();
+    runs.chunks_exact(SUBSAMPLE_BYTES).map(|run| {
+        let mut reader = ByteReader::new(run);
+        Subsample {
+            clear: reader.u16(),
+            protected: reader.u32(),
+        }
+    })
+}
+
+/// Finds the subsamples of all samples of a track, in decode order.
+#[derive(Debug)]
+pub struct StoredSubsamplesBuilder {
+    /// A parser that knows only the parameter sets of the sample entry.
+    initial: SubsampleParser,
+    parser: SubsampleParser,
+    table: AuxiliaryTable,
+}
+
+impl StoredSubsamplesBuilder {
+    /// Creates the builder of a track; `None` if its samples are not encrypted in subsamples.
+    ///
+    /// # Errors
+    /// `Malformed` or `Unsupported` if a parameter set cannot be read.
+    pub fn new(codec: &Codec) -> Result<Option<StoredSubsamplesBuilder>> {
+        if !is_protectable(codec) {
+            return Ok(None);
+        }
+        let parser = SubsampleParser::new(codec, &TrackProtection::PLACEHOLDER)?;
+        Ok(parser.map(|parser| StoredSubsamplesBuilder {
+            initial: parser.clone(),
+            parser,
+            table: AuxiliaryTable::default(),
+        }))
+    }
+
+    /// Adds the next sample. Segments start at sync samples, so parameter sets before one are not
+    /// used after it.
+    ///
+    /// # Errors
+    /// The errors of [`SubsampleParser::add_sample`].
+    pub fn add_sample(&mut self, sample: &[u8], is_sync: bool) -> Result<()> {
+        if is_sync {
+            self.store_entries()?;
+        }
+        self.parser.add_sample(sample)
+    }
+
+    /// Returns the subsamples of all samples that were added.
+    ///
+    /// # Errors
+    /// `Unsupported` if a sample has too many subsamples.
+    pub fn finish(mut self) -> Result<StoredSubsamples> {
+        self.store_entries()?;
+        Ok(StoredSubsamples { table: self.table })
+    }
+
+    fn store_entries(&mut self) -> Result<()> {
+        let parser = std::mem::replace(&mut self.parser, self.initial.clone());
+        let mut entry = Vec::new();
+        for subsamples in parser.finish().samples() {
+            entry.clear();
+            super::sample_auxiliary::write_subsamples(&mut entry, subsamples);
+            self.table.push_subsamples(&entry)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn store(samples: &[Vec<(usize, usize)>]) -> StoredSubsamples {
+        let mut table = AuxiliaryTable::default();
+        for (runs, mut collected) in samples.iter().map(|runs| (runs, Vec::new())) {
+            let mut collector = SampleCollector::new(&mut collected, false);
+            for (clear, protected) in runs {
+                collector.add_clear(*clear);
+                collector.add_protected(*protected);
+            }
+            collector.finish();
+            let mut entry = Vec::new();
+            super::super::sample_auxiliary::write_subsamples(&mut entry, &collected);
+            table.push_subsamples(&entry).unwrap();
+        }
+        StoredSubsamples { table }
+    }
+
+    fn collect(samples: &[Vec<(usize, usize)>], whole_blocks: bool) -> SubsampleMap {
+        let (mut map, mut collected) = (SubsampleMap::default(), Vec::new());
+        for runs in samples {
+            let mut collector = SampleCollector::new(&mut collected, whole_blocks);
+            for (clear, protected) in runs {
+                collector.add_clear(*clear);
+                collector.add_protected(*protected);
+            }
+            collector.finish();
+            map.push_sample(&collected);
+        }
+        map
+    }
+
+    proptest! {
+        #[test]
+        fn both_schemes_follow_from_what_is_stored(
+            samples in prop::collection::vec(
+                prop::collection::vec((0usize..70_000, 0usize..100), 0..8), 0..20),
+        ) {
+            let stored = store(&samples);
+            let all = 0..samples.len() as u32;
+            let cbcs = stored.build_map(all.clone(), ProtectionScheme::Cbcs);
+            prop_assert_eq!(cbcs, Some(collect(&samples, false)));
+            let cenc = stored.build_map(all, ProtectionScheme::Cenc);
+            prop_assert_eq!(cenc, Some(collect(&samples, true)));
+        }
+    }
+
+    #[test]
+    fn a_sample_with_too_many_subsamples_has_no_map() {
+        // In cenc, the last bytes of the last slice are a subsample of their own.
+        let stored = store(&[vec![(10, 40); 40]]);
+        assert!(stored.build_map(0..1, ProtectionScheme::Cbcs).is_some());
+        assert!(stored.build_map(0..1, ProtectionScheme::Cenc).is_none());
+    }
+
+    #[test]
+    fn the_box_is_read_as_it_was_written() {
+        let stored = store(&[vec![(5, 100)], vec![], vec![(70_000, 3), (8, 17)]]);
+        let mut stbl = Vec::new();
+        write_box(&mut stbl, b"stbl", |out| {
+            write_box(out, b"uuid", |out| out.extend_from_slice(&[7; 40]));
+            stored.write(out);
+        });
+        let read = |bytes: &[u8], count| {
+            StoredSubsamples::find(&Mp4Box::parse_first(bytes, 0).unwrap(), count)
+        };
+        assert_eq!(read(&stbl, 3).unwrap(), Some(stored));
+        assert!(read(&stbl, 4).is_err());
+        let version = stbl.windows(4).rposition(|four| four == b"uuid").unwrap() + 4 + 16;
+        stbl[version + 3] = 2;
+        assert_eq!(read(&stbl, 3).unwrap(), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! Finds the subsamples of a film's video, which an index MP4 then contains. This reads the video
+//! completely, once.
+
+use media::index::{Index, SampleTable, Track};
+use media::protection::{StoredSubsamples, StoredSubsamplesBuilder};
+use std::ops::Range;
+use std::sync::Arc;
+use store::{Object, Reason};
+
+/// Most bytes of one read, unless a sample is longer.
+const READ_BYTES_MAX: u64 = 8 << 20;
+
+/// Adds the subsamples of every video track that can be encrypted. Blocks.
+///
+/// # Errors
+/// The reason why the media cannot be read, or why a track cannot be encrypted.
+pub(super) fn add_subsamples(index: &mut Index, object: &Object) -> Result<(), String> {
+    for track in &mut index.tracks {
+        // The subsamples of a track that is already encrypted are part of every index.
+        if track.protection.is_none() && track.codec.video().is_some() {
+            let found = find_subsamples(track, object);
+            let found = found.map_err(|why| format!("track {}: {why}", track.id))?;
+            track.subsamples = found.map(Arc::new);
+        }
+    }
+    match object.changed() {
+        true => Err(store::Error::Changed.to_string()),
+        false => Ok(()),
+    }
+}
+
+/// Returns `None` for a codec that cannot be encrypted.
+fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsamples>, String> {
+    let text = |error: media::Error| error.to_string();
+    let builder = StoredSubsamplesBuilder::new(&track.codec).map_err(text)?;
+    let Some(mut builder) = builder else {
+        return Ok(None);
+    };
+    let mut next = 0;
+    while next < track.samples.len() {
+        let (samples, bytes) = next_batch(&track.samples, next);
+        let read = object.read(bytes.clone(), Reason::Index);
+        let read = read.map_err(|error| error.to_string())?;
+        for sample in track.samples.range(samples.clone()) {
+            // Within a read of at most the file's length.
+            let start = (sample.offset - bytes.start) as usize;
+            let bytes = read.get(start..start + sample.size as usize);
+            let bytes = bytes.unwrap_or_default();
+            builder.add_sample(bytes, sample.is_sync).map_err(text)?;
+        }
+        next = samples.end;
+    }
+    builder.finish().map(Some).map_err(text)
+}
+
+/// Returns the samples from number `first` that one read covers, at least one, and its range.
+fn next_batch(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
+    let (mut end, mut bytes) = (first, None::<Range<u64>>);
+    for sample in samples.range(first..samples.len()) {
+        let own = sample.offset..sample.offset + u64::from(sample.size);
+        let both = bytes.as_ref().map_or(own.clone(), |bytes| {
+            bytes.start.min(own.start)..bytes.end.max(own.end)
+        });
+        if bytes.is_some() && both.end - both.start > READ_BYTES_MAX {
+            break;
+        }
+        (end, bytes) = (end + 1, Some(both));
+    }
+    (first..end, bytes.unwrap_or_default())
+}

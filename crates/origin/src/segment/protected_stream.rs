@@ -1,0 +1,159 @@
+//! Encrypts a segment while its media arrives. Its subsamples are known, so its length is, too.
+
+use crate::error;
+use crate::response::response_cache::segments::SegmentCache;
+use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
+use crate::segment::memory_body::MemoryBody;
+use crate::segment::protect::ProtectJob;
+use crate::send::body_parts::PlannedPart;
+use crate::send::body_source::BodySource;
+use crate::send::{PartStream, build_body};
+use bytes::Bytes;
+use futures_util::stream;
+use media::plan::Plan;
+use media::protection::SubsampleMap;
+use net::body::BodyCut;
+use net::{Body, Chunk, Error};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The place of a segment in the cache.
+pub(crate) struct SegmentSlot<'a> {
+    pub(crate) cache: &'a Arc<SegmentCache>,
+    pub(crate) path: &'a str,
+    /// Whether the path is the one under which the segment is stored.
+    pub(crate) is_canonical: bool,
+}
+
+/// An entry of the cache, once all bytes are sent.
+pub(crate) struct FutureEntry {
+    cache: Arc<SegmentCache>,
+    path: Box<str>,
+    facts: SegmentFacts,
+}
+
+impl SegmentSlot<'_> {
+    /// Returns the entry to store; `None` if the path is another spelling.
+    pub(crate) fn reserve_entry(&self, facts: &SegmentFacts) -> Option<FutureEntry> {
+        self.is_canonical.then(|| FutureEntry {
+            cache: self.cache.clone(),
+            path: self.path.into(),
+            facts: facts.clone(),
+        })
+    }
+}
+
+impl FutureEntry {
+    fn store_bytes(self, bytes: &[Bytes]) {
+        let memory = MemoryBody::copy_from(bytes, self.cache.arena());
+        let segment = Arc::new(CachedSegment::from_memory(self.facts, memory));
+        self.cache.insert_first(&self.path, segment);
+    }
+}
+
+/// A segment that is being encrypted and sent.
+pub(crate) struct ProtectedStream {
+    job: ProtectJob,
+    map: Option<SubsampleMap>,
+    head: Option<Bytes>,
+    /// The samples still to be sent, as numbers of the track.
+    samples: Range<u32>,
+    /// Number of the fragment's first sample in the track.
+    first: u32,
+    media: PartStream,
+    /// Media that arrived and is not sent. At most one sample and one frame.
+    pending: Vec<u8>,
+    /// Bytes of the segment so far, for the cache.
+    sent: Vec<Bytes>,
+    entry: Option<FutureEntry>,
+}
+
+impl ProtectedStream {
+    /// Requests the media of a remote file, and builds the body. The first samples have arrived when
+    /// this returns, so that errors can still set the status.
+    pub(crate) async fn build_body(
+        job: ProtectJob,
+        (plan, map): (Plan, Option<SubsampleMap>),
+        source: &BodySource,
+        entry: Option<FutureEntry>,
+    ) -> Result<Body, Error> {
+        let ranges = plan.source_ranges.into_iter();
+        let pieces: Vec<_> = ranges.map(PlannedPart::FileRange).collect();
+        let samples = job.samples()?;
+        let mut stream = ProtectedStream {
+            job,
+            map,
+            head: Some(plan.head.into()),
+            first: samples.start,
+            samples,
+            media: build_body::open_stream(source, &pieces).await?,
+            pending: Vec::new(),
+            sent: Vec::new(),
+            entry,
+        };
+        let first = stream.next_chunk().await?;
+        let frames = stream::try_unfold((first, stream), |(first, mut stream)| async {
+            let chunk = match first {
+                Some(first) => Some(first),
+                None => stream.next_chunk().await.map_err(BodyCut::new)?,
+            };
+            Ok::<_, BodyCut>(chunk.map(|chunk| (chunk, (None, stream))))
+        });
+        Ok(Body::sized_stream(plan.len, frames))
+    }
+
+    async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        while !self.samples.is_empty() {
+            let (ready, bytes) = self.count_ready()?;
+            if ready > 0 {
+                return self.encrypt_ready(ready, bytes).map(Some);
+            }
+            let frame = self.media.next_frame().await;
+            let frame = frame.map_err(|e| error::from_store(&e))?;
+            let frame = frame.ok_or_else(|| error::from_store(&store::Error::Changed))?;
+            for bytes in frame.iter().filter_map(PlannedPart::memory_bytes) {
+                self.pending.extend_from_slice(bytes);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the number of samples that have arrived, and their bytes.
+    fn count_ready(&self) -> Result<(u32, usize), Error> {
+        let (mut count, mut bytes) = (0, 0);
+        for size in self.job.sample_sizes(self.samples.clone())? {
+            if bytes + size as usize > self.pending.len() {
+                break;
+            }
+            (count, bytes) = (count + 1, bytes + size as usize);
+        }
+        Ok((count, bytes))
+    }
+
+    fn encrypt_ready(&mut self, count: u32, bytes: usize) -> Result<Chunk, Error> {
+        let rest = self.pending.split_off(bytes);
+        let mut payload = std::mem::replace(&mut self.pending, rest);
+        let ready = self.samples.start..self.samples.start + count;
+        let (from, to) = (ready.start - self.first, ready.end - self.first);
+        let map = self.map.as_ref();
+        let map = map.map(|map| map.slice(from as usize..to as usize));
+        self.samples.start = ready.end;
+        self.job
+            .encrypt_samples(ready, &mut payload, map.as_ref())?;
+        let pieces: Vec<Bytes> = self
+            .head
+            .take()
+            .into_iter()
+            .chain([payload.into()])
+            .collect();
+        if self.entry.is_some() {
+            self.sent.extend(pieces.iter().cloned());
+        }
+        if self.samples.is_empty()
+            && let Some(entry) = self.entry.take()
+        {
+            entry.store_bytes(&std::mem::take(&mut self.sent));
+        }
+        Ok(Chunk::from_pieces(pieces))
+    }
+}
