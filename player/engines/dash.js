@@ -1,5 +1,5 @@
 // dash.js with the interface of the page.
-import { titleUrl, language } from '../format.js';
+import { el, titleUrl, language } from '../format.js';
 import { describeStatus } from '../errors.js';
 import { loadVendored } from './common.js';
 
@@ -30,6 +30,10 @@ export async function start({ video, path, title, report, variant, session }) {
   player.initialize();
   player.updateSettings({ streaming: { text: { defaultEnabled: false }, buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 }, retryAttempts: { MediaSegment: SEGMENT_RETRIES, InitializationSegment: SEGMENT_RETRIES }, cmcd: { enabled: true, mode: 'headers', sid: session.sid, cid: session.cid } } });
   player.attachView(video);
+  // dash.js draws IMSC into an element above the video.
+  const imsc = el('div', { class: 'imsc' });
+  video.after(imsc);
+  player.attachTTMLRenderingDiv(imsc);
   player.setAutoPlay(false);
   if (title.license) player.setProtectionData({ 'org.w3.clearkey': { serverURL: titleUrl(path, title.license) } });
   player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));
@@ -53,7 +57,7 @@ export async function start({ video, path, title, report, variant, session }) {
     text: () => player.getCurrentTextTrackIndex(),
     chooseText: (index) => player.setTextTrack(index),
     throughput: () => player.getAverageThroughput('video') * 1000,
-    close: () => player.destroy(),
+    close: () => { player.destroy(); imsc.remove(); },
   };
 }
 

@@ -18,6 +18,10 @@ First <i>cue</i> & <font color="yellow">yellow</font>
 2
 00:00:03,000 --> 00:00:07,200
 {\\an8}Spans three segments
+
+3
+00:00:36,500 --> 00:00:37,500
+Near the end
 `;
 const VTT = `WEBVTT
 
@@ -33,8 +37,12 @@ A comment.
 
 00:03.000 --> 00:07.200
 Spans three segments
+
+00:36.500 --> 00:37.500
+Near the end
 `;
 const CUES = [[0.5, 2.5, 'First'], [3, 7.2, 'Spans']];
+const LAST_CUE = [36.5, 37.5, 'Near the end'];
 /** Engines for text inside of films. The others use the same cues. */
 const SEGMENTED = [['hls', 'cmaf'], ['hls', 'ts'], ['shaka', 'cmaf'], ['shaka', 'ts'], ['shaka', 'dash'], ['dash', 'time']];
 const packager = path.join(root, 'target/packager/packager');
@@ -113,28 +121,35 @@ const ENGINES = [
   ['dash', 'time'], ['dash', 'number'], ['mse'], ['native', 'cmaf'], ['native', 'ts'], ['native', 'file'],
 ];
 
-/** Returns whether exactly one cue with this text is shown. */
+/** Returns whether exactly one cue with this text is shown. dash.js draws IMSC into an element. */
 const isShownOnce = ([text]) => {
   const shown = [...document.querySelector('video').textTracks].flatMap((track) => [...track.activeCues ?? []]);
-  return shown.filter((cue) => cue.text.includes(text)).length === 1;
+  const drawn = [...document.querySelectorAll('.imsc > div')];
+  const contains = (one) => (one.text ?? one.textContent).includes(text);
+  return [...shown, ...drawn].filter(contains).length === 1;
 };
 
-/** Returns whether the cues with a text are shown from `start` to `end`, in seconds after the first frame. Players
- *  may have several cues for one that is cut at segment boundaries. */
-const spans = ([text, start, end, zero]) => {
+/** Returns whether the cues with a text are shown from `start` to `end`, in seconds after the first frame, or one of
+ *  `shifts` later. Players may have several cues for one that is cut at segment boundaries. */
+const spans = ([text, start, end, zero, shifts]) => {
   const video = document.querySelector('video');
   if (video.buffered.length === 0) return false;
   const first = zero ?? video.buffered.start(0);
+  const textOfIsd = ({ text: own, contents }) => own ?? (contents ?? []).map(textOfIsd).join('');
+  const textOf = (cue) => cue.text || textOfIsd(cue.isd ?? {});
   const cues = [...video.textTracks].flatMap((track) => (track.mode === 'disabled' ? [] : [...track.cues ?? []]));
-  const same = cues.filter((cue) => cue.text.includes(text));
-  window.cues = cues.map((cue) => [cue.startTime, cue.endTime, cue.text, first]);
-  const is = (a, b) => Math.abs(a - b) < 0.04;
+  const same = cues.filter((cue) => textOf(cue).includes(text));
+  window.cues = cues.map((cue) => [cue.startTime, cue.endTime, textOf(cue), first]);
+  const is = (a, b) => shifts.some((shift) => Math.abs(a - b - shift) < 0.04);
   return is(Math.min(...same.map((cue) => cue.startTime)) - first, start) && is(Math.max(...same.map((cue) => cue.endTime)) - first, end);
 };
 
-/** Over DASH, Shaka Player moves the cues of some segments by the time at which the picture starts after the film. Its
- *  tests run and are reported, but fail nothing. */
-const knownGap = (engine) => (engine === 'shaka' ? { todo: 'Shaka Player shows some cues 80 ms late over DASH' } : {});
+/** Delay of the first picture in films without edit lists, in seconds. */
+const DECODE_DELAY_S = 0.08;
+
+/** Returns by how much cues may be late. Shaka Player shows those of DASH too late in films whose picture starts later
+ *  than its decode time, if text was parsed after a segment of video: see the last test. */
+const shiftsOf = (film, engine, variant) => (engine === 'shaka' && variant === 'dash' && ['fragmented.mp4', 'late.mp4'].includes(film) ? [0, DECODE_DELAY_S] : [0]);
 
 /** `from` is the time of the first frame in the film, if it is not 0. */
 async function play(t, film, label, engine, variant, from = 0, form = '') {
@@ -154,7 +169,7 @@ async function play(t, film, label, engine, variant, from = 0, form = '') {
   const zero = ['native', 'mse'].includes(engine) ? 0 : null;
   for (const [start, end, text] of CUES) {
     await until(`“${text}” to be shown`, isShownOnce, text);
-    await until(`“${text}” from ${start} to ${end}`, spans, text, start - from, end - from, zero).catch(async (error) => {
+    await until(`“${text}” from ${start} to ${end}`, spans, text, start - from, end - from, zero, shiftsOf(film, engine, variant)).catch(async (error) => {
       assert.fail(`${JSON.stringify(await page.evaluate(() => window.cues))} ${error.message}`);
     });
   }
@@ -167,16 +182,16 @@ async function play(t, film, label, engine, variant, from = 0, form = '') {
 
 for (const [engine, variant = ''] of ENGINES) {
   for (const label of ['English', 'German (captions)']) {
-    test(`${label} beside a film with ${engine} ${variant}`, knownGap(engine), (t) => play(t, 'delayed.mp4', label, engine, variant));
+    test(`${label} beside a film with ${engine} ${variant}`, (t) => play(t, 'delayed.mp4', label, engine, variant));
   }
 }
 
 for (const [engine, variant] of SEGMENTED) {
-  test(`text beside undelayed.mp4 with ${engine} ${variant}`, knownGap(engine), (t) => play(t, 'undelayed.mp4', 'German (captions)', engine, variant));
+  test(`text beside undelayed.mp4 with ${engine} ${variant}`, (t) => play(t, 'undelayed.mp4', 'German (captions)', engine, variant));
   // Without edit lists, the film starts with its audio, two frames before the first picture.
-  test(`text beside late.mp4 with ${engine} ${variant}`, knownGap(engine), (t) => play(t, 'late.mp4', 'German (captions)', engine, variant, 0.08));
+  test(`text beside late.mp4 with ${engine} ${variant}`, (t) => play(t, 'late.mp4', 'German (captions)', engine, variant, DECODE_DELAY_S));
   for (const film of ['tx3g.mp4', 'edited.mp4', 'fragmented.mp4', 'late.mp4', 'vtt-in-cmaf', 'ttml-in-cmaf']) {
-    test(`text inside of ${film} with ${engine} ${variant}`, knownGap(engine), (t) => {
+    test(`text inside of ${film} with ${engine} ${variant}`, (t) => {
       if (film.endsWith('cmaf') && !fs.existsSync(packager)) return skip(t, 'the reference packager is not installed');
       return play(t, film, 'English', engine, variant);
     });
@@ -184,11 +199,44 @@ for (const [engine, variant] of SEGMENTED) {
 }
 
 for (const [form, engine, variant] of [
-  // dash.js draws IMSC into an element that the page lacks.
-  ['stpp', 'hls', 'cmaf'], ['stpp', 'shaka', 'cmaf'], ['stpp', 'shaka', 'dash'],
+  ['stpp', 'hls', 'cmaf'], ['stpp', 'shaka', 'cmaf'], ['stpp', 'shaka', 'dash'], ['stpp', 'dash', 'time'],
   ['file', 'shaka', 'dash'], ['file', 'dash', 'time'],
 ]) {
   for (const label of ['English', 'German (captions)']) {
-    test(`${label} as ${form} with ${engine} ${variant}`, knownGap(engine), (t) => play(t, 'delayed.mp4', label, engine, variant, 0, form));
+    test(`${label} as ${form} with ${engine} ${variant}`, (t) => play(t, 'delayed.mp4', label, engine, variant, 0, form));
   }
 }
+
+/** Plays a film over DASH in Shaka Player. Returns the start of the last cue after the first frame, in seconds. The cue
+ *  is parsed long after segments of video. */
+async function startOfLastCue(changeMpd) {
+  const view = await openIn(browser, server, 'fragmented.mp4', 'player=shaka&variant=dash', (page) => page.route('**/.mpd', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: changeMpd(await response.text()) });
+  }));
+  const { page, until } = view;
+  const first = () => [...document.querySelector('video').textTracks].some((track) => track.mode !== 'disabled' && track.cues?.length > 0);
+  const last = ([text]) => [...document.querySelector('video').textTracks].flatMap((track) => [...track.cues ?? []]).find((cue) => cue.text.includes(text))?.startTime;
+  await until('the start', begun);
+  await until('the menu', () => window.headwater.state().texts.length > 0);
+  await page.evaluate(() => window.headwater.text(0));
+  await until('the first text', first);
+  const zero = await page.evaluate(() => document.querySelector('video').buffered.start(0));
+  // The last cue is beyond the buffer from here, so that segments of video precede it.
+  await page.evaluate(() => window.headwater.seek(18));
+  await until('the last cue', last, LAST_CUE[2]);
+  const start = await page.evaluate(last, [LAST_CUE[2]]);
+  await page.close();
+  return start - zero;
+}
+
+// Shaka Player 5.2 takes the decode time of a segment for its presentation time, but only without an offset in the MPD
+// (getTimestampAndDispatchMetadata). An offset of one tick is a workaround that no segment needs, and proves the cause.
+test('Shaka Player moves cues of DASH by the decode delay if the MPD has no presentationTimeOffset', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const unchanged = await startOfLastCue((mpd) => mpd);
+  const withOffset = await startOfLastCue((mpd) => mpd.replaceAll('<SegmentTemplate ', '<SegmentTemplate presentationTimeOffset="1" '));
+  const close = (actual, expected) => assert.ok(Math.abs(actual - expected) < 0.01, `${actual}, not ${expected}`);
+  close(withOffset, LAST_CUE[0]);
+  close(unchanged, LAST_CUE[0] + DECODE_DELAY_S);
+});
