@@ -272,6 +272,22 @@ fn captions_inside_of_the_video_are_announced() {
     );
 }
 
+#[test]
+fn a_library_of_one_film_has_the_text_beside_it() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let folder = TempFolder::new();
+    let film = folder.write_file("film.mp4", &std::fs::read(film).unwrap());
+    folder.write_file("film.en.srt", SRT);
+    folder.write_file("other.de.srt", SRT);
+    let server = HeadwaterServer::serve_source(&film);
+    let playlist = server.get_text("/film.mp4/.m3u8");
+    assert_eq!(playlist.matches("TYPE=SUBTITLES").count(), 1, "{playlist}");
+    assert!(playlist.contains("LANGUAGE=\"en\""), "{playlist}");
+    assert_eq!(server.get("/other.de.srt").status, 404);
+}
+
 const CAPTIONS: &str = "TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\"";
 
 /// Serves the captioned film with nginx, as a film that was modified long ago, so that its index is

@@ -17,6 +17,7 @@ use crate::segment::encryption::{MasterSecret, SECRET_BYTES_RANGE};
 use crate::telemetry::{self, Telemetry};
 use crate::title::catalog::Catalog;
 use crate::title::index_cache::IndexCache;
+use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::stores::MediaStores;
 use crate::title::title_version::{SegmentLengths, TitleRules};
 use clap::ArgMatches;
@@ -194,7 +195,8 @@ fn open_stores(
         suspended.store(level != OverloadLevel::Normal, Ordering::Relaxed);
     });
     let open = |place: &str, options| {
-        let store = Store::new(place, options).map(Arc::new);
+        let store = Store::new(place, options);
+        let store = store.map(|store| Arc::new(store.with_companions(&TEXT_SUFFIXES)));
         store.map_err(|why| ProgramError::cannot("cannot open the library")(io::Error::other(why)))
     };
     let elsewhere = settings.media_from.iter().map(|(prefix, place)| {

@@ -15,6 +15,8 @@ pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
     only: Option<Key>,
+    /// Extensions of files beside a single file that belong to it.
+    companion_extensions: &'static [&'static str],
     /// Whether links may lead out of the folder.
     follow_links: bool,
     meter: Arc<Meter>,
@@ -56,6 +58,7 @@ impl Folder {
             root,
             path,
             only,
+            companion_extensions: &[],
             follow_links: false,
             meter,
         })
@@ -66,6 +69,16 @@ impl Folder {
     pub fn with_links(self, follow_links: bool) -> Folder {
         Folder {
             follow_links,
+            ..self
+        }
+    }
+
+    /// Adds the files beside a single file whose names continue its own and end in one of these
+    /// extensions: `film.en.srt` beside `film.mp4`. Changes nothing for a folder.
+    #[must_use]
+    pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Folder {
+        Folder {
+            companion_extensions,
             ..self
         }
     }
@@ -120,9 +133,7 @@ impl Folder {
     /// The errors of [`Folder::list`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
-            let file = self.look(only)?;
-            let name = only.as_str().to_owned();
-            return Ok(vec![FolderEntry { name, file }]);
+            return self.list_single_file(only, prefix);
         }
         let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let above = self.ancestor_inodes(key)?;
@@ -143,6 +154,45 @@ impl Folder {
         }
         entries.sort_by(|a: &FolderEntry, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+
+    /// Lists a single file and its companions. A folder that cannot be read has no companions.
+    fn list_single_file(&self, only: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
+        let (name, file) = (only.as_str().to_owned(), self.look(only)?);
+        let mut entries = vec![FolderEntry { name, file }];
+        let companions = self.companion_names(only).unwrap_or_default();
+        let companion = |name: &String| self.entry_at(&Key::ROOT, name, &[]);
+        entries.extend(companions.iter().filter_map(companion));
+        entries.retain(|entry| entry.name.starts_with(prefix));
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn companion_names(&self, only: &Key) -> Result<Vec<String>, Error> {
+        if self.companion_extensions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let fd = self.open_beneath(&Key::ROOT, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let found = Dir::read_from(&fd)?.take(ENTRIES_MAX).flatten();
+        let names = found.filter_map(|found| Some(found.file_name().to_str().ok()?.to_owned()));
+        Ok(names.filter(|name| self.is_companion(only, name)).collect())
+    }
+
+    fn is_companion(&self, only: &Key, name: &str) -> bool {
+        let stem = only.as_str();
+        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+        let rest = name.strip_prefix(stem).filter(|rest| rest.starts_with('.'));
+        let extension = rest.and_then(|rest| rest.rsplit_once('.'));
+        extension.is_some_and(|(_, extension)| {
+            let mut extensions = self.companion_extensions.iter();
+            extensions.any(|known| extension.eq_ignore_ascii_case(known))
+        })
+    }
+
+    /// Returns whether a key may be opened. A single file is served with its companions only.
+    fn contains(&self, key: &Key) -> bool {
+        let contains = |only| key == only || key.is_root() || self.is_companion(only, key.as_str());
+        self.only.as_ref().is_none_or(contains)
     }
 
     fn entry_at(&self, folder: &Key, name: &str, above: &[(u64, u64)]) -> Option<FolderEntry> {
@@ -169,11 +219,7 @@ impl Folder {
     }
 
     fn open_beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
-        if self
-            .only
-            .as_ref()
-            .is_some_and(|only| only != key && !key.is_root())
-        {
+        if !self.contains(key) {
             return Err(Error::NotFound);
         }
         let name = if key.is_root() { "." } else { key.as_str() };

@@ -35,6 +35,16 @@ impl Store {
         Ok(Store::Folder(folder.with_links(options.follow_links)))
     }
 
+    /// Adds the files beside a library of one file that belong to it; see
+    /// [`Folder::with_companions`].
+    #[must_use]
+    pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Store {
+        match self {
+            Store::Folder(folder) => Store::Folder(folder.with_companions(companion_extensions)),
+            remote @ Store::Remote(_) => remote,
+        }
+    }
+
     /// Returns whether reads use a network, so that look-ups should be rare.
     pub fn is_remote(&self) -> bool {
         matches!(self, Store::Remote(_))

@@ -9,6 +9,7 @@ use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
+use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::sources::TitleSources;
 use crate::title::stores::MediaStores;
 use crate::title::title_files::TitleFiles;
@@ -63,7 +64,8 @@ pub(super) fn open_titles(
     let is_title = |key: &Key| file_names::is_media(key.name()) || is_server_manifest(key.name());
     let file = folder_and_name(target).filter(|(_, key)| is_title(key));
     let source = file.as_ref().map_or(target, |(folder, _)| folder);
-    let store = Arc::new(Store::new(source, storage.clone())?);
+    let store = Store::new(source, storage.clone())?;
+    let store = Arc::new(store.with_companions(&TEXT_SUFFIXES));
     if let Some((_, key)) = &file {
         // An unreadable object is an error, not a title with an error.
         let opened = store.open_for(key, Reason::Index);

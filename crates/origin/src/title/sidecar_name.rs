@@ -13,7 +13,7 @@ pub(crate) struct SidecarName {
 }
 
 /// Suffixes of text files that are parsed.
-const TEXT_SUFFIXES: [&str; 5] = ["vtt", "srt", "ttml", "dfxp", "imsc"];
+pub(crate) const TEXT_SUFFIXES: [&str; 5] = ["vtt", "srt", "ttml", "dfxp", "imsc"];
 
 /// Returns the suffix of a text file in lower case; `None` for other files.
 pub(crate) fn text_suffix(name: &str) -> Option<&'static str> {

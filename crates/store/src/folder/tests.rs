@@ -176,3 +176,40 @@ fn a_single_file_is_a_library_of_one() {
     assert!(Folder::new(&dir.path().join("films/.hidden")).is_err());
     assert!(Folder::new(&dir.path().join("nothing")).is_err());
 }
+
+#[test]
+fn companions_of_a_single_file_are_files_that_continue_its_name() {
+    let dir = temporary_library();
+    let root = dir.path().join("films");
+    for name in [
+        "a.en.srt",
+        "a.VTT",
+        "ab.srt",
+        "b.srt",
+        "a.en.txt",
+        "tos/a.srt",
+    ] {
+        fs::write(root.join(name), name).unwrap();
+    }
+    symlink(dir.path().join("secret.txt"), root.join("a.fr.srt")).unwrap();
+    let folder = Folder::new(&root.join("a.mp4")).unwrap();
+    let folder = folder.with_companions(&["srt", "vtt"]);
+    let names = |prefix| {
+        let entries = folder.list_prefixed(&Key::ROOT, prefix).unwrap();
+        let names = entries.into_iter().map(|entry| entry.name);
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(""), ["a.VTT", "a.en.srt", "a.mp4"]);
+    assert_eq!(names("a.e"), ["a.en.srt"]);
+    assert_eq!(error_text(&folder, "a.en.srt").unwrap(), "a.en.srt");
+    for other in [
+        "ab.srt",
+        "b.srt",
+        "a.en.txt",
+        "a.fr.srt",
+        "tos/a.srt",
+        "tos",
+    ] {
+        assert!(error_text(&folder, other).is_err(), "{other}");
+    }
+}
