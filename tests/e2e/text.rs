@@ -288,6 +288,98 @@ fn a_library_of_one_film_has_the_text_beside_it() {
     assert_eq!(server.get("/other.de.srt").status, 404);
 }
 
+/// Returns attributes of each `EXT-X-MEDIA` tag of subtitles, without their URLs.
+fn subtitle_attributes(playlist: &str) -> Vec<&str> {
+    let tags = playlist.lines().filter_map(|line| {
+        let attributes = line.strip_prefix("#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",")?;
+        attributes.split(",URI=").next()
+    });
+    tags.collect()
+}
+
+/// Returns language, label, accessibility and roles of each AdaptationSet of text.
+fn text_sets(mpd: &str) -> Vec<Vec<&str>> {
+    let sets = mpd.split("<AdaptationSet ").skip(1);
+    let text = sets.filter(|set| set.contains("contentType=\"text\""));
+    let quoted = |part: &'static str| move |line: &&str| line.trim().starts_with(part);
+    let properties = text.map(|set| {
+        let language = set.split("lang=\"").nth(1).unwrap().split('"').next();
+        let label = set.split("<Label>").nth(1).unwrap().split('<').next();
+        let values = set
+            .lines()
+            .filter(|line| quoted("<Role ")(line) || quoted("<Accessibility ")(line));
+        let values = values.filter_map(|line| line.split("value=\"").nth(1)?.split('"').next());
+        language.into_iter().chain(label).chain(values).collect()
+    });
+    properties.collect()
+}
+
+#[test]
+fn manifests_describe_language_purpose_and_default_of_each_text() {
+    let Some((folder, server)) = serve_film() else {
+        return;
+    };
+    for words in [
+        "de.forced",
+        "en.commentary",
+        "en.default",
+        "fr.sdh",
+        "pt-BR",
+    ] {
+        folder.write_file(&format!("films/film.{words}.srt"), SRT);
+    }
+    let count = |text: &str| text.matches("TYPE=SUBTITLES").count();
+    let playlist = wait_for_playlist(&server, |text| count(text) == 5);
+    let captions = "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
+    assert_eq!(
+        subtitle_attributes(&playlist),
+        [
+            "NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES",
+            // Players may choose only one of a language by themselves, which is the default.
+            "NAME=\"Commentary\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=NO,FORCED=NO",
+            "NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO",
+            &format!(
+                "NAME=\"French (captions)\",LANGUAGE=\"fr\",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS=\"{captions}\""
+            ),
+            "NAME=\"Portuguese\",LANGUAGE=\"pt-BR\",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO",
+        ]
+    );
+    assert_eq!(
+        text_sets(&server.get_text("/films/film.mp4/.mpd")),
+        [
+            vec!["de", "German (forced)", "forced-subtitle"],
+            vec!["en", "Commentary", "subtitle"],
+            vec!["en", "English", "subtitle", "main"],
+            vec!["fr", "French (captions)", "2", "caption"],
+            vec!["pt-BR", "Portuguese", "subtitle"],
+        ]
+    );
+}
+
+#[test]
+fn text_of_an_encrypted_title_is_not_encrypted() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let folder = TempFolder::new();
+    folder.write_file("films/film.mp4", &std::fs::read(film).unwrap());
+    folder.write_file("films/film.en.srt", SRT);
+    let secret = folder.write_file("secret", b"0123456789abcdef0123456789abcdef\n");
+    let (library, secret) = (folder.0.to_str().unwrap(), secret.to_str().unwrap());
+    let server = HeadwaterServer::serve(&[library, "--aes-secret", secret]);
+    let playlist = server.get_text("/films/film.mp4/.m3u8");
+    let video = media_lines(&playlist)[0];
+    let video = server.get_text(&format!("/films/film.mp4/{video}"));
+    assert!(video.contains("#EXT-X-KEY:METHOD=AES-128"), "{video}");
+    let text = text_folder(&playlist);
+    let list = server.get_text(&format!("{text}/hls.m3u8"));
+    assert!(!list.contains("EXT-X-KEY"), "{list}");
+    for segment in media_lines(&list) {
+        let segment = server.get_text(&format!("{text}/{segment}"));
+        assert!(segment.starts_with("WEBVTT\n"), "{segment}");
+    }
+}
+
 const CAPTIONS: &str = "TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\"";
 
 /// Serves the captioned film with nginx, as a film that was modified long ago, so that its index is

@@ -35,10 +35,14 @@ pub(super) fn write_text_group(
     let text = &presentation.text;
     let form = HlsTextForm::beside(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
-    let mut selectable = Vec::new();
     let default = text
         .renditions()
         .position(|(_, rendition)| rendition.is_default);
+    // Members that players may choose by themselves must differ (RFC 8216, 4.3.4.1.1), also from the
+    // default.
+    let choice_of = |rendition: &TextRendition| (rendition.language_tag(), rendition.kind);
+    let default_text = default.and_then(|n| text.renditions().nth(n));
+    let mut selectable = Vec::from_iter(default_text.map(|(_, rendition)| choice_of(rendition)));
     for (n, (id, rendition)) in text.renditions().enumerate() {
         let name = unique_name(rendition, &names);
         let _ = write!(
@@ -49,8 +53,7 @@ pub(super) fn write_text_group(
         if let Some(tag) = rendition.language_tag() {
             let _ = write!(out, ",LANGUAGE=\"{tag}\"");
         }
-        // Members that players may choose by themselves must differ (RFC 8216, 4.3.4.1.1).
-        let choice = (rendition.language_tag(), rendition.kind);
+        let choice = choice_of(rendition);
         let (is_default, is_forced) = (default == Some(n), rendition.kind == TextKind::Forced);
         let is_first = !selectable.contains(&choice);
         selectable.push(choice);
