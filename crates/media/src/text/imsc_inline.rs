@@ -1,6 +1,6 @@
 //! WebVTT cue text (WebVTT, 4.2.2), written as inline content of TTML.
 
-use super::ttml_style::COLORS;
+use super::color::COLORS;
 use crate::manifest::text::XmlText;
 use std::fmt::Write;
 

@@ -5,6 +5,7 @@
 
 mod caption_channels;
 mod cmaf;
+mod color;
 mod cue;
 mod encoding;
 mod grid;

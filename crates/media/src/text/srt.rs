@@ -1,20 +1,9 @@
 //! SubRip (`.srt`), which has no standard: parsed as leniently as common players do.
 
+use super::color::find_color_class;
 use super::vtt::{ARROW, parse_timing, unify_line_ends};
 use super::wvtt::remove_blank_lines;
 use super::{Cue, CueList, CueProblem};
-
-/// Colours that WebVTT defines as classes (WebVTT, 5), with their values in SubRip.
-const COLORS: [(&str, &str); 8] = [
-    ("white", "#ffffff"),
-    ("lime", "#00ff00"),
-    ("cyan", "#00ffff"),
-    ("red", "#ff0000"),
-    ("yellow", "#ffff00"),
-    ("magenta", "#ff00ff"),
-    ("blue", "#0000ff"),
-    ("black", "#000000"),
-];
 
 /// Maximum length of a tag, in bytes. A longer one is ordinary text.
 const TAG_BYTES_MAX: usize = 256;
@@ -124,10 +113,8 @@ fn convert_tag(tag: &str) -> Option<String> {
         font if font.starts_with("font") => {
             let color = font.split_once("color=").map(|(_, color)| color);
             let color = color.unwrap_or_default().trim_matches(['"', '\'', ' ']);
-            let known = COLORS
-                .iter()
-                .find(|(name, value)| color == *name || color == *value);
-            Some(known.map_or("<c>".to_owned(), |(name, _)| format!("<c.{name}>")))
+            let class = find_color_class(color).map(|class| format!("<c.{class}>"));
+            Some(class.unwrap_or_else(|| "<c>".to_owned()))
         }
         _ => None,
     }

@@ -1,5 +1,6 @@
 //! Styles and regions of TTML, as far as WebVTT expresses them.
 
+use super::color::find_color_class;
 use crate::xml::XmlElement;
 use std::collections::HashMap;
 
@@ -9,18 +10,6 @@ const STYLE_DEPTH_MAX: usize = 8;
 const STYLES_APPLIED_MAX: usize = 64;
 /// Maximum number of elements of a region that are searched for styles.
 const REGION_CHILDREN_MAX: usize = 64;
-
-/// Colours that WebVTT defines as classes, with their values in TTML.
-pub(super) const COLORS: [(&str, &str); 8] = [
-    ("white", "#ffffff"),
-    ("lime", "#00ff00"),
-    ("cyan", "#00ffff"),
-    ("red", "#ff0000"),
-    ("yellow", "#ffff00"),
-    ("magenta", "#ff00ff"),
-    ("blue", "#0000ff"),
-    ("black", "#000000"),
-];
 
 /// The computed style of an element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,12 +168,7 @@ impl TtmlStyle {
 
 /// Returns the class of a colour. White is what players show without a class.
 fn find_color(color: &str) -> Option<&'static str> {
-    let color = color.trim().to_ascii_lowercase();
-    let value = color.get(..7).unwrap_or(&color);
-    let known = COLORS
-        .iter()
-        .find(|(name, hex)| color == *name || value == *hex);
-    known.map(|(name, _)| *name).filter(|name| *name != "white")
+    find_color_class(color).filter(|class| *class != "white")
 }
 
 fn parse_percentages(text: &str) -> Option<(f64, f64)> {

@@ -1,0 +1,38 @@
+//! Colours that WebVTT defines as classes (WebVTT, 5).
+
+/// Their names, with their values in SubRip and TTML.
+pub(super) const COLORS: [(&str, &str); 8] = [
+    ("white", "#ffffff"),
+    ("lime", "#00ff00"),
+    ("cyan", "#00ffff"),
+    ("red", "#ff0000"),
+    ("yellow", "#ffff00"),
+    ("magenta", "#ff00ff"),
+    ("blue", "#0000ff"),
+    ("black", "#000000"),
+];
+
+/// Returns the class of a colour, which is a name or a value in any case. A value may have an alpha
+/// channel, which is ignored.
+pub(super) fn find_color_class(color: &str) -> Option<&'static str> {
+    let color = color.trim().to_ascii_lowercase();
+    let value = color.get(..7).unwrap_or(&color);
+    let mut known = COLORS.iter();
+    let found = known.find(|(name, hex)| color == *name || value == *hex);
+    found.map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_have_the_same_class() {
+        for color in ["yellow", " Yellow", "#ffff00", "#FFFF00", "#ffff0080"] {
+            assert_eq!(find_color_class(color), Some("yellow"), "{color}");
+        }
+        for other in ["", "#", "orange", "#ffff01", "ÿellow", "yellowish"] {
+            assert_eq!(find_color_class(other), None, "{other}");
+        }
+    }
+}
