@@ -99,8 +99,10 @@ def summarize(chunks, counted, algorithm):
     every = [line for one in chunks for line in one["tcp"]]
     cmsd = dict(re.findall(r"(\w+)=(\d+)", chunks[-1]["cmsd"] or ""))
     resent = [one["tcp"][-1]["bytes_retrans"] - one["tcp"][0]["bytes_retrans"] for one in chunks]
+    seconds = [one["seconds"] for one in chunks]
     return {
-        "seconds": statistics.mean(one["seconds"] for one in chunks),
+        "seconds": statistics.mean(seconds),
+        "spread": statistics.stdev(seconds) / statistics.mean(seconds) if len(seconds) > 1 else None,
         "mbps": statistics.mean(8e-6 * one["bytes"] / one["seconds"] for one in chunks),
         "resent_share": sum(resent) / sum(one["bytes"] for one in chunks),
         # The factor by which queueing lengthens the round trip.

@@ -8,6 +8,7 @@
 
 mod commands;
 mod dashboards;
+mod findings;
 mod links;
 mod metrics;
 mod process;

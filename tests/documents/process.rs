@@ -71,6 +71,15 @@ pub fn run_to_end(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Runs `headwater ARGUMENTS` to its end, whatever its exit status is.
+pub fn run_with_any_status(arguments: &[&str]) {
+    headwater()
+        .args(arguments)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+}
+
 /// Requests a path and returns status and body; fields are written as they are.
 pub fn get(address: SocketAddr, path: &str, fields: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();

@@ -1,0 +1,66 @@
+//! `docs/findings.md`: every verdict, recomputed from the committed raw records.
+
+use crate::process::run_to_end;
+use crate::{assert_file_is_current, project_root, read_text};
+use std::path::PathBuf;
+
+#[test]
+fn the_findings_are_those_of_the_committed_records() {
+    let claims = project_root().join("experiments/claims/claims.toml");
+    let folders = result_folders();
+    let mut arguments = vec!["lab", "findings", "--claims", claims.to_str().unwrap()];
+    arguments.extend(folders.iter().map(String::as_str));
+    let page = run_to_end(&arguments);
+    assert_file_is_current("docs/findings.md", &page);
+}
+
+#[test]
+fn committed_records_reproduce_their_reports() {
+    let mut count = 0;
+    for folder in result_folders().into_iter().map(PathBuf::from) {
+        if !folder.join("runs.jsonl.zst").exists() {
+            continue;
+        }
+        let copy = tempfile::tempdir().unwrap();
+        for name in ["document.toml", "machine.jsonl", "runs.jsonl.zst"] {
+            std::fs::copy(folder.join(name), copy.path().join(name)).unwrap();
+        }
+        // The exit status is that of the claims.
+        crate::process::run_with_any_status(&["lab", "report", copy.path().to_str().unwrap()]);
+        let name = folder.display();
+        let reports = [&folder, copy.path()].map(|folder| read_text(&folder.join("report.md")));
+        assert!(
+            reports[0] == reports[1],
+            "{name}: `headwater lab report` gives another report.md; commit its result"
+        );
+        count += 1;
+    }
+    println!("reports with raw records: {count}");
+}
+
+/// The names of the runs in the catalogue are those of the folders that `scripts/experiments.sh` writes.
+#[test]
+fn every_result_folder_with_records_is_in_the_catalogue() {
+    let catalogue = read_text(&project_root().join("experiments/claims/claims.toml"));
+    for folder in result_folders().into_iter().map(PathBuf::from) {
+        let id = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let is_listed = catalogue.contains(&format!("id = \"{id}\""));
+        let is_beyond =
+            ["congestion-map", "congestion-neighbour", "pacing", "fleet"].contains(&&*id);
+        let has_records = folder.join("runs.jsonl.zst").exists();
+        assert!(
+            is_listed || is_beyond || !has_records,
+            "experiments/claims/claims.toml does not list the run {id}"
+        );
+    }
+}
+
+/// Returns the folders below docs/results, sorted by name.
+fn result_folders() -> Vec<String> {
+    let entries = std::fs::read_dir(project_root().join("docs/results")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let folders = paths.filter(|path| path.is_dir());
+    let mut folders: Vec<String> = folders.map(|path| path.display().to_string()).collect();
+    folders.sort();
+    folders
+}
