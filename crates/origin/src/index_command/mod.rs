@@ -69,7 +69,7 @@ pub fn index_command() -> Command {
             Arg::new("subsamples")
                 .long("subsamples")
                 .action(ArgAction::SetTrue)
-                .help("Also read the video, so that encrypted segments (DRM) stream from storage"),
+                .help("Also read the video, so that its encrypted segments stream"),
         )
         .arg(
             Arg::new("json")
