@@ -158,7 +158,7 @@ Modes:
 level, and how far audio is buffered ahead of video:
   hls.js    rule hls.js; starts with the first variant's bitrate, of 0.5 to 5 Mb/s
   dash.js   rule dynamic; starts with 1 Mb/s; buffers 18 s
-  shaka     rule shaka; starts with 0.95 Mb/s; buffers 10 s
+  shaka     rule shaka; starts with 1.47 Mb/s; buffers 10 s
   none      rule dynamic; starts with the lowest level, and abandons no segment
 
 Rules: highest, lowest, random, a bitrate (3894k), hls.js, shaka, throughput, bba, bola, dynamic,

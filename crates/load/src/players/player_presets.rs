@@ -62,14 +62,15 @@ const DASH_JS: PlayerPreset = PlayerPreset {
 };
 
 /// Shaka Player 5.2.12: `streaming.bufferingGoal` 10 s, `streaming.rebufferingGoal` 0 s, and
-/// `abr.defaultBandwidthEstimate` 1 Mb/s times `abr.bandwidthDowngradeTarget` 0.95.
+/// 1.55 Mb/s, which Chromium reports at first (`abr.useNetworkInformation`), times
+/// `abr.bandwidthDowngradeTarget` 0.95.
 const SHAKA: PlayerPreset = PlayerPreset {
     name: "shaka",
     rule: "shaka",
     buffer_max_s: 10.0,
     start_s: 0.0,
     resume_s: 0.0,
-    start_level: StartLevel::Throughput(0.95e6),
+    start_level: StartLevel::Throughput(1.47e6),
     abandon: AbandonRule::Shaka,
     track_sync: TrackSync::Shaka,
 };

@@ -3,10 +3,10 @@
 
 use super::{AbrRule, BolaRule, LevelChoice, PlayerView, ThroughputRule};
 
-/// Shares of the buffer limit at which BOLA and the throughput rule take over; bounded by the
-/// seconds of dash.js (`bufferTimeDefault` 18 s, and half of it).
-const SHARES: [f64; 2] = [0.6, 0.3];
-const MOST_S: [f64; 2] = [18.0, 9.0];
+/// Shares of the buffer limit at which BOLA and the throughput rule take over: those of dash.js 5.2
+/// at its limit of 18 s. Bounded by its seconds (`hybridSwitchBufferTime`, and half of it).
+const SHARES: [f64; 2] = [MOST_S[0] / 18.0, MOST_S[1] / 18.0];
+const MOST_S: [f64; 2] = [12.0, 6.0];
 
 /// Switches between two rules by buffer level.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ impl AbrRule for DynamicRule {
         let [high, low] = self.thresholds_s(view);
         self.by_buffer = match self.by_buffer {
             true => view.buffer_s >= low,
-            false => view.buffer_s > high,
+            false => view.buffer_s >= high,
         };
         match self.by_buffer {
             true => self.bola.choose_level(view),

@@ -3,6 +3,10 @@
 /// Half-lives of a fast and a slow average, in seconds; the more pessimistic one is used.
 const HALF_LIVES_S: [f64; 2] = [3.0, 8.0];
 
+/// Weight of a second of transfer in dash.js 5: `weightDownloadTimeMultiplicationFactor`, per
+/// millisecond 0.0015.
+const DASH_JS_WEIGHT: f64 = 1.5;
+
 /// Number of samples for the harmonic mean.
 const RECENT: usize = 5;
 
@@ -31,8 +35,10 @@ pub struct NetworkEstimate {
 }
 
 /// Averages download samples.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct EwmaEstimator {
+    /// Weight of a second of transfer.
+    second_weight: f64,
     throughput: [f64; 2],
     throughput_weight: f64,
     latency: [f64; 2],
@@ -41,20 +47,43 @@ pub struct EwmaEstimator {
     count: usize,
 }
 
+impl Default for EwmaEstimator {
+    fn default() -> EwmaEstimator {
+        EwmaEstimator {
+            second_weight: 1.0,
+            throughput: [0.0; 2],
+            throughput_weight: 0.0,
+            latency: [0.0; 2],
+            latency_weight: 0.0,
+            recent: [0.0; RECENT],
+            count: 0,
+        }
+    }
+}
+
 impl EwmaEstimator {
+    /// Creates an estimator with the weights of dash.js 5; the default ones are those of Sabre.
+    pub fn with_dash_js_weights() -> EwmaEstimator {
+        EwmaEstimator {
+            second_weight: DASH_JS_WEIGHT,
+            ..EwmaEstimator::default()
+        }
+    }
+
     /// Adds a sample. Ignores samples without bits or duration.
     pub fn push(&mut self, sample: &DownloadSample) {
         if !(sample.bits > 0.0 && sample.transfer_s > 0.0 && sample.segment_s > 0.0) {
             return;
         }
         let throughput = sample.bits / sample.transfer_s;
+        let weight = sample.transfer_s * self.second_weight;
         for (n, half_life) in HALF_LIVES_S.into_iter().enumerate() {
-            let forget = 0.5_f64.powf(sample.transfer_s / half_life);
+            let forget = 0.5_f64.powf(weight / half_life);
             self.throughput[n] = forget * self.throughput[n] + (1.0 - forget) * throughput;
             let forget = 0.5_f64.powf(sample.segment_s / half_life);
             self.latency[n] = forget * self.latency[n] + (1.0 - forget) * sample.latency_s;
         }
-        self.throughput_weight += sample.transfer_s;
+        self.throughput_weight += weight;
         self.latency_weight += sample.segment_s;
         self.recent[self.count % RECENT] = throughput;
         self.count += 1;

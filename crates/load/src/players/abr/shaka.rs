@@ -10,8 +10,9 @@ const HALF_LIVES_S: [f64; 2] = [2.0, 5.0];
 const SAMPLE_BITS_MIN: f64 = 16e3 * 8.0;
 /// Received bits before the estimate is trusted: `minTotalBytes`.
 const TRUSTED_BITS: f64 = 128e3 * 8.0;
-/// Estimate before that: `defaultBandwidthEstimate`.
-const DEFAULT_BPS: f64 = 1e6;
+/// Estimate before that: `navigator.connection.downlink` of Chromium without a history, which
+/// replaces `defaultBandwidthEstimate`.
+const DEFAULT_BPS: f64 = 1.55e6;
 /// Share of the estimate that a level may need: `bandwidthDowngradeTarget`.
 const SHARE: f64 = 0.95;
 /// Seconds between two decisions: `switchInterval`.
@@ -109,7 +110,7 @@ mod tests {
             });
             level
         };
-        assert_eq!(choose(0.0, 5.0), 1, "1 Mb/s is assumed");
+        assert_eq!(choose(0.0, 5.0), 1, "1.55 Mb/s are assumed");
         assert_eq!(choose(4.0, 0.7), 3, "5 Mb/s were measured");
         assert_eq!(choose(8.0, 0.7), 3);
         assert_eq!(choose(12.0, 0.7), 0);

@@ -8,6 +8,7 @@
 
 mod collector;
 mod document_cache;
+mod in_flight_fetch;
 mod player_thread;
 mod population_stats;
 mod thread_stats;

@@ -2,8 +2,8 @@
 
 use super::super::player_interface::FetchPurpose;
 use super::super::viewer::{PlayerSnapshot, Viewer};
+use super::in_flight_fetch::InFlightFetch;
 use super::population_stats::{PlayerRecord, PopulationStats};
-use super::viewer_session::InFlightFetch;
 use crate::client::{FailureKind, RequestOutcome};
 use crate::rate::RequestKind;
 use crate::result::{FinishedRequest, RequestRecord, RequestStats};

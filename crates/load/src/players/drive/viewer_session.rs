@@ -1,24 +1,21 @@
 //! Runs one player over the network.
 
-use super::super::cmcd::attach;
 use super::super::player_interface::{
-    DocumentFormat, FetchProgress, FetchPurpose, FetchResult, MediaFetch, Micros, ParsedDocument,
-    Player, PlayerAction,
+    DocumentFormat, FetchProgress, FetchPurpose, FetchResult, Micros, ParsedDocument, Player,
+    PlayerAction,
 };
 use super::super::qoe::{PlaybackJournal, QualityFactors};
 use super::super::range_consumer::RangeConsumer;
 use super::super::sequence_worker::SequenceWorker;
 use super::super::viewer::{PlayerSnapshot, SessionEnd, Viewer, ViewerPlan};
 use super::super::{abr::FixedLevel, population::AbrSetting};
+use super::in_flight_fetch::{InFlightFetch, start_fetch};
 use super::population_stats::PlayerRecord;
 use super::{PlayerMode, player_thread::PlayerThread};
-use crate::client::{ClientRequest, HttpClient, RequestOutcome, TransferProgress, Url};
-use media::manifest::read::MANIFEST_BYTES_MAX;
+use crate::client::{HttpClient, RequestOutcome};
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -92,17 +89,6 @@ impl SeatedPlayer {
             SeatedPlayer::Consumer(consumer) => consumer.journal().summary(&[], unseen),
         }
     }
-}
-
-/// A fetch in flight.
-pub(super) struct InFlightFetch {
-    id: u32,
-    pub(super) purpose: FetchPurpose,
-    pub(super) url: Url,
-    pub(super) start: Instant,
-    pub(super) progress: Arc<TransferProgress>,
-    format: DocumentFormat,
-    result: Pin<Box<dyn Future<Output = RequestOutcome>>>,
 }
 
 /// The session of one player.
@@ -325,34 +311,4 @@ struct SessionTraffic {
     bytes: u64,
     requests: u64,
     failed: u64,
-}
-
-fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFlightFetch {
-    let progress = Arc::<TransferProgress>::default();
-    let mut url = fetch.resource.url;
-    let fields = fetch
-        .cmcd
-        .map_or_else(Vec::new, |report| attach(&report, &mut url));
-    let mut request = ClientRequest::new(url.clone());
-    request.progress = Some(progress.clone());
-    for (name, text) in fields {
-        request.add_header(name, &text);
-    }
-    if let Some(range) = fetch.resource.range {
-        request = request.with_range(range);
-    }
-    if fetch.purpose.is_document() {
-        request = request.keep_body(MANIFEST_BYTES_MAX);
-    }
-    let client = client.clone();
-    let result = Box::pin(async move { client.get(&request).await });
-    InFlightFetch {
-        id: fetch.id,
-        purpose: fetch.purpose,
-        url,
-        start: Instant::now(),
-        progress,
-        format: fetch.format,
-        result,
-    }
 }

@@ -11,6 +11,20 @@ const CHECK_INTERVAL_US: Micros = 100_000;
 /// (`minBytesForProgressEvents`).
 const SAMPLE_BYTES_MIN: u64 = 16_000;
 
+/// dash.js does not raise the level for this time after it has abandoned a segment
+/// (`abandonLoadTimeout`).
+const DASH_JS_HOLD_US: Micros = 10_000_000;
+
+/// A segment that was abandoned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AbandonedSegment {
+    at: Micros,
+    /// End of the buffer, where the segment starts.
+    end_us: i64,
+    /// The level that replaced it.
+    level: usize,
+}
+
 impl Viewer {
     /// Plans the first check of a segment that is requested now.
     pub(super) fn plan_abandon_check(&mut self, now: Micros, pending: &PendingFetch) {
@@ -44,6 +58,14 @@ impl Viewer {
         }
     }
 
+    /// Returns the highest level that may be chosen soon after a segment was abandoned.
+    pub(super) fn held_level(&self, now: Micros) -> Option<usize> {
+        let abandoned = self.abandoned?;
+        let holds =
+            self.settings.abandon == AbandonRule::DashJs && now < abandoned.at + DASH_JS_HOLD_US;
+        holds.then_some(abandoned.level)
+    }
+
     /// Returns the segment of the main track that is in flight.
     fn segment_in_flight(&self) -> Option<&PendingFetch> {
         let pending = self.tracks.first()?.slot.pending_fetch()?;
@@ -58,7 +80,7 @@ impl Viewer {
             // Each segment at most once.
             AbandonRule::DashJs => {
                 let end_us = self.tracks.first().map(|track| track.end_us);
-                self.abandoned_end_us != end_us
+                self.abandoned.map(|abandoned| abandoned.end_us) != end_us
             }
             AbandonRule::Shaka => true,
             AbandonRule::Never => false,
@@ -86,9 +108,12 @@ impl Viewer {
     /// Cancels the fetch, and continues with the same segment of another level.
     fn abandon_for(&mut self, now: Micros, pending: &PendingFetch, level: usize) {
         let sample = partial_sample(now, pending);
-        self.estimator.push(&sample);
+        // dash.js measures complete segments only.
+        if self.settings.abandon != AbandonRule::DashJs {
+            self.estimator.push(&sample);
+        }
         if let Some(abr) = &mut self.abr
-            && self.settings.abandon != AbandonRule::Shaka
+            && self.settings.abandon == AbandonRule::HlsJs
         {
             abr.record_sample(&sample);
             abr.assume_throughput(self.bitrates[level]);
@@ -96,7 +121,12 @@ impl Viewer {
         self.journal.abandoned += 1;
         self.journal.abandoned_bytes += pending.progress.bytes;
         let main = &mut self.tracks[0];
-        self.abandoned_end_us = Some(main.end_us);
+        let end_us = main.end_us;
+        self.abandoned = Some(AbandonedSegment {
+            at: now,
+            end_us,
+            level,
+        });
         self.cancelled.extend(main.slot.cancel_fetch());
         main.next = Some((level, usize::from(self.levels[level])));
         self.abandon_check = None;

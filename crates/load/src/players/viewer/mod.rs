@@ -50,8 +50,8 @@ pub struct Viewer {
     cancelled: Vec<u32>,
     /// When to consider abandoning the segment in flight; none without one.
     abandon_check: Option<Micros>,
-    /// End of the buffer when a segment was last abandoned.
-    abandoned_end_us: Option<i64>,
+    /// The segment that was last abandoned.
+    abandoned: Option<abandonment::AbandonedSegment>,
     ended: Option<SessionEnd>,
     chosen: usize,
     starved: bool,
@@ -73,7 +73,7 @@ impl Viewer {
             levels: Box::default(),
             bitrates: Box::default(),
             abr: Some(abr),
-            estimator: Box::default(),
+            estimator: Box::new(EwmaEstimator::with_dash_js_weights()),
             manifest: track_buffer::FetchSlot::default(),
             tracks: Vec::new(),
             clock: MediaClock::new(now),
@@ -82,7 +82,7 @@ impl Viewer {
             next_id: 0,
             cancelled: Vec::new(),
             abandon_check: None,
-            abandoned_end_us: None,
+            abandoned: None,
             ended: None,
             chosen: 0,
             starved: false,

@@ -120,15 +120,8 @@ impl Viewer {
                 None,
             );
         }
-        let object;
-        (pending.purpose, object) = match (self.tracks[n].role, self.main_kind()) {
-            (TrackRole::Text, _) => (FetchPurpose::Text, CmcdObject::Other),
-            (TrackRole::Audio, _) | (TrackRole::Main, RenditionKind::Audio) => {
-                (FetchPurpose::Audio, CmcdObject::Audio)
-            }
-            (TrackRole::Main, RenditionKind::Muxed) => (FetchPurpose::Video, CmcdObject::Muxed),
-            (TrackRole::Main, _) => (FetchPurpose::Video, CmcdObject::Video),
-        };
+        let (purpose, object) = self.segment_kind(n);
+        pending.purpose = purpose;
         if n == 0 {
             self.chosen += 1;
             self.plan_abandon_check(now, &pending);
@@ -145,6 +138,18 @@ impl Viewer {
             object,
             next.ok().flatten(),
         )
+    }
+
+    /// Returns the purpose of a track's segments, and their kind in CMCD.
+    fn segment_kind(&self, n: usize) -> (FetchPurpose, CmcdObject) {
+        match (self.tracks[n].role, self.main_kind()) {
+            (TrackRole::Text, _) => (FetchPurpose::Text, CmcdObject::Other),
+            (TrackRole::Audio, _) | (TrackRole::Main, RenditionKind::Audio) => {
+                (FetchPurpose::Audio, CmcdObject::Audio)
+            }
+            (TrackRole::Main, RenditionKind::Muxed) => (FetchPurpose::Video, CmcdObject::Muxed),
+            (TrackRole::Main, _) => (FetchPurpose::Video, CmcdObject::Video),
+        }
     }
 
     /// Waits for room in the buffer, then chooses a level and its source.
@@ -208,6 +213,7 @@ impl Viewer {
         let start_level = self.start_level().filter(|_| abr.is_adaptive());
         self.abr = Some(abr);
         let level = start_level.unwrap_or(choice.level);
+        let level = level.min(self.held_level(now).unwrap_or(level));
         let level = level.min(self.levels.len().saturating_sub(1));
         self.tracks[n].next = Some((level, usize::from(self.levels[level])));
         if choice.wait_s > 0.001 {

@@ -266,6 +266,21 @@ fn the_same_seed_requests_the_same_segments() {
 }
 
 #[test]
+fn a_viewer_sleeps_after_its_last_segment() {
+    let rules: [Box<dyn AbrRule>; 2] = [
+        Box::<abr::DynamicRule>::default(),
+        Box::<abr::BolaRule>::default(),
+    ];
+    for rule in rules {
+        // The origin counts a viewer who wakes up every microsecond as hanging.
+        let mut world = SimulatedOrigin::new(test_manifest(120), &constant_rate(3e6));
+        let mut viewer = Viewer::new(Arc::new(PlaybackSettings::default()), test_plan(), rule, 0);
+        world.play_viewer(&mut viewer);
+        assert_eq!(viewer.end_reason(), Some(SessionEnd::Finished));
+    }
+}
+
+#[test]
 fn a_viewer_needs_little_memory() {
     let mut world = SimulatedOrigin::new(test_manifest(3600), &constant_rate(9e6));
     let mut viewer = test_viewer(test_plan(), abr::RandomLevel::new(1));
