@@ -19,8 +19,9 @@ await page.goto(new URL('/blank', manifest).href); // Any response gives the pag
 await page.setContent('<!doctype html><video muted></video>');
 await page.addScriptTag({ path: path.join(vendor, script) });
 await new Promise((resolve) => { setTimeout(resolve, Number(begin) - Date.now()); });
+const began_late_s = (Date.now() - Number(begin)) / 1000;
 const seen = await page.evaluate(watch, { name, manifest, seconds: Number(seconds) });
-console.log(JSON.stringify(seen));
+console.log(JSON.stringify({ ...seen, began_late_s }));
 await browser.close();
 
 /** Runs in the page. Milliseconds are of performance.now. */

@@ -4,7 +4,7 @@
 Each player has its default settings, and a `headwater lab link` with a `headwater serve` to itself. All six
 players of a link run at once, and rounds of all links follow each other. `--rows FILE` appends each result
 to a file and skips those that it contains, so that an interrupted comparison continues. The table contains
-medians over the rounds. Exits with 1 if a link was late. Needs root, Chromium, the node_modules of
+medians over the rounds. Exits with 1 if a link or a browser was late. Needs root, Chromium, the node_modules of
 tests/judge, and the vendored players. The time is that of the films; little of it is CPU time.
 """
 
@@ -36,6 +36,7 @@ LINES = {
 PLAYERS = {"hls.js": ".m3u8", "dash.js": ".mpd", "shaka": ".mpd"}
 SETTLE_S = 12  # From the start of a link to that of its player: Chromium needs a while.
 LATE_MS = 5  # 99th percentile of a link's packets.
+BEGAN_LATE_S = 2  # Later browsers meet another part of a trace.
 # Quantities: key, title, digits, and a difference that is never flagged, as too small to see.
 QUANTITIES = [
     ("start_s", "start-up, s", 2, 0.5),
@@ -68,7 +69,7 @@ def main():
         play_rounds(args, work, declared, rows)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    faults = sorted({f"{row['line']}: a link was {row['late_ms']:.1f} ms late" for row in rows if row["late_ms"] > LATE_MS})
+    faults = find_faults(rows)
     print(report(args, rows, faults))
     sys.exit(1 if faults else 0)
 
@@ -202,17 +203,28 @@ class Cell:
         return {
             "kbps": bits / sum(seen["shown"].values()), "start_s": seen["start_s"], "stalls": len(seen["stalls"]),
             "stalled_s": sum(seen["stalls"]), "played_s": seen["played_s"], "switches": seen["switches"],
-            "abandoned": seen["abandoned"],
+            "abandoned": seen["abandoned"], "began_late_s": seen["began_late_s"],
         }  # fmt: skip
 
 
 # ── report ────────────────────────────────────────────────────────────────────────────────
 
 
+def find_faults(rows):
+    """Returns the links and browsers that were too slow for a fair comparison."""
+    links = {f"{row['line']}: a link was {row['late_ms']:.1f} ms late" for row in rows if row["late_ms"] > LATE_MS}
+    late = [row for row in rows if row.get("began_late_s", 0) > BEGAN_LATE_S]
+    browsers = {f"{row['line']}: {row['name']} began {row['began_late_s']:.1f} s late" for row in late}
+    return sorted(links | browsers)
+
+
 def medians(rows, line, name, who):
     """Returns the medians of a player on a link by quantity; none without rows."""
     found = [row for row in rows if (row["line"], row["name"], row["who"]) == (line, name, who)]
-    return {key: statistics.median(row[key] for row in found) for key, *_ in QUANTITIES} if found else None
+    values = {key: statistics.median(row[key] for row in found) for key, *_ in QUANTITIES} if found else None
+    if values and (name, who) == ("shaka", "real"):
+        values["abandoned"] = None  # Shaka Player has no event for it.
+    return values
 
 
 def differs(real, emulated, floor):
@@ -249,6 +261,8 @@ def describe_link(options):
 
 
 def format_pair(real, emulated, key, _title, digits, floor):
+    if real[key] is None:
+        return f"– → {emulated[key]:.{digits}f}"
     text = f"{real[key]:.{digits}f} → {emulated[key]:.{digits}f}"
     return f"**{text}**" if differs(real[key], emulated[key], floor) else text
 
