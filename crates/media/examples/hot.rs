@@ -7,10 +7,10 @@
 use media::codec::Codec;
 use media::index::{Index, Indexer};
 use media::manifest::dash::{self, SegmentAddressing};
-use media::manifest::{SegmentFormat, hls};
+use media::manifest::{HlsTextForm, SegmentFormat, hls};
 use media::plan::SegmentAccessUnits;
 use media::presentation::{PackagingRules, Presentation};
-use media::text::{Cue, CueList, write_vtt_segment, write_wvtt_segment};
+use media::text::{Cue, CueList, TextRendition, TextSet, write_vtt_segment, write_wvtt_segment};
 use media::{bytes, index, ts};
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -71,7 +71,20 @@ const JOBS: &[(&str, JobSetup)] = &[
         prepare_segment(hours, |segments| segments - 1)
     }),
     ("ts", prepare_transport_stream),
-    ("text-segments", prepare_text),
+    ("text-segments", prepare_text_segments),
+    ("text-playlist", |hours| {
+        prepare_text(hours, |p| {
+            drop(black_box(hls::write_text_playlist(
+                p,
+                HlsTextForm::WebVtt(SegmentFormat::Ts),
+            )))
+        })
+    }),
+    ("text-mpd", |hours| {
+        prepare_text(hours, |p| {
+            drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
+        })
+    }),
 ];
 
 fn main() -> ExitCode {
@@ -148,9 +161,8 @@ fn prepare_segment(hours: u32, which: fn(usize) -> usize) -> media::Result<JobRu
     }))
 }
 
-/// Prepares a film with 5000 cues: one segment as WebVTT and one in CMAF.
-fn prepare_text(hours: u32) -> media::Result<JobRun> {
-    let presentation = cut_ladder(&build_ladder(hours)?)?;
+/// Builds 5000 cues for a film of this many hours.
+fn build_cues(hours: u32) -> CueList {
     let every_ms = i64::from(hours) * 3_600_000 / 5000;
     let cues = (0..5000).map(|n| Cue {
         start_ms: n * every_ms,
@@ -158,9 +170,26 @@ fn prepare_text(hours: u32) -> media::Result<JobRun> {
         payload: "<i>Two lines</i>\nof a cue".to_owned(),
         ..Cue::default()
     });
-    let cues = CueList::from_cues(String::new(), cues.collect(), &mut Vec::new());
-    Ok(Box::new(move || {
-        let Some(grid) = black_box(&presentation).text_grid() else {
+    CueList::from_cues(String::new(), cues.collect(), &mut Vec::new())
+}
+
+/// Prepares a film with 5000 cues.
+fn prepare_text(hours: u32, work: impl Fn(&Presentation) + 'static) -> media::Result<JobRun> {
+    let text = TextRendition {
+        language: "en".to_owned(),
+        cues: build_cues(hours),
+        ..TextRendition::default()
+    };
+    let presentation = cut_ladder(&build_ladder(hours)?)?;
+    let presentation = presentation.with_text(Arc::new(TextSet::new(vec![text])));
+    Ok(Box::new(move || work(&presentation)))
+}
+
+/// Prepares a job that writes one segment as WebVTT and one in CMAF.
+fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
+    let cues = build_cues(hours);
+    prepare_text(hours, move |presentation| {
+        let Some(grid) = black_box(presentation).text_grid() else {
             return;
         };
         let n = grid.segment_count() / 2;
@@ -172,7 +201,7 @@ fn prepare_text(hours: u32) -> media::Result<JobRun> {
             SegmentFormat::Ts,
         ));
         black_box(write_wvtt_segment(&grid, &cues, n));
-    }))
+    })
 }
 
 /// Prepares the built-in film's video as one segment of about a megabyte.
