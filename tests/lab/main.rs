@@ -332,6 +332,24 @@ fn a_stopped_or_killed_run_leaves_nothing_and_resumes() {
 }
 
 #[test]
+fn a_time_slice_ends_between_runs_and_resumes() {
+    let Some(bench) = Bench::new("a_time_slice_ends_between_runs", "0") else {
+        return;
+    };
+    let (document, out) = (bench.path("known.toml"), bench.path("out"));
+    let over = lab(&["run", &document, "--out", &out, "--for", "0s"]);
+    assert_eq!(over.status.code(), Some(4), "{}", text(&over.stderr));
+    assert!(text(&over.stderr).contains("the time is over"));
+    assert_eq!(bench.records().len(), 0);
+    // The report of a slice can be committed.
+    assert!(Path::new(&out).join("report.md").exists());
+    let rest = lab(&["run", &document, "--out", &out, "--for", "24h"]);
+    assert_ne!(rest.status.code(), Some(4), "{}", text(&rest.stderr));
+    assert!(!bench.records().is_empty());
+    assert!(Path::new(&out).join("runs.jsonl.zst").exists());
+}
+
+#[test]
 fn discarded_runs_contain_their_reason() {
     let Some(bench) = Bench::new("discarded_runs_contain_their_reason", "0") else {
         return;
