@@ -17,7 +17,7 @@ export async function showLibrary(main) {
   });
   const { titles, truncated } = library;
   if (titles.length === 0) {
-    main.replaceChildren(el('h1', {}, 'Library'), ...describeEmptyLibrary(library));
+    main.replaceChildren(el('h1', {}, 'Library'), ...describeEmptyLibrary(library), ...listIgnoredFiles(library));
     return;
   }
   const cards = el('ul', { class: 'cards' });
@@ -43,7 +43,7 @@ export async function showLibrary(main) {
   };
   const count = el('span', { class: 'quiet', role: 'status' });
   const search = el('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search the library', oninput: () => showMatches(search.value) });
-  main.replaceChildren(el('div', { class: 'row' }, el('h1', {}, 'Library'), count, titles.length > 6 && search), cards);
+  main.replaceChildren(el('div', { class: 'row' }, el('h1', {}, 'Library'), count, titles.length > 6 && search), cards, ...listIgnoredFiles(library));
   showMatches('');
 }
 
@@ -60,6 +60,15 @@ export function describeEmptyLibrary({ source, error }) {
   return [note(source === 'storage'
     ? 'This library is empty. Upload MP4 files to the bucket and prefix that headwater serves, then reload the page.'
     : 'This library is empty. Put MP4 files into the folder that headwater serves, then reload the page.')];
+}
+
+/** Names files that are not listed although they may contain films, and the remedies. */
+function listIgnoredFiles({ ignored }) {
+  if (!ignored?.count) return [];
+  const items = ignored.first.map(({ file, reason, fix }) => el('li', {}, `${file} ${reason}; ${fix}.`));
+  const more = ignored.count - items.length;
+  if (more > 0) items.push(el('li', {}, `${more} more.`));
+  return [el('p', { class: 'note' }, 'Not listed:'), el('ul', { class: 'quiet ignored' }, ...items)];
 }
 
 /** A field for the path of a film. */

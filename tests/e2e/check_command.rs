@@ -1,7 +1,7 @@
 //! `headwater check`: text, JSON and exit codes for files, folders and URLs.
 
 use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -160,6 +160,64 @@ fn a_folder_is_checked_as_one_title_or_several() {
         names[0].contains("more/two/film.mp4") && names[1].contains("one/film.mp4"),
         "{names:?}"
     );
+}
+
+#[test]
+fn a_folder_has_the_titles_of_the_library_list() {
+    let (Some(film), Some(ladder)) = (fixture_path("avc.mp4"), fixture_path("ladder")) else {
+        return;
+    };
+    let folder = TempFolder::new();
+    for rung in ["v1_180p.mp4", "v2_270p.mp4", "a_eng.mp4"] {
+        folder.write_file(
+            &format!("renditions/{rung}"),
+            &std::fs::read(ladder.join(rung)).unwrap(),
+        );
+    }
+    // Films of equal length, size and bitrate fit together, but are no ladder.
+    for name in ["series/e1.mp4", "series/e2.mp4"] {
+        folder.write_file(name, &std::fs::read(&film).unwrap());
+    }
+    let output = run_check(&[path_text(&folder.0), "--json"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let prefix = format!("{}/", path_text(&folder.0));
+    let names = parse_titles(&output);
+    let names = names.iter().map(|t| t["title"].as_str().unwrap());
+    let mut checked: Vec<_> = names.map(|name| name.replace(&prefix, "")).collect();
+    checked.sort();
+    let server = HeadwaterServer::serve_source(&folder.0);
+    let list: Value = serde_json::from_str(&server.get_text("/-/library.json")).unwrap();
+    let listed = list["titles"].as_array().unwrap().iter();
+    let mut listed: Vec<_> = listed.map(|t| t["path"].as_str().unwrap()).collect();
+    listed.sort_unstable();
+    assert_eq!(checked, listed);
+    assert_eq!(checked, ["renditions", "series/e1.mp4", "series/e2.mp4"]);
+}
+
+#[test]
+fn links_out_of_a_folder_are_reported_until_they_are_followed() {
+    let Some(film) = fixture_path("short.mp4") else {
+        return;
+    };
+    let folder = TempFolder::new();
+    let link = folder.0.join("far.mp4");
+    std::os::unix::fs::symlink(&film, &link).unwrap();
+    let words = "far.mp4 is a link out of the library; allow it with --follow-links";
+    let output = run_check(&[path_text(&folder.0)]);
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert!(output.stderr.contains(words), "{}", output.stderr);
+    let server = HeadwaterServer::serve_source(&folder.0);
+    let list: Value = serde_json::from_str(&server.get_text("/-/library.json")).unwrap();
+    assert_eq!(
+        (&list["titles"], &list["ignored"]["count"]),
+        (&json!([]), &json!(1))
+    );
+    assert_eq!(list["ignored"]["first"][0]["file"], "far.mp4");
+    for target in [&folder.0, &link] {
+        let output = run_check(&[path_text(target), "--follow-links", "--json"]);
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+        assert_eq!(parse_titles(&output).len(), 1);
+    }
 }
 
 #[test]

@@ -31,6 +31,15 @@ pub struct FolderEntry {
     pub file: Option<ObjectVersion>,
 }
 
+/// The entries of a folder, and the links that are left out of them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct FolderListing {
+    /// Files and folders, sorted by name.
+    pub entries: Vec<FolderEntry>,
+    /// Names of links that lead out of the library, sorted.
+    pub links_out: Vec<String>,
+}
+
 /// Most entries read from one folder.
 const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
@@ -132,28 +141,42 @@ impl Folder {
     /// # Errors
     /// The errors of [`Folder::list`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
+        Ok(self.list_with_links(key, prefix)?.entries)
+    }
+
+    /// Lists as [`Folder::list_prefixed`] does, with the links that lead out of the library. Blocks.
+    ///
+    /// # Errors
+    /// The errors of [`Folder::list`].
+    pub fn list_with_links(&self, key: &Key, prefix: &str) -> Result<FolderListing, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
-            return self.list_single_file(only, prefix);
+            return Ok(FolderListing {
+                entries: self.list_single_file(only, prefix)?,
+                links_out: Vec::new(),
+            });
         }
         let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let above = self.ancestor_inodes(key)?;
-        let mut entries = Vec::new();
+        let mut listing = FolderListing::default();
         for (n, found) in Dir::read_from(&fd)?.enumerate() {
             if n >= ENTRIES_MAX {
                 return Err(Error::Refused(ENTRIES_TOO_MANY));
             }
             let found = found?;
-            entries.extend(
-                found
-                    .file_name()
-                    .to_str()
-                    .ok()
-                    .filter(|name| name.starts_with(prefix))
-                    .and_then(|name| self.entry_at(key, name, &above)),
-            );
+            let name = found.file_name().to_str().ok();
+            let Some(name) = name.filter(|name| name.starts_with(prefix)) else {
+                continue;
+            };
+            match self.entry_at(key, name, &above) {
+                Ok(entry) => listing.entries.extend(entry),
+                Err(Error::Refused(_)) => listing.links_out.push(name.to_owned()),
+                // The entry disappeared, or is neither a file nor a folder.
+                Err(_) => {}
+            }
         }
-        entries.sort_by(|a: &FolderEntry, b| a.name.cmp(&b.name));
-        Ok(entries)
+        listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
+        listing.links_out.sort();
+        Ok(listing)
     }
 
     /// Lists a single file and its companions. A folder that cannot be read has no companions.
@@ -161,7 +184,7 @@ impl Folder {
         let (name, file) = (only.as_str().to_owned(), self.look(only)?);
         let mut entries = vec![FolderEntry { name, file }];
         let companions = self.companion_names(only).unwrap_or_default();
-        let companion = |name: &String| self.entry_at(&Key::ROOT, name, &[]);
+        let companion = |name: &String| self.entry_at(&Key::ROOT, name, &[]).ok().flatten();
         entries.extend(companions.iter().filter_map(companion));
         entries.retain(|entry| entry.name.starts_with(prefix));
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -195,13 +218,24 @@ impl Folder {
         self.only.as_ref().is_none_or(contains)
     }
 
-    fn entry_at(&self, folder: &Key, name: &str, above: &[(u64, u64)]) -> Option<FolderEntry> {
-        let key = folder.join(name).ok()?;
-        let stat = self.stat_key(&key).ok()?;
-        let file = entry_kind(&stat).ok()?;
+    /// Returns `None` for a name that a key cannot contain, and for a link to a folder above.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a link that leads out of the library.
+    fn entry_at(
+        &self,
+        folder: &Key,
+        name: &str,
+        above: &[(u64, u64)],
+    ) -> Result<Option<FolderEntry>, Error> {
+        let Ok(key) = folder.join(name) else {
+            return Ok(None);
+        };
+        let stat = self.stat_key(&key)?;
+        let file = entry_kind(&stat)?;
         let leads_back = file.is_none() && above.contains(&(stat.st_dev, stat.st_ino));
         let name = name.to_owned();
-        (!leads_back).then_some(FolderEntry { name, file })
+        Ok((!leads_back).then_some(FolderEntry { name, file }))
     }
 
     /// Returns device and inode of a folder and of all folders above it.

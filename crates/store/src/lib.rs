@@ -41,7 +41,7 @@ pub use arena::{Arena, ArenaBytes};
 pub use disk::tier::{DiskTier, DiskTierCounts, TierBody, TierHit, TierObject};
 pub use disk::{DiskCache, DiskCounts};
 pub use error::Error;
-pub use folder::{Folder, FolderEntry};
+pub use folder::{Folder, FolderEntry, FolderListing};
 pub use http::{StorageTimeouts, TransportOptions};
 pub use key::{BadKey, Key};
 pub use local::LocalFile;

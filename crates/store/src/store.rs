@@ -1,7 +1,8 @@
 //! Libraries, local or remote.
 
 use crate::{
-    Error, Folder, FolderEntry, Key, Meter, Object, ObjectVersion, Options, Reason, Remote, remote,
+    Error, Folder, FolderEntry, FolderListing, Key, Meter, Object, ObjectVersion, Options, Reason,
+    Remote, remote,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -149,6 +150,20 @@ impl Store {
         match self {
             Store::Folder(folder) => folder.list_prefixed(key, prefix),
             Store::Remote(remote) => remote.list_prefixed(key, prefix),
+        }
+    }
+
+    /// Lists a folder as [`Store::list`] does, with the links that lead out of a local library.
+    ///
+    /// # Errors
+    /// The errors of [`Store::list`].
+    pub fn list_with_links(&self, key: &Key) -> Result<FolderListing, Error> {
+        match self {
+            Store::Folder(folder) => folder.list_with_links(key, ""),
+            Store::Remote(remote) => remote.list(key).map(|entries| FolderListing {
+                entries,
+                links_out: Vec::new(),
+            }),
         }
     }
 

@@ -19,18 +19,20 @@ enum Conversion {
     Encode,
 }
 
-/// A file that contains video but is not MP4.
+/// A file that is not served although it may contain a film.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub(super) struct ForeignFile {
+pub(crate) struct IgnoredFile {
     /// The path below the target.
-    pub(super) file: String,
-    /// The command that makes an MP4 of it.
-    pub(super) fix: String,
+    pub(crate) file: String,
+    /// The reason, which follows the name of the file.
+    pub(crate) reason: &'static str,
+    /// The remedy, such as the command that makes an MP4 of it.
+    pub(crate) fix: String,
 }
 
-impl ForeignFile {
+impl IgnoredFile {
     /// Returns `None` if the name is not that of another container.
-    pub(super) fn from_name(path: &str) -> Option<ForeignFile> {
+    pub(crate) fn from_name(path: &str) -> Option<IgnoredFile> {
         let (_, suffix) = path.rsplit_once('.')?;
         let has = |all: &[&str]| all.iter().any(|one| suffix.eq_ignore_ascii_case(one));
         let conversion = match () {
@@ -38,15 +40,25 @@ impl ForeignFile {
             () if has(&ENCODED) => Conversion::Encode,
             () => return None,
         };
-        Some(ForeignFile {
+        Some(IgnoredFile {
             file: path.to_owned(),
+            reason: "is not MP4",
             fix: conversion_command(path, conversion),
         })
     }
 
+    /// Reports a link that leads out of the library.
+    pub(crate) fn from_link(path: &str) -> IgnoredFile {
+        IgnoredFile {
+            file: path.to_owned(),
+            reason: "is a link out of the library",
+            fix: "allow it with --follow-links, or move the file".to_owned(),
+        }
+    }
+
     /// The reason and the remedy, in one line.
-    pub(super) fn describe(&self) -> String {
-        format!("{} is not MP4; {}", self.file, self.fix)
+    pub(crate) fn describe(&self) -> String {
+        format!("{} {}; {}", self.file, self.reason, self.fix)
     }
 }
 
@@ -90,19 +102,19 @@ mod tests {
 
     #[test]
     fn other_containers_are_recognized_by_name() {
-        let found = ForeignFile::from_name("a/My film.MKV").unwrap();
+        let found = IgnoredFile::from_name("a/My film.MKV").unwrap();
         assert_eq!(
             found.fix,
             "remux with `ffmpeg -i 'My film.MKV' -c copy -movflags +faststart 'My film.mp4'`"
         );
         assert!(
-            ForeignFile::from_name("b.avi")
+            IgnoredFile::from_name("b.avi")
                 .unwrap()
                 .fix
                 .contains("libx264")
         );
         for other in ["film.mp4", "notes.txt", "mkv", "film.srt"] {
-            assert_eq!(ForeignFile::from_name(other), None, "{other}");
+            assert_eq!(IgnoredFile::from_name(other), None, "{other}");
         }
     }
 

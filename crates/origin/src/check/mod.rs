@@ -1,7 +1,7 @@
 //! `headwater check`: describes a title and the problems that a player will have with it.
 
 mod findings;
-mod foreign_containers;
+pub(crate) mod foreign_containers;
 mod open;
 mod remedies;
 mod report;
@@ -51,6 +51,12 @@ pub fn check_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON document: {\"titles\": [...], \"ignored\": [...]}"),
         )
+        .arg(
+            Arg::new("follow-links")
+                .long("follow-links")
+                .action(ArgAction::SetTrue)
+                .help("Follow symbolic links that lead out of the folder, as `serve` does"),
+        )
         .args(net::config::flags(&[]))
         .next_help_heading("Storage")
         .args(net::config::table_flags(STORAGE))
@@ -75,7 +81,10 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
             let _ = write!(std::io::stdout().lock(), "{layers}");
             return ExitCode::SUCCESS;
         }
-        Ok((storage, _)) => storage,
+        Ok((storage, _)) => store::Options {
+            follow_links: flags.get_flag("follow-links"),
+            ..storage
+        },
         Err(wrong) => {
             eprintln!("headwater check: {wrong}");
             return ExitCode::from(2);

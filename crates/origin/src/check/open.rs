@@ -1,6 +1,6 @@
 //! `check`'s targets: titles in a folder or on a server, each with its presentation or an error.
 
-use super::foreign_containers::{ForeignFile, SIGNATURE_BYTES};
+use super::foreign_containers::{IgnoredFile, SIGNATURE_BYTES};
 use super::remedies::choose_remedy;
 use super::summary::summarize;
 use crate::index_command::media_files::folder_and_name;
@@ -9,6 +9,7 @@ use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
+use crate::title::several_films::are_several_films;
 use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::sources::TitleSources;
 use crate::title::stores::MediaStores;
@@ -33,8 +34,8 @@ pub(super) struct OpenedTitle {
 /// The content of a target.
 pub(super) struct CheckedLibrary {
     pub(super) titles: Vec<CheckedTitle>,
-    /// Films in other containers.
-    pub(super) ignored: Vec<ForeignFile>,
+    /// Films in other containers, and links that lead out of the library.
+    pub(super) ignored: Vec<IgnoredFile>,
 }
 
 /// The reason why a title cannot be packaged, and the remedy.
@@ -107,16 +108,20 @@ struct TitleSearch {
     is_folder: bool,
     segment_ms: u32,
     titles: Vec<CheckedTitle>,
-    ignored: Vec<ForeignFile>,
+    ignored: Vec<IgnoredFile>,
 }
 
 impl TitleSearch {
     /// Adds the titles of a folder, then those of the folders in it.
     fn search(&mut self, key: &Key, depth: usize) -> Result<(), String> {
         let at = |error| format!("{}: {error}", self.place);
-        let entries = self.stores.film_store().list(key).map_err(at)?;
-        let (files, folders): (Vec<_>, Vec<_>) =
-            entries.into_iter().partition(|entry| entry.file.is_some());
+        let listing = self.stores.film_store().list_with_links(key).map_err(at)?;
+        let links = listing.links_out.iter();
+        let links = links.filter_map(|name| key.join(name).ok());
+        self.ignored
+            .extend(links.map(|key| IgnoredFile::from_link(key.as_str())));
+        let entries = listing.entries.into_iter();
+        let (files, folders): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.file.is_some());
         let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {
             let files = files.iter().filter(|entry| wanted(&entry.name));
             files
@@ -124,10 +129,10 @@ impl TitleSearch {
                 .collect()
         };
         self.add_titles(key, &keys(file_names::is_media));
-        let others = keys(|name| ForeignFile::from_name(name).is_some());
+        let others = keys(|name| IgnoredFile::from_name(name).is_some());
         let others = others.iter();
         self.ignored
-            .extend(others.filter_map(|key| ForeignFile::from_name(key.as_str())));
+            .extend(others.filter_map(|key| IgnoredFile::from_name(key.as_str())));
         for manifest in keys(is_server_manifest) {
             self.add_titles(key, &[manifest]);
         }
@@ -139,10 +144,12 @@ impl TitleSearch {
         Ok(())
     }
 
-    /// Adds files as one title if they fit together, otherwise as one title each.
+    /// Adds files as one title if they are renditions of one film, otherwise as one title each, as the
+    /// library's list does.
     fn add_titles(&mut self, folder: &Key, files: &[Key]) {
         if files.len() > 1
             && let Ok(title) = self.open_title(folder, files)
+            && !are_several_films(&title.presentation)
         {
             self.titles.push((self.shown_path(folder), Ok(title)));
             return;

@@ -1,6 +1,6 @@
 //! The last line of a folder's report.
 
-use super::foreign_containers::ForeignFile;
+use super::foreign_containers::IgnoredFile;
 use super::report::{CheckReport, FindingLevel};
 
 /// Most ignored files that are named.
@@ -8,7 +8,7 @@ const IGNORED_SHOWN_MAX: usize = 5;
 
 /// Counts titles by their worst finding, and names ignored films: `9 titles: 3 fine, 3 with warnings,
 /// 3 rejected, 1 ignored: x.mkv is not MP4; …`. Hints do not count.
-pub(super) fn summarize(reports: &[CheckReport], ignored: &[ForeignFile]) -> String {
+pub(super) fn summarize(reports: &[CheckReport], ignored: &[IgnoredFile]) -> String {
     let rejected = reports.iter().filter(|report| report.has_errors()).count();
     let warned =
         |report: &&CheckReport| !report.has_errors() && report.has_level(FindingLevel::Warning);
@@ -25,7 +25,7 @@ pub(super) fn summarize(reports: &[CheckReport], ignored: &[ForeignFile]) -> Str
     );
     if !ignored.is_empty() {
         let names = ignored.iter().take(IGNORED_SHOWN_MAX);
-        let names: Vec<_> = names.map(ForeignFile::describe).collect();
+        let names: Vec<_> = names.map(IgnoredFile::describe).collect();
         text += &format!(", {} ignored: {}", ignored.len(), names.join("; "));
         if ignored.len() > IGNORED_SHOWN_MAX {
             text += &format!("; and {} more", ignored.len() - IGNORED_SHOWN_MAX);
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn ignored_films_are_named_up_to_a_bound() {
         let ignored: Vec<_> = (0..7)
-            .filter_map(|n| ForeignFile::from_name(&format!("{n}.mkv")))
+            .filter_map(|n| IgnoredFile::from_name(&format!("{n}.mkv")))
             .collect();
         let text = summarize(&[], &ignored);
         assert!(

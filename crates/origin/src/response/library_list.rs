@@ -1,5 +1,6 @@
 //! The list of titles, for the page.
 
+mod ignored_files;
 mod remote_listing;
 
 use crate::library_status::describe_failure;
@@ -9,11 +10,13 @@ use crate::title::catalog::Catalog;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::natural_order::{compare_names, compare_paths};
+use crate::title::several_films::are_several_films;
 use crate::title::title_files::TitleFiles;
 use crate::title::title_version::Title;
 use futures_util::stream::{self, StreamExt};
 use http::Response;
 use http::header::HeaderValue;
+use ignored_files::IgnoredFiles;
 use media::presentation::{Presentation, Rendition};
 use net::{Body, Error};
 use serde::Serialize;
@@ -43,6 +46,8 @@ pub(crate) struct LibraryList {
 struct ListState {
     list: Option<(Instant, Arc<EncodedVariants>)>,
     cards: HashMap<Key, (u64, Arc<TitleCard>)>,
+    /// Logged when they change.
+    ignored: IgnoredFiles,
 }
 
 #[derive(Serialize)]
@@ -51,6 +56,7 @@ struct LibraryDocument<'a> {
     /// Whether the library has more titles than are listed.
     truncated: bool,
     source: LibrarySource,
+    ignored: &'a IgnoredFiles,
 }
 
 /// Kind of the library, for the page's texts.
@@ -147,7 +153,8 @@ impl LibraryList {
             let (found, truncated) = match listed {
                 Ok(listed) => listed,
                 Err(store::Error::Unlisted) => {
-                    return write_list(Vec::new(), false, LibrarySource::Unlisted);
+                    let none = IgnoredFiles::default();
+                    return write_list(Vec::new(), false, LibrarySource::Unlisted, &none);
                 }
                 Err(error) => {
                     let context = describe_failure(&error);
@@ -161,10 +168,16 @@ impl LibraryList {
                 .into_iter()
                 .map(|found| self.card_without_requests(found));
             let cards: Vec<_> = cards.collect();
-            return write_list(cards.iter().collect(), truncated, LibrarySource::Storage);
+            let none = IgnoredFiles::default();
+            let titles = cards.iter().collect();
+            return write_list(titles, truncated, LibrarySource::Storage, &none);
         }
         let walk = tokio::task::spawn_blocking(move || find_films(&store));
-        let places = walk.await.map_err(|e| crate::error::from_task(&e))?;
+        let (places, ignored) = walk.await.map_err(|e| crate::error::from_task(&e))?;
+        if ignored != state.ignored {
+            ignored.log(&self.catalog.film_store().place());
+            state.ignored = ignored;
+        }
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());
         let known = &*state;
         let found = stream::iter(places).map(|place| self.titles_in_folder(place, known));
@@ -179,7 +192,7 @@ impl LibraryList {
         state.cards = cards;
         let titles = listed.iter().filter_map(|key| state.cards.get(key));
         let cards = titles.map(|(_, card)| &**card).collect();
-        write_list(cards, truncated, LibrarySource::Folder)
+        write_list(cards, truncated, LibrarySource::Folder, &state.ignored)
     }
 
     /// Returns the card of a remote title without sending requests: from the catalog, otherwise
@@ -319,11 +332,13 @@ fn write_list(
     titles: Vec<&TitleCard>,
     truncated: bool,
     source: LibrarySource,
+    ignored: &IgnoredFiles,
 ) -> Result<Arc<EncodedVariants>, Error> {
     let text = serde_json::to_string(&LibraryDocument {
         titles,
         truncated,
         source,
+        ignored,
     });
     let text =
         text.map_err(|e| Error::internal(format_args!("cannot write the list of titles: {e}")))?;
@@ -337,26 +352,6 @@ fn write_list(
     )))
 }
 
-/// Returns whether files of equal length are several films instead of renditions of one. Two videos
-/// of the same size and codec with similar bitrates are taken for episodes of a series.
-fn are_several_films(p: &Presentation) -> bool {
-    let alike = |a: &Rendition, b: &Rendition| {
-        let (x, y) = (&p.track(a).codec, &p.track(b).codec);
-        let size = |codec: &media::codec::Codec| codec.video().map(|v| (v.width, v.height));
-        let (low, high) = (
-            a.bandwidth.average.min(b.bandwidth.average),
-            a.bandwidth.average.max(b.bandwidth.average),
-        );
-        let near = high - low <= high / 4;
-        a.file_index != b.file_index && x.fourcc == y.fourcc && size(x) == size(y) && near
-    };
-    let videos: Vec<_> = p.video_renditions().collect();
-    let pairs = videos.iter().enumerate();
-    pairs
-        .into_iter()
-        .any(|(n, a)| videos.iter().skip(n + 1).any(|b| alike(a, b)))
-}
-
 /// A folder that contains films.
 struct FilmFolder {
     folder: Key,
@@ -367,16 +362,17 @@ struct FilmFolder {
 }
 
 /// Finds the films of a library, skipping unreadable entries. Blocks.
-fn find_films(store: &Store) -> Vec<FilmFolder> {
-    let mut places = Vec::new();
+fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
+    let (mut places, mut ignored) = (Vec::new(), IgnoredFiles::default());
     let mut count = 0;
     let mut ahead = vec![(Key::ROOT, 0)];
     while let Some((key, depth)) = ahead.pop() {
-        let Ok(entries) = store.list(&key) else {
+        let Ok(listing) = store.list_with_links(&key) else {
             continue;
         };
+        ignored.add_links(&key, &listing.links_out);
         let mut files = Vec::new();
-        for entry in entries {
+        for entry in listing.entries {
             let Ok(child) = key.join(&entry.name) else {
                 continue;
             };
@@ -388,7 +384,8 @@ fn find_films(store: &Store) -> Vec<FilmFolder> {
                             .map(|found| (child, found.version_hash())),
                     );
                 }
-                _ => {}
+                Some(_) => ignored.add_foreign_film(&child),
+                None => {}
             }
         }
         files.sort_by(|(a, _), (b, _): &(Key, u64)| compare_names(a.name(), b.name()));
@@ -408,5 +405,5 @@ fn find_films(store: &Store) -> Vec<FilmFolder> {
         }
     }
     places.sort_by(|a, b| compare_paths(a.folder.as_str(), b.folder.as_str()));
-    places
+    (places, ignored)
 }

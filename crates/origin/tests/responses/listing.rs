@@ -93,6 +93,22 @@ fn the_library_lists_titles() {
 }
 
 #[test]
+fn the_library_list_names_films_in_other_containers() {
+    let server = TestServer::new(&[]);
+    std::fs::write(server.path("x.mkv"), "not read").unwrap();
+    std::fs::write(server.path("notes.txt"), "no film").unwrap();
+    let list: serde_json::Value = serde_json::from_str(&server.text("/-/library.json")).unwrap();
+    assert_eq!(list["ignored"]["count"], 1);
+    let ignored = &list["ignored"]["first"][0];
+    assert_eq!(
+        (&ignored["file"], &ignored["reason"]),
+        (&"x.mkv".into(), &"is not MP4".into())
+    );
+    let fix = ignored["fix"].as_str().unwrap();
+    assert!(fix.contains("ffmpeg -i x.mkv -c copy"), "{fix}");
+}
+
+#[test]
 fn the_description_lists_segment_urls() {
     let server = TestServer::new(&["--dash-segment", "2s"]);
     let film: serde_json::Value = serde_json::from_str(&server.text("/film/.json")).unwrap();

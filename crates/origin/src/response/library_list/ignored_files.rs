@@ -1,0 +1,71 @@
+//! Files of a library that are not listed although they may contain films.
+
+use crate::check::foreign_containers::IgnoredFile;
+use serde::Serialize;
+use store::Key;
+
+/// Maximum number of files that are named.
+const NAMED_MAX: usize = 5;
+
+/// The number of ignored files, and the first of them.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct IgnoredFiles {
+    count: usize,
+    first: Vec<IgnoredFile>,
+}
+
+impl IgnoredFiles {
+    /// Adds links of a folder that lead out of the library.
+    pub(super) fn add_links(&mut self, folder: &Key, names: &[String]) {
+        for name in names {
+            if let Ok(key) = folder.join(name) {
+                self.add(IgnoredFile::from_link(key.as_str()));
+            }
+        }
+    }
+
+    /// Adds a file if its name is that of a film in another container than MP4.
+    pub(super) fn add_foreign_film(&mut self, key: &Key) {
+        if let Some(file) = IgnoredFile::from_name(key.as_str()) {
+            self.add(file);
+        }
+    }
+
+    /// Logs the files with their remedies. `place`: the library.
+    pub(super) fn log(&self, place: &str) {
+        for file in &self.first {
+            tracing::warn!("{place}: not listed: {}", file.describe());
+        }
+        if self.count > self.first.len() {
+            let more = self.count - self.first.len();
+            tracing::warn!("{place}: not listed: {more} more; `headwater check` names them");
+        }
+    }
+
+    fn add(&mut self, file: IgnoredFile) {
+        self.count += 1;
+        if self.first.len() < NAMED_MAX {
+            self.first.push(file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ignored_files_are_counted_and_the_first_are_named() {
+        let mut ignored = IgnoredFiles::default();
+        ignored.add_links(&Key::parse("a").unwrap(), &["far.mp4".to_owned()]);
+        for n in 0..7 {
+            ignored.add_foreign_film(&Key::parse(&format!("{n}.mkv")).unwrap());
+        }
+        ignored.add_foreign_film(&Key::parse("notes.txt").unwrap());
+        assert_eq!((ignored.count, ignored.first.len()), (8, NAMED_MAX));
+        assert_eq!(
+            ignored.first[0].describe(),
+            "a/far.mp4 is a link out of the library; allow it with --follow-links, or move the file"
+        );
+    }
+}
