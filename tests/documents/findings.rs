@@ -38,23 +38,6 @@ fn committed_records_reproduce_their_reports() {
     println!("reports with raw records: {count}");
 }
 
-/// The names of the runs in the catalogue are those of the folders that `scripts/experiments.sh` writes.
-#[test]
-fn every_result_folder_with_records_is_in_the_catalogue() {
-    let catalogue = read_text(&project_root().join("experiments/claims/claims.toml"));
-    for folder in result_folders().into_iter().map(PathBuf::from) {
-        let id = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let is_listed = catalogue.contains(&format!("id = \"{id}\""));
-        let is_beyond =
-            ["congestion-map", "congestion-neighbour", "pacing", "fleet"].contains(&&*id);
-        let has_records = folder.join("runs.jsonl.zst").exists();
-        assert!(
-            is_listed || is_beyond || !has_records,
-            "experiments/claims/claims.toml does not list the run {id}"
-        );
-    }
-}
-
 /// Returns the folders below docs/results, sorted by name.
 fn result_folders() -> Vec<String> {
     let entries = std::fs::read_dir(project_root().join("docs/results")).unwrap();
