@@ -52,6 +52,9 @@ def protected(args, work, ended, films, secret):
             server = run.Headwater(films, "2s", *protection, *flags)
             ended.append(server.stop)
             paths = run.segments(server.url, "/large-apart/.m3u8", "video=")
+            # Fills the segment cache, so that every round of "repeated" is.
+            for path in paths:
+                run.get(server.url + path)
             kinds = {client: [what] for client in CLIENTS}
             found = interleave(args, kinds, lambda kind, _: CLIENTS[kind](args, server, paths, work))
             for client in CLIENTS:

@@ -93,6 +93,26 @@ impl TimingAnomaly {
     }
 }
 
+/// Describes pictures that are decoded and not shown: their number, and the ticks from the key frame
+/// to the start.
+fn describe_hidden_pictures(
+    track_id: u32,
+    timescale: u32,
+    hidden: (usize, i64),
+) -> Option<IndexNote> {
+    let (count @ 1.., ticks @ 1..) = hidden else {
+        return None;
+    };
+    let lead = Time::new(ticks, timescale).as_seconds_f64();
+    Some(IndexNote {
+        track_id,
+        time_ticks: None,
+        message: format!(
+            "the edit list starts {lead:.3} s after a key frame, inside a GOP: players decode {count} hidden pictures at the start"
+        ),
+    })
+}
+
 /// Refuses keys that change within the track (ISO/IEC 23001-7, 6).
 fn refuse_key_groups(holder: &Mp4Box<'_>) -> Result<()> {
     for child in holder.children() {
@@ -405,16 +425,11 @@ impl TrackDraft {
             let reason = "the edit list shows none of its samples";
             return Ok(FinishedTrack::LeftOut(reason));
         };
-        if let (count @ 1.., ticks @ 1..) = trimmed.hidden {
-            let lead = Time::new(ticks, self.timescale).as_seconds_f64();
-            notes.push(IndexNote {
-                track_id: self.id,
-                time_ticks: None,
-                message: format!(
-                    "the edit list starts {lead:.3} s after a key frame, inside a GOP: players decode {count} hidden pictures at the start"
-                ),
-            });
-        }
+        notes.extend(describe_hidden_pictures(
+            self.id,
+            self.timescale,
+            trimmed.hidden,
+        ));
         let (samples, origin) = (trimmed.samples, trimmed.presentation_offset);
         let kept = trimmed.first..trimmed.first + samples.len();
         let protection = entry.protection.map(|entry| SourceProtection {
@@ -422,10 +437,7 @@ impl TrackDraft {
             auxiliary: self.auxiliary.trim(kept.clone()),
             entry,
         });
-        let subsamples = self.subsamples.map(|stored| stored.trim(kept));
-        if let Some(stored) = &subsamples {
-            stored.check_sizes(&samples)?;
-        }
+        let subsamples = self.subsamples.map(|own| own.trim(kept, &samples));
         let last_shown = samples.last_presentation_end().saturating_add(origin);
         if !samples.is_sync(0) {
             let message = "the first sample is not a key frame";
@@ -447,7 +459,7 @@ impl TrackDraft {
             presentation_offset: origin,
             presentation_end: window.presentation_end().filter(|end| *end < last_shown),
             protection: protection.map(Arc::new),
-            subsamples: subsamples.map(Arc::new),
+            subsamples: subsamples.transpose()?.map(Arc::new),
             matrix: self.tkhd.matrix,
         })))
     }

@@ -80,17 +80,18 @@ impl StoredSubsamples {
         Ok(None)
     }
 
-    /// Keeps only a range of samples.
-    pub(crate) fn trim(self, range: Range<u32>) -> StoredSubsamples {
-        let table = self.table.trim(range);
-        StoredSubsamples { table }
-    }
-
-    /// Checks that the subsamples fill their samples.
+    /// Keeps only a range of samples, which is that of `samples`.
     ///
     /// # Errors
-    /// `Malformed` with the number of the first sample that they do not fill.
-    pub(crate) fn check_sizes(&self, samples: &SampleTable) -> Result<()> {
+    /// `Malformed` with the number of the first sample that its subsamples do not fill.
+    pub(crate) fn trim(self, range: Range<u32>, samples: &SampleTable) -> Result<StoredSubsamples> {
+        let table = self.table.trim(range);
+        let kept = StoredSubsamples { table };
+        kept.check_sizes(samples)?;
+        Ok(kept)
+    }
+
+    fn check_sizes(&self, samples: &SampleTable) -> Result<()> {
         let entries = self.table.list_entries(0..samples.len());
         let totals = entries.map(|entry| list_runs(entry).map(Subsample::len).sum::<u64>());
         let sizes = samples.range(0..samples.len());
@@ -256,5 +257,19 @@ mod tests {
         let version = stbl.windows(4).rposition(|four| four == b"uuid").unwrap() + 4 + 16;
         stbl[version + 3] = 2;
         assert_eq!(read(&stbl, 3).unwrap(), None);
+    }
+
+    #[test]
+    fn subsamples_that_do_not_fill_their_sample_are_refused() {
+        let stored = store(&[vec![(5, 100)], vec![(70_000, 3)], vec![(8, 16)]]);
+        let rows = [(1, 0, 70_003, true), (1, 0, 24, true)];
+        let samples = crate::fixtures::build_track(crate::fixtures::aac_codec(), 1, 0, &rows);
+        let kept = stored.clone().trim(1..3, &samples.samples).unwrap();
+        assert_eq!(
+            kept.build_map(0..2, ProtectionScheme::Cbcs),
+            stored.build_map(1..3, ProtectionScheme::Cbcs)
+        );
+        let error = stored.trim(0..2, &samples.samples).unwrap_err();
+        assert!(error.to_string().contains("sample 0"), "{error}");
     }
 }
