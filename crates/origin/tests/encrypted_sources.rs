@@ -321,3 +321,38 @@ fn films_of_the_reference_packager_are_passed_through() {
         assert_eq!(init.windows(4).filter(|four| four == b"pssh").count(), 3);
     }
 }
+
+#[test]
+fn key_frames_and_ranges_of_an_encrypted_film_are_those_of_its_segments() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let clear = TestServer::new(&["--segment", "2s"]);
+    let key_frames = |server: &TestServer| {
+        let all = playlists(server, "film.mp4");
+        let list = all.into_iter().find(|name| name.contains("keyframes"));
+        list.unwrap()
+    };
+    let expected = frame_hashes(&clear, &key_frames(&clear), None);
+    assert!(expected.len() > 10, "{expected:?}");
+    for scheme in ["cbcs", "cenc"] {
+        let root = tempfile::tempdir().unwrap();
+        if package(&root.path().join("film.mp4"), scheme).is_none() {
+            return;
+        }
+        let server = TestServer::from_folder(root, &["--segment", "2s"]);
+        let list = key_frames(&server);
+        assert_eq!(
+            frame_hashes(&server, &list, Some(KEY)),
+            expected,
+            "{scheme}"
+        );
+        for url in segments(&server, &list).iter().rev().take(2) {
+            let whole = server.get(url).body;
+            let part = server.request("GET", url, "Range: bytes=50-249\r\n");
+            assert_eq!((part.status, &part.body[..]), (206, &whole[50..250]));
+            let head = server.request("HEAD", url, "");
+            assert_eq!(head.header("content-length"), whole.len().to_string());
+        }
+    }
+}
