@@ -4,7 +4,7 @@
 Each player has its default settings, and a `headwater lab link` with a `headwater serve` to itself. All six
 players of a link run at once, and rounds of all links follow each other. `--rows FILE` appends each result
 to a file and skips those that it contains, so that an interrupted comparison continues. The table contains
-medians over the rounds. Exits with 1 if a link or a browser was late. Needs root, Chromium, the node_modules of
+medians over the rounds. Exits with 1 if a link or a player was late. Needs root, Chromium, the node_modules of
 tests/judge, and the vendored players. The time is that of the films; little of it is CPU time.
 """
 
@@ -29,14 +29,14 @@ LADDER = {90: 300, 144: 800, 216: 2000, 288: 4000}  # picture height: kb/s
 # Options of a link; a list is a trace of rates with the second from which each applies.
 LINES = {
     "3 Mb/s": ["3mbit", "--delay", "25ms"],
-    "step down": [[(0, "4mbit"), (27, "500kbit"), (90, "end")], "--delay", "25ms"],
-    "step up": [[(0, "700kbit"), (27, "4mbit"), (90, "end")], "--delay", "25ms"],
+    "step down": [[(0, "4mbit"), (40, "500kbit"), (120, "end")], "--delay", "25ms"],
+    "step up": [[(0, "700kbit"), (40, "4mbit"), (120, "end")], "--delay", "25ms"],
     "lossy": ["4mbit", "--delay", "50ms", "--loss", "1%"],
 }
 PLAYERS = {"hls.js": ".m3u8", "dash.js": ".mpd", "shaka": ".mpd"}
-SETTLE_S = 12  # From the start of a link to that of its player: Chromium needs a while.
+SETTLE_S = 25  # From the start of a link to that of its player: Chromium needs a while.
 LATE_MS = 5  # 99th percentile of a link's packets.
-BEGAN_LATE_S = 2  # Later browsers meet another part of a trace.
+BEGAN_LATE_S = 2  # Later players meet another part of a trace.
 # Quantities: key, title, digits, and a difference that is never flagged, as too small to see.
 QUANTITIES = [
     ("start_s", "start-up, s", 2, 0.5),
@@ -164,15 +164,17 @@ class Cell:
         description = self.link.stdout.readline()
         if not description:
             sys.exit(self.file.with_suffix(".link").read_text()[-2000:])
-        at, url = time.time() + SETTLE_S, f"http://10.77.0.2/title/{PLAYERS[self.name]}"
+        at, url = int(time.time()) + SETTLE_S, f"http://10.77.0.2/title/{PLAYERS[self.name]}"
         if self.who == "emulated":
             argv = [
                 str(self.args.binary), "load", "players", url, "--viewers", "1", "--spread", "0s", "--like", self.name,
                 "--duration", f"{self.args.seconds}s", "--json", str(self.file),
             ]  # fmt: skip
-            argv = ["sh", "-c", f"sleep {SETTLE_S}; exec " + " ".join(argv)]
+            wait = f"while [ $(date +%s) -lt {at} ]; do sleep 0.05; done"
+            argv = ["sh", "-c", f"{wait}; date +%s.%N >{self.file}.began; exec " + " ".join(argv)]
         else:
-            argv = ["node", str(ROOT / "bench/players.mjs"), self.name, url, str(self.args.seconds), str(int(at * 1000))]
+            argv = ["node", str(ROOT / "bench/players.mjs"), self.name, url, str(self.args.seconds), str(at * 1000)]
+        self.at = at
         self.player = subprocess.Popen(
             [self.args.binary, "lab", "exec", json.loads(description)["link"], "client", "--", *argv],
             stdout=subprocess.PIPE, stderr=self.file.with_suffix(".err").open("w"), text=True,
@@ -194,6 +196,7 @@ class Cell:
             "kbps": seen["bitrates_kbps"][0], "start_s": float(start[1]) / 1000, "stalls": seen["stalls"],
             "stalled_s": seen["stalled_s"], "played_s": seen["played_s"], "switches": seen["switches"],
             "abandoned": seen.get("abandoned", 0),
+            "began_late_s": float(pathlib.Path(f"{self.file}.began").read_text()) - self.at,
         }  # fmt: skip
 
     def real(self, seen, declared):
@@ -211,11 +214,11 @@ class Cell:
 
 
 def find_faults(rows):
-    """Returns the links and browsers that were too slow for a fair comparison."""
+    """Returns the links and players that were too slow for a fair comparison."""
     links = {f"{row['line']}: a link was {row['late_ms']:.1f} ms late" for row in rows if row["late_ms"] > LATE_MS}
     late = [row for row in rows if row.get("began_late_s", 0) > BEGAN_LATE_S]
-    browsers = {f"{row['line']}: {row['name']} began {row['began_late_s']:.1f} s late" for row in late}
-    return sorted(links | browsers)
+    players = {f"{row['line']}: {row['name']}, {row['who']}, began {row['began_late_s']:.1f} s late" for row in late}
+    return sorted(links | players)
 
 
 def medians(rows, line, name, who):
