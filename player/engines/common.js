@@ -51,6 +51,9 @@ export const nativeTexts = (video) => ({
   chooseText: (index) => [...video.textTracks].forEach((track, i) => { track.mode = i === index ? 'showing' : 'disabled'; }),
 });
 
+/** Returns the index of the text that is shown without a choice of the viewer, or -1. */
+export const defaultText = (title, texts) => texts.findIndex(({ label }) => title.texts?.some((text) => text.default && text.label === label));
+
 /** Adds the texts of a title as elements, for engines that leave subtitles to the video element. Their times
  *  count from the start of the film. */
 export function addTexts(video, path, title) {

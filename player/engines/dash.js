@@ -1,7 +1,7 @@
 // dash.js with the interface of the page.
 import { el, titleUrl, language } from '../format.js';
 import { describeStatus } from '../errors.js';
-import { loadVendored } from './common.js';
+import { defaultText, loadVendored } from './common.js';
 
 export const name = 'dash.js';
 export const variants = [{ id: 'time', label: 'DASH, $Time$' }, { id: 'number', label: 'DASH, $Number$' }];
@@ -26,6 +26,12 @@ export async function start({ video, path, title, report, variant, session }) {
     const what = `${request.representation?.id ?? request.mediaType} ${where}`;
     report.fetched(request.bytesLoaded, request.endDate - request.startDate, what);
   });
+  const tracks = (kind) => player.getTracksFor(kind);
+  const label = (t) => ({ label: t.labels?.[0]?.text || language(t.lang) || `Track ${t.index}`, language: t.lang });
+  player.on(events.TEXT_TRACKS_ADDED, () => {
+    const first = defaultText(title, tracks('text').map(label));
+    if (first >= 0) player.setTextTrack(first);
+  });
   player.on(events.QUALITY_CHANGE_RENDERED, ({ mediaType, newRepresentation }) => report.step('switch', `${mediaType}: ${newRepresentation?.id ?? ''}`));
   player.initialize();
   player.updateSettings({ streaming: { text: { defaultEnabled: false }, buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 }, retryAttempts: { MediaSegment: SEGMENT_RETRIES, InitializationSegment: SEGMENT_RETRIES }, cmcd: { enabled: true, mode: 'headers', sid: session.sid, cid: session.cid } } });
@@ -39,8 +45,6 @@ export async function start({ video, path, title, report, variant, session }) {
   player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));
   await ready;
   const auto = (on) => player.updateSettings({ streaming: { abr: { autoSwitchBitrate: { video: on } } } });
-  const tracks = (kind) => player.getTracksFor(kind);
-  const label = (t) => ({ label: t.labels?.[0]?.text || language(t.lang) || `Track ${t.index}`, language: t.lang });
   const current = (kind) => tracks(kind).findIndex((t) => t.index === player.getCurrentTrackFor(kind)?.index);
   const representations = () => player.getRepresentationsByType('video') ?? [];
   return {

@@ -1,7 +1,7 @@
 // Shaka Player with the interface of the page.
 import { titleUrl, language } from '../format.js';
 import { describeStatus } from '../errors.js';
-import { loadVendored } from './common.js';
+import { defaultText, loadVendored } from './common.js';
 
 export const name = 'Shaka';
 export const variants = [{ id: 'dash', label: 'DASH' }, { id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
@@ -43,6 +43,10 @@ export async function start({ video, path, title, report, variant, session }) {
   const active = (tracks) => tracks.find((t) => t.active);
   await player.attach(video);
   await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { report.step('detail', describeError(shaka, error)); throw new Error(describeForViewer(shaka, error).join(' ')); });
+  const texts = () => player.getTextTracks().map((t) => ({ label: t.label || language(t.language), language: t.language }));
+  const chooseText = (index) => player.selectTextTrack(index < 0 ? null : player.getTextTracks()[index]);
+  const first = defaultText(title, texts());
+  if (first >= 0) chooseText(first);
   return {
     levels: () => videos().map((t) => ({ label: `${t.height}p`, width: t.width, height: t.height, bitrate: t.bandwidth, codecs: t.codecs })),
     level: () => videos().findIndex((t) => t.active),
@@ -53,9 +57,9 @@ export async function start({ video, path, title, report, variant, session }) {
     audios: () => audios().map((t) => ({ label: t.label || language(t.language), language: t.language })),
     audio: () => audios().findIndex((t) => t.active),
     chooseAudio: (index) => { report.expect('audio'); player.selectAudioTrack(audios()[index]); },
-    texts: () => player.getTextTracks().map((t) => ({ label: t.label || language(t.language), language: t.language })),
+    texts,
     text: () => player.getTextTracks().findIndex((t) => t.active),
-    chooseText: (index) => player.selectTextTrack(index < 0 ? null : player.getTextTracks()[index]),
+    chooseText,
     throughput: () => player.getStats().estimatedBandwidth,
     close: () => player.destroy(),
   };

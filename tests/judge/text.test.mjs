@@ -43,6 +43,8 @@ Near the end
 `;
 const CUES = [[0.5, 2.5, 'First'], [3, 7.2, 'Spans']];
 const LAST_CUE = [36.5, 37.5, 'Near the end'];
+/** Labels in menus, by the words in file names. */
+const SEVERAL = { 'de.forced': 'German (forced)', 'en.commentary': 'Commentary', 'en.default': 'English', 'fr.sdh': 'French (captions)', 'pt-BR': 'Portuguese' };
 /** Engines for text inside of films. The others use the same cues. */
 const SEGMENTED = [['hls', 'cmaf'], ['hls', 'ts'], ['shaka', 'cmaf'], ['shaka', 'ts'], ['shaka', 'dash'], ['dash', 'time']];
 const packager = path.join(root, 'target/packager/packager');
@@ -105,6 +107,8 @@ before(async () => {
     fs.writeFileSync(path.join(folder, `${name}.en.srt`), SRT);
     fs.writeFileSync(path.join(folder, `${name}.de.sdh.vtt`), VTT);
   }
+  fs.copyFileSync(path.join(folder, 'delayed.mp4'), path.join(folder, 'several.mp4'));
+  for (const words of Object.keys(SEVERAL)) fs.writeFileSync(path.join(folder, `several.${words}.srt`), SRT);
   server = await serve(folder, '--segment', '2s');
   forms.stpp = await serve(folder, '--segment', '2s', '--hls-text', 'stpp', '--dash-text', 'stpp');
   forms.file = await serve(folder, '--segment', '2s', '--dash-text', 'file');
@@ -184,6 +188,24 @@ for (const [engine, variant = ''] of ENGINES) {
   for (const label of ['English', 'German (captions)']) {
     test(`${label} beside a film with ${engine} ${variant}`, (t) => play(t, 'delayed.mp4', label, engine, variant));
   }
+}
+
+for (const [engine, variant = ''] of ENGINES) {
+  test(`the menu lists every text, the default is shown, and can be changed with ${engine} ${variant}`, async (t) => {
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
+    const { page, state, until } = await openIn(browser, server, 'several.mp4', `player=${engine}${variant ? `&variant=${variant}` : ''}`);
+    await until('the start', begun);
+    await until('the menu', () => window.headwater.state().texts.length > 0);
+    const labels = (await state()).texts.map((text) => text.label);
+    await until('the default text', ([index]) => window.headwater.state().text === index, labels.indexOf(SEVERAL['en.default']));
+    assert.deepEqual(labels.toSorted(), Object.values(SEVERAL).toSorted());
+    const options = await page.getByLabel('Subtitles').locator('option').allTextContents();
+    assert.deepEqual(options, ['None', ...labels]);
+    await page.getByLabel('Subtitles').selectOption({ label: 'Portuguese' });
+    await until('the choice', ([index]) => window.headwater.state().text === index, labels.indexOf('Portuguese'));
+    await page.screenshot({ path: path.join(shots, `text-menu-${engine}${variant}.png`) });
+    await page.close();
+  });
 }
 
 for (const [engine, variant] of SEGMENTED) {
