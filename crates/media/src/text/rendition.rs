@@ -54,9 +54,13 @@ pub struct TextSet {
 
 impl TextSet {
     /// Names the renditions `text=en`, `text=en-2` and so on.
-    pub fn new(renditions: Vec<TextRendition>) -> TextSet {
+    ///
+    /// Only the first default stays one: a group of HLS has at most one (RFC 8216, 4.3.4.1.1).
+    pub fn new(mut renditions: Vec<TextRendition>) -> TextSet {
         let mut hasher = Fnv1a::default();
         renditions.hash(&mut hasher);
+        let defaults = renditions.iter_mut().filter(|text| text.is_default);
+        defaults.skip(1).for_each(|text| text.is_default = false);
         let mut named: Vec<(String, TextRendition)> = Vec::with_capacity(renditions.len());
         for rendition in renditions {
             let tag = rendition.language_tag().unwrap_or_else(|| "und".to_owned());

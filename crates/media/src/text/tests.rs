@@ -1,6 +1,8 @@
 use super::*;
 use crate::fixtures::{self, build_index};
 use crate::manifest::SegmentFormat;
+use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::manifest::hls::write_multivariant_playlist;
 use crate::presentation::{PackagingRules, Presentation};
 use crate::time::Time;
 use std::sync::Arc;
@@ -271,6 +273,27 @@ fn renditions_of_one_language_have_different_names() {
     assert_eq!(set.content_hash(), TextSet::new(renditions).content_hash());
     let other = TextSet::new(vec![text("eng", TextKind::Captions)]);
     assert_ne!(set.content_hash(), other.content_hash());
+}
+
+#[test]
+fn only_the_first_default_text_is_the_default_in_both_manifests() {
+    let text = |language: &str, is_default| TextRendition {
+        language: language.into(),
+        is_default,
+        ..TextRendition::default()
+    };
+    let text = vec![text("de", false), text("en", true), text("fr", true)];
+    let film = film().with_text(Arc::new(TextSet::new(text)));
+    let hls = write_multivariant_playlist(&film, SegmentFormat::Cmaf, false).unwrap();
+    let tags = hls.lines().filter(|line| line.contains("TYPE=SUBTITLES"));
+    let defaults: Vec<bool> = tags.map(|tag| tag.contains(",DEFAULT=YES")).collect();
+    assert_eq!(defaults, [false, true, false]);
+    let mpd = write_mpd(&film, SegmentAddressing::Time);
+    let sets = mpd.split("<AdaptationSet ").skip(1);
+    let sets = sets.filter(|set| set.contains("contentType=\"text\""));
+    let marks = ["selectionPriority=\"2\"", "value=\"main\""];
+    let sets: Vec<_> = sets.map(|set| marks.map(|m| set.contains(m))).collect();
+    assert_eq!(sets, [[false; 2], [true; 2], [false; 2]]);
 }
 
 #[test]

@@ -35,15 +35,12 @@ pub(super) fn write_text_group(
     let text = &presentation.text;
     let form = HlsTextForm::beside(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
-    let default = text
-        .renditions()
-        .position(|(_, rendition)| rendition.is_default);
     // Members that players may choose by themselves must differ (RFC 8216, 4.3.4.1.1), also from the
     // default.
     let choice_of = |rendition: &TextRendition| (rendition.language_tag(), rendition.kind);
-    let default_text = default.and_then(|n| text.renditions().nth(n));
+    let default_text = text.renditions().find(|(_, text)| text.is_default);
     let mut selectable = Vec::from_iter(default_text.map(|(_, rendition)| choice_of(rendition)));
-    for (n, (id, rendition)) in text.renditions().enumerate() {
+    for (id, rendition) in text.renditions() {
         let name = unique_name(rendition, &names);
         let _ = write!(
             out,
@@ -54,7 +51,7 @@ pub(super) fn write_text_group(
             let _ = write!(out, ",LANGUAGE=\"{tag}\"");
         }
         let choice = choice_of(rendition);
-        let (is_default, is_forced) = (default == Some(n), rendition.kind == TextKind::Forced);
+        let (is_default, is_forced) = (rendition.is_default, rendition.kind == TextKind::Forced);
         let is_first = !selectable.contains(&choice);
         selectable.push(choice);
         let yes = |is: bool| if is { "YES" } else { "NO" };
