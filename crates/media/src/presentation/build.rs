@@ -9,6 +9,7 @@ use super::{Bandwidth, ManifestRules, PackagingRules, Presentation, Rendition, r
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::protection::{TitleProtection, TrackSignaling};
+use crate::text::TextBandwidths;
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -72,6 +73,7 @@ pub(super) fn build_presentation(
         left_out,
         manifest_rules: ManifestRules::default(),
         text: Arc::default(),
+        text_bandwidths: TextBandwidths::default(),
         protection: None,
     };
     presentation.measure_renditions();

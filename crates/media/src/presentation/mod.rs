@@ -25,7 +25,7 @@ pub use manifest_rules::{DashText, HlsText, ManifestRules};
 use crate::error::Result;
 use crate::index::{Index, LeftOutTrack, Track};
 use crate::protection::{TitleProtection, TrackSignaling};
-use crate::text::TextSet;
+use crate::text::{TextBandwidths, TextSet};
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -61,8 +61,10 @@ pub struct Presentation {
     pub left_out: Vec<(usize, LeftOutTrack)>,
     /// Declarations for manifests. The caller sets them; they do not change segments.
     pub manifest_rules: ManifestRules,
-    /// Subtitles and captions. They are not part of `version_hash`.
+    /// Subtitles and captions, set by [`Presentation::with_text`]. They are not part of
+    /// `version_hash`.
     pub text: Arc<TextSet>,
+    pub(crate) text_bandwidths: TextBandwidths,
     /// Common Encryption of the renditions, if any.
     pub protection: Option<Arc<TitleProtection>>,
 }

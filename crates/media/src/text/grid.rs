@@ -1,6 +1,6 @@
 //! The segments of text: those of the video, in a timescale that is precise enough for cues.
 
-use super::{CueList, TextSet};
+use super::{CueList, TextBandwidths, TextSet};
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
 use std::ops::Range;
@@ -26,7 +26,11 @@ impl Presentation {
     /// Returns the same presentation with text.
     #[must_use]
     pub fn with_text(self, text: Arc<TextSet>) -> Presentation {
-        Presentation { text, ..self }
+        Presentation {
+            text,
+            text_bandwidths: TextBandwidths::default(),
+            ..self
+        }
     }
 
     /// Returns the segments of the text; `None` if the presentation has no rendition.

@@ -3,6 +3,7 @@
 //! Sources become [`TextRendition`]s, whose cues are WebVTT cue text with times of the film. A
 //! [`TextGrid`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
 
+mod bandwidth;
 mod caption_channels;
 mod cmaf;
 mod color;
@@ -28,6 +29,7 @@ mod vtt;
 mod wvtt;
 
 pub use crate::manifest::language_tag::parse_language;
+pub(crate) use bandwidth::TextBandwidths;
 pub use caption_channels::{CaptionChannel, find_caption_channels};
 pub(crate) use caption_channels::{pack_channels, unpack_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};

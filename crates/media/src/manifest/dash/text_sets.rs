@@ -5,10 +5,7 @@ use super::{SegmentAddressing, write_attribute, write_segment_timeline};
 use crate::manifest::text::XmlText;
 use crate::manifest::url;
 use crate::presentation::{DashText, Presentation};
-use crate::text::{
-    CaptionChannel, IMSC_CODEC, TextGrid, TextKind, TextRendition, write_imsc_segment, write_vtt,
-    write_wvtt_segment,
-};
+use crate::text::{CaptionChannel, IMSC_CODEC, TextGrid, TextKind, TextRendition};
 use std::fmt::Write;
 
 /// Writes one AdaptationSet per text rendition. Their ids count from `first_id`.
@@ -22,13 +19,14 @@ pub(super) fn write_text_sets(
         return;
     };
     let form = presentation.manifest_rules.dash_text;
-    for (n, (name, rendition)) in presentation.text.renditions().enumerate() {
+    let base = url::text_base_url(presentation);
+    let measured = presentation.text_bandwidths(form).iter();
+    let renditions = presentation.text.renditions().zip(measured);
+    for (n, ((name, rendition), bandwidth)) in renditions.enumerate() {
         write_start(out, rendition, form, first_id + n);
-        let base = url::text_base_url(presentation);
         match form {
             DashText::File => {
-                let bandwidth = whole_bandwidth(presentation, rendition);
-                write_representation(out, name, bandwidth);
+                write_representation(out, name, *bandwidth);
                 let file = url::WHOLE_TEXT;
                 let _ = writeln!(
                     out,
@@ -38,17 +36,13 @@ pub(super) fn write_text_sets(
             DashText::Wvtt => {
                 let _ = writeln!(out, "      <BaseURL>{base}</BaseURL>");
                 write_template(out, &grid, addressing, "");
-                let len = |n| write_wvtt_segment(&grid, &rendition.cues, n).len() as u64;
-                write_representation(out, name, grid.measure_bandwidth(len).peak);
+                write_representation(out, name, *bandwidth);
                 out.push_str(" codecs=\"wvtt\"/>\n");
             }
             DashText::Imsc => {
                 let _ = writeln!(out, "      <BaseURL>{base}</BaseURL>");
                 write_template(out, &grid, addressing, url::IMSC_INFIX);
-                let tag = rendition.language_tag();
-                let len =
-                    |n| write_imsc_segment(&grid, tag.as_deref(), &rendition.cues, n).len() as u64;
-                write_representation(out, name, grid.measure_bandwidth(len).peak);
+                write_representation(out, name, *bandwidth);
                 let _ = writeln!(out, " codecs=\"{IMSC_CODEC}\"/>");
             }
         }
@@ -61,13 +55,6 @@ fn write_representation(out: &mut String, name: &str, bandwidth: u64) {
     out.push_str("      <Representation");
     write_attribute(out, "id", name);
     write_attribute(out, "bandwidth", bandwidth.max(1));
-}
-
-/// Returns the bits per second of a file with all cues.
-fn whole_bandwidth(presentation: &Presentation, rendition: &TextRendition) -> u64 {
-    let bits = write_vtt(&rendition.cues).len() as u64 * 8;
-    let ms = presentation.duration.round_to(1000);
-    bits.saturating_mul(1000) / u64::try_from(ms).unwrap_or(1).max(1)
 }
 
 /// Writes the start tag and the elements before BaseURL.

@@ -1,0 +1,123 @@
+//! Bandwidth of text in DASH, measured once per presentation.
+
+use super::{TextGrid, TextRendition, write_imsc_segment, write_vtt, write_wvtt_segment};
+use crate::presentation::{DashText, Presentation};
+use std::sync::OnceLock;
+
+/// Bits per second of the text renditions of a presentation, in their order: one list per form.
+///
+/// Measuring costs more than writing the manifest, and players request several manifests of a title.
+/// HLS needs no bandwidth of text, so nothing is measured before the first MPD.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TextBandwidths {
+    wvtt: OnceLock<Box<[u64]>>,
+    imsc: OnceLock<Box<[u64]>>,
+    file: OnceLock<Box<[u64]>>,
+}
+
+impl TextBandwidths {
+    fn of_form(&self, form: DashText) -> &OnceLock<Box<[u64]>> {
+        match form {
+            DashText::Wvtt => &self.wvtt,
+            DashText::Imsc => &self.imsc,
+            DashText::File => &self.file,
+        }
+    }
+}
+
+impl Presentation {
+    /// Returns the bandwidth of each text rendition in this form: the peak of its segments, or the
+    /// average of the file.
+    pub(crate) fn text_bandwidths(&self, form: DashText) -> &[u64] {
+        self.text_bandwidths.of_form(form).get_or_init(|| {
+            let renditions = self.text.renditions();
+            let measured = renditions.map(|(_, text)| measure_text(self, text, form));
+            measured.collect()
+        })
+    }
+}
+
+fn measure_text(presentation: &Presentation, text: &TextRendition, form: DashText) -> u64 {
+    let peak = |len: &dyn Fn(&TextGrid<'_>, usize) -> usize| {
+        let grid = presentation.text_grid();
+        grid.map_or(0, |grid| {
+            grid.measure_bandwidth(|n| len(&grid, n) as u64).peak
+        })
+    };
+    match form {
+        DashText::Wvtt => peak(&|grid, n| write_wvtt_segment(grid, &text.cues, n).len()),
+        DashText::Imsc => {
+            let tag = text.language_tag();
+            peak(&|grid, n| write_imsc_segment(grid, tag.as_deref(), &text.cues, n).len())
+        }
+        DashText::File => whole_bandwidth(presentation, text),
+    }
+}
+
+/// Returns the bits per second of a file with all cues.
+fn whole_bandwidth(presentation: &Presentation, text: &TextRendition) -> u64 {
+    let bits = write_vtt(&text.cues).len() as u64 * 8;
+    let ms = presentation.duration.round_to(1000);
+    bits.saturating_mul(1000) / u64::try_from(ms).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{self, build_index};
+    use crate::manifest::dash::{SegmentAddressing, write_mpd};
+    use crate::presentation::PackagingRules;
+    use crate::text::{TextSet, parse_vtt};
+    use std::sync::Arc;
+
+    const CUES: &str = "WEBVTT\n\n00:01.000 --> 00:13.500\nlong\n\na\n00:02.000 --> 00:03.000 line:0\nshort\n\n00:08.000 --> 00:09.000\nof the second segment\n";
+
+    fn film() -> Presentation {
+        let rules = PackagingRules {
+            segment_duration_ms: 6000,
+        };
+        let track = fixtures::build_video_track(20, 50, 1000);
+        Presentation::new(vec![build_index(vec![track])], &rules).unwrap()
+    }
+
+    fn text(cues: &str) -> Arc<TextSet> {
+        let rendition = |language: &str, cues: &str| TextRendition {
+            language: language.to_owned(),
+            cues: parse_vtt(cues, &mut Vec::new()),
+            ..TextRendition::default()
+        };
+        let longer = format!("{cues}\n00:01.000 --> 00:20.000\nMore for one language\n");
+        Arc::new(TextSet::new(vec![
+            rendition("en", cues),
+            rendition("de", &longer),
+        ]))
+    }
+
+    /// Returns the bandwidth of each text in the MPD.
+    fn declared(film: &mut Presentation, form: DashText) -> Vec<String> {
+        film.manifest_rules.dash_text = form;
+        let mpd = write_mpd(film, SegmentAddressing::Time);
+        let texts = mpd.split("<Representation id=\"text=").skip(1);
+        let bandwidth = texts.map(|text| text.split('"').nth(2).unwrap().to_owned());
+        bandwidth.collect()
+    }
+
+    #[test]
+    fn the_bandwidth_of_each_form_of_text_is_declared() {
+        let mut film = film().with_text(text(CUES));
+        // Twice, since the second MPD repeats what the first has measured.
+        for _ in 0..2 {
+            assert_eq!(declared(&mut film, DashText::Wvtt), ["400", "596"]);
+            assert_eq!(declared(&mut film, DashText::Imsc), ["1067", "1345"]);
+            assert_eq!(declared(&mut film, DashText::File), ["57", "78"]);
+        }
+    }
+
+    #[test]
+    fn other_text_is_measured_again() {
+        let mut film = film().with_text(text(CUES));
+        let before = declared(&mut film, DashText::Wvtt);
+        let mut film = film.with_text(text(&CUES.replace("long", "a much longer cue")));
+        assert_ne!(declared(&mut film, DashText::Wvtt), before);
+    }
+}
