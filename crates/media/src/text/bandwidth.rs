@@ -1,6 +1,7 @@
 //! Bandwidth of text in DASH, measured once per presentation.
 
-use super::{TextGrid, TextRendition, write_imsc_segment, write_vtt, write_wvtt_segment};
+use super::cmaf::wvtt_segment_len;
+use super::{TextGrid, TextRendition, write_imsc_segment, write_vtt};
 use crate::presentation::{DashText, Presentation};
 use std::sync::OnceLock;
 
@@ -45,7 +46,7 @@ fn measure_text(presentation: &Presentation, text: &TextRendition, form: DashTex
         })
     };
     match form {
-        DashText::Wvtt => peak(&|grid, n| write_wvtt_segment(grid, &text.cues, n).len()),
+        DashText::Wvtt => peak(&|grid, n| wvtt_segment_len(grid, &text.cues, n)),
         DashText::Imsc => {
             let tag = text.language_tag();
             peak(&|grid, n| write_imsc_segment(grid, tag.as_deref(), &text.cues, n).len())

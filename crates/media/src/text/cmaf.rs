@@ -10,6 +10,8 @@ use crate::plan::{STYP, SYNC, TRACK_ID};
 
 /// Maximum number of cues that are shown at the same time. Others are left out.
 const CUES_AT_ONCE_MAX: usize = 64;
+/// Length of a box without its content: size and name.
+const BOX_HEAD: usize = 8;
 
 /// Writes the init segment of a rendition.
 pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> Vec<u8> {
@@ -67,6 +69,30 @@ pub(super) fn write_text_init(
 
 /// Writes media segment `n`. Each sample contains the cues that are shown during it, or `vtte`.
 pub fn write_wvtt_segment(grid: &TextGrid<'_>, list: &CueList, n: usize) -> Vec<u8> {
+    let mut samples = Vec::new();
+    for_each_sample(grid, list, n, |ticks, shown| {
+        samples.push((ticks, write_sample(shown)));
+    });
+    write_fragment(grid.segment_start(n), n, &samples)
+}
+
+/// Returns the length of that segment without writing it, for measuring the bandwidth.
+pub(super) fn wvtt_segment_len(grid: &TextGrid<'_>, list: &CueList, n: usize) -> usize {
+    let (mut samples, mut bytes) = (0, 0);
+    for_each_sample(grid, list, n, |_, shown| {
+        samples += 1;
+        bytes += sample_len(shown);
+    });
+    fragment_len(samples, bytes)
+}
+
+/// Calls `visit` with the duration of each sample of segment `n`, in ticks, and the cues it shows.
+fn for_each_sample(
+    grid: &TextGrid<'_>,
+    list: &CueList,
+    n: usize,
+    mut visit: impl FnMut(u64, &[&ServedCue<'_>]),
+) {
     let (start, end) = (grid.segment_start(n), grid.segment_start(n + 1));
     let mut cues: Vec<ServedCue> = grid
         .cues_of(list, n)
@@ -78,7 +104,6 @@ pub fn write_wvtt_segment(grid: &TextGrid<'_>, list: &CueList, n: usize) -> Vec<
     times.extend([start, end]);
     times.sort_unstable();
     times.dedup();
-    let mut samples = Vec::with_capacity(times.len());
     let (mut waiting, mut shown) = (cues.iter().peekable(), Vec::<&ServedCue>::new());
     for time in times.windows(2) {
         shown.retain(|cue| cue.end > time[0]);
@@ -87,9 +112,8 @@ pub fn write_wvtt_segment(grid: &TextGrid<'_>, list: &CueList, n: usize) -> Vec<
                 shown.push(cue);
             }
         }
-        samples.push((time[1] - time[0], write_sample(&shown)));
+        visit(time[1] - time[0], &shown);
     }
-    write_fragment(start, n, &samples)
 }
 
 /// A cue with its times in the segment, in ticks.
@@ -114,6 +138,19 @@ impl<'a> ServedCue<'a> {
             source_id,
         }
     }
+
+    /// Iterates over the boxes of the cue that are not empty: identifier, settings and text.
+    fn text_boxes(&self) -> impl Iterator<Item = (&'static [u8; 4], &'a str)> {
+        let Cue {
+            id,
+            settings,
+            payload,
+            ..
+        } = self.cue;
+        let boxes = [(b"iden", id), (b"sttg", settings), (b"payl", payload)];
+        let boxes = boxes.into_iter().map(|(name, text)| (name, &**text));
+        boxes.filter(|(_, text)| !text.is_empty())
+    }
 }
 
 fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
@@ -126,29 +163,34 @@ fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
             if let Some(id) = served.source_id {
                 write_box(out, b"vsid", |out| out.extend_from_slice(&id.to_be_bytes()));
             }
-            let cue = served.cue;
-            for (name, text) in [
-                (b"iden", &cue.id),
-                (b"sttg", &cue.settings),
-                (b"payl", &cue.payload),
-            ] {
-                if !text.is_empty() {
-                    write_box(out, name, |out| out.extend_from_slice(text.as_bytes()));
-                }
+            for (name, text) in served.text_boxes() {
+                write_box(out, name, |out| out.extend_from_slice(text.as_bytes()));
             }
         });
     }
     out
 }
 
+/// Returns the length of what [`write_sample`] writes.
+fn sample_len(shown: &[&ServedCue<'_>]) -> usize {
+    let cue_len = |served: &&ServedCue<'_>| {
+        let text = served.text_boxes().map(|(_, text)| BOX_HEAD + text.len());
+        let source_id = served.source_id.map_or(0, |_| BOX_HEAD + 4);
+        BOX_HEAD + source_id + text.sum::<usize>()
+    };
+    match shown {
+        [] => BOX_HEAD,
+        shown => shown.iter().map(cue_len).sum(),
+    }
+}
+
 /// Writes a fragment of samples, each with its duration.
 pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let word = |out: &mut Vec<u8>, word: u32| out.extend_from_slice(&word.to_be_bytes());
     let bytes: usize = samples.iter().map(|(_, sample)| sample.len()).sum();
-    let mut out = Vec::with_capacity(200 + samples.len() * 8 + bytes);
+    let mut out = Vec::with_capacity(fragment_len(samples.len(), bytes));
     out.extend_from_slice(STYP);
-    // moof, mfhd, traf, tfhd, tfdt and trun have fixed lengths except for the samples.
-    let moof_len = 8 + 16 + 8 + 20 + 20 + 20 + samples.len() * 8;
+    let moof_len = moof_len(samples.len());
     write_box(&mut out, b"moof", |out| {
         write_full_box(out, b"mfhd", 0, 0, |out| {
             word(out, (n as u32).wrapping_add(1))
@@ -179,4 +221,15 @@ pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -
             .for_each(|(_, sample)| out.extend_from_slice(sample));
     });
     out
+}
+
+/// Returns the length of a `moof`, whose boxes have fixed lengths except for the samples of `trun`.
+fn moof_len(samples: usize) -> usize {
+    // moof, mfhd, traf, tfhd, tfdt, trun
+    8 + 16 + 8 + 20 + 20 + 20 + samples * 8
+}
+
+/// Returns the length of a fragment with so many samples, which have `bytes` in total.
+fn fragment_len(samples: usize, bytes: usize) -> usize {
+    STYP.len() + moof_len(samples) + BOX_HEAD + bytes
 }

@@ -312,6 +312,27 @@ proptest::proptest! {
     }
 
     #[test]
+    fn the_length_of_a_segment_is_known_without_writing_it(
+        shown in proptest::collection::vec((0i64..25_000, 1i64..15_000, 0usize..8), 0..90)
+    ) {
+        let has = |bits: usize, bit: usize, text: &str| text.repeat(bits >> bit & 1);
+        let cues = shown.iter().map(|(start_ms, ms, bits)| Cue {
+            start_ms: *start_ms,
+            end_ms: start_ms + ms,
+            id: has(*bits, 0, "id"),
+            settings: has(*bits, 1, "line:0"),
+            payload: format!("text{}", has(*bits, 2, "\nof two lines")),
+        });
+        let list = CueList::from_cues(String::new(), cues.collect(), &mut Vec::new());
+        let film = film();
+        let grid = film.text_grid().unwrap();
+        for n in 0..grid.segment_count() {
+            let written = write_wvtt_segment(&grid, &list, n).len();
+            proptest::prop_assert_eq!(cmaf::wvtt_segment_len(&grid, &list, n), written);
+        }
+    }
+
+    #[test]
     fn any_bytes_are_samples(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         tx3g::parse_sample(&bytes);
         wvtt::parse_sample(&bytes);
