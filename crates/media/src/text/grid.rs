@@ -20,6 +20,10 @@ pub struct TextGrid<'a> {
     reference: &'a Rendition,
     /// Ticks of text per tick of that rendition.
     factor: u32,
+    /// Ticks of text per second.
+    timescale: u32,
+    /// Time of the film's start in ticks, rounded.
+    zero_ticks: i64,
 }
 
 impl Presentation {
@@ -36,11 +40,15 @@ impl Presentation {
     /// Returns the segments of the text; `None` if the presentation has no rendition.
     pub fn text_grid(&self) -> Option<TextGrid<'_>> {
         let reference = self.renditions.first()?;
-        let factor = TIMESCALE_MIN.div_ceil(self.track(reference).timescale);
+        let own_timescale = self.track(reference).timescale;
+        let factor = TIMESCALE_MIN.div_ceil(own_timescale);
+        let timescale = own_timescale.saturating_mul(factor);
         Some(TextGrid {
             presentation: self,
             reference,
             factor,
+            timescale,
+            zero_ticks: self.presentation_time_offset.round_to(timescale),
         })
     }
 
@@ -54,10 +62,7 @@ impl Presentation {
 impl<'a> TextGrid<'a> {
     /// Ticks per second of the text's times.
     pub fn timescale(&self) -> u32 {
-        self.presentation
-            .track(self.reference)
-            .timescale
-            .saturating_mul(self.factor)
+        self.timescale
     }
 
     /// Returns the rendition whose segments are copied.
@@ -78,7 +83,7 @@ impl<'a> TextGrid<'a> {
     pub fn segment_start(&self, n: usize) -> u64 {
         let start = self.presentation.segment_start(self.reference, n);
         let start = start.saturating_mul(self.factor.into());
-        let zero = u64::try_from(self.zero().round_to(self.timescale())).unwrap_or(0);
+        let zero = u64::try_from(self.zero_ticks).unwrap_or(0);
         if n == 0 { start.min(zero) } else { start }
     }
 
@@ -106,8 +111,7 @@ impl<'a> TextGrid<'a> {
     pub fn shown_ms(&self, n: usize) -> Range<i64> {
         let film_ms = |ticks: u64| {
             let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
-            let zero = self.zero().round_to(self.timescale());
-            Time::new(ticks.saturating_sub(zero), self.timescale()).round_to(1000)
+            Time::new(ticks.saturating_sub(self.zero_ticks), self.timescale).round_to(1000)
         };
         let start = match n {
             0 => i64::MIN,
@@ -122,10 +126,8 @@ impl<'a> TextGrid<'a> {
 
     /// Returns the served time of a cue, in ticks.
     pub(super) fn served_ticks(&self, ms: i64) -> i64 {
-        let zero = self.zero().round_to(self.timescale());
-        Time::from_ms(ms)
-            .round_to(self.timescale())
-            .saturating_add(zero)
+        let ticks = Time::from_ms(ms).round_to(self.timescale);
+        ticks.saturating_add(self.zero_ticks)
     }
 
     /// Returns the peak and average bits per second of segments whose lengths `len` returns.
