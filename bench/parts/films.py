@@ -136,6 +136,7 @@ def cold_texts(args, work, ended):
         ("cold-playlist", "media playlist and segment grid"), ("cold-mpd", "MPD and segment grid"),
         ("text-segments", "segment of text in WebVTT and one in CMAF, of 5000 cues"),
         ("text-playlist", "media playlist of text, of 5000 cues"), ("text-mpd", "MPD of a film with 5000 cues"),
+        ("first-text-mpd", "first MPD of a film with 5000 cues, which measures their bandwidth"),
     ):  # fmt: skip
         times = [
             float(subprocess.run([*hot, job, "2", "20", "ms"], check=True, capture_output=True, text=True).stdout)

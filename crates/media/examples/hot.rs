@@ -80,6 +80,16 @@ const JOBS: &[(&str, JobSetup)] = &[
             )))
         })
     }),
+    ("first-text-mpd", |hours| {
+        prepare_text(hours, |p| {
+            // Setting the text again forgets its measured bandwidth.
+            let unmeasured = p.clone().with_text(p.text.clone());
+            drop(black_box(dash::write_mpd(
+                &unmeasured,
+                SegmentAddressing::Time,
+            )))
+        })
+    }),
     ("text-mpd", |hours| {
         prepare_text(hours, |p| {
             drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
