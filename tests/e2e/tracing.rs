@@ -115,6 +115,8 @@ fn check_servers<'a>(spans: &'a [DecodedSpan], path: &str) -> &'a DecodedSpan {
     assert_eq!(at_origin.attributes["http.request.method"], "GET");
     assert_eq!(at_origin.attributes["http.response.status_code"], 200);
     assert_eq!(at_origin.attributes["url.path"], path);
+    assert_eq!(at_origin.attributes["headwater.kind"], "segment");
+    assert_eq!(at_edge.attributes["headwater.cache"], "miss");
     at_origin
 }
 
@@ -134,6 +136,7 @@ fn check_origin(spans: &[DecodedSpan], request: &DecodedSpan, parts: &[&str], at
     for read in find_spans(spans, "storage.read") {
         let expected = format!("00-{}-{}-01", read.trace_id, read.span_id);
         assert!(received.contains(&expected), "{expected}: {received:?}");
+        assert_eq!(read.attributes["server.port"], at.address.port());
     }
 }
 

@@ -220,7 +220,7 @@ impl RequestTelemetry {
                 if let Some(trace_id) = traced.exported_trace_id() {
                     timings.record_exemplar(summary.outcome.result_index(), began, end, trace_id);
                 }
-                traced.end(status, summary.outcome.result());
+                traced.end(status, ("headwater.cache", summary.outcome.result()));
             }
             let Some(mut access) = access else {
                 return;

@@ -322,7 +322,7 @@ impl Telemetry {
                 if let Some(trace_id) = traced.exported_trace_id() {
                     timings.record_exemplar(kind as usize, began, end, trace_id);
                 }
-                traced.end(status, kind.label());
+                traced.end(status, ("headwater.kind", kind.label()));
             }
             let Some(mut access) = access else {
                 return;

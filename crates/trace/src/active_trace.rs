@@ -159,8 +159,8 @@ impl TracedRequest {
     }
 
     /// Ends the span of the request itself. Attributes have the names of the semantic conventions for
-    /// HTTP; `class` is the program's own class of the response.
-    pub fn end(self, status: StatusCode, class: &'static str) {
+    /// HTTP; `class` is an attribute of the program's own.
+    pub fn end(self, status: StatusCode, class: (&'static str, &'static str)) {
         let shared = &self.trace.shared;
         let mut span = OpenSpan {
             id: shared.request_id,
@@ -174,7 +174,7 @@ impl TracedRequest {
         span.set_text("http.request.method", self.method.as_str());
         span.set_text("url.path", &self.path);
         span.set_number("http.response.status_code", u64::from(status.as_u16()));
-        span.set_text("headwater.class", class);
+        span.set_text(class.0, class.1);
     }
 }
 

@@ -5,6 +5,7 @@
 //! spans are queued, and a thread exports them over OTLP/HTTP.
 
 mod active_trace;
+mod caller_limit;
 mod context;
 mod exporter;
 mod otlp;

@@ -11,6 +11,7 @@ use http::request::Parts;
 use tokio::sync::mpsc;
 
 use crate::active_trace::{ActiveTrace, SharedTrace, TracedRequest};
+use crate::caller_limit::CallerLimit;
 use crate::context::TraceContext;
 use crate::exporter::run_exporter;
 use crate::otlp::FinishedSpan;
@@ -33,6 +34,7 @@ pub struct Tracer {
     queue: SpanQueue,
     /// Requests without `traceparent` that are traced, as a share of 2^64.
     threshold: u64,
+    caller_limit: Arc<CallerLimit>,
 }
 
 /// Finished spans on their way to the collector.
@@ -63,6 +65,7 @@ impl Tracer {
         Ok(Tracer {
             queue: SpanQueue { sender, dropped },
             threshold: (ratio.clamp(0.0, 1.0) * u64::MAX as f64) as u64,
+            caller_limit: Arc::new(CallerLimit::new()),
         })
     }
 
@@ -99,7 +102,7 @@ impl RequestTracing {
         let parent = TraceContext::from_headers(headers);
         let tracer = self.tracer.as_ref();
         let tracer = tracer.filter(|tracer| match parent {
-            Some(parent) => parent.is_sampled,
+            Some(parent) => parent.is_sampled && tracer.caller_limit.admit(),
             None => tracer.threshold > 0 && next_id() <= tracer.threshold,
         });
         let reports_timing = self.requests_timing.as_ref();
@@ -157,7 +160,11 @@ mod tests {
             dropped: Arc::default(),
         };
         let threshold = (ratio * u64::MAX as f64) as u64;
-        let tracer = Tracer { queue, threshold };
+        let tracer = Tracer {
+            queue,
+            threshold,
+            caller_limit: Arc::new(CallerLimit::new()),
+        };
         (RequestTracing::new(Some(tracer), None).unwrap(), receiver)
     }
 
@@ -206,7 +213,9 @@ mod tests {
         );
         drop(outer);
         let request = || http::Request::new(()).into_parts().0;
-        let end = |status| TracedRequest::new(trace.clone(), &request()).end(status, "other");
+        let end = |status| {
+            TracedRequest::new(trace.clone(), &request()).end(status, ("headwater.kind", "other"))
+        };
         end(http::StatusCode::OK);
         let (inner, outer) = (spans.try_recv().unwrap(), spans.try_recv().unwrap());
         assert_eq!((inner.name, outer.name), ("inner", "outer"));

@@ -4,6 +4,7 @@ use super::{TransportError, WatchedBody};
 use http::HeaderValue;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
+use upstream::ServerAddress;
 
 tokio::task_local! {
     /// The request of the current task.
@@ -36,6 +37,8 @@ pub(crate) struct CallNotes {
     pub(crate) code: Option<String>,
     /// The connection's number in the process, and whether it was reused.
     pub(crate) connection: Option<(u64, bool)>,
+    /// The server that received the request, if it is traced.
+    pub(crate) server: Option<ServerAddress>,
     /// The time at which the response's head was received.
     pub(crate) answered: Option<Instant>,
     /// The response's `Date`.

@@ -121,6 +121,7 @@ impl StorageHttpClient {
         let mut request =
             to_wire_format(request, lease.is_shared()).map_err(|failed| (failed, None))?;
         if let Some(traceparent) = traceparent() {
+            note(|notes| notes.server = Some(target.clone()));
             request
                 .headers_mut()
                 .insert(trace::TRACEPARENT, traceparent);

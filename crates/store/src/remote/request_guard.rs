@@ -183,6 +183,10 @@ impl Drop for RequestGuard {
         done.total = self.call.began.elapsed();
         if let Some(span) = &mut self.span {
             describe_request(span, &done);
+            if let Some(server) = &notes.server {
+                span.set_text("server.address", &server.host);
+                span.set_number("server.port", server.port.into());
+            }
         }
         if let Some(watch) = watch {
             watch.notify(done);
@@ -191,7 +195,7 @@ impl Drop for RequestGuard {
 }
 
 fn describe_request(span: &mut OpenSpan, done: &StorageRequest) {
-    span.set_text("server.address", &done.endpoint);
+    span.set_text("headwater.endpoint", &done.endpoint);
     span.set_text("http.request.method", done.method);
     span.set_text("headwater.reason", done.reason.label());
     span.set_number("headwater.bytes", done.bytes);

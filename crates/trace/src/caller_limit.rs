@@ -1,0 +1,54 @@
+//! A limit on the traces that callers start.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Traces that callers may start per second. Any client may send `traceparent`, and each trace costs
+/// memory, processor time and room at the collector.
+const TRACES_PER_SECOND_MAX: u64 = 1000;
+
+/// Counts the traces of the current second.
+#[derive(Debug)]
+pub(crate) struct CallerLimit {
+    started: Instant,
+    /// The second since `started` in the upper half, and its traces in the lower half.
+    window: AtomicU64,
+}
+
+impl CallerLimit {
+    pub(crate) fn new() -> CallerLimit {
+        CallerLimit {
+            started: Instant::now(),
+            window: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a trace that starts now. Returns whether it is within the limit.
+    pub(crate) fn admit(&self) -> bool {
+        self.admit_in(self.started.elapsed().as_secs())
+    }
+
+    fn admit_in(&self, second: u64) -> bool {
+        let count = |window| match (window >> 32 == second, window & u64::from(u32::MAX)) {
+            (true, TRACES_PER_SECOND_MAX..) => None,
+            (true, _) => Some(window + 1),
+            (false, _) => Some(second << 32 | 1),
+        };
+        self.window.fetch_update(Relaxed, Relaxed, count).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_admits_as_many_traces_as_the_limit() {
+        let limit = CallerLimit::new();
+        for second in [0, 1, 7] {
+            let admitted = (0..2 * TRACES_PER_SECOND_MAX).filter(|_| limit.admit_in(second));
+            assert_eq!(admitted.count() as u64, TRACES_PER_SECOND_MAX, "{second}");
+        }
+        assert!(limit.admit_in(8));
+    }
+}
