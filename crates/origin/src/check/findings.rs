@@ -49,10 +49,14 @@ pub fn find_problems(title: &Presentation) -> Vec<Finding> {
 fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
     for (number, file) in title.files.iter().enumerate() {
         for note in &file.notes {
-            let place = match note.time_ticks {
-                Some(at) => format!("file {}, track {}, tick {at}", number + 1, note.track_id),
-                None => format!("file {}, track {}", number + 1, note.track_id),
-            };
+            let mut place = format!("file {}", number + 1);
+            // Notes on the whole file have track 0, which no track has (ISO/IEC 14496-12, 8.3.2).
+            if note.track_id > 0 {
+                place += &format!(", track {}", note.track_id);
+            }
+            if let Some(at) = note.time_ticks {
+                place += &format!(", tick {at}");
+            }
             let fix = gops::choose_note_remedy(&note.message);
             found.push(Finding::new(
                 FindingLevel::Warning,

@@ -2,6 +2,7 @@
 
 mod findings;
 pub(crate) mod foreign_containers;
+mod left_out_remedies;
 mod open;
 mod remedies;
 mod report;

@@ -31,6 +31,10 @@ const FAULT_KINDS: &[FaultKind] = &[
         remedy: "copy the film again; the last copy stopped at its start",
     },
     FaultKind {
+        fragments: &["an initialization segment without its media"],
+        remedy: "append its media segments: `cat IN SEGMENTS > OUT`; alone, it only describes the tracks",
+    },
+    FaultKind {
         fragments: &[
             "the initialization segment is missing",
             "fragments come before the moov",
@@ -137,6 +141,10 @@ mod tests {
                 "-c:v copy -c:a aac",
             ),
             ("the file is empty", "copy the film again"),
+            (
+                "there are no samples: an initialization segment without its media",
+                "append its media segments",
+            ),
             (
                 "… no moov box: the initialization segment is missing",
                 "cat init.mp4 film.mp4",

@@ -1,5 +1,6 @@
 //! The report of `check`: facts, segment grid and findings, as text with a bar chart or as JSON.
 
+use super::left_out_remedies::report_left_out;
 use crate::title::left_out::LeftOutPart;
 use media::presentation::{Presentation, Rendition};
 use serde::Serialize;
@@ -74,13 +75,6 @@ impl Finding {
             fix: fix.into(),
         }
     }
-
-    /// Reports a part that is not served.
-    fn from_left_out(part: &LeftOutPart) -> Finding {
-        let what = format!("left out, because {}", part.reason);
-        let fix = "convert it or export it again, if viewers need it";
-        Finding::new(FindingLevel::Warning, &part.name, what, fix)
-    }
 }
 
 impl CheckReport {
@@ -90,7 +84,7 @@ impl CheckReport {
         title: &Presentation,
         left_out: &[LeftOutPart],
     ) -> CheckReport {
-        let mut findings: Vec<Finding> = left_out.iter().map(Finding::from_left_out).collect();
+        let mut findings: Vec<Finding> = left_out.iter().map(report_left_out).collect();
         findings.extend(super::findings::find_problems(title));
         findings.sort_by_key(|finding| finding.level);
         CheckReport {
@@ -207,11 +201,19 @@ impl RenditionRow {
         let _ = writeln!(
             out,
             "\n{name}  {codecs}  {what}  {average} kbit/s (peak {peak})  \
-             {segments} segments of {:.3} to {:.3} s\n{}",
-            segment_s.0,
-            segment_s.1,
+             {}\n{}",
+            describe_segments(*segments, *segment_s),
             bar_line(&self.bitrates, 72),
         );
+    }
+}
+
+/// Describes the number of segments, and the shortest and the longest duration in seconds.
+fn describe_segments(count: usize, (shortest, longest): (f64, f64)) -> String {
+    let unit = if count == 1 { "segment" } else { "segments" };
+    match format!("{shortest:.3}") == format!("{longest:.3}") {
+        true => format!("{count} {unit} of {shortest:.3} s"),
+        false => format!("{count} {unit} of {shortest:.3} to {longest:.3} s"),
     }
 }
 
@@ -231,6 +233,15 @@ fn bar_line(values: &[u64], width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_segments_have_one_duration() {
+        assert_eq!(describe_segments(1, (4.64, 4.64)), "1 segment of 4.640 s");
+        assert_eq!(
+            describe_segments(2, (4.0, 6.0)),
+            "2 segments of 4.000 to 6.000 s"
+        );
+    }
 
     #[test]
     fn bars_show_the_peak_of_merged_values() {

@@ -1,0 +1,119 @@
+//! Remedies for parts of a title that are not served: one per kind of part.
+
+use super::remedies::quote_name;
+use super::report::{Finding, FindingLevel};
+use crate::title::left_out::LeftOutPart;
+
+/// A kind of part, by fragments of its name or of the reason.
+struct PartKind {
+    fragments: &'static [&'static str],
+    level: FindingLevel,
+    remedy: &'static str,
+}
+
+/// The first match applies.
+const PART_KINDS: &[PartKind] = &[
+    PartKind {
+        fragments: &["the file ends "],
+        level: FindingLevel::Warning,
+        remedy: "copy or download the film again; its end is missing",
+    },
+    PartKind {
+        fragments: &["players cannot switch between it and the film's video"],
+        level: FindingLevel::Hint,
+        remedy: "nothing if it is a cover or a still picture; a second video needs a file of its own",
+    },
+    PartKind {
+        fragments: &[
+            "(time code",
+            "(metadata",
+            "(hints",
+            "chapters are not served",
+        ],
+        level: FindingLevel::Hint,
+        remedy: "nothing: viewers do not need it to play the film",
+    },
+];
+
+const OTHER_REMEDY: &str = "convert it or export it again, if viewers need it";
+
+/// Suffixes of text files that ffmpeg converts.
+const CONVERTED_SUFFIXES: [&str; 4] = ["ass", "ssa", "smi", "sub"];
+
+/// Reports a part that is not served, with the remedy for its kind.
+pub(super) fn report_left_out(part: &LeftOutPart) -> Finding {
+    let what = format!("left out, because {}", part.reason);
+    let has = |text: &&str| part.reason.contains(text) || part.name.contains(text);
+    let kind = PART_KINDS
+        .iter()
+        .find(|kind| kind.fragments.iter().any(|text| has(&text)));
+    let (level, remedy) = match kind {
+        Some(kind) => (kind.level, kind.remedy.to_owned()),
+        None => (
+            FindingLevel::Warning,
+            convert_text(&part.name).unwrap_or_else(|| OTHER_REMEDY.to_owned()),
+        ),
+    };
+    Finding::new(level, &part.name, what, &remedy)
+}
+
+/// Returns the command that converts a text file.
+fn convert_text(name: &str) -> Option<String> {
+    let (stem, suffix) = name.rsplit_once('.')?;
+    let is = |known: &&str| suffix.eq_ignore_ascii_case(known);
+    CONVERTED_SUFFIXES.iter().find(|known| is(known))?;
+    let (input, out) = (quote_name(name), quote_name(&format!("{stem}.vtt")));
+    Some(format!("`ffmpeg -i {input} {out}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_left_out_part_has_its_own_remedy() {
+        use FindingLevel::{Hint, Warning};
+        for (name, reason, level, remedy) in [
+            (
+                "a.mp4, the last 3 samples of track 2",
+                "the file ends at byte 500",
+                Warning,
+                "its end is missing",
+            ),
+            (
+                "a.mp4, track 1 (video, avc1.640016)",
+                "it has 1 picture in 1.3 s, so players cannot switch between it and the film's video",
+                Hint,
+                "nothing if it is a cover",
+            ),
+            (
+                "a.mov, track 3 (time code, tmcd)",
+                "it is neither video nor audio",
+                Hint,
+                "viewers do not need it",
+            ),
+            (
+                "film.en.ass",
+                "this format of text is not supported; convert it to WebVTT or SRT",
+                Warning,
+                "`ffmpeg -i film.en.ass film.en.vtt`",
+            ),
+            (
+                "a.mp4, track 4 (audio)",
+                "there is no stsd box",
+                Warning,
+                "export it again",
+            ),
+        ] {
+            let (name, reason) = (name.to_owned(), reason.to_owned());
+            let finding = report_left_out(&LeftOutPart { name, reason });
+            assert_eq!(finding.level, level, "{}", finding.place);
+            assert!(
+                finding.fix.contains(remedy),
+                "{}: {}",
+                finding.place,
+                finding.fix
+            );
+        }
+    }
+}
