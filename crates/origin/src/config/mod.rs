@@ -12,7 +12,9 @@ pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variabl
 pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
 
 use crate::drm::rules::DrmRules;
+use crate::index_command::media_files::folder_and_name;
 use crate::segment::encryption::TITLE_PLACEHOLDER;
+use crate::title::file_names::{is_media, is_server_manifest};
 use crate::title::references::UrlPrefix;
 use http::Uri;
 use media::presentation::ManifestRules;
@@ -87,7 +89,7 @@ impl ServeSettings {
     pub fn new(layers: &SettingLayers) -> Result<ServeSettings, UsageError> {
         let segment = layers.with("segment", parse_segment_ms)?.unwrap_or(6000);
         Ok(ServeSettings {
-            source: layers.one("source").map(str::to_owned),
+            source: read_source(layers)?,
             listen: layers.list_with("listen", listen_address)?,
             hls_segment_ms: layers
                 .with("hls-segment", parse_segment_ms)?
@@ -115,6 +117,22 @@ impl ServeSettings {
             common: CommonSettings::new(layers)?,
         })
     }
+}
+
+/// Reads the library. The URL of a film is refused: as a library, it would contain nothing.
+fn read_source(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
+    let Some(source) = layers.one("source") else {
+        return Ok(None);
+    };
+    if let Some((folder, film)) = folder_and_name(source)
+        && !source.ends_with('/')
+        && (is_media(film.name()) || is_server_manifest(film.name()))
+    {
+        return Err(UsageError(format!(
+            "{source} is a film, and a remote library is a folder; give {folder}/, and play /{film}"
+        )));
+    }
+    Ok(Some(source.to_owned()))
 }
 
 fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageError> {

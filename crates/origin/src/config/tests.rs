@@ -44,6 +44,33 @@ fn flags_override_variables_override_the_file() {
 }
 
 #[test]
+fn a_remote_film_is_no_library() {
+    let of = |source: &str| ServeSettings::new(&layers(&[source], &[], "").unwrap());
+    for film in [
+        "s3://bucket/films/a%20b.mp4",
+        "https://h:1/film.ism",
+        "http://h/x.MOV",
+    ] {
+        let error = of(film).unwrap_err().to_string();
+        assert!(error.contains("give ") && error.contains(film), "{error}");
+    }
+    let error = of("s3://bucket/films/a.mp4").unwrap_err().to_string();
+    assert!(
+        error.ends_with("give s3://bucket/films/, and play /a.mp4"),
+        "{error}"
+    );
+    for library in [
+        "film.mp4",
+        "s3://bucket",
+        "s3://film.mp4",
+        "s3://bucket/films.mp4/",
+        "https://h/films",
+    ] {
+        assert_eq!(of(library).unwrap().source.as_deref(), Some(library));
+    }
+}
+
+#[test]
 fn defaults_apply_without_settings() {
     let is = settings(&[], &[("HEADWATER_SEGMENT", "")], "");
     assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (6000, 6000));
