@@ -4,7 +4,10 @@
 use crate::ffmpeg;
 use crate::nginx::Nginx;
 use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Starts a storage with the fixtures, and an origin that uses it as its library.
 fn start_storage_and_origin(library: &Path, more: &[&str]) -> (HeadwaterServer, HeadwaterServer) {
@@ -48,6 +51,38 @@ pub fn list_playlists(server: &HeadwaterServer, title: &str) -> Vec<String> {
         .chain(plain)
         .filter(|line| !line.contains("keyframes"));
     all.map(|line| format!("{title}/{line}")).collect()
+}
+
+/// Returns status and text of the readiness check.
+fn readiness(server: &HeadwaterServer) -> (u16, String) {
+    let response = server.get("/readyz");
+    (response.status, response.error_reason())
+}
+
+#[test]
+fn an_unreachable_http_library_is_not_ready_until_its_server_responds() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let origin = HeadwaterServer::serve(&[&format!("http://{address}/films")]);
+    let (status, reason) = readiness(&origin);
+    assert_eq!(status, 503, "{reason}");
+    assert!(reason.contains("cannot connect to the storage"), "{reason}");
+    assert!(reason.contains("; check "), "{reason}");
+    // The folder does not exist on the server, but any response proves that it can be reached.
+    let listener = TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let until = Instant::now() + Duration::from_secs(60);
+    while readiness(&origin).0 != 200 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(readiness(&origin).0, 200);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Whether a remote library can be listed. It is listed once at start, and until that succeeds the server
-//! is not ready.
+//! Whether a remote library is available. It is listed once at start, and until that succeeds the server
+//! is not ready. An HTTP server, which cannot be listed, must respond to one request.
 
 use crate::response::library_list::list_remote_titles;
 use net::Shutdown;
@@ -94,14 +94,14 @@ impl ListingTask {
         let place = self.store.place();
         // The root only: a large library is ready before all of its folders are listed.
         let root = self.store.list_first(&Key::ROOT, 1);
-        if let Err(error) = &root
-            && !matches!(error, Error::Unlisted)
-        {
-            let failure = describe_failure(error);
+        let failure = match &root {
+            Ok(_) => None,
+            Err(Error::Unlisted) => self.probe_server(),
+            Err(error) => Some(describe_failure(error)),
+        };
+        if let Some(failure) = failure {
             if self.status.set(Some(failure.clone())) {
-                tracing::error!(
-                    "{place}: {failure}; /readyz fails until the library can be listed"
-                );
+                tracing::error!("{place}: {failure}; /readyz fails until then");
             }
             return None;
         }
@@ -112,6 +112,16 @@ impl ListingTask {
         };
         tracing::info!("{line}");
         Some(line)
+    }
+
+    /// Returns the reason why the server of an unlisted library does not respond, if it does not.
+    fn probe_server(&self) -> Option<String> {
+        let error = self.store.remote()?.probe().err()?;
+        let text = format!("the library is unreachable: {error}");
+        Some(match text.contains("; check ") {
+            true => text,
+            false => format!("{text}; check the URL, and that the server runs"),
+        })
     }
 
     fn count_titles(&self, place: &str) -> String {

@@ -17,6 +17,7 @@ mod object;
 mod object_head;
 mod object_version;
 mod options;
+mod probe;
 mod range_reader;
 mod range_request;
 mod request_failure;
@@ -169,6 +170,18 @@ impl Remote {
 
     pub(crate) fn promise(&self, key: &Key, said: ObjectVersion) -> Arc<RemoteObject> {
         RemoteObject::promised(self.core.clone(), key.clone(), said)
+    }
+
+    /// Requests the root of the library, to find out whether its server responds. Any HTTP response is a
+    /// success. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Slow`] or [`Error::Broken`] if there is no response: DNS, refused connections, TLS.
+    pub fn probe(&self) -> Result<(), Error> {
+        self.run({
+            let core = self.core.clone();
+            async move { core.probe().await }
+        })
     }
 
     pub(crate) fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {

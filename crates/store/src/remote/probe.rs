@@ -1,0 +1,44 @@
+//! Whether the server of a library responds at all.
+
+use super::RemoteCore;
+use super::endpoints::Endpoint;
+use super::request_failure::RequestFailure;
+use crate::http::{CALL, StorageCall};
+use crate::{Error, Key, Reason};
+use object_store::GetOptions;
+use std::sync::Arc;
+
+impl RemoteCore {
+    /// Requests the root of the library. Any HTTP response is a success, because the root need not be a file.
+    /// The requests are not counted: they are for no object.
+    pub(super) async fn probe(self: &Arc<RemoteCore>) -> Result<(), Error> {
+        let root = Key::ROOT;
+        let mut attempts = self.plan_retries(&root, Reason::Look);
+        loop {
+            let attempt = attempts.next_attempt().await?;
+            match attempt.endpoint.probe().await {
+                Ok(()) => return Ok(()),
+                Err(failure) => attempts.retry_after(attempt, failure)?,
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    async fn probe(&self) -> Result<(), RequestFailure> {
+        let path = self.path(&Key::ROOT).map_err(RequestFailure::permanent)?;
+        let call = Arc::new(StorageCall::for_metadata());
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        // Ignores the result: the recorded facts distinguish a refusal from silence.
+        let _ = CALL
+            .scope(call.clone(), self.store.get_opts(&path, options))
+            .await;
+        match call.notes().error {
+            Some(error) => Err(RequestFailure::from_transport(&error)),
+            None => Ok(()),
+        }
+    }
+}
