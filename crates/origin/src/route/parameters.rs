@@ -2,9 +2,10 @@
 
 use super::{DashAddressing, HlsContainer, RouteError, percent_decode};
 
-/// Parameters with which other origins select a part of a title. A response with the whole title
-/// would deliver what they hide.
-const SELECTIONS: [&str; 10] = [
+/// Documented parameters with which other origins select a part of a title. A response with the whole
+/// title would deliver what they hide.
+const SELECTIONS: [&str; 17] = [
+    // Unified Origin.
     "filter",
     "vbegin",
     "vend",
@@ -15,13 +16,25 @@ const SELECTIONS: [&str; 10] = [
     "sort_tracks",
     "start_index",
     "base_path",
+    // AWS Elemental MediaPackage.
+    "aws.manifestfilter",
+    // Wowza Streaming Engine.
+    "wowzaplaystart",
+    "wowzaplayduration",
+    // Mux.
+    "max_resolution",
+    "min_resolution",
+    "asset_start_time",
+    "asset_end_time",
 ];
 
 /// Rejects parameters that select a part of a title; others that are unknown are ignored.
 pub(super) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
     for pair in query.unwrap_or_default().split('&') {
         let name = percent_decode(pair.split('=').next().unwrap_or_default())?;
-        if let Some(name) = SELECTIONS.iter().find(|known| **known == name) {
+        // MediaPackage ignores the case.
+        let is_named = |known: &&&str| known.eq_ignore_ascii_case(&name);
+        if let Some(name) = SELECTIONS.iter().find(is_named) {
             return Err(RouteError::UnsupportedParameter(name));
         }
     }

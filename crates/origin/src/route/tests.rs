@@ -52,6 +52,11 @@ fn parameters_that_select_a_part_of_a_title_are_refused() {
         "format=ts&vbegin=10",
         "max_bitrate",
         "t=00:10-00:20",
+        "aws.manifestfilter=video_bitrate%3A0-1000000",
+        "AWS.ManifestFilter=video_codec%3Ah264",
+        "wowzaplaystart=30000&wowzaplayduration=40000",
+        "max_resolution=720p",
+        "asset_end_time=60",
     ] {
         for name in [
             ".m3u8",
