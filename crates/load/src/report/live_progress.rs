@@ -65,14 +65,20 @@ pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
         true => format!(" {name} {}", format_ms(ms)),
         false => String::new(),
     };
+    let sent = [
+        percentile("p50", 0.5, s.sent_p50_ms),
+        percentile("p99", 0.99, s.sent_p99_ms),
+    ];
+    let from_sent = match sent.concat() {
+        figures if figures.is_empty() => String::new(),
+        figures => format!(" · from sent{figures} ms"),
+    };
     let latency = format!(
-        "from due{}{}{} max {} ms · from sent{}{} ms",
+        "from due{}{}{} max {} ms{from_sent}",
         percentile("p50", 0.5, s.due_p50_ms),
         percentile("p90", 0.9, s.due_p90_ms),
         percentile("p99", 0.99, s.due_p99_ms),
-        format_ms(s.due_max_ms),
-        percentile("p50", 0.5, s.sent_p50_ms),
-        percentile("p99", 0.99, s.sent_p99_ms)
+        format_ms(s.due_max_ms)
     );
     [rates, latency]
 }

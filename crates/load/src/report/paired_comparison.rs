@@ -111,7 +111,8 @@ impl RunComparison {
             writeln!(out, "{name:<38}{:>9.3}  {ends:<18}{pairs}", ratio.median)?;
         }
         for (side, run) in ["A", "B"].into_iter().zip(self.merged()) {
-            writeln!(out, "\n{side}: {}, {} runs", run.name, run.generators)?;
+            let unit = if run.generators == 1 { "run" } else { "runs" };
+            writeln!(out, "\n{side}: {}, {} {unit}", run.name, run.generators)?;
             for (fact, value) in identify_run(&run) {
                 writeln!(out, "   {fact:<13}{value}")?;
             }

@@ -39,25 +39,32 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
         0 => (&total.from_sent, "being sent"),
         _ => (&total.from_due, "their due time"),
     };
-    let rate = match run.wall_s > 0.0 {
+    // One request has no rate.
+    let rate = match run.wall_s > 0.0 && total.requests > 1 {
         true => format!(" at {:.1} per second", total.requests as f64 / run.wall_s),
         false => String::new(),
     };
     let figures = KeyQuantiles::from_histogram(times);
     let Some((share, ms)) = figures.highest() else {
         let slowest = figures.format("max");
-        return format!(
-            "{} requests{rate}: the slowest was complete {slowest} ms after {since}.",
-            total.requests
-        );
+        let (count, slowest_was) = match total.requests {
+            1 => ("1 request".to_owned(), "it was"),
+            count => (format!("{count} requests"), "the slowest was"),
+        };
+        return format!("{count}{rate}: {slowest_was} complete {slowest} ms after {since}.");
     };
-    format!(
-        "{} requests{rate}: half were complete within {} ms of {since}, {} % within {} ms.",
-        total.requests,
-        figures.format("p50"),
-        share * 100.0,
-        format_ms(ms)
-    )
+    let (count, half) = (total.requests, figures.format("p50"));
+    let sentence =
+        format!("{count} requests{rate}: half were complete within {half} ms of {since}");
+    // Few requests support no percentile above the median.
+    match share > 0.5 {
+        true => format!(
+            "{sentence}, {} % within {} ms.",
+            share * 100.0,
+            format_ms(ms)
+        ),
+        false => sentence + ".",
+    }
 }
 
 fn describe_viewing(viewing: &PopulationStats) -> String {
