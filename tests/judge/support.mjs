@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 export const library = path.join(root, 'target/fixtures/library');
+export const tracks = path.join(root, 'target/fixtures/tracks');
 export const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
 
 /** Starts `headwater serve` on a free port. Call `stop` in an `after` hook. */

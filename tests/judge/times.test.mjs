@@ -5,8 +5,8 @@ import { after, before, test } from 'node:test';
 import hlsParser from 'hls-parser';
 import { parse as parseMpd } from 'mpd-parser';
 import { init, segment } from './cmaf.mjs';
-import { probeTimes } from './probe.mjs';
-import { serve, text, titles } from './support.mjs';
+import { partialFilms, probePartialFilm, probeTimes } from './probe.mjs';
+import { serve, text, titles, tracks } from './support.mjs';
 
 /** Durations of edits are rounded to ticks of the movie, usually milliseconds. */
 const EDIT_SLACK_S = 0.0011;
@@ -14,13 +14,20 @@ const EDIT_SLACK_S = 0.0011;
 const LEAD_S = 0.25;
 
 let server;
-before(async () => { server = await serve(undefined, '--segment', '2s'); });
-after(() => server.stop());
+let partial;
+before(async () => {
+  server = await serve(undefined, '--segment', '2s');
+  partial = await serve(tracks, '--segment', '2s');
+});
+after(() => {
+  server?.stop();
+  partial?.stop();
+});
 hlsParser.setOptions({ strictMode: true });
 
 /** Reads the MPD and segments: the duration, and for each rendition its kind, start and end in the MPD, and first and
  *  last presentation time in its segments, in seconds since the film's zero. */
-async function readDash(title) {
+async function readDash(server, title) {
   const url = `${server.url}/${title}/.mpd`;
   const xml = await text(url);
   const { playlists, mediaGroups } = parseMpd(xml, { manifestUri: url });
@@ -57,7 +64,7 @@ function zeroOf(xml, name) {
 }
 
 /** Reads the HLS playlists: the precise start, and name, start (served time) and length of each, in seconds. */
-async function readHls(title) {
+async function readHls(server, title) {
   const url = `${server.url}/${title}/.m3u8`;
   const multivariant = hlsParser.parse(await text(url));
   const uris = multivariant.variants.filter((v) => !v.isIFrameOnly).flatMap((v) => [v.uri, ...v.audio.map((a) => a.uri)]);
@@ -72,13 +79,15 @@ async function readHls(title) {
 
 const near = (a, b, slack = EDIT_SLACK_S) => Math.abs(a - b) <= slack;
 
-for (const title of titles) {
+const films = [...titles.map((title) => ({ title, isPartial: false })), ...partialFilms.map((title) => ({ title, isPartial: true }))];
+for (const { title, isPartial } of films) {
   test(`${title}: DASH and HLS present the times of ffprobe`, async () => {
-    const sources = probeTimes(title);
+    const sources = isPartial ? probePartialFilm(title) : probeTimes(title);
+    const from = isPartial ? partial : server;
     // The zero of a film that starts late is its first presented sample.
     const late = Math.min(...sources.map((s) => s.first));
-    const dash = await readDash(title);
-    const hls = await readHls(title);
+    const dash = await readDash(from, title);
+    const hls = await readHls(from, title);
     assert.deepEqual([...hls.playlists.keys()].sort(), [...dash.renditions.keys()].sort());
     const served = [...dash.renditions.values()];
     const isServed = (source, own) => own.kind === source.kind
