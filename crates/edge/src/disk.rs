@@ -219,24 +219,24 @@ fn has_body(entry: &CacheEntry) -> bool {
 
 fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {
     if !tier.has(key.as_str())
-        && let Some(shelving) = to_shelving(key, entry)
+        && let Some(tier_object) = to_tier_object(key, entry)
     {
         // The tier counts entries for which it has no room.
-        tier.put(shelving);
+        tier.put(tier_object);
     }
 }
 
-fn to_shelving(key: &CacheKey, entry: &CacheEntry) -> Option<TierObject> {
+fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<TierObject> {
     let (tags, body) = match entry {
         CacheEntry::Object(object) if object.is_purged.load(Relaxed) => return None,
         CacheEntry::Object(object) => {
             let body = match object.blocks {
                 Some(_) => store::TierBody::Memory(Vec::new()),
-                None => object.body.to_shelved()?,
+                None => object.body.to_tier_body()?,
             };
             (object.surrogate_keys.join(" "), body)
         }
-        CacheEntry::Block(content) => (String::new(), content.to_shelved()?),
+        CacheEntry::Block(content) => (String::new(), content.to_tier_body()?),
         CacheEntry::Variants(_) => (String::new(), store::TierBody::Memory(Vec::new())),
         CacheEntry::Unshareable { .. } => return None,
     };
@@ -372,7 +372,7 @@ impl Drop for DiskCache {
         if let Some(tier) = self.tier.get() {
             let rest = self.memory.all();
             let rest = rest.iter().filter(|(key, _)| !tier.has(key.as_str()));
-            tier.close(rest.filter_map(|(key, entry)| to_shelving(key, entry)));
+            tier.close(rest.filter_map(|(key, entry)| to_tier_object(key, entry)));
         }
     }
 }

@@ -29,7 +29,7 @@ impl DiskBody {
     }
 
     /// Returns the body in the form that the disk tier writes.
-    pub fn to_shelved(&self) -> TierBody {
+    pub fn to_tier_body(&self) -> TierBody {
         TierBody::File(self.file.clone(), self.body.clone())
     }
 

@@ -15,7 +15,7 @@ use crate::cache_entry::CacheEntry;
 use crate::cache_key::CacheKey;
 use crate::config::EdgeSettings;
 use crate::disk::DiskCache;
-use crate::fetch::{FetchOutcome, FetchedBytes};
+use crate::fetch::{FetchOutcome, InFlightBytes};
 use crate::origins::OriginClient;
 use crate::request_facts;
 use crate::telemetry::RequestTelemetry;
@@ -26,7 +26,7 @@ pub(crate) struct Edge {
     pub(crate) settings: EdgeSettings,
     pub(crate) memory: Arc<MemoryCache<CacheKey, CacheEntry>>,
     pub(crate) flights: FetchTable<CacheKey, FetchOutcome>,
-    pub(crate) fetched_bytes: FetchedBytes,
+    pub(crate) in_flight_bytes: InFlightBytes,
     pub(crate) arena: Arc<Arena>,
     pub(crate) disk: Arc<DiskCache>,
     pub(crate) origins: OriginClient,

@@ -11,7 +11,7 @@ mod request;
 mod revalidate;
 mod storage;
 
-pub use body::FetchedBytes;
+pub use body::InFlightBytes;
 pub use outcome::{FetchOutcome, LeaderReply};
 pub use request::FetchRequest;
 
@@ -113,7 +113,7 @@ impl Edge {
             Err(reason) if is_shareable_error(&reply, reason) => {
                 let mut object = new_object(&request, &reply, DELIVERY_ONLY);
                 if reply.response.status.is_client_error() {
-                    object.vary = self.forwarded_header_values(&request.client_headers);
+                    object.vary = self.vary_header_values(&request.client_headers);
                 }
                 let object = Arc::new(object);
                 let outcome = FetchOutcome::Stored(object.clone(), Some(reason));
@@ -123,7 +123,7 @@ impl Edge {
             }
             Err(reason) => {
                 // An error may be specific to this client's headers, so it does not mark the URL.
-                if !is_error(&reply) {
+                if !has_error_status(&reply) {
                     let always_pass = reason == UncacheableReason::TooLarge;
                     self.mark_unshareable(&request.primary_key, always_pass);
                 }
@@ -135,7 +135,7 @@ impl Edge {
 
     /// Returns the values of all forwarded request headers except the request id, which differs each
     /// time.
-    fn forwarded_header_values(&self, client_headers: &HeaderMap) -> Vec<(HeaderName, String)> {
+    fn vary_header_values(&self, client_headers: &HeaderMap) -> Vec<(HeaderName, String)> {
         headers::forwarded_names(&self.settings.forward)
             .chain([&headers::CDN_LOOP])
             .map(|name| (name.clone(), selecting_value(client_headers, name)))
@@ -246,14 +246,14 @@ const DELIVERY_ONLY: FreshnessLifetime = FreshnessLifetime {
     stale_if_error: Duration::ZERO,
 };
 
-fn is_error(reply: &OriginResponse) -> bool {
+fn has_error_status(reply: &OriginResponse) -> bool {
     let status = reply.response.status;
     status.is_client_error() || status.is_server_error()
 }
 
 /// Returns whether an error response may be given to all requests that wait for it.
 fn is_shareable_error(reply: &OriginResponse, reason: UncacheableReason) -> bool {
-    is_error(reply)
+    has_error_status(reply)
         && !matches!(
             reason,
             UncacheableReason::Private | UncacheableReason::SetCookie | UncacheableReason::TooLarge

@@ -10,7 +10,7 @@
 //! 5. `fetch_or_join`: the first request for a key leads a fetch (`fetch_as_leader`), all others
 //!    follow it. `fetch` runs in a task of its own, and `freshness` decides whether the response may
 //!    be stored. `fetch_uncoalesced` and `pass` serve one client alone.
-//! 6. `deliver_outcome`: `deliver` evaluates conditions and ranges and adds `Age`, `Via` and
+//! 6. `respond_with_outcome`: `deliver` evaluates conditions and ranges and adds `Age`, `Via` and
 //!    `Cache-Status`. Readers follow a body that is still growing; `blocks` reads large objects.
 //! 7. `apply_rules` applies the rule for the response: congestion control and pace are set before the
 //!    first byte. `tcp_sampling` samples TCP.

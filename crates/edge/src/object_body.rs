@@ -104,12 +104,12 @@ impl ObjectBody {
     }
 
     /// Returns a complete body in the form that the disk tier writes.
-    pub fn to_shelved(&self) -> Option<TierBody> {
+    pub fn to_tier_body(&self) -> Option<TierBody> {
         Some(match self.complete.get()? {
             CompleteBody::Heap(pieces) | CompleteBody::Arena(pieces) => {
                 TierBody::Memory(pieces.clone())
             }
-            CompleteBody::File(filed) => filed.to_shelved(),
+            CompleteBody::File(filed) => filed.to_tier_body(),
         })
     }
 

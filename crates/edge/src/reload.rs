@@ -100,7 +100,7 @@ impl Edge {
             memory: self.memory.clone(),
             disk: self.disk.clone(),
             flights: self.flights.clone(),
-            fetched_bytes: self.fetched_bytes.clone(),
+            in_flight_bytes: self.in_flight_bytes.clone(),
             arena: self.arena.clone(),
             origins,
             telemetry: self.telemetry.clone(),

@@ -1,11 +1,11 @@
 //! The states of a request, from its head to its response.
 //!
 //! `handle_request` → `serve` → `serve_from_cache` (`lookup`, `lookup_disk`, then the plan) →
-//! `fetch_or_join` → `fetch_as_leader` → `deliver_outcome` → `deliver_object`. A request that cannot
+//! `fetch_or_join` → `fetch_as_leader` → `respond_with_outcome` → `deliver_object`. A request that cannot
 //! use the cache continues with `fetch_uncoalesced`, `pass` or `pass_with_body`.
 
+mod cache_miss;
 mod deliver_object;
-mod fetch_states;
 mod lookup;
 mod pass;
 
@@ -94,7 +94,10 @@ impl Edge {
             Ok(response) => local_response(response),
             Err(error) => {
                 let response = deliver::error_response(&error, CacheOutcome::Local);
-                (response, summarize(CacheOutcome::Local, None, Some(error)))
+                (
+                    response,
+                    build_summary(CacheOutcome::Local, None, Some(error)),
+                )
             }
         }
     }
@@ -128,8 +131,11 @@ impl Edge {
         let (mut response, mut summary) = if let Some(status) = actions.deny {
             let error = Error::client(status, "denied by a rule");
             let response = deliver::error_response(&error, CacheOutcome::Denied);
-            (response, summarize(CacheOutcome::Denied, None, Some(error)))
-        } else if facts.may_change_origin() {
+            (
+                response,
+                build_summary(CacheOutcome::Denied, None, Some(error)),
+            )
+        } else if facts.has_unsafe_method() {
             Box::pin(self.pass_with_body(worker, facts, std::mem::take(body))).await
         } else if actions.pass {
             Box::pin(self.pass(worker, facts, PassReason::Rule)).await
@@ -149,10 +155,10 @@ impl Edge {
 }
 
 fn local_response(response: Response<Body>) -> ServedResponse {
-    (response, summarize(CacheOutcome::Local, None, None))
+    (response, build_summary(CacheOutcome::Local, None, None))
 }
 
-fn summarize(
+fn build_summary(
     outcome: CacheOutcome,
     upstream_us: Option<u64>,
     error: Option<Error>,

@@ -143,7 +143,7 @@ impl<'a> RequestFacts<'a> {
 
     /// Returns whether the request may change something at the origin, as one with an unknown method
     /// may. It is then passed once, with its body.
-    pub fn may_change_origin(&self) -> bool {
+    pub fn has_unsafe_method(&self) -> bool {
         !READ_METHODS.contains(self.method)
     }
 

@@ -25,7 +25,7 @@ use crate::apply_rules::RuleApplier;
 use crate::cache_outcome::NAME;
 use crate::config::{EdgeSettings, SETTINGS, TABLES};
 use crate::disk::{self, DiskCache};
-use crate::fetch::FetchedBytes;
+use crate::fetch::InFlightBytes;
 use crate::origins::{EdgeCredentials, OriginClient, OriginMetrics};
 use crate::reload::ReloadableEdge;
 use crate::telemetry::RequestTelemetry;
@@ -33,7 +33,7 @@ use crate::telemetry::RequestTelemetry;
 /// Runs `headwater edge`: reads the settings, serves until the process is asked to stop, and
 /// returns the exit code.
 pub fn run_command(flags: &ArgMatches) -> ExitCode {
-    ProgramError::exit(run_edge(flags))
+    ProgramError::report_result(run_edge(flags))
 }
 
 fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
@@ -287,7 +287,7 @@ fn build_edge(
         memory,
         disk,
         flights: FetchTable::default(),
-        fetched_bytes: FetchedBytes::default(),
+        in_flight_bytes: InFlightBytes::default(),
         arena: Arc::new(store::Arena::new(settings.memory_bytes)),
         origins,
         rules: RuleApplier::new(&settings, metrics, recorder.clone()),

@@ -52,7 +52,7 @@ pub fn bind_admin_port(
 /// Returns 401 for a request without the token. Browsers then ask for it, in the name of `realm`,
 /// which must contain neither quotes nor backslashes.
 pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
-    if token::is_allowed(headers, token) {
+    if token::has_valid_token(headers, token) {
         return None;
     }
     let what = "token required; send Authorization: Bearer TOKEN, or the token as the password";

@@ -3,7 +3,7 @@
 //! A [`Chunk`] consists of typed parts ([`BodyPart`]): bytes in memory, ranges of a file, pages of an
 //! arena, bytes in a pipe. On unencrypted HTTP/1.1 connections our response writer matches on the type
 //! and lets the kernel send most parts without a copy. `hyper` serves all other connections; it receives
-//! copies in small frames (`copying`).
+//! copies in small frames (`copied_frames`).
 //!
 //! The length is exact, so a response carries `Content-Length`, and a client detects a body that
 //! ends early. Only a proxied response may have an unknown length; it then uses chunked framing.
@@ -19,8 +19,8 @@ use futures_core::Stream;
 pub use self::chunk::Chunk;
 pub use self::completion::BodyCompletion;
 use self::completion::SendProgress;
-pub use self::copying::CopiedFrame;
-use self::copying::CopyState;
+pub use self::copied_frames::CopiedFrame;
+use self::copied_frames::CopyState;
 pub use self::incoming::Incoming;
 pub use self::part::{BodyFile, BodyPart, PipeBytes};
 pub use self::request_body::{RequestBodyFault, read_request_body, relay_request_body};
@@ -29,7 +29,7 @@ use crate::headers::SerializedFields;
 
 mod chunk;
 mod completion;
-mod copying;
+mod copied_frames;
 mod incoming;
 pub(crate) mod part;
 mod request_body;

@@ -48,7 +48,7 @@ impl EdgeSecret {
     }
 
     /// Returns whether a request contains one of the values, compared in constant time.
-    pub fn is_allowed(&self, headers: &HeaderMap) -> bool {
+    pub fn has_valid_secret(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(&EDGE_AUTH) else {
             return false;
         };
@@ -171,20 +171,23 @@ mod tests {
         let path = folder.path().join("secret");
         std::fs::write(&path, format!("{NEW}\n{OLD}\n")).unwrap();
         let secret = EdgeSecret::read(path.clone()).unwrap();
-        assert!(secret.is_allowed(&headers_with(NEW)) && secret.is_allowed(&headers_with(OLD)));
+        assert!(
+            secret.has_valid_secret(&headers_with(NEW))
+                && secret.has_valid_secret(&headers_with(OLD))
+        );
         for wrong in ["", "x", "new-0123456789abcdeF", "new-0123456789abcdef0"] {
-            assert!(!secret.is_allowed(&headers_with(wrong)), "{wrong}");
+            assert!(!secret.has_valid_secret(&headers_with(wrong)), "{wrong}");
         }
-        assert!(!secret.is_allowed(&HeaderMap::new()));
+        assert!(!secret.has_valid_secret(&HeaderMap::new()));
         let mut headers = headers_with("forged");
         secret.authenticate(&mut headers);
         assert_eq!(headers, headers_with(NEW));
         assert!(!format!("{headers:?} {secret:?}").contains(NEW));
         std::fs::write(&path, NEW).unwrap();
         assert!(secret.reload().unwrap() && !secret.reload().unwrap());
-        assert!(!secret.is_allowed(&headers_with(OLD)));
+        assert!(!secret.has_valid_secret(&headers_with(OLD)));
         std::fs::write(&path, "short").unwrap();
-        assert!(secret.reload().is_err() && secret.is_allowed(&headers_with(NEW)));
+        assert!(secret.reload().is_err() && secret.has_valid_secret(&headers_with(NEW)));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl ProgramError {
     }
 
     /// Prints the error to standard error and returns its exit code.
-    pub fn exit(result: Result<(), ProgramError>) -> ExitCode {
+    pub fn report_result(result: Result<(), ProgramError>) -> ExitCode {
         let Err(failed) = result else {
             return ExitCode::SUCCESS;
         };

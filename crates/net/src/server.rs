@@ -19,7 +19,7 @@ pub use self::inherited::InheritedListener;
 pub(crate) use self::inherited::ListenerCopies;
 pub use self::limits::{Limits, raise_descriptor_limit};
 use self::low_rtt::LowRttDetector;
-use self::request_rates::RequestRates;
+use self::request_rates::RequestRateLimiter;
 pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
@@ -122,7 +122,7 @@ struct ServerState {
     trust: TrustedNetworks,
     tls: Option<CurrentCertificates>,
     connection_limits: ConnectionLimits,
-    request_rates: RequestRates,
+    request_rates: RequestRateLimiter,
     low_rtt: Option<LowRttDetector>,
     overload: OverloadManager,
     essential_paths: &'static [&'static str],
@@ -174,7 +174,7 @@ impl Server {
         let (addresses, listeners) =
             bind::bind_all(&listen.addresses, workers, listen.share, inherited)?;
         let connection_limits = ConnectionLimits::new(&listen.limits, &listen.metrics);
-        let request_rates = RequestRates::new(&listen.limits, &listen.metrics);
+        let request_rates = RequestRateLimiter::new(&listen.limits, &listen.metrics);
         let registries: Vec<_> = (0..workers)
             .map(|_| ConnectionRegistry::default())
             .collect();

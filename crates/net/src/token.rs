@@ -31,7 +31,7 @@ pub fn read_token(path: &Path) -> io::Result<Arc<str>> {
 }
 
 /// Checks `Bearer TOKEN`, or `Basic` with the token as password (for browsers).
-pub fn is_allowed(headers: &HeaderMap, token: &str) -> bool {
+pub fn has_valid_token(headers: &HeaderMap, token: &str) -> bool {
     let value = headers.get(header::AUTHORIZATION);
     let Some((scheme, given)) = value
         .and_then(|value| value.to_str().ok())
@@ -115,7 +115,7 @@ mod tests {
         let with = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-            is_allowed(&headers, "s3cret")
+            has_valid_token(&headers, "s3cret")
         };
         assert!(with("Bearer s3cret") && with("bearer  s3cret"));
         assert!(with("Basic YW55Ym9keTpzM2NyZXQ="));
@@ -129,6 +129,6 @@ mod tests {
         ] {
             assert!(!with(wrong), "{wrong}");
         }
-        assert!(!is_allowed(&HeaderMap::new(), "s3cret"));
+        assert!(!has_valid_token(&HeaderMap::new(), "s3cret"));
     }
 }

@@ -10,7 +10,7 @@ use crate::response::static_files::StaticFiles;
 use crate::response::web_page::WebPage;
 use crate::response::{content_key, license, manifests, title_text};
 use crate::route::{self, OriginRequest};
-use crate::segment::encryption;
+use crate::segment::hls_aes128;
 use crate::telemetry::{RequestInProgress, Telemetry};
 use crate::title::catalog::Catalog;
 use crate::{error, segment};
@@ -140,7 +140,8 @@ impl RequestHandler {
         let Some(secret) = &self.edge_secret else {
             return false;
         };
-        !matches!(parts.uri.path(), "/healthz" | "/readyz") && !secret.is_allowed(&parts.headers)
+        !matches!(parts.uri.path(), "/healthz" | "/readyz")
+            && !secret.has_valid_secret(&parts.headers)
     }
 
     async fn find_response(
@@ -253,10 +254,10 @@ impl RequestHandler {
             OriginRequest::License(_) => Err(error::license_needs_post()),
             OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
             OriginRequest::File(key) if self.catalog.is_protecting(key) => Err(
-                encryption::unavailable_with_drm("static files are unavailable"),
+                hls_aes128::unavailable_with_drm("static files are unavailable"),
             ),
             OriginRequest::File(key) if self.catalog.is_encrypting(key) => Err(
-                encryption::unavailable_when_encrypted("static files are unavailable"),
+                hls_aes128::unavailable_when_encrypted("static files are unavailable"),
             ),
             OriginRequest::File(key) => {
                 self.static_files

@@ -13,7 +13,7 @@ use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
 use crate::response::web_page::WebPage;
-use crate::segment::encryption::{MasterSecret, SECRET_BYTES_RANGE};
+use crate::segment::hls_aes128::{MasterSecret, SECRET_BYTES_RANGE};
 use crate::telemetry::{self, Telemetry};
 use crate::title::catalog::Catalog;
 use crate::title::index_cache::IndexCache;
@@ -51,7 +51,7 @@ const RECHECK_AFTER_REMOTE: Duration = Duration::from_secs(60);
 
 /// Runs `headwater serve` until a signal stops it, and returns the exit status.
 pub fn serve(flags: &ArgMatches) -> ExitCode {
-    ProgramError::exit(run_server(flags))
+    ProgramError::report_result(run_server(flags))
 }
 
 fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {

@@ -18,36 +18,36 @@ const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
 
 /// Counts the received bytes of all bodies that are being fetched and may be stored.
 #[derive(Debug, Clone, Default)]
-pub struct FetchedBytes(Arc<AtomicU64>);
+pub struct InFlightBytes(Arc<AtomicU64>);
 
-/// One body's contribution to [`FetchedBytes`], subtracted on drop.
-struct FetchedBytesShare {
-    total: FetchedBytes,
+/// One body's contribution to [`InFlightBytes`], subtracted on drop.
+struct InFlightBytesShare {
+    total: InFlightBytes,
     bytes: u64,
 }
 
-impl FetchedBytes {
+impl InFlightBytes {
     /// Returns the sum over all bodies.
     pub fn total(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    fn new_share(&self) -> FetchedBytesShare {
-        FetchedBytesShare {
+    fn new_share(&self) -> InFlightBytesShare {
+        InFlightBytesShare {
             total: self.clone(),
             bytes: 0,
         }
     }
 }
 
-impl FetchedBytesShare {
+impl InFlightBytesShare {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.total.0.fetch_add(bytes, Relaxed);
     }
 }
 
-impl Drop for FetchedBytesShare {
+impl Drop for InFlightBytesShare {
     fn drop(&mut self) {
         self.total.0.fetch_sub(self.bytes, Relaxed);
     }
@@ -67,7 +67,7 @@ impl Edge {
         expected: Option<u64>,
     ) -> bool {
         let body = &content.growing;
-        let mut share = Some(self.fetched_bytes.new_share());
+        let mut share = Some(self.in_flight_bytes.new_share());
         let exact = answer.is_exclusive();
         loop {
             match answer.next_data().await {
@@ -91,7 +91,7 @@ impl Edge {
             }
             let is_large = len > self.memory.object_bytes_max();
             if share.is_some()
-                && (is_large || self.fetched_bytes.total() > self.fetched_bytes_max())
+                && (is_large || self.in_flight_bytes.total() > self.in_flight_bytes_max())
             {
                 share = None;
                 lead.close();
@@ -115,7 +115,7 @@ impl Edge {
     }
 
     /// Returns the limit on all bodies that are being fetched: a quarter of the memory tier.
-    fn fetched_bytes_max(&self) -> u64 {
+    fn in_flight_bytes_max(&self) -> u64 {
         self.settings.memory_bytes / 4
     }
 }

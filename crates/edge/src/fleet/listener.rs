@@ -11,8 +11,8 @@ use futures_util::StreamExt;
 use net::metrics::Metrics;
 use net::{ProgramError, RunningProgram};
 
-use super::connection::{connect, read_options};
 use super::executor::{CommandExecutor, FleetMetrics};
+use super::nats_connection::{connect, read_connect_options};
 use super::{STREAM, SUBJECT_PREFIX, SUBJECTS};
 use crate::config::NatsSettings;
 use crate::reload::ReloadableEdge;
@@ -78,7 +78,7 @@ async fn connect_patiently(settings: &NatsSettings, metrics: &FleetMetrics) -> C
     loop {
         let attempt = async {
             let connected = metrics.connected.clone();
-            let options = read_options(settings).await?.name(&settings.node);
+            let options = read_connect_options(settings).await?.name(&settings.node);
             let options = options.event_callback(move |event| {
                 match event {
                     Event::Connected => connected.set(1),

@@ -5,9 +5,9 @@
 //! of its absence. Without JetStream, an edge that is away misses them.
 
 mod command;
-mod connection;
 mod executor;
 mod listener;
+mod nats_connection;
 mod publish;
 mod recent_ids;
 

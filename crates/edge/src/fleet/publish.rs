@@ -12,7 +12,7 @@ use net::config::{UsageError, duration};
 use serde_json::{Value, json};
 
 use super::command::{COMMANDS, CommandMessage};
-use super::connection::{connect, read_options};
+use super::nats_connection::{connect, read_connect_options};
 use super::{STREAM, SUBJECT_PREFIX};
 use crate::config::NatsSettings;
 
@@ -120,7 +120,7 @@ async fn publish(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
         node: String::new(),
     };
     let failed = |error: io::Error| ProgramError::cannot("--nats")(error);
-    let options = read_options(&settings).await.map_err(failed)?;
+    let options = read_connect_options(&settings).await.map_err(failed)?;
     let client = connect(&settings, options).await.map_err(failed)?;
     let inbox = client.new_inbox();
     let results = client.subscribe(inbox.clone()).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ServedResponse, summarize};
+use super::{ServedResponse, build_summary};
 use crate::Edge;
 use crate::blocks::{BlockBody, BlockError};
 use crate::cache_outcome::CacheOutcome;
@@ -28,7 +28,7 @@ impl Edge {
                 Err(BlockError::ValidatorChanged) => return None,
                 Err(BlockError::OriginFailed(error)) => {
                     let response = deliver::error_response(&error, outcome);
-                    let summary = summarize(outcome, upstream_us, Some((*error).clone()));
+                    let summary = build_summary(outcome, upstream_us, Some((*error).clone()));
                     return Some((response, summary));
                 }
             }
@@ -79,5 +79,5 @@ fn respond(
 ) -> Option<ServedResponse> {
     let (method, headers) = (facts.method, facts.headers);
     let response = deliver::respond_with_object(method, headers, object, outcome, blocks)?;
-    Some((response, summarize(outcome, upstream_us, None)))
+    Some((response, build_summary(outcome, upstream_us, None)))
 }

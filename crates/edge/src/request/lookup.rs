@@ -43,7 +43,7 @@ impl Edge {
         }
         for _ in 0..LOOKUPS_MAX {
             let Lookup { variant_key, found } = match self.lookup(facts) {
-                lookup if self.may_be_on_disk(facts, &lookup) => {
+                lookup if self.is_only_on_disk(facts, &lookup) => {
                     Box::pin(self.lookup_disk(facts, lookup)).await
                 }
                 lookup => lookup,
@@ -120,7 +120,7 @@ impl Edge {
     }
 
     /// Returns whether the disk tier has an entry that memory lacks.
-    fn may_be_on_disk(&self, facts: &RequestFacts<'_>, lookup: &Lookup) -> bool {
+    fn is_only_on_disk(&self, facts: &RequestFacts<'_>, lookup: &Lookup) -> bool {
         let key = lookup.variant_key.as_ref();
         let key = key.map_or(facts.primary_key.as_ref(), CacheKey::as_str);
         lookup.found.is_none() && self.disk.has_entry(key)
@@ -130,7 +130,7 @@ impl Edge {
     /// leads to another load, that of the variant.
     async fn lookup_disk(&self, facts: &RequestFacts<'_>, mut lookup: Lookup) -> Lookup {
         for _ in 0..LOOKUPS_MAX {
-            if !self.may_be_on_disk(facts, &lookup) {
+            if !self.is_only_on_disk(facts, &lookup) {
                 break;
             }
             let key = lookup.variant_key;

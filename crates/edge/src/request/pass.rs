@@ -4,7 +4,7 @@ use http::header::{HeaderMap, HeaderValue};
 use net::Error;
 use net::body::Incoming;
 
-use super::{ServedResponse, summarize};
+use super::{ServedResponse, build_summary};
 use crate::Edge;
 use crate::cache_outcome::{CacheOutcome, PassReason};
 use crate::deliver;
@@ -71,11 +71,11 @@ fn relay_reply(
         Ok(reply) => {
             let upstream_us = Some(net::record::micros(reply.elapsed));
             let response = deliver::relay_response(facts.method, reply, outcome);
-            (response, summarize(outcome, upstream_us, None))
+            (response, build_summary(outcome, upstream_us, None))
         }
         Err(error) => (
             deliver::error_response(&error, outcome),
-            summarize(outcome, None, Some(error)),
+            build_summary(outcome, None, Some(error)),
         ),
     }
 }

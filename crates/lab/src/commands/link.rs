@@ -186,8 +186,8 @@ impl LinkSession {
         let (client, server) = (NetworkNamespace::new()?, NetworkNamespace::new()?);
         let link = TunLink::start(&client, &server, 0, shape)?;
         let mut guard = ProcessGuard::start()?;
-        guard.watch_namespace(&client)?;
-        guard.watch_namespace(&server)?;
+        guard.end_at_exit(&client)?;
+        guard.end_at_exit(&server)?;
         Ok(LinkSession {
             guard,
             link,

@@ -48,7 +48,7 @@ impl<'a> DeployedRun<'a> {
         let places = create_places(document, &at)?;
         let mut guard = ProcessGuard::start()?;
         for place in places.values() {
-            guard.watch_namespace(place)?;
+            guard.end_at_exit(place)?;
         }
         // Registered before it is created, so that it is removed even if this process is killed in
         // between.

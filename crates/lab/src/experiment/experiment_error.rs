@@ -1,8 +1,8 @@
 //! Why an experiment cannot continue.
 
 use super::file_error::FileError;
-use super::folder::FolderError;
 use super::record::RecordFileError;
+use super::result_folder::FolderError;
 use super::source::SourceError;
 use std::path::PathBuf;
 

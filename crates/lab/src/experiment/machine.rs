@@ -1,8 +1,8 @@
 //! The machine and the programs that an experiment ran with.
 
 use super::file_error::FileError;
-use super::folder::open_records;
 use super::record::RecordFileError;
+use super::result_folder::open_records;
 use super::versions::query_versions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -18,11 +18,10 @@ mod component;
 mod cpus;
 mod deploy;
 pub(crate) mod document;
+mod document_fault;
 mod experiment_error;
-mod fault;
 mod file_error;
 mod first_failures;
-mod folder;
 mod health;
 mod histograms;
 mod local_run;
@@ -37,6 +36,7 @@ mod quantity;
 mod raw_records;
 mod record;
 mod redacted_command;
+mod result_folder;
 mod run;
 mod run_error;
 mod run_link;
@@ -53,8 +53,8 @@ pub use built_in_functions::{
 };
 pub use check::check_document;
 pub use document::ExperimentDocument;
+pub use document_fault::DocumentFault;
 pub(crate) use experiment_error::ExperimentError;
-pub use fault::DocumentFault;
 pub use file_error::FileError;
 pub(crate) use histograms::{add_histogram as add_counts, decode_histogram as counts};
 pub use machine::MachineDescription;
@@ -72,12 +72,12 @@ pub(crate) mod distributed {
     pub(crate) use super::check::starting_order;
     pub(crate) use super::collect::collect_results;
     pub(crate) use super::deploy::DeployedRun;
-    pub(crate) use super::folder::ExperimentFolders;
     pub(crate) use super::machine_noise::{CpuTicks, MachineNoise};
     pub(crate) use super::measure::{Measurement, sink_timeout};
     pub(crate) use super::placeholders::{
         AgentShare, DEFAULT_PLACE, RunContext, link_end, place_of,
     };
+    pub(crate) use super::result_folder::ExperimentFolders;
     pub(crate) use super::run::RemoteExecutor;
     pub(crate) use super::source::{SourceError, prepare_sources};
 }

@@ -64,7 +64,7 @@ pub(super) struct QuantityExpression {
 enum ValueSource {
     /// A JSON pointer (RFC 6901) into the sink's output: a number, or an HDR histogram (V2,
     /// base64).
-    Said(String),
+    OutputPointer(String),
     /// An HDR interval log in the run's folder, and a tag pattern (`*` matches anything).
     Log(String, String),
 }
@@ -158,7 +158,7 @@ impl QuantityExpression {
         folder: &Path,
     ) -> Result<PartialValue, QuantityError> {
         let histogram = match &self.from {
-            ValueSource::Said(pointer) => {
+            ValueSource::OutputPointer(pointer) => {
                 let value = printed.json()?.pointer(pointer);
                 let none = |what| QuantityError::Missing {
                     what,
@@ -225,7 +225,7 @@ impl QuantityExpression {
 }
 
 fn output_source(pointer: &str) -> ValueSource {
-    ValueSource::Said(pointer.to_owned())
+    ValueSource::OutputPointer(pointer.to_owned())
 }
 
 /// Accepts a file within the run's folder.

@@ -3,10 +3,10 @@
 use super::experiment_error::ExperimentError;
 use super::file_error::FileError;
 use super::first_failures::FirstFailures;
-use super::folder::{ExperimentFolders, claim_folder, open_records};
 use super::local_run::execute_locally;
 use super::placeholders::RunContext;
 use super::progress::{ExperimentProgress, RunEvent};
+use super::result_folder::{ExperimentFolders, claim_folder, open_records};
 use super::run_error::RunError;
 use super::source::prepare_sources;
 use super::time_slice::TimeSlice;

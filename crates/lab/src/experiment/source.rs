@@ -4,7 +4,7 @@ use super::ExperimentDocument;
 use super::command::{last_output, shell_command};
 use super::deploy::PAUSE;
 use super::file_error::FileError;
-use super::folder::ExperimentFolders;
+use super::result_folder::ExperimentFolders;
 use crate::link::{NetworkNamespace, ProcessGuard};
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,7 +82,7 @@ fn make_source(
     let half = path.with_extension("half");
     let inside = NetworkNamespace::same_network().map_err(failed)?;
     let mut guard = ProcessGuard::start().map_err(failed)?;
-    guard.watch_namespace(&inside).map_err(failed)?;
+    guard.end_at_exit(&inside).map_err(failed)?;
     guard.delete_at_exit(&half).map_err(failed)?;
     let _ = fs::remove_dir_all(&half);
     fs::create_dir_all(half.join("files")).map_err(failed)?;

@@ -61,7 +61,7 @@ impl ProcessGuard {
     ///
     /// # Errors
     /// The guard is gone.
-    pub fn watch_namespace(&mut self, namespace: &NetworkNamespace) -> io::Result<()> {
+    pub fn end_at_exit(&mut self, namespace: &NetworkNamespace) -> io::Result<()> {
         self.duty.namespaces.push(namespace.inode());
         let (inode, path) = (namespace.inode(), namespace.path());
         self.send_line(format!("{inode} {}", path.display()).as_bytes())

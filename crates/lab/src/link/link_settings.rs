@@ -2,7 +2,7 @@
 
 use super::{
     DirectionShape, LinkRate, LinkShape, LossModel, QueueSize, RateTrace, TraceError, UnitError,
-    parse_loss, parse_queue, parse_rate,
+    parse_loss, parse_queue_size, parse_rate,
 };
 use net::config::duration;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl LinkShape {
             rate: parse_setting(get, "rate", parse_rate_or_trace)?.unwrap_or(LinkRate::Unlimited),
             delay,
             jitter,
-            queue: parse_setting(get, "queue", parse_queue)?.unwrap_or(QueueSize::Bdp(1.0)),
+            queue: parse_setting(get, "queue", parse_queue_size)?.unwrap_or(QueueSize::Bdp(1.0)),
             loss: parse_setting(get, "loss", parse_loss)?.unwrap_or(LossModel::None),
         };
         let up = DirectionShape {

@@ -38,4 +38,4 @@ pub use namespace::{NetworkNamespace, check_links_available};
 pub use netem::{NetemLink, SentCounters, check_netem_available};
 pub use rate::{LinkRate, RateStep, RateTrace, TraceError, TraceLineFault};
 pub use tun_link::{LinkReport, TunLink};
-pub use units::{UnitError, parse_loss, parse_queue, parse_rate, parse_share};
+pub use units::{UnitError, parse_loss, parse_queue_size, parse_rate, parse_share};

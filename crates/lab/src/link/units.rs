@@ -93,7 +93,7 @@ pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
 ///
 /// # Errors
 /// The text is not a queue size.
-pub fn parse_queue(text: &str) -> Result<QueueSize, UnitError> {
+pub fn parse_queue_size(text: &str) -> Result<QueueSize, UnitError> {
     if let Some(number) = text.strip_suffix("bdp") {
         return match parse_positive(number) {
             Some(multiple) if multiple <= 100.0 => Ok(QueueSize::Bdp(multiple)),
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn shares_and_queues_are_parsed() {
         assert_eq!(parse_share("0.5%"), Ok(0.005));
-        assert_eq!(parse_queue("0.5bdp"), Ok(QueueSize::Bdp(0.5)));
-        assert_eq!(parse_queue("64KiB"), Ok(QueueSize::Bytes(65536)));
+        assert_eq!(parse_queue_size("0.5bdp"), Ok(QueueSize::Bdp(0.5)));
+        assert_eq!(parse_queue_size("64KiB"), Ok(QueueSize::Bytes(65536)));
         for wrong in ["", "1", "101%", "-1%", "%", "inf%"] {
             assert!(parse_share(wrong).is_err(), "{wrong}");
         }
@@ -155,7 +155,7 @@ mod tests {
             assert!(parse_loss(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "64", "bdp", "-1bdp", "1000bdp"] {
-            assert!(parse_queue(wrong).is_err(), "{wrong}");
+            assert!(parse_queue_size(wrong).is_err(), "{wrong}");
         }
     }
 }

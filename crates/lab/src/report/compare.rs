@@ -31,14 +31,14 @@ pub struct Comparison {
     /// The folders.
     pub folders: Vec<String>,
     /// Differences of machines, programs and scales.
-    pub differs: Vec<MachineDifference>,
+    pub differs: Vec<EnvironmentDifference>,
     /// Every quantity of every arm that two folders have.
     pub rows: Vec<ComparedQuantity>,
 }
 
 /// A property that differs.
 #[derive(Debug, Clone, Serialize)]
-pub struct MachineDifference {
+pub struct EnvironmentDifference {
     /// The property, such as `kernel`.
     pub what: String,
     /// Value in each folder.
@@ -156,7 +156,7 @@ impl Comparison {
     fn differs_table(&self) -> ReportTable {
         let mut table = ReportTable::new([""]);
         table.head.extend(self.folders.iter().cloned());
-        let row = |differs: &MachineDifference| {
+        let row = |differs: &EnvironmentDifference| {
             let what = [differs.what.clone()];
             what.into_iter()
                 .chain(differs.values.iter().cloned())
@@ -259,7 +259,7 @@ fn machine_rows(all: &[MachineDescription]) -> Vec<Vec<String>> {
 }
 
 /// Finds differing machines, programs and scales.
-fn find_differences(folders: &[ResultSet]) -> Vec<MachineDifference> {
+fn find_differences(folders: &[ResultSet]) -> Vec<EnvironmentDifference> {
     let tables = folders.iter().map(|folder| {
         let mut rows = machine_rows(&folder.machines);
         rows.push(vec![
@@ -282,11 +282,11 @@ fn find_differences(folders: &[ResultSet]) -> Vec<MachineDifference> {
             .cloned()
             .unwrap_or("–".into())
     };
-    let each = names.into_iter().map(|name| MachineDifference {
+    let each = names.into_iter().map(|name| EnvironmentDifference {
         what: name.clone(),
         values: tables.iter().map(|rows| of(name, rows)).collect(),
     });
-    let apart = |differs: &MachineDifference| {
+    let apart = |differs: &EnvironmentDifference| {
         differs
             .values
             .iter()

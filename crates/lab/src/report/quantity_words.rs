@@ -36,8 +36,8 @@ pub(super) fn describe_name(name: &str) -> (String, Option<String>) {
 /// Returns the words before the unit at the end of a name, and the unit.
 fn split_unit(name: &str) -> (String, Option<&'static str>) {
     match name.rsplit_once('-') {
-        Some((before, end)) if find_unit(end).is_some() => (join_words(before), find_unit(end)),
-        _ => (join_words(name), None),
+        Some((before, end)) if find_unit(end).is_some() => (name_to_words(before), find_unit(end)),
+        _ => (name_to_words(name), None),
     }
 }
 
@@ -48,7 +48,7 @@ fn find_unit(end: &str) -> Option<&'static str> {
         .map(|(_, unit)| *unit)
 }
 
-fn join_words(name: &str) -> String {
+fn name_to_words(name: &str) -> String {
     let words = name.split('-').map(|word| match word {
         "cpu" => "CPU",
         "rss" => "resident memory",

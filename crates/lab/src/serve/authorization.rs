@@ -49,7 +49,7 @@ pub(super) fn authorize_request(head: &Parts, settings: &ManagerSettings) -> Res
         return Err(Error::client(StatusCode::FORBIDDEN, what));
     }
     match &settings.token {
-        Some(wanted) if !token::is_allowed(&head.headers, wanted) => {
+        Some(wanted) if !token::has_valid_token(&head.headers, wanted) => {
             let what =
                 "token required; send Authorization: Bearer TOKEN, or the token as the password";
             Err(Error::client(StatusCode::UNAUTHORIZED, what))

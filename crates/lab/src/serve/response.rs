@@ -17,20 +17,20 @@ pub(super) async fn run_blocking(
 
 pub(super) fn registry_error(error: RegistryError, id: &str) -> Error {
     match error {
-        RegistryError::Free => Error::client(
+        RegistryError::AlreadyExists => Error::client(
             StatusCode::CONFLICT,
             format!("{id} exists; PATCH it, or use another id"),
         ),
-        RegistryError::There => {
+        RegistryError::NotFound => {
             Error::client(StatusCode::NOT_FOUND, format!("{id} does not exist"))
         }
-        RegistryError::Still => {
+        RegistryError::StillRunning => {
             let what = format!(
                 "{id} is running; PATCH its general.state to idle, then repeat the request"
             );
             Error::client(StatusCode::CONFLICT, what)
         }
-        RegistryError::Room => {
+        RegistryError::AtCapacity => {
             let what = "the limit of workflows is reached; DELETE some";
             Error::client(StatusCode::SERVICE_UNAVAILABLE, what).with_retry(true)
         }

@@ -59,12 +59,12 @@ pub(super) struct WorkflowEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RegistryError {
     /// The identifier is in use.
-    Free,
+    AlreadyExists,
     /// The limit of workflows is reached.
-    Room,
-    There,
+    AtCapacity,
+    NotFound,
     /// The workflow is running and must be stopped first.
-    Still,
+    StillRunning,
 }
 
 #[derive(Debug, Default)]
@@ -102,10 +102,10 @@ impl WorkflowRegistry {
         let mut inner = self.lock();
         let key = prepared.key();
         if inner.entries.contains_key(&key) {
-            return Err(RegistryError::Free);
+            return Err(RegistryError::AlreadyExists);
         }
         if inner.entries.len() >= self.max || inner.ending {
-            return Err(RegistryError::Room);
+            return Err(RegistryError::AtCapacity);
         }
         inner.posted += 1;
         let before = inner.queue.len() + usize::from(inner.running.is_some());
@@ -131,11 +131,11 @@ impl WorkflowRegistry {
             .entries
             .get(key)
             .cloned()
-            .ok_or(RegistryError::There)
+            .ok_or(RegistryError::NotFound)
     }
 
     /// Returns all workflows or all tasks, in the order of their posts.
-    pub(super) fn all(&self, tasks: bool) -> Vec<WorkflowEntry> {
+    pub(super) fn list_entries(&self, tasks: bool) -> Vec<WorkflowEntry> {
         let inner = self.lock();
         let of_kind = inner.entries.iter().filter(|(key, _)| key.is_task == tasks);
         let mut all: Vec<WorkflowEntry> = of_kind.map(|(_, entry)| entry.clone()).collect();
@@ -146,18 +146,26 @@ impl WorkflowRegistry {
     /// Queues a workflow, unless it is queued or running.
     pub(super) fn start(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
         let mut inner = self.lock();
-        let state = inner.entries.get(key).ok_or(RegistryError::There)?.state;
+        let state = inner.entries.get(key).ok_or(RegistryError::NotFound)?.state;
         if matches!(state, WorkflowState::Idle | WorkflowState::InError) {
             inner.enqueue_workflow(key);
             self.changed.notify_all();
         }
-        inner.entries.get(key).cloned().ok_or(RegistryError::There)
+        inner
+            .entries
+            .get(key)
+            .cloned()
+            .ok_or(RegistryError::NotFound)
     }
 
     /// Removes a workflow from the queue, or stops it and waits.
     pub(super) fn stop_workflow(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
         let inner = self.wait_until_stopped(key)?;
-        inner.entries.get(key).cloned().ok_or(RegistryError::There)
+        inner
+            .entries
+            .get(key)
+            .cloned()
+            .ok_or(RegistryError::NotFound)
     }
 
     /// Waits until a workflow neither runs nor is queued, and stops it again if it was restarted
@@ -170,7 +178,7 @@ impl WorkflowRegistry {
         loop {
             inner.queue.retain(|other| other != key);
             let runs = inner.running.as_ref() == Some(key);
-            let entry = inner.entries.get_mut(key).ok_or(RegistryError::There)?;
+            let entry = inner.entries.get_mut(key).ok_or(RegistryError::NotFound)?;
             entry.stop.store(true, Ordering::Relaxed);
             if entry.state == WorkflowState::Instantiated {
                 entry.state = WorkflowState::Idle;
@@ -195,11 +203,11 @@ impl WorkflowRegistry {
         let mut inner = self.lock();
         let key = prepared.key();
         if inner.running.as_ref() == Some(&key) {
-            return Err(RegistryError::Still);
+            return Err(RegistryError::StillRunning);
         }
         let starts = prepared.starts;
         inner.queue.retain(|other| *other != key);
-        let entry = inner.entries.get_mut(&key).ok_or(RegistryError::There)?;
+        let entry = inner.entries.get_mut(&key).ok_or(RegistryError::NotFound)?;
         if entry.prepared.text != prepared.text {
             clear();
         }
@@ -211,7 +219,11 @@ impl WorkflowRegistry {
             inner.enqueue_workflow(&key);
         }
         self.changed.notify_all();
-        inner.entries.get(&key).cloned().ok_or(RegistryError::There)
+        inner
+            .entries
+            .get(&key)
+            .cloned()
+            .ok_or(RegistryError::NotFound)
     }
 
     /// Stops and removes a workflow. `clear` moves its results away before the identifier is free.
@@ -221,7 +233,7 @@ impl WorkflowRegistry {
         clear: impl FnOnce(),
     ) -> Result<WorkflowEntry, RegistryError> {
         let mut inner = self.wait_until_stopped(key)?;
-        let mut entry = inner.entries.remove(key).ok_or(RegistryError::There)?;
+        let mut entry = inner.entries.remove(key).ok_or(RegistryError::NotFound)?;
         clear();
         entry.state = WorkflowState::Destroyed;
         Ok(entry)

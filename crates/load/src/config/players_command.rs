@@ -7,7 +7,7 @@ use super::{
     read_threads, run_and_report,
 };
 use crate::client::{Dialer, Url};
-use crate::players::drive::{PlayerMode, ViewerRunPlan, run as run_plan};
+use crate::players::drive::{PlayerMode, ViewerRunPlan, run_viewer_plan};
 use crate::players::player_presets::PlayerPreset;
 use crate::players::population::{
     AbrSetting, Population, ViewerArrivals, WatchTime, viewer_options,
@@ -209,7 +209,7 @@ fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> 
     let outputs = open_outputs(&input.layers, facts.clone())?;
     let stop = stop_on_ctrl_c()?;
     let live = LiveProgress::new(plan.duration.as_secs_f64());
-    let (mut run, viewing) = run_plan(Arc::new(plan), stop, outputs, |progress| {
+    let (mut run, viewing) = run_viewer_plan(Arc::new(plan), stop, outputs, |progress| {
         live.show_second(progress.second.second, &format_progress(progress))
     })?;
     live.clear_terminal();

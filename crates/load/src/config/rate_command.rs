@@ -14,7 +14,7 @@ use crate::rate::replay_schedule::{parse_speed, schedule_replay};
 use crate::rate::vegeta_format;
 use crate::rate::{
     ArrivalSpacing, RandomRanges, RateProfile, RateRunPlan, RequestKind, RequestTarget,
-    run as run_plan,
+    run_rate_plan,
 };
 use crate::report::live_progress::{LiveProgress, format_progress};
 use crate::result::{RunFacts, RunResult};
@@ -196,7 +196,7 @@ fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError
     plan.metrics = metrics_port.as_ref().map(|port| port.metrics.clone());
     let stop = stop_on_ctrl_c()?;
     let live = LiveProgress::new(plan.profile.duration_s());
-    let mut run = run_plan(Arc::new(plan), stop, outputs, |progress| {
+    let mut run = run_rate_plan(Arc::new(plan), stop, outputs, |progress| {
         live.show_second(progress.second.second, &format_progress(progress))
     })?;
     live.clear_terminal();

@@ -25,16 +25,16 @@ pub struct RateProgress<'a> {
     pub unsent: u64,
 }
 
-/// Runs a plan to its end. `stop` ends it early and keeps the results. `see` is called every
+/// Runs a plan to its end. `stop` ends it early and keeps the results. `on_second` is called every
 /// second.
 ///
 /// # Errors
 /// The run could not start, or an output file cannot be written.
-pub fn run(
+pub fn run_rate_plan(
     plan: Arc<RateRunPlan>,
     stop: &AtomicBool,
     mut outputs: RunOutputs,
-    mut see: impl FnMut(&RateProgress<'_>),
+    mut on_second: impl FnMut(&RateProgress<'_>),
 ) -> Result<RunResult, GeneratorError> {
     let common = Arc::new(SharedRun {
         targets: Arc::new(
@@ -60,7 +60,7 @@ pub fn run(
                 sum.run.stopped = true;
             }
         }
-        Ok(sum.close_seconds(&mut outputs, &mut see)?)
+        Ok(sum.close_seconds(&mut outputs, &mut on_second)?)
     })?;
     let mut run = sum.run;
     let begun = common.start.get().copied();
@@ -149,7 +149,7 @@ impl RateCollector {
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,
-        see: &mut impl FnMut(&RateProgress<'_>),
+        on_second: &mut impl FnMut(&RateProgress<'_>),
     ) -> Result<(), OutputError> {
         while let Some(entry) = self.open.first_entry() {
             if self.reported.iter().any(|seconds| *seconds <= *entry.key()) {
@@ -171,7 +171,7 @@ impl RateCollector {
             {
                 continue;
             }
-            see(&RateProgress {
+            on_second(&RateProgress {
                 second: &second,
                 of_s: self.plan.profile.duration_s(),
                 unsent: self.run.unsent,

@@ -31,7 +31,7 @@ pub(crate) mod url_groups;
 pub mod vegeta_format;
 
 pub use arrival_times::ArrivalSpacing;
-pub use collector::{RateProgress, run};
+pub use collector::{RateProgress, run_rate_plan};
 pub use plan::RateRunPlan;
 pub use rate_profile::RateProfile;
 pub use request_target::{RandomRanges, RequestKind, RequestTarget};

@@ -32,8 +32,8 @@ pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<(
     let mut batch = 0;
     for (n, due_s) in mine {
         let due = Duration::from_secs_f64(due_s);
-        if thread.start() + due > Instant::now() {
-            timer.wait_until(thread.start() + due).await?;
+        if thread.run_start() + due > Instant::now() {
+            timer.wait_until(thread.run_start() + due).await?;
             batch = 0;
         }
         if thread.is_stopped() {

@@ -91,7 +91,7 @@ impl RateThread {
         }
     }
 
-    pub(super) fn start(&self) -> Instant {
+    pub(super) fn run_start(&self) -> Instant {
         self.start.get()
     }
 
@@ -229,7 +229,7 @@ impl RateThread {
     }
 
     fn next_of_closed_loop(&self, length: Duration) -> Option<ScheduledRequest> {
-        let passed = self.start().elapsed();
+        let passed = self.run_start().elapsed();
         if passed >= length || self.closed.get() {
             return None;
         }

@@ -67,7 +67,7 @@ impl SlotRunner {
 
     async fn send_request(&mut self, scheduled: &ScheduledRequest) {
         let thread = self.thread.clone();
-        let due = thread.start() + Duration::from_nanos(scheduled.due_ns);
+        let due = thread.run_start() + Duration::from_nanos(scheduled.due_ns);
         let started = match thread.is_closed_loop() {
             true => due,
             false => Instant::now(),

@@ -25,7 +25,7 @@ pub(super) async fn supervise_thread(
             .borrow()
             .iter()
             .for_each(|slot| slot.expire_request(Some(now)));
-        let passed = now.saturating_duration_since(thread.start()).as_secs();
+        let passed = now.saturating_duration_since(thread.run_start()).as_secs();
         if passed > reported {
             reported = passed;
             let mut report = thread.update_stats(|stats| stats.take_report(thread.number, passed));
@@ -36,7 +36,7 @@ pub(super) async fn supervise_thread(
             let _ = out.send(report);
         }
         let scheduled = match thread.closed_loop {
-            Some(length) => now >= thread.start() + length || thread.is_stopped(),
+            Some(length) => now >= thread.run_start() + length || thread.is_stopped(),
             None => schedule.is_finished() || thread.is_stopped(),
         };
         if !scheduled {

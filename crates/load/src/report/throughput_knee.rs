@@ -43,7 +43,7 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     } else {
         GROWTH_DEVIATIONS_MIN
     };
-    if !grows(&points, deviations) {
+    if !has_growing_load(&points, deviations) {
         return Vec::new();
     }
     let figures = |point: &LoadPoint| (point.offered_per_s, point.achieved_per_s, point.tail_ms);
@@ -56,7 +56,7 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
 
 /// Returns whether the last third of the points has more load than the first, by more than this
 /// number of standard deviations of Poisson arrivals.
-fn grows(points: &[LoadPoint], deviations: f64) -> bool {
+fn has_growing_load(points: &[LoadPoint], deviations: f64) -> bool {
     let third = points.len().div_ceil(3);
     let due = |points: &[LoadPoint]| points.iter().map(|point| point.due as f64).sum::<f64>();
     let rate = |points: &[LoadPoint]| points.iter().map(|point| point.offered_per_s).sum::<f64>();

@@ -156,7 +156,7 @@ impl<W: Write> HdrLogWriter<W> {
 /// The text is not an HDR interval log.
 pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
     let mut log = HdrLogContent {
-        facts: find_facts(text),
+        facts: parse_run_facts(text),
         ..HdrLogContent::default()
     };
     for entry in IntervalLogIterator::new(text) {
@@ -178,7 +178,7 @@ pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
 }
 
 /// Returns the facts in the comments of a log. Other programs write none.
-fn find_facts(text: &[u8]) -> Option<RunFacts> {
+fn parse_run_facts(text: &[u8]) -> Option<RunFacts> {
     let comments = text
         .split(|byte| *byte == b'\n')
         .take_while(|line| line.starts_with(b"#"));

@@ -2,7 +2,7 @@
 
 use super::head::head;
 use load::client::{ClientSettings, Dialer, Url};
-use load::rate::{ArrivalSpacing, RateProfile, RateRunPlan, RequestTarget, run};
+use load::rate::{ArrivalSpacing, RateProfile, RateRunPlan, RequestTarget, run_rate_plan};
 use load::result::{RecordWriter, RequestRecord, RunOutputs, RunResult, read_records};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -63,7 +63,7 @@ pub fn plan(
 
 pub fn run_to_end(plan: RateRunPlan) -> RunResult {
     let stop = AtomicBool::new(false);
-    let run = run(Arc::new(plan), &stop, RunOutputs::default(), |_| {}).unwrap();
+    let run = run_rate_plan(Arc::new(plan), &stop, RunOutputs::default(), |_| {}).unwrap();
     let accounted = run.merged_stats().requests + run.unsent + run.abandoned;
     assert!(
         run.due() == 0 || run.due() == accounted,
@@ -81,7 +81,7 @@ pub fn run_recorded(plan: RateRunPlan) -> (RunResult, Vec<RequestRecord>) {
         hdr: None,
         records: Some(RecordWriter::create(&path).unwrap()),
     };
-    let run = run(Arc::new(plan), &AtomicBool::new(false), outputs, |_| {}).unwrap();
+    let run = run_rate_plan(Arc::new(plan), &AtomicBool::new(false), outputs, |_| {}).unwrap();
     let mut records = Vec::new();
     read_records(&path, |record| records.push(record)).unwrap();
     (run, records)

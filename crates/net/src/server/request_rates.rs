@@ -23,17 +23,17 @@ const NETWORK_BITS: (u32, u32) = (24, 48);
 
 /// The request rates of a server's clients, checked against its limits.
 #[derive(Debug)]
-pub(super) struct RequestRates {
+pub(super) struct RequestRateLimiter {
     start: Instant,
     addresses: Option<RateTable>,
     networks: Option<RateTable>,
     refused: CounterFamily,
 }
 
-impl RequestRates {
-    pub(super) fn new(limits: &Limits, metrics: &Metrics) -> RequestRates {
+impl RequestRateLimiter {
+    pub(super) fn new(limits: &Limits, metrics: &Metrics) -> RequestRateLimiter {
         let table = |per_s| RateTable::new(per_s, limits.request_burst);
-        RequestRates {
+        RequestRateLimiter {
             start: Instant::now(),
             addresses: table(limits.requests_per_address_max),
             networks: table(limits.requests_per_network_max),
@@ -44,7 +44,7 @@ impl RequestRates {
     }
 
     /// Counts a request. Returns the error if the client or its network exceeds its rate.
-    pub(super) fn find_excess(&self, client: IpAddr) -> Option<Error> {
+    pub(super) fn admit_request(&self, client: IpAddr) -> Option<Error> {
         if self.addresses.is_none() && self.networks.is_none() {
             return None;
         }

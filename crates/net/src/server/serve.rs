@@ -241,7 +241,7 @@ where
         }
         // A trusted proxy's own address represents many clients.
         if !self.common.trust.is_forwarder(client)
-            && let Some(error) = self.common.request_rates.find_excess(client)
+            && let Some(error) = self.common.request_rates.admit_request(client)
         {
             return Some(error);
         }

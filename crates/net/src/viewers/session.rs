@@ -166,11 +166,11 @@ impl ViewerSession {
     }
 
     fn update_numbers(&mut self, data: &CmcdData) {
-        let is_video = is_video(data);
+        let is_main_media = is_main_media(data);
         let update = |key, to: &mut Option<f64>| *to = bounded_number(data, key).or(*to);
         update("mtp", &mut self.throughput_kbps);
         update("dfa", &mut self.dropped_frames);
-        if is_video {
+        if is_main_media {
             update("br", &mut self.bitrate_kbps);
             update("tb", &mut self.top_bitrate_kbps);
             update("bl", &mut self.buffer_ms);
@@ -293,7 +293,7 @@ fn reported_start(data: &CmcdData) -> Option<f64> {
 }
 
 /// Returns whether bitrate and buffer of the report are those of the main media.
-fn is_video(data: &CmcdData) -> bool {
+fn is_main_media(data: &CmcdData) -> bool {
     !matches!(data.text("ot"), Some("a" | "c" | "tt" | "k" | "i" | "o"))
 }
 

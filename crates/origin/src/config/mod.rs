@@ -13,7 +13,7 @@ pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
 
 use crate::drm::rules::DrmRules;
 use crate::index_command::media_files::folder_and_name;
-use crate::segment::encryption::TITLE_PLACEHOLDER;
+use crate::segment::hls_aes128::TITLE_PLACEHOLDER;
 use crate::title::file_names::{is_media, is_server_manifest};
 use crate::title::references::UrlPrefix;
 use http::Uri;

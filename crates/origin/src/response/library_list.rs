@@ -209,7 +209,7 @@ impl LibraryList {
     /// file; and the cards examined on the way.
     async fn titles_in_folder(
         &self,
-        place: FilmFolder,
+        place: LibraryFolder,
         state: &ListState,
     ) -> (Vec<Key>, TitleCards) {
         let mut cards = TitleCards::new();
@@ -353,7 +353,7 @@ fn write_list(
 }
 
 /// A folder that contains films.
-struct FilmFolder {
+struct LibraryFolder {
     folder: Key,
     /// Version of all its films together.
     version_hash: Option<u64>,
@@ -362,7 +362,7 @@ struct FilmFolder {
 }
 
 /// Finds the films of a library, skipping unreadable entries. Blocks.
-fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
+fn find_films(store: &Store) -> (Vec<LibraryFolder>, IgnoredFiles) {
     let (mut places, mut ignored) = (Vec::new(), IgnoredFiles::default());
     let mut count = 0;
     let mut ahead = vec![(Key::ROOT, 0)];
@@ -394,7 +394,7 @@ fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
             let found = TitleFiles::find_media(store, &key)
                 .ok()
                 .map(|found| found.version_hash());
-            places.push(FilmFolder {
+            places.push(LibraryFolder {
                 folder: key,
                 version_hash: found,
                 files,

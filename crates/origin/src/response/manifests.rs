@@ -4,7 +4,7 @@ use crate::error;
 use crate::response::encoded_variants::EncodedVariants;
 use crate::response::{title_json, title_text};
 use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextVersion};
-use crate::segment::encryption::{self, TitleEncryption};
+use crate::segment::hls_aes128::{self, TitleEncryption};
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
 use http::header::{self, HeaderValue};
@@ -78,7 +78,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
         | ManifestKind::Media(_, HlsContainer::Ts, _)
             if title.hls.is_protected() =>
         {
-            return Err(encryption::unavailable_with_drm(
+            return Err(hls_aes128::unavailable_with_drm(
                 "this manifest is unavailable",
             ));
         }
@@ -107,7 +107,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
             (HLS, text.ok_or_else(error::no_such_segment)?)
         }
         ManifestKind::KeyFrames(..) | ManifestKind::Dash(_) if title.encryption.is_some() => {
-            return Err(encryption::unavailable_when_encrypted(
+            return Err(hls_aes128::unavailable_when_encrypted(
                 "this manifest is unavailable",
             ));
         }

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::response::responder::ClientRequest;
 use crate::route::{SegmentContainer, SegmentPart, SegmentUrl};
-use crate::segment::encryption;
+use crate::segment::hls_aes128;
 use crate::send::body_source::BodySource;
 use crate::title::title_version::Title;
 use media::manifest::{SegmentFormat, hls};
@@ -55,7 +55,7 @@ impl<'a> LocatedSegment<'a> {
         let is_encrypted = title.encryption.is_some();
         let position = match url.part {
             SegmentPart::Number(_) | SegmentPart::KeyFrame(_) if is_encrypted => {
-                return Err(encryption::unavailable_when_encrypted(
+                return Err(hls_aes128::unavailable_when_encrypted(
                     "this segment is unavailable",
                 ));
             }
@@ -99,7 +99,7 @@ impl<'a> LocatedSegment<'a> {
             return Ok(());
         }
         if self.presentation.is_protected() {
-            return Err(encryption::unavailable_with_drm(
+            return Err(hls_aes128::unavailable_with_drm(
                 "this segment is unavailable",
             ));
         }

@@ -8,7 +8,7 @@
 //! - Send: evaluates conditions and ranges and builds the body.
 
 pub(crate) mod cached_segment;
-pub(crate) mod encryption;
+pub(crate) mod hls_aes128;
 pub(crate) mod locate;
 pub(crate) mod memory_body;
 pub(crate) mod plan;

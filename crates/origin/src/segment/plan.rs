@@ -6,7 +6,7 @@ use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::response::response_cache::segments::SegmentCache;
 use crate::route::{self, SegmentContainer, SegmentPart, SegmentUrl};
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
-use crate::segment::encryption::SegmentEncryption;
+use crate::segment::hls_aes128::SegmentEncryption;
 use crate::segment::locate::{LocatedSegment, SegmentPosition};
 use crate::segment::protect::ProtectJob;
 use crate::segment::protected_stream::{ProtectedStream, SegmentSlot};
@@ -69,14 +69,14 @@ impl LocatedSegment<'_> {
             }
             SegmentPosition::KeyFrame(sample) => {
                 let facts = self.describe(self.cmaf_type(), "k", u64::from(sample), None);
-                if let Some(job) = self.protect_job(ProtectedFragment::KeyFrame(sample)) {
+                if let Some(job) = self.build_protect_job(ProtectedFragment::KeyFrame(sample)) {
                     return Ok(SegmentPlan::from_job(facts, None, job));
                 }
                 let plan = p.plan_key_frame(self.rendition, sample);
                 Ok(SegmentPlan::from_ranges(facts, body_parts(plan)))
             }
             SegmentPosition::Media(index, SegmentContainer::Cmaf) => {
-                if let Some(job) = self.protect_job(ProtectedFragment::Segment(index)) {
+                if let Some(job) = self.build_protect_job(ProtectedFragment::Segment(index)) {
                     let link = self.next_link(index);
                     let facts = self.describe(self.cmaf_type(), "c", index as u64, link);
                     let siblings = self.sibling_ranges(index);
@@ -125,7 +125,7 @@ impl LocatedSegment<'_> {
     }
 
     /// Returns how a fragment is protected, if its rendition is.
-    fn protect_job(&self, fragment: ProtectedFragment) -> Option<ProtectJob> {
+    fn build_protect_job(&self, fragment: ProtectedFragment) -> Option<ProtectJob> {
         let cipher = self.title.drm.as_ref()?.cipher_of(self.rendition_index)?;
         let presentation = self.presentation.clone();
         let rendition = self.rendition_index;

@@ -6,7 +6,7 @@
 
 use crate::error;
 use crate::error::no_such_segment;
-use crate::segment::encryption::{CbcEncryptor, SegmentEncryption};
+use crate::segment::hls_aes128::{CbcEncryptor, SegmentEncryption};
 use crate::segment::memory_body::MemoryBody;
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
@@ -136,7 +136,7 @@ impl TransmuxJob {
                 let parts = build_body::read_parts(source, &pieces).await?;
                 let now = len <= PACK_INLINE_BYTES_MAX;
                 run_inline_or_blocking("encrypt", now, move || {
-                    copy_and_encrypt(&parts, len, encryption.as_ref(), &arena)
+                    concat_and_encrypt(&parts, len, encryption.as_ref(), &arena)
                 })
                 .await
             }
@@ -201,14 +201,14 @@ impl ResolvedSamples {
         self.codec().map(ts::can_mux_ts)
     }
 
-    fn muxer(&self) -> Result<ts::BatchedMuxer<'_>, Error> {
+    fn new_ts_muxer(&self) -> Result<ts::BatchedMuxer<'_>, Error> {
         ts::BatchedMuxer::new(self.codec()?, &self.units).map_err(from_media_error)
     }
 
     /// Returns an upper bound of the packed length.
     fn packed_len_max(&self) -> Result<usize, Error> {
         let len = if self.uses_transport_stream()? {
-            self.muxer()?.len_max()
+            self.new_ts_muxer()?.len_max()
         } else {
             let bytes = self.units.units.iter().map(|unit| u64::from(unit.size));
             let frames = self.units.units.len() as u64;
@@ -228,7 +228,7 @@ impl ResolvedSamples {
     ) -> Result<MemoryBody, Error> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         if self.uses_transport_stream()? {
-            let mut batches = self.muxer()?;
+            let mut batches = self.new_ts_muxer()?;
             let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
             return MemoryBody::write_with(arena, room_for(len, encryption), |out| {
                 let mut out = PackedOutput::new(out, encryption);
@@ -243,7 +243,7 @@ impl ResolvedSamples {
         let packed =
             ts::wrap_segment(self.codec()?, &self.units, &parts).map_err(from_media_error)?;
         let len = packed.len();
-        copy_and_encrypt(&[packed.into()], len, encryption, arena)
+        concat_and_encrypt(&[packed.into()], len, encryption, arena)
     }
 
     /// Reads and packs a transport stream in batches. Blocks.
@@ -256,7 +256,7 @@ impl ResolvedSamples {
     ) -> Result<MemoryBody, Error> {
         file.ask(self.units.source_ranges.iter().cloned(), reason)
             .map_err(from_store_error)?;
-        let mut batches = self.muxer()?;
+        let mut batches = self.new_ts_muxer()?;
         let held = MemoryBody::write_with(arena, room_for(len, encryption), |out| {
             pack_batches(&mut batches, file, PackedOutput::new(out, encryption))
         })?;
@@ -288,7 +288,7 @@ fn pack_batches(
 }
 
 /// Concatenates the parts, encrypting them if required.
-fn copy_and_encrypt(
+fn concat_and_encrypt(
     parts: &[Bytes],
     len: usize,
     encryption: Option<&SegmentEncryption>,

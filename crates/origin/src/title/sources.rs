@@ -74,7 +74,7 @@ struct SourceOpener<'a> {
 
 impl SourceOpener<'_> {
     fn add_manifest(&mut self, place: FileLocation) -> Result<(), Error> {
-        let object = self.stores.open_manifest(&place);
+        let object = self.stores.open_server_manifest(&place);
         let object = object.map_err(|e| error::from_store(&e))?;
         let of_media = |e| error::from_media(place.key.as_str(), &e);
         let most = object.len().min(ism::SERVER_MANIFEST_BYTES_MAX as u64 + 1);

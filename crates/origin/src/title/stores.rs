@@ -92,7 +92,7 @@ impl MediaStores {
     ///
     /// # Errors
     /// The errors of [`Store::open`].
-    pub(crate) fn open_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
+    pub(crate) fn open_server_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
         self.store(place)?.open_for(&place.key, Reason::Manifest)
     }
 

@@ -4,7 +4,7 @@ use crate::drm::{LibraryDrm, TitleDrm};
 use crate::error;
 use crate::response::encoded_variants::ManifestTexts;
 use crate::route::SegmentSet;
-use crate::segment::encryption::{MasterSecret, TitleEncryption};
+use crate::segment::hls_aes128::{MasterSecret, TitleEncryption};
 use crate::title::caption_channels::captions_of_title;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names::display_name_of;

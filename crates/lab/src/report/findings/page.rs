@@ -158,7 +158,7 @@ impl Findings {
             let measured = found.parts.iter().filter(|part| part.result.n > 0);
             for part in measured {
                 let run = self.catalogue.run.get(part.run);
-                table.rows.push(part_row(claim.number, part, run));
+                table.rows.push(claim_part_row(claim.number, part, run));
             }
         }
         table
@@ -178,7 +178,7 @@ impl Findings {
     }
 }
 
-fn part_row(number: u32, part: &ClaimPart, run: Option<&PlannedRun>) -> Vec<String> {
+fn claim_part_row(number: u32, part: &ClaimPart, run: Option<&PlannedRun>) -> Vec<String> {
     let result = &part.result;
     vec![
         number.to_string(),

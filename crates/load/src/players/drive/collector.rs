@@ -30,14 +30,14 @@ pub struct ViewerProgress<'a> {
 ///
 /// # Errors
 /// The run could not start, or an output file cannot be written.
-pub fn run(
+pub fn run_viewer_plan(
     plan: Arc<ViewerRunPlan>,
     stop: &AtomicBool,
     mut outputs: RunOutputs,
     mut see: impl FnMut(&ViewerProgress<'_>),
 ) -> Result<(RunResult, PopulationStats), GeneratorError> {
     let common = Arc::new(SharedPlayback {
-        catalog: DocumentCache::new(plan.audio_preference.clone(), plan.text_preference.clone()),
+        documents: DocumentCache::new(plan.audio_preference.clone(), plan.text_preference.clone()),
         start: OnceLock::new(),
         ready: Barrier::new(plan.threads),
         stop: AtomicBool::new(false),

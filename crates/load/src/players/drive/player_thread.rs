@@ -22,7 +22,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// State that all threads of a run share.
 pub(super) struct SharedPlayback {
     pub(super) plan: Arc<ViewerRunPlan>,
-    pub(super) catalog: DocumentCache,
+    pub(super) documents: DocumentCache,
     pub(super) start: OnceLock<Instant>,
     pub(super) ready: Barrier,
     pub(super) stop: AtomicBool,
@@ -39,12 +39,12 @@ pub(super) struct PlayerThread {
 }
 
 impl PlayerThread {
-    pub(super) fn plan(&self) -> &ViewerRunPlan {
+    pub(super) fn viewer_run_plan(&self) -> &ViewerRunPlan {
         &self.common.plan
     }
 
-    pub(super) fn catalog(&self) -> &DocumentCache {
-        &self.common.catalog
+    pub(super) fn documents(&self) -> &DocumentCache {
+        &self.common.documents
     }
 
     /// Returns the microseconds since the run started.
@@ -58,13 +58,13 @@ impl PlayerThread {
 
     /// Returns the instant at this time of the run, or the end of the run if that is earlier.
     pub(super) fn instant_at(&self, at: Micros) -> Instant {
-        let at = Duration::from_micros(at).min(self.plan().duration);
+        let at = Duration::from_micros(at).min(self.viewer_run_plan().duration);
         self.start + at
     }
 
     /// Returns the end of the run.
     pub(super) fn run_end(&self) -> Micros {
-        self.plan().duration.as_micros() as Micros
+        self.viewer_run_plan().duration.as_micros() as Micros
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -83,7 +83,7 @@ impl PlayerThread {
     pub(super) fn current_step(&self) -> u32 {
         let now = self.now();
         let begun = self
-            .plan()
+            .viewer_run_plan()
             .arrivals
             .steps
             .partition_point(|(at, _)| *at <= now);

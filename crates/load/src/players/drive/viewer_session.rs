@@ -106,12 +106,12 @@ impl ViewerSession {
         let start = thread.now();
         let (plan, chance) =
             thread
-                .plan()
+                .viewer_run_plan()
                 .population
                 .plan(self.place, self.nth, start, thread.run_end());
         let identity = (plan.session, plan.manifest.url.clone(), plan.device.name);
         let mut seated = self.create_player(plan, chance, start);
-        let client = Rc::new(HttpClient::new(&thread.plan().dialer));
+        let client = Rc::new(HttpClient::new(&thread.viewer_run_plan().dialer));
         let mut counts = SessionTraffic {
             session: super::super::cmcd::format_uuid(identity.0),
             ..SessionTraffic::default()
@@ -141,7 +141,7 @@ impl ViewerSession {
     }
 
     fn create_player(&self, plan: ViewerPlan, chance: u64, start: Micros) -> SeatedPlayer {
-        let run = self.thread.plan();
+        let run = self.thread.viewer_run_plan();
         match run.mode {
             PlayerMode::Viewer => {
                 let rule = run.population.rule.create_rule(chance);
@@ -277,7 +277,7 @@ impl ViewerSession {
         let (step, session) = (thread.current_step(), counts.session.as_str());
         thread.update_stats(|stats| stats.count_request(step, purpose, outcome, session));
         let read = match outcome.is_success() {
-            true => thread.catalog().read(format, outcome),
+            true => thread.documents().read(format, outcome),
             false => Ok(None),
         };
         if let Err(error) = &read {

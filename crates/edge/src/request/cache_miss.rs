@@ -1,12 +1,12 @@
 //! The states of a miss: `fetch_or_join`, `fetch_as_leader`, `fetch_uncoalesced` and
-//! `deliver_outcome`. They return `None` when the outcome is of no use to this request, which then
+//! `respond_with_outcome`. They return `None` when the outcome is of no use to this request, which then
 //! does another lookup.
 
 use std::sync::Arc;
 
 use store::cache::{FetchLeader, FetchTicket};
 
-use super::{ServedResponse, summarize};
+use super::{ServedResponse, build_summary};
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
 use crate::cache_key::CacheKey;
@@ -59,7 +59,7 @@ impl Edge {
             FetchTicket::Follow(follow) => {
                 let outcome = follow.landed().await?;
                 let role = FetchRole::Follower;
-                self.deliver_outcome(worker, facts, outcome, None, reason, role)
+                self.respond_with_outcome(worker, facts, outcome, None, reason, role)
                     .await
             }
         }
@@ -83,7 +83,7 @@ impl Edge {
                 first_bytes: _first_bytes,
             }) => {
                 let role = FetchRole::Leader;
-                self.deliver_outcome(worker, facts, outcome, upstream_us, reason, role)
+                self.respond_with_outcome(worker, facts, outcome, upstream_us, reason, role)
                     .await
             }
             Ok(LeaderReply::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
@@ -95,7 +95,7 @@ impl Edge {
                 let upstream_us = Some(net::record::micros(reply.elapsed));
                 let outcome = CacheOutcome::Miss(reason, Some(uncacheable));
                 let response = deliver::relay_response(facts.method, *reply, outcome);
-                Some((response, summarize(outcome, upstream_us, None)))
+                Some((response, build_summary(outcome, upstream_us, None)))
             }
             Err(_) => None,
         }
@@ -125,7 +125,7 @@ impl Edge {
     }
 
     /// Responds with the outcome of a fetch.
-    async fn deliver_outcome(
+    async fn respond_with_outcome(
         self: &Arc<Edge>,
         worker: usize,
         facts: &RequestFacts<'_>,
@@ -157,7 +157,7 @@ impl Edge {
             FetchOutcome::Failed(error) => {
                 let outcome = role.outcome(reason, None);
                 let response = deliver::error_response(&error, outcome);
-                let summary = summarize(outcome, upstream_us, Some((*error).clone()));
+                let summary = build_summary(outcome, upstream_us, Some((*error).clone()));
                 return Some((response, summary));
             }
         };

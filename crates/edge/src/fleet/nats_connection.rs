@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// With the name of the unreadable file.
-pub async fn read_options(settings: &NatsSettings) -> io::Result<ConnectOptions> {
+pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<ConnectOptions> {
     let mut options = ConnectOptions::new()
         .connection_timeout(CONNECT_TIMEOUT)
         .subscription_capacity(QUEUED_MAX);

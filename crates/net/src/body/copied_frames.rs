@@ -111,7 +111,7 @@ impl Body {
                 let bytes = read.and_then(|read| read)?;
                 return Poll::Ready(Some(state.finish_frame(bytes, permit)));
             }
-            if let Some(copy) = state.next_copy()? {
+            if let Some(copy) = state.take_frame()? {
                 return Poll::Ready(Some(Ok(copy)));
             }
             if state.reading.is_none() {
@@ -139,7 +139,7 @@ impl CopyState {
     }
 
     /// Returns the next frame, or `None` when the chunk is used up or a read was started.
-    fn next_copy(&mut self) -> Result<Option<CountedBytes>, BodyCut> {
+    fn take_frame(&mut self) -> Result<Option<CountedBytes>, BodyCut> {
         let admitted = self.admitted.take();
         let Some(chunk) = self.chunk.as_mut().filter(|chunk| !chunk.is_empty()) else {
             self.admitted = admitted;
