@@ -46,7 +46,7 @@ pub(super) fn report_left_out(part: &LeftOutPart) -> Finding {
     let has = |text: &&str| part.reason.contains(text) || part.name.contains(text);
     let kind = PART_KINDS
         .iter()
-        .find(|kind| kind.fragments.iter().any(|text| has(&text)));
+        .find(|kind| kind.fragments.iter().any(&has));
     let (level, remedy) = match kind {
         Some(kind) => (kind.level, kind.remedy.to_owned()),
         None => (
