@@ -404,7 +404,16 @@ fn each_request_reads_the_index_again_without_caches() {
         .iter()
         .map(|reason| count_requests(&origin, reason))
         .sum();
-    assert_eq!(opened, all, "a connection for every request");
+    assert_eq!(
+        readiness(&origin).0,
+        200,
+        "the probe at the start has ended"
+    );
+    assert_eq!(
+        opened,
+        all + 1,
+        "a connection for every request and the probe"
+    );
 }
 
 #[test]
