@@ -250,7 +250,7 @@ impl SegmentPlan {
             KnownSubsamples::Map(map) => Some(map),
         };
         let plan = job.plan_mapped(map.as_ref())?;
-        let (len, entry) = (plan.len, slot.reserve_entry(&self.facts));
+        let (len, entry) = (plan.len, slot.reserve_entry(&self.facts, plan.len));
         let body = ProtectedStream::build_body(job.clone(), (plan, map), source, entry);
         let headers = &self.facts.headers;
         let response = Box::pin(request.respond_with_whole_body(headers, len, body)).await;

@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::response::response_cache::segments::SegmentCache;
+use crate::response::response_cache::unfinished_bytes::UnfinishedReservation;
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::memory_body::MemoryBody;
 use crate::segment::protect::ProtectJob;
@@ -30,12 +31,18 @@ pub(crate) struct FutureEntry {
     cache: Arc<SegmentCache>,
     path: Box<str>,
     facts: SegmentFacts,
+    _reservation: UnfinishedReservation,
 }
 
 impl SegmentSlot<'_> {
-    /// Returns the entry to store; `None` if the path is another spelling.
-    pub(crate) fn reserve_entry(&self, facts: &SegmentFacts) -> Option<FutureEntry> {
-        self.is_canonical.then(|| FutureEntry {
+    /// Returns the entry to store; `None` if the path is another spelling, or if other unfinished
+    /// segments hold too much memory.
+    pub(crate) fn reserve_entry(&self, facts: &SegmentFacts, len: u64) -> Option<FutureEntry> {
+        if !self.is_canonical {
+            return None;
+        }
+        Some(FutureEntry {
+            _reservation: self.cache.unfinished.reserve(len)?,
             cache: self.cache.clone(),
             path: self.path.into(),
             facts: facts.clone(),

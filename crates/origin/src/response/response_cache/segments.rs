@@ -13,6 +13,7 @@
 
 use crate::response::responder::ClientRequest;
 use crate::response::response_cache::subsamples::SubsampleCache;
+use crate::response::response_cache::unfinished_bytes::UnfinishedBytes;
 use crate::segment::cached_segment::CachedSegment;
 use crate::segment::memory_body::MemoryBody;
 use crate::send::body_source::BodySource;
@@ -32,6 +33,8 @@ const PROMOTION_HITS_MIN: u32 = 2;
 const BODY_PARTS_MAX: usize = 4;
 /// Shards of the cache, with one lock each.
 const SHARDS: usize = 4;
+/// The share of the memory that segments may hold before they are complete.
+const UNFINISHED_SHARE: u64 = 8;
 
 /// Recently served segments by canonical URL path.
 pub(crate) struct SegmentCache {
@@ -39,6 +42,8 @@ pub(crate) struct SegmentCache {
     arena: Arc<Arena>,
     /// Subsamples of encrypted segments, also of those that are not stored.
     pub(crate) subsamples: SubsampleCache,
+    /// Segments that are stored once they are sent.
+    pub(crate) unfinished: UnfinishedBytes,
     /// Bytes of all requested segments.
     requested_bytes: AtomicU64,
     bytes_max: u64,
@@ -71,6 +76,7 @@ impl SegmentCache {
             entries: Cache::with_options(options, weigher, hash, Default::default()),
             arena: Arc::new(Arena::new(memory_bytes)),
             subsamples: SubsampleCache::new(memory_bytes),
+            unfinished: UnfinishedBytes::new(memory_bytes / UNFINISHED_SHARE),
             requested_bytes: AtomicU64::new(0),
             bytes_max: memory_bytes,
             overload,
