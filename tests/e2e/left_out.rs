@@ -34,7 +34,7 @@ fn rendition_names(description: &Value) -> Vec<String> {
 }
 
 /// Each film with its numbers of video and audio renditions, and a part of each entry.
-const FILMS: [(&str, usize, usize, &[&str]); 5] = [
+const FILMS: [(&str, usize, usize, &[&str]); 6] = [
     (
         "still.mp4",
         1,
@@ -55,6 +55,7 @@ const FILMS: [(&str, usize, usize, &[&str]); 5] = [
         &["text.en.ass: this format of text is not supported; convert it to WebVTT or SRT"],
     ),
     ("xhe_aac.mp4", 0, 1, &[]),
+    ("vvc.mp4", 1, 0, &[]),
 ];
 
 #[test]
@@ -181,6 +182,32 @@ fn xhe_aac_is_cut_at_its_sync_samples() {
         let start = segment["t"].as_u64().unwrap();
         assert_eq!(start % (70 * 1024), 0, "{segment}");
     }
+}
+
+#[test]
+fn vvc_starts_with_its_earliest_leading_picture() {
+    let Some(folder) = tracks_folder() else {
+        return;
+    };
+    let source = probe_streams(folder.join("vvc.mp4").to_str().unwrap()).remove(0);
+    let times = source.packets.iter().map(|packet| packet.pts);
+    let earliest = times.min().unwrap();
+    assert!(
+        earliest < source.packets[0].pts,
+        "the first key frame has no leading pictures"
+    );
+    let server = HeadwaterServer::serve(&[folder.to_str().unwrap(), "--segment", "2s"]);
+    let description = describe(&server, "vvc.mp4");
+    let rendition = &description["renditions"][0];
+    assert_eq!(rendition["codecs"], "vvc1.1.L51.CQA");
+    assert_eq!(rendition["timescale"], source.rate);
+    let segments = rendition["segments"].as_array().unwrap();
+    assert_eq!(segments[0]["t"], earliest);
+    // The pictures follow one another without a gap, so their number is the duration.
+    let frames = source.packets.len() as i64;
+    let durations = segments.iter().map(|s| s["duration"].as_i64().unwrap());
+    assert_eq!(durations.sum::<i64>(), frames * source.rate / 25);
+    assert_eq!(description["duration_ms"], frames * 1000 / 25);
 }
 
 #[test]

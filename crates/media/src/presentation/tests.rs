@@ -229,7 +229,8 @@ fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Tr
 #[test]
 fn a_first_gop_with_leading_pictures_starts_with_the_earliest_one() {
     // VVC encoders present the first key frame 23 frames after the film's start.
-    // The sample tables are hand-made, because no installed program writes VVC.
+    // The sample tables are hand-made, because no installed program writes VVC. `tests/e2e` serves a
+    // film with such a first GOP.
     let mut track = build_open_gops(120, 48, 23, true);
     track.presentation_offset = -(23 * 512);
     let title = build_title(vec![build_index(vec![track])]);
