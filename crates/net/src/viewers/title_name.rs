@@ -19,24 +19,53 @@ pub(super) fn bound_text(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).map(visible).collect()
 }
 
+/// Length of a version in the name of a folder, in hexadecimal digits.
+const VERSION_DIGITS: usize = 16;
+
 /// Returns the folder of a manifest or segment, without the folders of versions and renditions:
-/// `/films/tos.mp4/6000-9f/video=4500000/1.m4s` becomes `films/tos.mp4`.
+/// `/films/tos.mp4/6000-9f86d081884c7d65/video=4500000/1.m4s` becomes `films/tos.mp4`.
 fn title_path(path: &str) -> Option<&str> {
-    let (mut folder, _) = path.strip_prefix('/')?.rsplit_once('/')?;
+    let (folder, _) = path.strip_prefix('/')?.rsplit_once('/')?;
+    let title = path_before_set(folder).unwrap_or_else(|| path_without_renditions(folder));
+    (!title.is_empty()).then_some(title)
+}
+
+/// Returns the path before the last folder of a set of segments.
+fn path_before_set(folder: &str) -> Option<&str> {
     let mut rest = folder;
-    while let Some((before, last)) = rest.rsplit_once('/') {
-        if is_generated(last) {
-            folder = before;
+    loop {
+        let (before, last) = rest.rsplit_once('/').unwrap_or(("", rest));
+        if is_set_name(last) {
+            return Some(before);
+        }
+        if before.is_empty() {
+            return None;
         }
         rest = before;
     }
-    (!folder.is_empty()).then_some(folder)
 }
 
-/// Returns whether a packager generated the name of a folder: `video=4500000`, `6000-9f12`.
-fn is_generated(name: &str) -> bool {
-    let starts_with_number = name.starts_with(|c: char| c.is_ascii_digit());
-    name.contains('=') || (starts_with_number && name.contains('-'))
+/// Removes the folders of renditions at the end: `a/video=4500000` becomes `a`.
+fn path_without_renditions(folder: &str) -> &str {
+    let mut title = folder;
+    while let Some((before, last)) = title.rsplit_once('/')
+        && last.contains('=')
+    {
+        title = before;
+    }
+    title
+}
+
+/// Returns whether the origin generated the name of a folder: `6000-9f86d081884c7d65` of segments,
+/// or `t-9f86d081884c7d65` of text. Folders such as `2001-odyssey` belong to the library.
+fn is_set_name(name: &str) -> bool {
+    let is_version = |text: &str| {
+        text.len() == VERSION_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_duration =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.split_once('-')
+        .is_some_and(|(start, end)| (start == "t" || is_duration(start)) && is_version(end))
 }
 
 /// Decodes `%xx`. Returns the text as it is if the bytes are not UTF-8.
@@ -71,16 +100,42 @@ mod tests {
         for (path, title) in [
             ("/films/tos.mp4/.m3u8", Some("films/tos.mp4")),
             (
-                "/films/tos.mp4/6000-9f/video=4500000/45.m4s",
+                "/films/tos.mp4/6000-9f86d081884c7d65/video=4500000/45.m4s",
                 Some("films/tos.mp4"),
             ),
-            ("/2001-a/film/1.m4s", Some("2001-a/film")),
+            (
+                "/films/tos.mp4/t-9f86d081884c7d65/text=en/n/1.m4s",
+                Some("films/tos.mp4"),
+            ),
+            ("/6000-9f86d081884c7d65/video=4500000/45.m4s", None),
+            ("/film/video=4500000/45.m4s", Some("film")),
             ("/%C3%84/.mpd", Some("\u{c4}")),
             ("/%ff/%zz/.mpd", Some("%ff/%zz")),
             ("/a.mp4", None),
             ("", None),
         ] {
             assert_eq!(title_of("", path).as_deref(), title, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_of_the_library_with_numbers_and_hyphens_belong_to_the_title() {
+        for (path, title) in [
+            ("/films/2001-odyssey/.m3u8", "films/2001-odyssey"),
+            (
+                "/films/2001-odyssey/tos.mp4/.mpd",
+                "films/2001-odyssey/tos.mp4",
+            ),
+            (
+                "/films/1984-2012/a=b/tos.mp4/.mpd",
+                "films/1984-2012/a=b/tos.mp4",
+            ),
+            (
+                "/films/2001-odyssey/6000-9f86d081884c7d65/video=1/45.m4s",
+                "films/2001-odyssey",
+            ),
+        ] {
+            assert_eq!(title_of("", path).as_deref(), Some(title), "{path}");
         }
     }
 
