@@ -30,7 +30,9 @@ it, else the Prometheus text format 0.0.4.
 
 Metrics of a remote library stay at zero when the library is a local folder. Metrics of sessions and of CMCD exist with
 `--cmcd-collector` only. A metric of records exists with `--records` or `--cmcd-records` only, and one of a label without known values, such as the name of a rule, from its first event on.
-Histograms of time have buckets from 100 µs to 30 s.
+Histograms of time have buckets from 100 µs to 30 s. Those of the edge have labels for the cache result and for the
+kind of content, and each pair exists from its first request on. Origins choose paths, so the edge only knows the name
+of the file: [Monitor a fleet](../how-to/monitoring.md#kinds-of-content-at-the-edge) lists the suffixes.
 
 `headwater load rate --metrics HOST:PORT` exports metrics during a run.
 ";

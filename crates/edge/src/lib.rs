@@ -51,6 +51,7 @@ mod headers;
 mod origins;
 
 // The response.
+mod content_kind;
 mod deliver;
 mod tcp_sampling;
 mod telemetry;

@@ -17,6 +17,7 @@ use store::cache::FetchTable;
 use trace::{ActiveTrace, RequestTracing, TracedRequest};
 
 use crate::cache_outcome::{CACHE_RESULTS, CacheOutcome, LOCAL_RESULT};
+use crate::content_kind::{CONTENT_KINDS, ContentKind};
 
 const KINDS: &[&str] = &["relay", "admin"];
 
@@ -72,6 +73,7 @@ pub struct RequestTelemetry {
 /// A request in progress.
 pub struct PendingRecord {
     began: Instant,
+    content: ContentKind,
     /// The record so far; absent if neither records nor debug logs need it.
     access: Option<Box<AccessRecord>>,
     traced: Option<Box<TracedRequest>>,
@@ -110,7 +112,11 @@ impl RequestTelemetry {
         let reasons = metrics.counter_family(&CACHE_REASONS, &["result", "reason"]);
         RequestTelemetry {
             traffic: TrafficMetrics::new(&metrics, KINDS),
-            timings: RequestHistograms::new(&metrics, "result", CACHE_RESULTS),
+            timings: RequestHistograms::new_pairs(
+                &metrics,
+                ("result", CACHE_RESULTS),
+                ("kind", CONTENT_KINDS),
+            ),
             tracing,
             spans_dropped: metrics.counter(&TRACE_SPANS_DROPPED),
             hits: results.with_labels(&[CacheOutcome::Hit.result()]),
@@ -176,6 +182,7 @@ impl RequestTelemetry {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         PendingRecord {
             began: Instant::now(),
+            content: ContentKind::from_path(parts.uri.path()),
             traced: self.tracing.as_ref().and_then(|on| on.start_request(parts)),
             access: wanted.then(|| Box::new(AccessRecord::from_request(parts, conn))),
         }
@@ -206,19 +213,21 @@ impl RequestTelemetry {
         let timings = self.timings.clone();
         let PendingRecord {
             began,
+            content,
             access,
             traced,
         } = pending;
+        let timing = timing_index(summary.outcome, content);
         if let Some(traced) = &traced {
             headers::add_server_timing(&mut head.headers, traced.trace().server_timing());
         }
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind, status);
             traffic.count_bytes(kind, end.bytes);
-            timings.record_request(summary.outcome.result_index(), began, end);
+            timings.record_request(timing, began, end);
             if let Some(traced) = traced {
                 if let Some(trace_id) = traced.exported_trace_id() {
-                    timings.record_exemplar(summary.outcome.result_index(), began, end, trace_id);
+                    timings.record_exemplar(timing, began, end, trace_id);
                 }
                 traced.end(status, ("headwater.cache", summary.outcome.result()));
             }
@@ -271,4 +280,9 @@ impl RequestTelemetry {
             }
         }
     }
+}
+
+/// Returns the index of the histograms of a result and a kind.
+fn timing_index(outcome: CacheOutcome, content: ContentKind) -> usize {
+    outcome.result_index() * CONTENT_KINDS.len() + content as usize
 }

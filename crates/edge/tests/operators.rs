@@ -5,16 +5,16 @@ mod support;
 
 use support::{ScriptedOrigin, TestEdge};
 
-/// Returns the number of timed requests with a cache result.
-fn timed_requests(edge: &TestEdge, result: &str) -> u64 {
-    let labels = format!("{{result=\"{result}\"}}");
+/// Returns the number of timed requests with a cache result and a kind of content.
+fn timed_requests(edge: &TestEdge, result: &str, kind: &str) -> u64 {
+    let labels = format!("{{result=\"{result}\",kind=\"{kind}\"}}");
     edge.read_metric(&format!(
         "headwater_http_request_duration_seconds_count{labels}"
     ))
 }
 
 #[test]
-fn requests_are_timed_by_their_cache_result() {
+fn requests_are_timed_by_cache_result_and_kind_of_content() {
     let fresh = || vec!["Cache-Control: max-age=60".to_owned()];
     let (address, _) = ScriptedOrigin::start_with(move |exchange| match exchange.target() {
         "/private" => (
@@ -25,18 +25,34 @@ fn requests_are_timed_by_their_cache_result() {
         _ => (200, fresh(), b"body".to_vec()),
     });
     let edge = TestEdge::new(address, &[]);
+    for path in ["/a.m4s", "/a.m4s", "/a.m4s?b", "/a.m4s?b", "/a.m3u8"] {
+        assert_eq!(edge.get_path(path).status, 200, "{path}");
+    }
     for path in ["/a", "/a", "/a", "/private", "/healthz"] {
         assert_eq!(edge.get_path(path).status, 200, "{path}");
     }
     assert_eq!(edge.request("POST", "/a", &[]).status, 200);
-    for (result, count) in [("miss", 2), ("hit", 2), ("pass", 1), ("stale", 0)] {
-        assert_eq!(timed_requests(&edge, result), count, "{result}");
+    for (result, kind, count) in [
+        ("miss", "segment", 2),
+        ("hit", "segment", 2),
+        ("miss", "playlist", 1),
+        ("hit", "playlist", 0),
+        ("miss", "other", 2),
+        ("hit", "other", 2),
+        ("pass", "other", 1),
+        ("stale", "other", 0),
+    ] {
+        assert_eq!(
+            timed_requests(&edge, result, kind),
+            count,
+            "{result} {kind}"
+        );
     }
-    // Both misses and the POST needed the origin.
+    // All misses and the POST needed the origin.
     let from_origin = "headwater_upstream_response_seconds_count";
-    assert_eq!(edge.read_metric(from_origin), 3);
+    assert_eq!(edge.read_metric(from_origin), 6);
     // Reading the metrics is counted, too.
-    assert!(timed_requests(&edge, "own") >= 1);
+    assert!(timed_requests(&edge, "own", "other") >= 1);
 }
 
 #[test]

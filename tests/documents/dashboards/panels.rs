@@ -217,7 +217,7 @@ const ORIGIN: Dashboard = Dashboard {
             "Time to first byte by kind, p99",
             "s",
             &[(
-                r#"histogram_quantile(0.99, sum by (kind, le) (rate(headwater_http_first_byte_seconds_bucket{job=~"$job",kind!=""}[$__rate_interval])))"#,
+                r#"histogram_quantile(0.99, sum by (kind, le) (rate(headwater_http_first_byte_seconds_bucket{job=~"$job",result=""}[$__rate_interval])))"#,
                 "{{kind}}",
             )],
         ),
@@ -225,7 +225,7 @@ const ORIGIN: Dashboard = Dashboard {
             "Duration of responses by kind, p99",
             "s",
             &[(
-                r#"histogram_quantile(0.99, sum by (kind, le) (rate(headwater_http_request_duration_seconds_bucket{job=~"$job",kind!=""}[$__rate_interval])))"#,
+                r#"histogram_quantile(0.99, sum by (kind, le) (rate(headwater_http_request_duration_seconds_bucket{job=~"$job",result=""}[$__rate_interval])))"#,
                 "{{kind}}",
             )],
         ),
@@ -368,6 +368,14 @@ const EDGE: Dashboard = Dashboard {
             &[(
                 r#"histogram_quantile(0.99, sum by (result, le) (rate(headwater_http_first_byte_seconds_bucket{job=~"$job",result!=""}[$__rate_interval])))"#,
                 "{{result}}",
+            )],
+        ),
+        panel(
+            "Time to first byte by kind of content, p99",
+            "s",
+            &[(
+                r#"histogram_quantile(0.99, sum by (kind, le) (rate(headwater_http_first_byte_seconds_bucket{job=~"$job",result!=""}[$__rate_interval])))"#,
+                "{{kind}}",
             )],
         ),
         panel(

@@ -55,6 +55,11 @@ impl DurationHistogram {
         self.sum_us.fetch_add(ns / 1000, Relaxed);
     }
 
+    /// Returns whether nothing was counted.
+    fn is_empty(&self) -> bool {
+        self.buckets.iter().all(|bucket| bucket.load(Relaxed) == 0)
+    }
+
     fn encode_to(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
         let seconds = BOUNDS_NS.iter().map(|ns| *ns as f64 / 1e9);
         let counts = self.buckets.iter().map(|bucket| bucket.load(Relaxed));
@@ -81,24 +86,31 @@ impl EncodeMetric for DurationMetric {
     }
 }
 
-/// The histograms of one label value.
+/// A label and its value.
+type Label = (&'static str, &'static str);
+
+/// A label and all its values.
+type LabelValues = (&'static str, &'static [&'static str]);
+
+/// The histograms of one label value, or of a pair of them.
 #[derive(Debug, Default)]
 struct TimingHistograms {
+    labels: Vec<Label>,
     duration: DurationHistogram,
     first_byte: DurationHistogram,
 }
 
-/// The histograms of all values of a label.
+/// The histograms of all values.
 #[derive(Debug)]
 struct TimingTable {
-    label: &'static str,
-    values: &'static [&'static str],
-    /// In the order of the values.
+    /// In the order of the values; of pairs, in the order of the first one.
     histograms: Box<[TimingHistograms]>,
+    /// Whether histograms that have counted nothing are exported.
+    exports_empty: bool,
     exemplars: Arc<ExemplarTable>,
 }
 
-/// One of the two histograms, per value of a label.
+/// One of the two histograms, per value of the labels.
 #[derive(Debug)]
 struct TimingFamily {
     table: Arc<TimingTable>,
@@ -108,9 +120,12 @@ struct TimingFamily {
 impl EncodeMetric for TimingFamily {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
         let table = &*self.table;
-        for (value, histograms) in table.values.iter().zip(&table.histograms) {
-            let labels = [(table.label, *value)];
-            (self.select)(histograms).encode_to(encoder.encode_family(&labels)?)?;
+        for histograms in &table.histograms {
+            let histogram = (self.select)(histograms);
+            if table.exports_empty || !histogram.is_empty() {
+                let labels = &histograms.labels.as_slice();
+                histogram.encode_to(encoder.encode_family(labels)?)?;
+            }
         }
         Ok(())
     }
@@ -131,7 +146,7 @@ const FIRST_BYTE: MetricSpec = MetricSpec {
     help: "Time from a request's header to the first byte of its response's body; none without a body",
 };
 
-/// Histograms of the time that requests take, per value of one label. Cheap to clone.
+/// Histograms of the time that requests take, per value of one label or of two. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RequestHistograms {
     table: Arc<TimingTable>,
@@ -144,10 +159,37 @@ impl RequestHistograms {
         label: &'static str,
         values: &'static [&'static str],
     ) -> RequestHistograms {
+        let rows = values.iter().map(|value| vec![(label, *value)]);
+        RequestHistograms::register(metrics, rows, true)
+    }
+
+    /// Registers both histograms, with two labels. The index of a pair is that of the first value
+    /// times the number of second values, plus that of the second value. A pair is exported from its
+    /// first request on, because most pairs never occur.
+    pub fn new_pairs(
+        metrics: &Metrics,
+        (first, first_values): LabelValues,
+        (second, second_values): LabelValues,
+    ) -> RequestHistograms {
+        let rows = first_values.iter().flat_map(|a| {
+            let pair = move |b: &&'static str| vec![(first, *a), (second, *b)];
+            second_values.iter().map(pair)
+        });
+        RequestHistograms::register(metrics, rows, false)
+    }
+
+    fn register(
+        metrics: &Metrics,
+        rows: impl Iterator<Item = Vec<Label>>,
+        exports_empty: bool,
+    ) -> RequestHistograms {
+        let with_labels = |labels| TimingHistograms {
+            labels,
+            ..TimingHistograms::default()
+        };
         let table = Arc::new(TimingTable {
-            label,
-            values,
-            histograms: values.iter().map(|_| Default::default()).collect(),
+            histograms: rows.map(with_labels).collect(),
+            exports_empty,
             exemplars: metrics.exemplars.clone(),
         });
         let family = |select| TimingFamily {
@@ -160,7 +202,7 @@ impl RequestHistograms {
     }
 
     /// Records a request that arrived at `began`, and whose body was timed; `index` is that of the
-    /// label's value.
+    /// label's value or pair.
     pub fn record_request(&self, index: usize, began: Instant, end: &BodyCompletion) {
         let (Some(histograms), Some(finished)) = (self.table.histograms.get(index), end.finished)
         else {
@@ -181,13 +223,13 @@ impl RequestHistograms {
         trace_id: u128,
     ) {
         let table = &*self.table;
-        let (Some(value), Some(finished)) = (table.values.get(index), end.finished) else {
+        let (Some(histograms), Some(finished)) = (table.histograms.get(index), end.finished) else {
             return;
         };
         let times = [(&DURATION, Some(finished)), (&FIRST_BYTE, end.first_byte)];
         for (metric, at) in times {
             if let Some(at) = at {
-                let bucket = name_bucket(metric, (table.label, value), at - began);
+                let bucket = name_bucket(metric, &histograms.labels, at - began);
                 table.exemplars.record(bucket, trace_id, at - began);
             }
         }
@@ -195,14 +237,18 @@ impl RequestHistograms {
 }
 
 /// Returns name and labels of the bucket that counts a duration, as the text format writes them.
-fn name_bucket(metric: &MetricSpec, (label, value): (&str, &str), duration: Duration) -> String {
+fn name_bucket(metric: &MetricSpec, labels: &[Label], duration: Duration) -> String {
     let bound = BOUNDS_NS
         .iter()
         .find(|bound| u128::from(**bound) >= duration.as_nanos());
     let bound = bound.map(|ns| format!("{:?}", *ns as f64 / 1e9));
     let bound = bound.unwrap_or_else(|| "+Inf".to_owned());
     let MetricSpec { name, unit, .. } = metric;
-    format!("{PREFIX}_{name}_{unit}_bucket{{le=\"{bound}\",{label}=\"{value}\"}}")
+    let labels = labels.iter();
+    let labels: String = labels
+        .map(|(name, value)| format!(",{name}=\"{value}\""))
+        .collect();
+    format!("{PREFIX}_{name}_{unit}_bucket{{le=\"{bound}\"{labels}}}")
 }
 
 #[cfg(test)]
@@ -277,6 +323,36 @@ mod tests {
         }
         assert!(pairs[2].1.contains("} 0.000500000 "), "{}", pairs[2].1);
         assert_eq!(text.lines().count(), plain.lines().count());
+    }
+
+    #[test]
+    fn pairs_are_exported_with_both_labels_once_they_occurred() {
+        let metrics = Metrics::new();
+        let results = ("result", &["hit", "miss"][..]);
+        let kinds = ("kind", &["segment", "init", "other"][..]);
+        let timings = RequestHistograms::new_pairs(&metrics, results, kinds);
+        let began = Instant::now();
+        let end = BodyCompletion {
+            bytes: 0,
+            complete: true,
+            first_byte: None,
+            finished: Some(began + Duration::from_micros(1)),
+            error: None,
+        };
+        timings.record_request(4, began, &end);
+        timings.record_exemplar(4, began, &end, 7);
+        let plain = metrics.encode_text().unwrap();
+        let counts: Vec<_> = plain.lines().filter(|l| l.contains("_count{")).collect();
+        let labels = "{result=\"miss\",kind=\"init\"}";
+        assert_eq!(
+            counts,
+            [format!(
+                "headwater_http_request_duration_seconds_count{labels} 1"
+            )]
+        );
+        let text = metrics.exemplars.add_to_text(plain);
+        let bucket = "_bucket{le=\"0.0001\",result=\"miss\",kind=\"init\"} 1 # {trace_id=";
+        assert!(text.contains(bucket), "{text}");
     }
 
     #[test]
