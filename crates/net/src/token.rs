@@ -5,10 +5,20 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::GeneralPurpose;
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use http::header::{self, HeaderMap, HeaderName};
 
 /// Shorter tokens could be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
+
+/// Base64 of `Basic` (RFC 7617, 2). Scripts often omit the padding.
+const BASIC: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Reads a token from a file and trims it.
 ///
@@ -42,7 +52,10 @@ pub fn has_valid_token(headers: &HeaderMap, token: &str) -> bool {
     if scheme.eq_ignore_ascii_case("bearer") {
         return equals_in_constant_time(given.trim().as_bytes(), token.as_bytes());
     }
-    let pair = decode_base64(given.trim()).filter(|_| scheme.eq_ignore_ascii_case("basic"));
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return false;
+    }
+    let pair = BASIC.decode(given.trim()).ok();
     let password = pair.as_deref().and_then(|pair| {
         let colon = pair.iter().position(|byte| *byte == b':')?;
         pair.get(colon + 1..)
@@ -84,28 +97,6 @@ pub(crate) fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && differ == 0
 }
 
-/// Decodes Base64 (RFC 4648 section 4).
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let (mut bits, mut count, mut out) = (0u32, 0, Vec::new());
-    for byte in text.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6 | u32::from(value)) & 0xff_ffff;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count & 0xff) as u8);
-        }
-    }
-    Some(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +110,8 @@ mod tests {
         };
         assert!(with("Bearer s3cret") && with("bearer  s3cret"));
         assert!(with("Basic YW55Ym9keTpzM2NyZXQ="));
+        assert!(with("basic YW55Ym9keTpzM2NyZXQ"));
+        assert!(!with("Digest YW55Ym9keTpzM2NyZXQ="));
         for wrong in [
             "Bearer",
             "Bearer s3cre",

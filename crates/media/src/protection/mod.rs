@@ -9,7 +9,7 @@
 
 mod auxiliary_table;
 mod avc_slice_header;
-mod base64;
+mod base64_text;
 mod cipher;
 pub mod cpix;
 mod hevc_parameter_sets;
@@ -30,7 +30,7 @@ mod tests;
 mod usage_rules;
 
 pub(crate) use auxiliary_table::AuxiliaryTable;
-pub use base64::decode_base64;
+pub use base64_text::decode_base64;
 pub use cipher::{SampleCipher, encrypt_samples};
 pub use nal_subsamples::SubsampleParser;
 pub(crate) use sample_auxiliary::SampleAuxiliary;

@@ -1,6 +1,6 @@
 //! The protection of a title as its manifests and init segments contain it.
 
-use super::base64::encode_base64;
+use super::base64_text::encode_base64;
 use super::systems::{ContentSystem, SystemSignal, escape_xml};
 use super::{SourceProtection, TrackProtection, format_key_id};
 use std::fmt::Write;

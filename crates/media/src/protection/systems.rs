@@ -1,6 +1,6 @@
 //! Content protection systems: their ids, `pssh` boxes (ISO/IEC 23001-7, 8.1) and headers.
 
-use super::base64::encode_base64;
+use super::base64_text::encode_base64;
 use super::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 use crate::bytes::write_full_box;
 

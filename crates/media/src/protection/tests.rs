@@ -1,4 +1,4 @@
-use super::base64::{decode_base64, encode_base64};
+use super::base64_text::{decode_base64, encode_base64};
 use super::sample_entry::write_protected_entry;
 use super::slice_header_reader::{ceil_log2, stored_len};
 use super::subsample_map::SampleCollector;
@@ -95,6 +95,8 @@ fn base64_is_padded() {
             Some(bytes.as_bytes().to_vec())
         );
     }
+    // Unused bits are set.
+    assert_eq!(decode_base64("Zh=="), Some(b"f".to_vec()));
     for wrong in ["Zg", "Zg=", "Z===", "====", "Z=g=", "Zm9*"] {
         assert_eq!(decode_base64(wrong), None, "{wrong}");
     }

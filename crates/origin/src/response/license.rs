@@ -4,6 +4,8 @@
 use crate::error;
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Response;
 use http::header::{self, HeaderValue};
 use net::{Body, Error, headers};
@@ -22,8 +24,8 @@ pub(crate) async fn respond_with_license(
     for (n, own) in keys.iter().enumerate() {
         let comma = if n > 0 { "," } else { "" };
         let (id, key) = (
-            encode_base64url(&own.key_id),
-            encode_base64url(own.key.expose()),
+            URL_SAFE_NO_PAD.encode(own.key_id),
+            URL_SAFE_NO_PAD.encode(own.key.expose()),
         );
         let _ = write!(
             text,
@@ -72,28 +74,4 @@ fn private_response(json: Vec<u8>) -> Response<Body> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers::allow_any_origin(headers);
     response
-}
-
-/// Encodes 16 bytes as base64url without padding (RFC 4648, 5).
-fn encode_base64url(bytes: &[u8; 16]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let word = u128::from_be_bytes(*bytes);
-    // 21 digits of six bits, and two bits in the last.
-    let digit = |n: u32| match n {
-        21 => (word << 4) & 63,
-        _ => word >> (122 - 6 * n) & 63,
-    };
-    (0..22).map(|n| DIGITS[digit(n) as usize] as char).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn key_ids_are_written_as_base64url() {
-        let bytes: [u8; 16] = std::array::from_fn(|n| (n * 17) as u8);
-        assert_eq!(encode_base64url(&bytes), "ABEiM0RVZneImaq7zN3u_w");
-        assert_eq!(encode_base64url(&[0xff; 16]), "_____________________w");
-    }
 }

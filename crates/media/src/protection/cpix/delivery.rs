@@ -1,7 +1,7 @@
 //! Encrypted key values (CPIX 2.3, 4.4; RFC 6030, 6.1): the recipient's document key and MAC key.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::protection::base64::decode_base64;
+use crate::protection::base64_text::decode_base64;
 use crate::xml::XmlElement;
 use zeroize::Zeroizing;
 

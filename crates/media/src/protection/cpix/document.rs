@@ -3,7 +3,7 @@
 use super::delivery::{self, DocumentKeys, KeyDocumentDecryptor};
 use super::{signaling, usage};
 use crate::error::{Error, ErrorKind, Result};
-use crate::protection::base64::decode_base64;
+use crate::protection::base64_text::decode_base64;
 use crate::protection::{
     KeyId, ProtectionScheme, SystemSignal, UsageRule, format_key_id, parse_key_id,
 };

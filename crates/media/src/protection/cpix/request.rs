@@ -1,6 +1,6 @@
 //! CPIX documents that request keys from a key server (SPEKE 2.0 and 2.1).
 
-use crate::protection::base64::encode_base64;
+use crate::protection::base64_text::encode_base64;
 use crate::protection::systems::escape_xml;
 use crate::protection::{
     ContentSystem, MediaFilter, ProtectionScheme, UsageRule, VideoRange, format_key_id,

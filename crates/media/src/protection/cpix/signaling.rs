@@ -1,7 +1,7 @@
 //! Signaling that a CPIX document defines for a system (2.3, 5.3.3).
 
 use crate::error::{Error, Result};
-use crate::protection::base64::decode_base64;
+use crate::protection::base64_text::decode_base64;
 use crate::protection::{ContentSystem, SystemSignal};
 use crate::xml::{self, XmlElement};
 
