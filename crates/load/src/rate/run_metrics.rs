@@ -153,13 +153,13 @@ impl ThreadMetrics {
             shared.requests.with_labels(&[kind.name(), &status])
         })
         .inc();
-        if request.failure.is_some() || request.status >= 400 {
+        if request.fault.is_some() || request.status >= 400 {
             let new = || {
-                let name = request.failure.map(FailureKind::name);
+                let name = request.fault.map(FailureKind::name);
                 let name = name.as_deref().unwrap_or(STATUS_ERROR);
                 shared.errors.with_labels(&[name])
             };
-            find_counter(&mut self.errors, request.failure, new).inc();
+            find_counter(&mut self.errors, request.fault, new).inc();
         }
         shared.bytes.inc_by(request.bytes);
         let since = |from| request.end.saturating_duration_since(from);

@@ -119,7 +119,7 @@ impl RateThreadStats {
             end: timing.end,
             status: timing.status,
             bytes: timing.bytes,
-            failure: failure.map(|failure| failure.fault),
+            fault: failure.map(|failure| failure.fault),
             late: request.late,
         };
         let cell = self.report.cells.entry((request.step, kind)).or_default();

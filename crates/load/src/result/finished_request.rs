@@ -20,7 +20,7 @@ pub(crate) struct FinishedRequest {
     pub(crate) status: u16,
     /// Body bytes received.
     pub(crate) bytes: u64,
-    pub(crate) failure: Option<FailureKind>,
+    pub(crate) fault: Option<FailureKind>,
     /// It waited for a free connection.
     pub(crate) late: bool,
 }
@@ -47,7 +47,7 @@ impl FinishedRequest {
             kind,
             status: self.status,
             bytes: self.bytes,
-            fault: self.failure,
+            fault: self.fault,
             late: self.late,
             abandoned: false,
             url: RequestRecord::recorded_url(url),
@@ -71,8 +71,8 @@ impl RequestStats {
                     .record(first.saturating_duration_since(sent));
             }
         }
-        match request.failure {
-            Some(failure) => *self.faults.entry(failure).or_default() += 1,
+        match request.fault {
+            Some(fault) => *self.faults.entry(fault).or_default() += 1,
             None => *self.statuses.entry(request.status).or_default() += 1,
         }
     }

@@ -35,7 +35,7 @@ impl UrlGroupStats {
     /// Counts one request.
     pub(crate) fn count_request(&mut self, request: &FinishedRequest, closed_loop: bool) {
         self.requests += 1;
-        self.errors += u64::from(request.failure.is_some() || request.status >= 400);
+        self.errors += u64::from(request.fault.is_some() || request.status >= 400);
         self.bytes += request.bytes;
         let from = match closed_loop {
             true => request.sent,

@@ -73,7 +73,7 @@ impl ViewerThreadStats {
             end: Instant::now(),
             status: 0,
             bytes: fetch.progress.bytes(),
-            failure: None,
+            fault: None,
             late: false,
         };
         let (kind, of) = (request_kind(fetch.purpose), (&fetch.url, Some(session)));
@@ -125,7 +125,7 @@ impl ViewerThreadStats {
             end: outcome.last_byte,
             status: outcome.status,
             bytes: outcome.body_bytes,
-            failure: outcome.fault,
+            fault: outcome.fault,
             late: false,
         };
         let cell = self.report.cells.entry((step, kind)).or_default();
