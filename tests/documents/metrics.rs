@@ -28,7 +28,8 @@ const INTRODUCTION: &str = "\
 to the admin port, which requires the token. The format follows `Accept`: OpenMetrics 1.0 for collectors that prefer
 it, else the Prometheus text format 0.0.4.
 
-Metrics of a remote library stay at zero when the library is a local folder. Metrics of sessions and of CMCD exist with
+Metrics of storage count the library and the sources of `media-from`. Those of connections stay at zero when all are
+local folders. Metrics of sessions and of CMCD exist with
 `--cmcd-collector` only. A metric of records exists with `--records` or `--cmcd-records` only, and one of a label without known values, such as the name of a rule, from its first event on.
 Histograms of time have buckets from 100 µs to 30 s. Those of the edge have labels for the cache result and for the
 kind of content, and each pair exists from its first request on. Origins choose paths, so the edge only knows the name

@@ -450,6 +450,25 @@ fn a_replaced_film_is_indexed_again() {
 }
 
 #[test]
+fn a_segment_without_an_index_cache_needs_no_search_for_captions() {
+    // The moov box is at the end, so the search for captions is a request of its own.
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let (_storage, origin) =
+        start_storage_and_origin(film.parent().unwrap(), &["--index-cache", "off"]);
+    let playlists = list_playlists(&origin, "/avc.mp4");
+    let segments = list_segments(&origin, playlists.last().unwrap());
+    let counts = || ["text", "index", "segment"].map(|reason| count_requests(&origin, reason));
+    let [text, index, segment] = counts();
+    assert!(text > 0, "playlists announce captions");
+    assert_eq!(origin.get(&segments[0]).status, 200);
+    let [text_after, index_after, segment_after] = counts();
+    assert_eq!((text_after, segment_after), (text, segment + 1));
+    assert!(index_after > index, "nothing is cached");
+}
+
+#[test]
 fn storage_errors_have_their_own_status() {
     let Some(root) = fixtures_folder() else {
         return;

@@ -13,7 +13,7 @@ use net::metrics::{
 use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
 use net::{Body, Conn, Error, headers};
 use std::time::Instant;
-use store::{DiskCounts, Reason, Remote, RequestObserver, StorageRequest};
+use store::{DiskCounts, Meter, Reason, Remote, RequestObserver, StorageRequest, Store};
 use trace::{ActiveTrace, RequestTracing, TracedRequest};
 
 const STORAGE_REQUESTS: MetricSpec = MetricSpec {
@@ -149,16 +149,17 @@ impl RemoteStorageMetrics {
         }
     }
 
-    fn refresh_remote(&self, remote: &Remote) {
-        let connections = remote.connections();
-        raise_counter(&self.opened, connections.opened());
-        raise_counter(&self.closed, connections.closed());
-        raise_counter(&self.reused, connections.reused());
-        raise_counter(&self.resumed, connections.resumed());
-        set_gauge(&self.open, connections.open());
-        set_gauge(&self.memory, remote.held_bytes());
-        raise_counter(&self.piped, remote.meter().piped_bytes());
-        set_gauge(&self.down, remote.endpoints_down() as u64);
+    /// Updates the metrics to the sums over all remote stores.
+    fn refresh_remotes(&self, remotes: &[&Remote]) {
+        let sum = |read: fn(&Remote) -> u64| remotes.iter().map(|remote| read(remote)).sum();
+        raise_counter(&self.opened, sum(|remote| remote.connections().opened()));
+        raise_counter(&self.closed, sum(|remote| remote.connections().closed()));
+        raise_counter(&self.reused, sum(|remote| remote.connections().reused()));
+        raise_counter(&self.resumed, sum(|remote| remote.connections().resumed()));
+        set_gauge(&self.open, sum(|remote| remote.connections().open()));
+        set_gauge(&self.memory, sum(Remote::held_bytes));
+        raise_counter(&self.piped, sum(|remote| remote.meter().piped_bytes()));
+        set_gauge(&self.down, sum(|remote| remote.endpoints_down() as u64));
     }
 }
 
@@ -235,16 +236,18 @@ impl Telemetry {
 
     /// Updates the metrics that other modules count, before they are shown.
     pub(crate) fn refresh_gauges(&self, catalog: &Catalog, segments: &SegmentCache) {
-        let meter = catalog.film_store().meter();
+        let stores = catalog.stores();
         for reason in Reason::ALL {
             let label = &[reason.label()];
-            raise_counter(&self.requests.with_labels(label), meter.requests(reason));
-            raise_counter(&self.bytes.with_labels(label), meter.bytes(reason));
-            raise_counter(&self.waits.with_labels(label), meter.waits(reason));
+            let sum = |read: fn(&Meter, Reason) -> u64| {
+                stores.iter().map(|store| read(store.meter(), reason)).sum()
+            };
+            raise_counter(&self.requests.with_labels(label), sum(Meter::requests));
+            raise_counter(&self.bytes.with_labels(label), sum(Meter::bytes));
+            raise_counter(&self.waits.with_labels(label), sum(Meter::waits));
         }
-        if let Some(remote) = catalog.film_store().remote() {
-            self.remote.refresh_remote(remote);
-        }
+        let remotes: Vec<_> = stores.iter().filter_map(Store::remote).collect();
+        self.remote.refresh_remotes(&remotes);
         raise_counter(&self.builds, catalog.builds());
         let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
         raise_counter(&self.spans_dropped, dropped.unwrap_or(0));

@@ -271,3 +271,20 @@ fn a_film_made_of_an_index_does_not_contain_subsamples() {
     assert!(film.status == 200 && film.body.len() > index.len());
     assert!(!has_id(&film.body));
 }
+
+#[test]
+fn requests_for_media_of_other_sources_are_counted() {
+    let secret = TextFile::new(SECRET);
+    let storage = TestServer::from_folder(make_film(), &[]);
+    let url = format!("http://{}", storage.address());
+    let library = make_remote_library(&url, &[]);
+    let from = format!("{url}={url}");
+    let remote = serve(library.path(), "cbcs", &secret, &["--media-from", &from]);
+    let urls = media_segments(&remote, "film.ism");
+    let reads = remote.metric(READS);
+    assert_eq!(remote.get(&urls[0]).status, 200);
+    assert_eq!(remote.metric(READS), reads + 1);
+    let bytes = "headwater_storage_bytes_total{reason=\"segment\"}";
+    assert!(remote.metric(bytes) > 0);
+    assert!(remote.metric("headwater_storage_connections_opened_total") > 0);
+}

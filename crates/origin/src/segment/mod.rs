@@ -40,7 +40,7 @@ pub(crate) async fn respond_with_segment(
     (path, url): (&str, &SegmentUrl),
     request: &ClientRequest<'_>,
 ) -> Result<Response<Body>, Error> {
-    let mut title = catalog.load_title(&url.title).await?;
+    let mut title = catalog.load_title_for_segment(&url.title).await?;
     let mut is_reloaded = false;
     loop {
         match respond_from_title(&title, catalog, cache, (path, url), request).await {

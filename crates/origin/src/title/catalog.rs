@@ -42,10 +42,20 @@ fn log_left_out(title: &Title) {
     }
 }
 
+/// The resources for which a title is built.
+#[derive(Debug, Clone, Copy)]
+enum IndexPurpose {
+    /// Manifests, which announce captions, and everything else.
+    Manifests,
+    Segments,
+}
+
 /// The titles of a library.
 pub(crate) struct Catalog {
     stores: Arc<MediaStores>,
     index_cache: IndexCache,
+    /// Builds indexes for segments, if nothing is cached.
+    segment_indexes: IndexCache,
     /// Whether titles are cached; otherwise each request builds its own.
     is_caching: bool,
     title_rules: TitleRules,
@@ -117,6 +127,7 @@ impl Catalog {
         Catalog {
             stores,
             index_cache: indexes,
+            segment_indexes: IndexCache::without_captions(),
             is_caching,
             title_rules: rules,
             recheck_after: recheck,
@@ -132,6 +143,11 @@ impl Catalog {
     /// Returns the library that contains the titles.
     pub(crate) fn film_store(&self) -> &Arc<Store> {
         self.stores.film_store()
+    }
+
+    /// Returns the library and all other stores that media is read from.
+    pub(crate) fn stores(&self) -> &MediaStores {
+        &self.stores
     }
 
     /// Returns the arena for long manifests, if manifests are cached.
@@ -162,8 +178,8 @@ impl Catalog {
     /// Returns the current title of a path. Its files were checked within the recheck time.
     pub(crate) async fn load_title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         if !self.is_caching {
-            let build = trace::in_span("index", self.build_uncached(key));
-            return Box::pin(build).await.map(Arc::new);
+            let build = self.build_uncached(key, IndexPurpose::Manifests);
+            return Box::pin(trace::in_span("index", build)).await.map(Arc::new);
         }
         if let Some(entry) = self.entries.get(key)
             && self.is_still_valid(key, &entry).await
@@ -171,6 +187,19 @@ impl Catalog {
             return entry.outcome.map_err(|error| Error::clone(&error));
         }
         Box::pin(trace::in_span("index", self.build_once(key))).await
+    }
+
+    /// Returns the current title of a path for a segment of it. Without a cache, the title declares
+    /// no captions of its video, because finding them reads media.
+    pub(crate) async fn load_title_for_segment(
+        self: &Arc<Catalog>,
+        key: &Key,
+    ) -> Result<Arc<Title>, Error> {
+        if self.is_caching {
+            return self.load_title(key).await;
+        }
+        let build = self.build_uncached(key, IndexPurpose::Segments);
+        Box::pin(trace::in_span("index", build)).await.map(Arc::new)
     }
 
     /// Returns a cached title or failure without checking its files.
@@ -309,7 +338,7 @@ impl Catalog {
     }
 
     async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
-        let outcome = self.build_uncached(key).await;
+        let outcome = self.build_uncached(key, IndexPurpose::Manifests).await;
         match &outcome {
             Err(error) => tracing::warn!(title = key.as_str(), %error, "cannot serve title"),
             Ok(title) => log_left_out(title),
@@ -321,17 +350,20 @@ impl Catalog {
         }
     }
 
-    async fn build_uncached(self: &Arc<Catalog>, key: &Key) -> Result<Title, Error> {
+    async fn build_uncached(
+        self: &Arc<Catalog>,
+        key: &Key,
+        purpose: IndexPurpose,
+    ) -> Result<Title, Error> {
         // The semaphore is never closed, so this only waits.
         let _permit = self.build_permits.clone().acquire_owned().await;
         let (catalog, key) = (self.clone(), key.clone());
         let build = move || {
-            let built = Title::build_version(
-                &catalog.stores,
-                &catalog.index_cache,
-                &key,
-                &catalog.title_rules,
-            );
+            let indexes = match purpose {
+                IndexPurpose::Manifests => &catalog.index_cache,
+                IndexPurpose::Segments => &catalog.segment_indexes,
+            };
+            let built = Title::build_version(&catalog.stores, indexes, &key, &catalog.title_rules);
             // A missing file is not counted as a build.
             if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
                 catalog.build_count.fetch_add(1, Relaxed);

@@ -26,6 +26,8 @@ const PLACEHOLDER_MEDIA_NAME: &str = "media";
 #[derive(Default)]
 pub(crate) struct IndexCache {
     disk: Option<DiskCache>,
+    /// Whether indexes are built without a search for captions.
+    skips_captions: bool,
     /// Whether a write failure was logged already.
     has_warned: AtomicBool,
 }
@@ -38,8 +40,16 @@ impl IndexCache {
     pub(crate) fn on_disk(folder: &Path, bytes_max: u64) -> io::Result<IndexCache> {
         Ok(IndexCache {
             disk: Some(DiskCache::open(folder, bytes_max)?),
-            has_warned: AtomicBool::new(false),
+            ..IndexCache::default()
         })
+    }
+
+    /// Stores nothing, and builds indexes that do not contain the captions of the video.
+    pub(crate) fn without_captions() -> IndexCache {
+        IndexCache {
+            skips_captions: true,
+            ..IndexCache::default()
+        }
     }
 
     /// Returns the requests so far and the bytes stored.
@@ -70,6 +80,9 @@ impl IndexCache {
                 // Intact but unreadable, for example written by another program.
                 None => disk.forget(&name),
             }
+        }
+        if self.skips_captions {
+            return indexer::index_without_captions(&place.key, object);
         }
         let indexed = indexer::index_file(&place.key, object)?;
         if let (Some(disk), IndexedFile::Media(index)) = (&self.disk, &indexed) {

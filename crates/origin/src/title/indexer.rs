@@ -3,6 +3,7 @@
 use crate::error;
 use crate::title::caption_channels::find_captions;
 use media::index::{ExternalReferences, Index, Indexer, MediaVersion};
+use media::text::CaptionChannel;
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
@@ -26,8 +27,22 @@ pub(crate) enum IndexedFile {
     References(ExternalReferences),
 }
 
-/// Indexes a file. Blocks.
+/// Indexes a file and searches it for captions. Blocks.
 pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
+    index_with(key, object, find_captions)
+}
+
+/// Indexes a file for its segments: only manifests announce captions, and the search for them reads
+/// media. Blocks.
+pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
+    index_with(key, object, |_, _| None)
+}
+
+fn index_with(
+    key: &Key,
+    object: &Object,
+    find_captions: impl Fn(&Object, &Index) -> Option<Vec<CaptionChannel>>,
+) -> Result<IndexedFile, Error> {
     let of_media = |e: media::Error| error::from_media(key.as_str(), &e);
     let mut indexer = Indexer::new(object.len());
     let mut walk = FragmentWalk::default();

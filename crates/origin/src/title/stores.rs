@@ -60,6 +60,11 @@ impl MediaStores {
         &self.stores[0]
     }
 
+    /// Returns the library and the stores of `media-from`.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Store> {
+        self.stores.iter().map(|store| &**store)
+    }
+
     /// Resolves a reference in the file at `holder`.
     ///
     /// # Errors
