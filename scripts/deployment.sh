@@ -53,6 +53,37 @@ score() {
     --ignore-test deployment-has-host-podantiaffinity --ignore-test statefulset-has-host-podantiaffinity "$1"
 }
 
+# Fails unless the chart refuses mutual TLS and a shared secret without the port that probes and Prometheus use.
+refuses_without_admin_port() {
+  for value in mutualTls.enabled=true,mutualTls.originSecret=a,mutualTls.edgeSecret=b edgeSecret.secret=a; do
+    ! helm template films "$chart" --kube-version "$kubernetes" --set "$value" > "$work/refused" 2>&1 && grep -q 'needs admin.tokenSecret' "$work/refused" ||
+      return 1
+  done
+}
+
+# Prints the probes' ports of a rendered workload: kind, file.
+probe_ports() {
+  sed -n "/^kind: $1/,/^---/s/.*httpGet: .*port: \([a-z]*\)}.*/\1/p" "$2" | sort -u
+}
+
+# With mutual TLS, a probe of the origin's main port would fail, because the kubelet has no certificate.
+probes_need_no_certificate() {
+  [ "$(probe_ports Deployment "$work/mutual-tls.yaml")" = admin ] &&
+    [ "$(probe_ports StatefulSet "$work/mutual-tls.yaml")" = http ] &&
+    [ "$(probe_ports Deployment "$work/full.yaml")" = http ]
+}
+
+# The rules of the rendered PrometheusRule are those that promtool tests.
+renders_alerts() {
+  sed -n '/^kind: PrometheusRule/,/^---/p' "$work/full.yaml" | sed -e '1,/^spec:/d' -e '/^---/d' -e 's/^  //' > "$work/rules.yaml"
+  promtool check rules "$work/rules.yaml" && diff -B <(grep -c 'alert:' "$work/rules.yaml") <(grep -c 'alert:' deploy/prometheus/alerts.yaml)
+}
+
+# Each dashboard of deploy/grafana is in a ConfigMap.
+renders_dashboards() {
+  [ "$(grep -c 'grafana_dashboard: "1"' "$work/full.yaml")" = "$(ls deploy/grafana/*.json | wc -l)" ]
+}
+
 # Renders the settings of a ConfigMap, and prints them as the server understands them.
 reads_settings() {
   local program=$1 manifest=$2
@@ -86,6 +117,11 @@ for values in "$chart"/ci/*.yaml; do
 done
 [ ! -f "$work/full.yaml" ] || {
   check_with kube-score "kube-score" score "$work/full.yaml"
+  check_with kube-score "kube-score, mutual TLS" score "$work/mutual-tls.yaml"
+  check "mutual TLS and secrets need the admin port" refuses_without_admin_port
+  check "probes need no certificate" probes_need_no_certificate
+  check_with promtool "alerts of the chart" renders_alerts
+  check "dashboards of the chart" renders_dashboards
   check_with kubernetes-validate "a mistake is refused" refuses_a_mistake
 }
 echo "deployment: $passed passed, $failed failed; linted, not deployed"

@@ -54,15 +54,15 @@ capabilities:
 {{/* A server whose disk tier or index cache is being read is not restarted: the startup probe allows two minutes. */}}
 {{- define "headwater.probes" -}}
 startupProbe:
-  httpGet: {path: /healthz, port: http}
+  httpGet: {path: /healthz, port: {{ . }}}
   periodSeconds: 2
   failureThreshold: 60
 readinessProbe:
-  httpGet: {path: /readyz, port: http}
+  httpGet: {path: /readyz, port: {{ . }}}
   periodSeconds: 2
   failureThreshold: 2
 livenessProbe:
-  httpGet: {path: /healthz, port: http}
+  httpGet: {path: /healthz, port: {{ . }}}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
@@ -90,6 +90,47 @@ limits:
 {{- define "headwater.toml" -}}
 {{- range $name, $value := . }}
 {{ $name }} = {{ $value | toJson }}
+{{- end }}
+{{- end }}
+
+{{/* The port of metrics. */}}
+{{- define "headwater.metricsPort" -}}
+{{ ternary "admin" "http" (not (empty .Values.admin.tokenSecret)) }}
+{{- end }}
+
+{{- define "headwater.ports" -}}
+- {name: http, containerPort: 8080}
+{{- if .Values.admin.tokenSecret }}
+- {name: admin, containerPort: 9090}
+{{- end }}
+{{- end }}
+
+{{- define "headwater.adminToml" -}}
+{{- if .Values.admin.tokenSecret }}
+admin = "0.0.0.0:9090"
+admin-token-file = "/secrets/admin/token"
+{{- else if .Values.mutualTls.enabled }}
+{{- fail "mutualTls needs admin.tokenSecret: probes have no certificate, and use the admin port" }}
+{{- else if .Values.edgeSecret.secret }}
+{{- fail "edgeSecret needs admin.tokenSecret: origins refuse to send metrics to clients without the secret" }}
+{{- end }}
+{{- if .Values.edgeSecret.secret }}
+edge-secret-file = "/secrets/edge-secret/secret"
+{{- end }}
+{{- end }}
+
+{{/* The secrets of a component as a map from the folder's name: its own, and those that values name. */}}
+{{- define "headwater.secrets" -}}
+{{- $mutual := ternary .root.Values.mutualTls.originSecret .root.Values.mutualTls.edgeSecret (eq .component "origin") }}
+{{- $known := dict "admin" .root.Values.admin.tokenSecret "edge-secret" .root.Values.edgeSecret.secret }}
+{{- if .root.Values.mutualTls.enabled }}
+{{- $what := printf "mutualTls.%sSecret is required" .component }}
+{{- $_ := set $known "mutual-tls" (required $what $mutual) }}
+{{- end }}
+{{- range $name, $secret := merge (dict) .files $known }}
+{{- if $secret }}
+{{ $name }}: {{ $secret }}
+{{- end }}
 {{- end }}
 {{- end }}
 
