@@ -85,6 +85,42 @@ fn the_origin_collects_requests_and_events_of_a_session() {
 }
 
 #[test]
+fn viewers_are_grouped_by_the_labels_of_the_metrics() {
+    let names = [
+        "--cmcd-network",
+        "office=127.0.0.0/8",
+        "--cmcd-title-class",
+        "kids=films/kids/",
+    ];
+    let origin = CollectingOrigin::new(&[&["--cmcd-collector"][..], &names].concat());
+    let reply = origin.post(
+        "e=ps,cid=\"films/kids/a\",sid=\"1\",sta=p,v=2\ne=ps,cid=\"films/b\",sid=\"2\",sta=r,v=2",
+    );
+    assert!(reply.starts_with("HTTP/1.1 204 "), "{reply}");
+    let viewers: Value = serde_json::from_str(&origin.admin("/viewers.json").1).unwrap();
+    let names_of = |group: &str| {
+        let groups = viewers[group].as_array().unwrap();
+        let name = |group: &Value| (group["name"].clone(), group["viewers"].clone());
+        groups.iter().map(name).collect::<Vec<_>>()
+    };
+    let one = |name: &str, count: u64| (Value::from(name), Value::from(count));
+    assert_eq!(names_of("network_names"), [one("office", 2)]);
+    assert_eq!(names_of("title_classes"), [one("kids", 1), one("other", 1)]);
+    assert_eq!(names_of("networks"), [one("127.0.0.0/24", 2)]);
+    let session = &viewers["latest"][1];
+    assert_eq!(session["title_class"], "kids");
+    assert_eq!(session["network_name"], "office");
+    let page = origin.admin("/viewers").1;
+    for cell in [
+        "<h2>Title classes</h2>",
+        "<td class=\"key\">kids<td",
+        "<td class=\"key\">office<td",
+    ] {
+        assert!(page.contains(cell), "{cell}: {page}");
+    }
+}
+
+#[test]
 fn an_origin_without_a_collector_refuses_events() {
     let origin = CollectingOrigin::new(&[]);
     let reply = origin.post("e=t,v=2");

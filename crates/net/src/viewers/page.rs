@@ -71,9 +71,11 @@ fn write_main(out: &mut String, summary: &ViewersSummary) -> fmt::Result {
     write_card(out, &total.errors, "errors")?;
     write_card(out, &summary.sessions, "sessions")?;
     out.write_str("</section>\n")?;
+    write_groups(out, "Networks", "network", &summary.network_names)?;
+    write_groups(out, "Title classes", "title class", &summary.title_classes)?;
     write_groups(out, "Titles", "title", &summary.titles)?;
     write_groups(out, "Pathways", "pathway (cdn)", &summary.pathways)?;
-    write_groups(out, "Networks", "network", &summary.networks)?;
+    write_groups(out, "Addresses", "prefix", &summary.networks)?;
     write_sessions(out, &summary.latest)?;
     out.write_str("</main>\n")
 }
@@ -131,7 +133,7 @@ fn write_sessions(out: &mut String, sessions: &[SessionView]) -> fmt::Result {
     out.write_str(
         "<h2>Latest sessions</h2>\n<div class=\"wide\"><table>\n<tr><th>session<th>title",
     )?;
-    out.write_str("<th>network<th>pathway<th>state")?;
+    out.write_str("<th>title class<th>network<th>prefix<th>pathway<th>state")?;
     write_heads(
         out,
         &[
@@ -150,7 +152,8 @@ fn write_session(out: &mut String, view: &SessionView) -> fmt::Result {
     out.write_str("<tr>")?;
     let title = view.title.as_deref().unwrap_or("–");
     let pathway = view.pathway.as_deref().unwrap_or("–");
-    for text in [&*view.session, title, &view.network, pathway] {
+    let names = [&*view.title_class, &view.network_name, &view.network];
+    for text in [&[&*view.session, title][..], &names, &[pathway]].concat() {
         write!(out, "<td class=\"key\">{}", EscapedText(text))?;
     }
     let class = match view.state {

@@ -104,13 +104,17 @@ impl SessionTable {
         state.sessions.len()
     }
 
-    /// Calls `read` with each session, the latest report first.
-    pub(super) fn for_each(&self, now: Instant, mut read: impl FnMut(&str, &ViewerSession)) {
+    /// Calls `read` with each session and its class, the latest report first.
+    pub(super) fn for_each(
+        &self,
+        now: Instant,
+        mut read: impl FnMut(&str, &ViewerSession, ViewerClass),
+    ) {
         let mut state = self.lock();
         state.remove_idle(now, self.idle_timeout);
         for id in state.by_age.values().rev() {
             if let Some(entry) = state.sessions.get(id) {
-                read(id, &entry.session);
+                read(id, &entry.session, entry.class);
             }
         }
     }

@@ -13,7 +13,11 @@ use super::session::ViewerSession;
 pub(super) struct SessionView {
     pub session: String,
     pub title: Option<String>,
+    /// The class of the title, of `cmcd-title-class`.
+    pub title_class: String,
     pub network: String,
+    /// The name of the network, of `cmcd-network`.
+    pub network_name: String,
     pub pathway: Option<String>,
     pub state: &'static str,
     /// Whether the player has neither ended nor failed.
@@ -49,12 +53,21 @@ pub(super) struct TcpView {
 }
 
 impl SessionView {
-    pub(super) fn new(id: &str, session: &ViewerSession, now: Instant) -> SessionView {
+    /// `class` contains the names of network and title class.
+    pub(super) fn new(
+        id: &str,
+        session: &ViewerSession,
+        class: [&str; 2],
+        now: Instant,
+    ) -> SessionView {
+        let [network_name, title_class] = class.map(str::to_owned);
         let ms_since = |at| now.saturating_duration_since(at).as_millis() as u64;
         SessionView {
             session: id.to_owned(),
             title: session.title.clone(),
+            title_class,
             network: session.network.to_string(),
+            network_name,
             pathway: session.pathway.clone(),
             state: session.state.name(),
             is_watching: session.state.is_watching(),

@@ -1,4 +1,4 @@
-//! The sessions in groups: by title, pathway and network.
+//! The sessions in groups: by title, pathway and network, and by the names that the metrics have as labels.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -24,8 +24,11 @@ pub(super) struct ViewersSummary {
     pub viewers: usize,
     pub by_state: BTreeMap<&'static str, usize>,
     pub total: ViewerGroup,
+    pub title_classes: Vec<ViewerGroup>,
     pub titles: Vec<ViewerGroup>,
     pub pathways: Vec<ViewerGroup>,
+    pub network_names: Vec<ViewerGroup>,
+    /// By prefix of the address.
     pub networks: Vec<ViewerGroup>,
     /// The sessions with the latest reports.
     pub latest: Vec<SessionView>,
@@ -53,10 +56,11 @@ pub(super) struct ViewerGroup {
 pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersSummary {
     let mut views = Vec::new();
     let mut sessions = 0;
-    table.for_each(now, |id, session| {
+    table.for_each(now, |id, session, class| {
         sessions += 1;
         if views.len() < SUMMARIZED_MAX {
-            views.push(SessionView::new(id, session, now));
+            let class = table.classes().names(class);
+            views.push(SessionView::new(id, session, class, now));
         }
     });
     views
@@ -73,8 +77,10 @@ pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersS
         viewers: views.iter().filter(|view| view.is_watching).count(),
         by_state,
         total: summarize_group(None, &all),
+        title_classes: group_by(&views, |view| Some(&view.title_class)),
         titles: group_by(&views, |view| view.title.as_deref()),
         pathways: group_by(&views, |view| view.pathway.as_deref()),
+        network_names: group_by(&views, |view| Some(&view.network_name)),
         networks: group_by(&views, |view| Some(&view.network)),
         latest: {
             views.truncate(LISTED_MAX);

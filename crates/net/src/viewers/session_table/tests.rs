@@ -72,7 +72,7 @@ impl TableFixture {
     fn stalls(&self, ms: u64, id: &str) -> (u64, u64) {
         let now = self.at(ms);
         let mut found = None;
-        self.table.for_each(now, |other, session| {
+        self.table.for_each(now, |other, session, _| {
             if other == id {
                 found = Some((session.stalls.count(), session.stalls.total_ms(now)));
             }
@@ -83,7 +83,7 @@ impl TableFixture {
     fn ids(&self, ms: u64) -> Vec<String> {
         let mut ids = Vec::new();
         let now = self.at(ms);
-        self.table.for_each(now, |id, _| ids.push(id.to_owned()));
+        self.table.for_each(now, |id, _, _| ids.push(id.to_owned()));
         ids
     }
 }
@@ -221,7 +221,7 @@ fn hostile_values_are_bounded() {
         "\u{e4}".repeat(500)
     );
     t.event(0, &line);
-    t.table.for_each(t.at(0), |_, session| {
+    t.table.for_each(t.at(0), |_, session, _| {
         let chars = |text: &Option<String>| text.as_ref().unwrap().chars().count();
         assert_eq!(chars(&session.pathway), 64);
         assert_eq!(chars(&session.title), 128);
