@@ -1,7 +1,10 @@
 //! Traces from the edge through the origin to the storage, received by a collector and decoded by
 //! OpenTelemetry's own library.
 
+mod authorization;
+mod coalesced;
 mod collector;
+mod held_origin;
 mod key_server;
 mod slow_storage;
 
@@ -251,6 +254,8 @@ fn all_requests_of_a_full_sample_have_traces_of_their_own() {
     traces.dedup();
     assert_eq!(traces.len(), 3, "{spans:#?}");
     assert!(spans.iter().all(|span| span.parent_id.is_empty()));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert!(spans.iter().all(|span| span.host == host.trim()));
 }
 
 #[test]

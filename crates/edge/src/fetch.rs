@@ -40,9 +40,10 @@ const VARIANT_BYTES_MAX: usize = 2048;
 /// Starts a fetch. Dropping the receiver does not stop it.
 pub fn start_fetch(
     edge: Arc<Edge>,
-    lead: FetchLeader<CacheKey, FetchOutcome>,
+    mut lead: FetchLeader<CacheKey, FetchOutcome>,
     request: FetchRequest,
 ) -> oneshot::Receiver<LeaderReply> {
+    lead.set_span(request.span_context());
     let (reply_sender, reply) = oneshot::channel();
     let hold = edge.shutdown.hold();
     tokio::spawn(async move {

@@ -223,7 +223,7 @@ impl<'a> RequestFacts<'a> {
         add_via_and_loop(&mut forward, instance);
         let span = crate::headers::start_fetch_span(&mut forward);
         FetchRequest {
-            _span: span,
+            span,
             worker,
             pool: self.pool.clone().unwrap_or_default(),
             primary_key: CacheKey::from(self.primary_key.as_ref()),

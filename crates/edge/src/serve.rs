@@ -17,7 +17,7 @@ use net::{
     ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
 };
 use store::cache::FetchTable;
-use trace::{RequestTracing, Tracer};
+use trace::{CollectorHeaders, RequestTracing, Tracer};
 
 use crate::Edge;
 use crate::admin::{self, AdminPort};
@@ -249,7 +249,11 @@ fn open_disk_later(
 
 fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, ProgramError> {
     let tracing = &settings.common.tracing;
-    let start = |url: &String| Tracer::start(url, "headwater-edge", tracing.sample_ratio());
+    let headers = tracing.otlp_headers.clone().map(CollectorHeaders::read);
+    let headers = headers.transpose();
+    let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
+    let ratio = tracing.sample_ratio();
+    let start = |url: &String| Tracer::start(url, headers, "headwater-edge", ratio);
     let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
     let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::Store;
-use trace::{RequestTracing, Tracer};
+use trace::{CollectorHeaders, RequestTracing, Tracer};
 use zeroize::Zeroizing;
 
 /// A successor must be the same program.
@@ -280,7 +280,11 @@ fn read_edge_secret(settings: &ServeSettings) -> Result<Option<EdgeSecret>, Prog
 
 fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, ProgramError> {
     let tracing = &settings.common.tracing;
-    let start = |url: &String| Tracer::start(url, "headwater-serve", tracing.sample_ratio());
+    let headers = tracing.otlp_headers.clone().map(CollectorHeaders::read);
+    let headers = headers.transpose();
+    let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
+    let ratio = tracing.sample_ratio();
+    let start = |url: &String| Tracer::start(url, headers, "headwater-serve", ratio);
     let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
     let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();

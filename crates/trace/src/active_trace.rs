@@ -48,6 +48,7 @@ pub struct OpenSpan {
     kind: SpanKind,
     started: Instant,
     attributes: Vec<(&'static str, AttributeValue)>,
+    link: Option<TraceContext>,
     is_error: bool,
 }
 
@@ -111,6 +112,7 @@ impl ActiveTrace {
             kind,
             started: Instant::now(),
             attributes: Vec::new(),
+            link: None,
             is_error: false,
         }
     }
@@ -168,6 +170,7 @@ impl TracedRequest {
             kind: SpanKind::Server,
             started: shared.started,
             attributes: Vec::new(),
+            link: None,
             is_error: status.is_server_error(),
             trace: self.trace.clone(),
         };
@@ -192,6 +195,11 @@ impl OpenSpan {
     pub fn set_number(&mut self, key: &'static str, value: u64) {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         self.attributes.push((key, AttributeValue::Number(value)));
+    }
+
+    /// Links the span to one of another trace, whose work this span waits for.
+    pub fn set_link(&mut self, linked: TraceContext) {
+        self.link = Some(linked);
     }
 
     /// Marks the span as failed.
@@ -250,6 +258,7 @@ impl Drop for OpenSpan {
             started_unix_ns: unix_ns(started),
             ended_unix_ns: unix_ns(started + elapsed),
             attributes: std::mem::take(&mut self.attributes),
+            link: self.link,
             is_error: self.is_error,
         });
     }

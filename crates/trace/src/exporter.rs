@@ -13,7 +13,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 use upstream::{RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamLimits};
 
-use crate::otlp::{FinishedSpan, encode_spans};
+use crate::collector_headers::CollectorHeaders;
+use crate::otlp::{Attribute, AttributeValue, FinishedSpan, encode_spans};
 
 const BATCH_SPANS_MAX: usize = 512;
 /// Pause between batches, so that a batch has several spans.
@@ -26,17 +27,35 @@ const RESPONSE_BYTES_MAX: usize = 64 << 10;
 struct Exporter {
     client: UpstreamClient,
     path: Uri,
-    service: &'static str,
+    headers: Option<CollectorHeaders>,
+    service: Vec<Attribute>,
+}
+
+/// File with the name of the host, which is that of the pod in Kubernetes.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// Returns the attributes of a server (semantic conventions for resources). The name of the host, which
+/// distinguishes the servers of a fleet, is known on Linux only.
+fn describe_service(name: &str) -> Vec<Attribute> {
+    let text = |text: &str| AttributeValue::Text(text.to_owned());
+    let mut attributes = vec![
+        ("service.name", text(name)),
+        ("service.version", text(env!("CARGO_PKG_VERSION"))),
+    ];
+    let host = std::fs::read_to_string(HOST_NAME);
+    attributes.extend(host.ok().map(|host| ("host.name", text(host.trim()))));
+    attributes
 }
 
 /// Starts the thread. It ends when all senders are dropped.
 pub(crate) fn run_exporter(
     endpoint: &str,
+    headers: Option<CollectorHeaders>,
     service: &'static str,
     spans: Receiver<FinishedSpan>,
     dropped: Arc<AtomicU64>,
 ) -> io::Result<()> {
-    let exporter = Exporter::new(endpoint, service)?;
+    let exporter = Exporter::new(endpoint, headers, service)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -48,7 +67,11 @@ pub(crate) fn run_exporter(
 }
 
 impl Exporter {
-    fn new(endpoint: &str, service: &'static str) -> io::Result<Exporter> {
+    fn new(
+        endpoint: &str,
+        headers: Option<CollectorHeaders>,
+        service: &'static str,
+    ) -> io::Result<Exporter> {
         let invalid = |error: http::Error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let url: Uri = endpoint
             .parse()
@@ -67,15 +90,16 @@ impl Exporter {
         Ok(Exporter {
             client: UpstreamClient::new(&server, 1, limits, &TrustedAuthorities::Public)?,
             path,
-            service,
+            headers,
+            service: describe_service(service),
         })
     }
 
-    async fn export_all(self, mut spans: Receiver<FinishedSpan>, dropped: &AtomicU64) {
+    async fn export_all(mut self, mut spans: Receiver<FinishedSpan>, dropped: &AtomicU64) {
         let mut batch = Vec::with_capacity(BATCH_SPANS_MAX);
         while spans.recv_many(&mut batch, BATCH_SPANS_MAX).await > 0 {
             let count = batch.len();
-            let body = encode_spans(self.service, &batch);
+            let body = encode_spans(&self.service, &batch);
             batch.clear();
             if let Err(error) = self.send_batch(body).await {
                 tracing::warn!(error, spans = count, "cannot export spans; they are lost");
@@ -87,7 +111,7 @@ impl Exporter {
         }
     }
 
-    async fn send_batch(&self, body: Vec<u8>) -> Result<(), String> {
+    async fn send_batch(&mut self, body: Vec<u8>) -> Result<(), String> {
         let request = self.build_request(body)?;
         let sent = self.client.send_once(0, request).await;
         let mut response = sent.map_err(|(error, _)| error.to_string())?;
@@ -105,7 +129,7 @@ impl Exporter {
         }
     }
 
-    fn build_request(&self, body: Vec<u8>) -> Result<Request<Option<RequestUpload>>, String> {
+    fn build_request(&mut self, body: Vec<u8>) -> Result<Request<Option<RequestUpload>>, String> {
         let len = body.len();
         let mut request = Request::new(RequestUpload::new(Full::new(Bytes::from(body))));
         *request.method_mut() = Method::POST;
@@ -113,6 +137,9 @@ impl Exporter {
         let host = HeaderValue::from_str(self.client.authority()).map_err(|e| e.to_string())?;
         let protobuf = HeaderValue::from_static("application/x-protobuf");
         let headers = request.headers_mut();
+        if let Some(of_collector) = &mut self.headers {
+            *headers = of_collector.refresh().clone();
+        }
         headers.insert(HOST, host);
         headers.insert(CONTENT_TYPE, protobuf);
         headers.insert(CONTENT_LENGTH, len.into());

@@ -6,6 +6,7 @@
 
 mod active_trace;
 mod caller_limit;
+mod collector_headers;
 mod context;
 mod exporter;
 mod otlp;
@@ -14,6 +15,7 @@ mod tracer;
 pub use active_trace::{
     ActiveTrace, OpenSpan, TracedRequest, in_span, inherit, inherit_blocking, run_with, start_span,
 };
+pub use collector_headers::CollectorHeaders;
 pub use context::{TRACEPARENT, TraceContext};
 pub use otlp::SpanKind;
 pub use tracer::{RequestTracing, TimingCheck, Tracer};

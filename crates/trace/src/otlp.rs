@@ -1,6 +1,8 @@
 //! Spans as an `ExportTraceServiceRequest` of OTLP 1 in protobuf
 //! (opentelemetry-proto: collector/trace/v1, trace/v1, resource/v1, common/v1).
 
+use crate::context::TraceContext;
+
 /// Kind of a span, with its number in protobuf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
@@ -30,16 +32,22 @@ pub(crate) struct FinishedSpan {
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_unix_ns: u64,
     pub(crate) attributes: Vec<(&'static str, AttributeValue)>,
+    /// A span of another request that this one depends on.
+    pub(crate) link: Option<TraceContext>,
     pub(crate) is_error: bool,
 }
 
 const STATUS_ERROR: u64 = 2;
 
-/// Encodes spans of one service.
-pub(crate) fn encode_spans(service: &str, spans: &[FinishedSpan]) -> Vec<u8> {
-    let name = encode_attribute("service.name", &AttributeValue::Text(service.to_owned()));
+/// An attribute with its name.
+pub(crate) type Attribute = (&'static str, AttributeValue);
+
+/// Encodes spans of the service with these attributes.
+pub(crate) fn encode_spans(service: &[Attribute], spans: &[FinishedSpan]) -> Vec<u8> {
     let mut resource = Message::default();
-    resource.bytes(1, &name.0);
+    for (key, value) in service {
+        resource.bytes(1, &encode_attribute(key, value).0);
+    }
     let mut scope = Message::default();
     scope.bytes(1, b"headwater");
     scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
@@ -69,6 +77,12 @@ fn encode_span(span: &FinishedSpan) -> Message {
     message.fixed64(8, span.ended_unix_ns);
     for (key, value) in &span.attributes {
         message.bytes(9, &encode_attribute(key, value).0);
+    }
+    if let Some(linked) = span.link {
+        let mut link = Message::default();
+        link.bytes(1, &linked.trace_id.to_be_bytes());
+        link.bytes(2, &linked.span_id.to_be_bytes());
+        message.bytes(13, &link.0);
     }
     if span.is_error {
         let mut status = Message::default();

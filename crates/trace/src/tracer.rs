@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::active_trace::{ActiveTrace, SharedTrace, TracedRequest};
 use crate::caller_limit::CallerLimit;
+use crate::collector_headers::CollectorHeaders;
 use crate::context::TraceContext;
 use crate::exporter::run_exporter;
 use crate::otlp::FinishedSpan;
@@ -54,14 +55,20 @@ impl SpanQueue {
 
 impl Tracer {
     /// Starts the export to the collector at `endpoint`, such as `http://localhost:4318/v1/traces`.
-    /// `ratio` is the share of requests without `traceparent` that are traced.
+    /// `headers` are sent with each batch. `ratio` is the share of requests without `traceparent` that
+    /// are traced.
     ///
     /// # Errors
     /// When the URL is invalid, or the system cannot create a thread.
-    pub fn start(endpoint: &str, service: &'static str, ratio: f64) -> io::Result<Tracer> {
+    pub fn start(
+        endpoint: &str,
+        headers: Option<CollectorHeaders>,
+        service: &'static str,
+        ratio: f64,
+    ) -> io::Result<Tracer> {
         let (sender, receiver) = mpsc::channel(QUEUE_SPANS_MAX);
         let dropped = Arc::<AtomicU64>::default();
-        run_exporter(endpoint, service, receiver, dropped.clone())?;
+        run_exporter(endpoint, headers, service, receiver, dropped.clone())?;
         Ok(Tracer {
             queue: SpanQueue { sender, dropped },
             threshold: (ratio.clamp(0.0, 1.0) * u64::MAX as f64) as u64,
@@ -206,11 +213,11 @@ mod tests {
         let (tracing, mut spans) = tracing(0.0);
         let trace = tracing.start_trace(&headers(&[SAMPLED])).unwrap();
         let outer = trace.start_span("outer", crate::SpanKind::Internal);
-        drop(
-            outer
-                .as_parent()
-                .start_span("inner", crate::SpanKind::Client),
-        );
+        let mut inner = outer
+            .as_parent()
+            .start_span("inner", crate::SpanKind::Client);
+        inner.set_link(outer.context().unwrap());
+        drop(inner);
         drop(outer);
         let request = || http::Request::new(()).into_parts().0;
         let end = |status| {
@@ -220,6 +227,8 @@ mod tests {
         let (inner, outer) = (spans.try_recv().unwrap(), spans.try_recv().unwrap());
         assert_eq!((inner.name, outer.name), ("inner", "outer"));
         assert_eq!(inner.parent_id, Some(outer.span_id));
+        assert_eq!(inner.link.unwrap().span_id, outer.span_id);
+        assert_eq!(outer.link, None);
         assert_eq!(inner.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
         assert_eq!(tracing.tracer.as_ref().unwrap().dropped_spans(), 1);
         end(http::StatusCode::SERVICE_UNAVAILABLE);

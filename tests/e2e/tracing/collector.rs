@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Time for spans to arrive.
@@ -17,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct DecodedSpan {
     pub service: String,
+    pub host: String,
     pub trace_id: String,
     pub span_id: String,
     pub parent_id: String,
@@ -24,6 +26,8 @@ pub struct DecodedSpan {
     pub start_ns: u64,
     pub end_ns: u64,
     pub attributes: Value,
+    /// `TRACE-SPAN` of each link.
+    pub links: Vec<String>,
 }
 
 impl DecodedSpan {
@@ -31,6 +35,7 @@ impl DecodedSpan {
         let text = |name: &str| span[name].as_str().unwrap().to_owned();
         DecodedSpan {
             service: text("service"),
+            host: text("host"),
             trace_id: text("trace_id"),
             span_id: text("span_id"),
             parent_id: text("parent_id"),
@@ -38,6 +43,7 @@ impl DecodedSpan {
             start_ns: span["start_ns"].as_u64().unwrap(),
             end_ns: span["end_ns"].as_u64().unwrap(),
             attributes: span["attributes"].clone(),
+            links: serde_json::from_value(span["links"].clone()).unwrap(),
         }
     }
 }
@@ -45,6 +51,7 @@ impl DecodedSpan {
 /// A running collector.
 pub struct SpanCollector {
     address: SocketAddr,
+    required_line: Arc<Mutex<String>>,
     python: PathBuf,
     folder: TempFolder,
 }
@@ -59,12 +66,19 @@ impl SpanCollector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let collector = SpanCollector {
             address: listener.local_addr().unwrap(),
+            required_line: Arc::default(),
             python,
             folder: TempFolder::new(),
         };
         let folder = collector.folder.0.clone();
-        std::thread::spawn(move || accept_all(&listener, &folder));
+        let required = collector.required_line.clone();
+        std::thread::spawn(move || accept_all(&listener, &folder, &required));
         Some(collector)
+    }
+
+    /// Refuses further requests without this header line, in lower case, with 401.
+    pub fn require_header(&self, line: &str) {
+        *self.required_line.lock().unwrap() = line.to_owned();
     }
 
     pub fn url(&self) -> String {
@@ -105,19 +119,26 @@ impl SpanCollector {
     }
 }
 
-fn accept_all(listener: &TcpListener, folder: &Path) {
+fn accept_all(listener: &TcpListener, folder: &Path, required: &Arc<Mutex<String>>) {
     for (connection, stream) in listener.incoming().flatten().enumerate() {
-        let folder = folder.to_owned();
-        std::thread::spawn(move || receive_batches(stream, connection, &folder));
+        let (folder, required) = (folder.to_owned(), required.clone());
+        std::thread::spawn(move || receive_batches(stream, connection, &folder, &required));
     }
 }
 
 /// Stores the body of each request of a connection in a file, and responds to it.
-fn receive_batches(stream: TcpStream, connection: usize, folder: &Path) -> Option<()> {
+fn receive_batches(
+    stream: TcpStream,
+    connection: usize,
+    folder: &Path,
+    required: &Mutex<String>,
+) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
     for batch in 0.. {
         let (mut len, mut is_protobuf) = (0, false);
+        let required = required.lock().unwrap().clone();
+        let mut is_authorized = required.is_empty();
         loop {
             let mut line = String::new();
             if input.read_line(&mut line).ok()? == 0 {
@@ -127,6 +148,7 @@ fn receive_batches(stream: TcpStream, connection: usize, folder: &Path) -> Optio
             if let Some(value) = line.strip_prefix("content-length:") {
                 len = value.trim().parse().ok()?;
             }
+            is_authorized |= line == required;
             is_protobuf |= line == "content-type: application/x-protobuf";
             if line.is_empty() {
                 break;
@@ -135,6 +157,11 @@ fn receive_batches(stream: TcpStream, connection: usize, folder: &Path) -> Optio
         let mut body = vec![0; len];
         input.read_exact(&mut body).ok()?;
         assert!(is_protobuf);
+        if !is_authorized {
+            let refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+            output.write_all(refusal).ok()?;
+            continue;
+        }
         let name = format!("{connection}-{batch}");
         std::fs::write(folder.join(format!("{name}.part")), body).ok()?;
         std::fs::rename(

@@ -22,11 +22,12 @@ type BlockReply = (OriginResponse, CacheKey, u64);
 /// Starts the fetch of block `n`. Dropping the receiver does not stop it.
 pub fn start_block_fetch(
     edge: &Arc<Edge>,
-    lead: FetchLeader<CacheKey, FetchOutcome>,
+    mut lead: FetchLeader<CacheKey, FetchOutcome>,
     request: &Arc<FetchRequest>,
     object: &Arc<CachedObject>,
     n: u64,
 ) -> oneshot::Receiver<FetchOutcome> {
+    lead.set_span(request.span_context());
     let (outcome_sender, outcome) = oneshot::channel();
     let hold = edge.shutdown.hold();
     let (edge, request, object) = (edge.clone(), request.clone(), object.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
-use trace::OpenSpan;
+use trace::{OpenSpan, TraceContext};
 use upstream::InterimHandler;
 
 use crate::cache_key::CacheKey;
@@ -34,10 +34,15 @@ pub struct FetchRequest {
     /// Receives the origin's interim responses.
     pub on_interim: Option<InterimHandler>,
     /// The span of the fetch, if the request that caused it is traced. It ends with the body.
-    pub _span: Option<OpenSpan>,
+    pub span: Option<OpenSpan>,
 }
 
 impl FetchRequest {
+    /// Returns the identity of the span, for the requests that wait for the fetch.
+    pub fn span_context(&self) -> Option<TraceContext> {
+        self.span.as_ref()?.context()
+    }
+
     /// Builds the request to the origin with these headers.
     pub fn to_origin(&self, headers: HeaderMap) -> OriginRequest<'_> {
         OriginRequest {

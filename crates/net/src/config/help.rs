@@ -67,6 +67,7 @@ pub const TRACE_OPTIONS: HelpGroup = HelpGroup {
     heading: "Traces",
     options: &[
         "otlp-endpoint",
+        "otlp-headers-file",
         "otlp-sample-percent",
         "server-timing-token-file",
     ],

@@ -15,6 +15,12 @@ pub const TRACING: &[Setting] = &[
         "Collector of traces (OTLP over HTTP), such as http://localhost:4318/v1/traces",
     ),
     Setting::new(
+        "otlp-headers-file",
+        "FILE",
+        "",
+        "File with headers for the collector, such as an API key: one Name: value per line",
+    ),
+    Setting::new(
         "otlp-sample-percent",
         "PERCENT",
         "0",
@@ -33,6 +39,8 @@ pub const TRACING: &[Setting] = &[
 pub struct TracingSettings {
     /// The collector's URL.
     pub otlp_endpoint: Option<String>,
+    /// The file with headers for the collector.
+    pub otlp_headers: Option<PathBuf>,
     /// Traced requests per million, of those without `traceparent`.
     pub sample_ppm: u32,
     /// The token of clients that may request `Server-Timing`.
@@ -43,20 +51,25 @@ impl TracingSettings {
     /// Parses the settings.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value, and for a sample without a collector.
+    /// [`UsageError`] for the first invalid value, and for a setting that needs a collector without one.
     pub(super) fn new(layers: &SettingLayers) -> Result<TracingSettings, UsageError> {
         let sample_ppm = layers.with("otlp-sample-percent", parse_sample)?;
         let settings = TracingSettings {
             otlp_endpoint: layers.one("otlp-endpoint").map(str::to_owned),
+            otlp_headers: layers.path("otlp-headers-file"),
             sample_ppm: sample_ppm.unwrap_or(0),
             timing_token: layers.path("server-timing-token-file"),
         };
-        match settings.sample_ppm > 0 && settings.otlp_endpoint.is_none() {
-            true => {
-                let what = "otlp-sample-percent requires a collector; set otlp-endpoint";
-                Err(UsageError(what.into()))
-            }
-            false => Ok(settings),
+        let orphan = match &settings {
+            found if found.otlp_endpoint.is_some() => None,
+            found if found.sample_ppm > 0 => Some("otlp-sample-percent"),
+            found => found.otlp_headers.as_ref().map(|_| "otlp-headers-file"),
+        };
+        match orphan {
+            Some(name) => Err(UsageError(format!(
+                "{name} requires a collector; set otlp-endpoint"
+            ))),
+            None => Ok(settings),
         }
     }
 

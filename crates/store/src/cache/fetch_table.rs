@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
+use trace::{SpanKind, TraceContext};
+
+/// Name of a follower's span.
+const WAIT_SPAN: &str = "wait";
 
 /// The running fetches. Cheap to clone; clones share the table.
 #[derive(Debug)]
@@ -16,8 +20,15 @@ pub struct FetchTable<K, T> {
 /// One fetch, with one result for all followers.
 #[derive(Debug)]
 pub struct SharedFetch<T> {
-    landed: watch::Sender<Option<T>>,
+    landed: watch::Sender<Option<FetchResult<T>>>,
     purged: AtomicBool,
+}
+
+/// A result with the leader's span, which explains the wait of followers.
+#[derive(Debug, Clone)]
+struct FetchResult<T> {
+    value: T,
+    leader_span: Option<TraceContext>,
 }
 
 /// The role of a request.
@@ -37,12 +48,13 @@ pub struct FetchLeader<K: Eq + Hash, T> {
     keys: Vec<K>,
     flight: Arc<SharedFetch<T>>,
     flights: FetchTable<K, T>,
+    span: Option<TraceContext>,
 }
 
 /// Waits for a running fetch.
 #[derive(Debug)]
 pub struct FetchFollower<T> {
-    landed: watch::Receiver<Option<T>>,
+    landed: watch::Receiver<Option<FetchResult<T>>>,
 }
 
 impl<K, T> Default for FetchTable<K, T> {
@@ -78,6 +90,7 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
             keys: vec![key.clone()],
             flight,
             flights: self.clone(),
+            span: None,
         })
     }
 
@@ -105,7 +118,8 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
         let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {
-            let hit = which(key, flight.landed.borrow().as_ref());
+            let landed = flight.landed.borrow();
+            let hit = which(key, landed.as_ref().map(|landed| &landed.value));
             if hit && !flight.purged.swap(true, Ordering::AcqRel) {
                 count += 1;
             }
@@ -133,9 +147,17 @@ impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
 }
 
 impl<K: Eq + Hash, T> FetchLeader<K, T> {
+    /// Names the span of the fetch, to which the spans of followers are linked.
+    pub fn set_span(&mut self, span: Option<TraceContext>) {
+        self.span = span;
+    }
+
     /// Publishes the result to all present and future followers.
     pub fn land(&self, with: T) {
-        self.flight.landed.send_replace(Some(with));
+        self.flight.landed.send_replace(Some(FetchResult {
+            value: with,
+            leader_span: self.span,
+        }));
     }
 
     /// Returns whether the object was purged during the fetch and must not be stored.
@@ -162,10 +184,16 @@ impl<K: Eq + Hash, T> Drop for FetchLeader<K, T> {
 }
 
 impl<T: Clone> FetchFollower<T> {
-    /// Waits for the result; `None` when the leader was dropped without one.
+    /// Waits for the result; `None` when the leader was dropped without one. A traced request gets a
+    /// span for the wait.
     pub async fn landed(mut self) -> Option<T> {
+        let mut span = trace::start_span(WAIT_SPAN, SpanKind::Internal);
         let landed = self.landed.wait_for(Option::is_some).await.ok()?;
-        landed.clone()
+        let FetchResult { value, leader_span } = landed.as_ref()?;
+        if let (Some(span), Some(leader)) = (&mut span, leader_span) {
+            span.set_link(*leader);
+        }
+        Some(value.clone())
     }
 }
 
