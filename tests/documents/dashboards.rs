@@ -3,6 +3,7 @@
 
 mod grafana;
 mod panels;
+mod viewer_panels;
 
 use crate::metrics::{MetricFamily, exported_families};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,7 @@ fn every_metric_of_dashboards_and_rules_exists() {
         "grafana/fleet.json",
         "grafana/origin.json",
         "grafana/edge.json",
+        "grafana/viewers.json",
         "grafana/storage-cost.json",
         "prometheus/alerts.yaml",
     ] {

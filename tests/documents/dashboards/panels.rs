@@ -1,6 +1,8 @@
 //! The panels of all dashboards. Queries use the variables of Grafana: `$job`, `$__rate_interval`, and
 //! the numbers of a dashboard.
 
+use super::viewer_panels::VIEWERS;
+
 /// One dashboard, written to `deploy/grafana/NAME.json`.
 pub struct Dashboard {
     pub name: &'static str,
@@ -19,7 +21,7 @@ pub struct Panel {
     pub queries: &'static [(&'static str, &'static str)],
 }
 
-const fn panel(
+pub const fn panel(
     title: &'static str,
     unit: &'static str,
     queries: &'static [(&'static str, &'static str)],
@@ -31,7 +33,7 @@ const fn panel(
     }
 }
 
-pub const DASHBOARDS: &[Dashboard] = &[FLEET, ORIGIN, EDGE, STORAGE_COST];
+pub const DASHBOARDS: &[Dashboard] = &[FLEET, ORIGIN, EDGE, VIEWERS, STORAGE_COST];
 
 const FLEET: Dashboard = Dashboard {
     name: "fleet",

@@ -24,7 +24,7 @@ fn read_shortened_rules() -> String {
 }
 
 /// A certificate that expires in 3 days, and its key.
-fn write_certificate(folder: &TempFolder) -> [String; 2] {
+pub fn write_certificate(folder: &TempFolder) -> [String; 2] {
     let mut params = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap();
     let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(3 * 86_400);
     params.not_after = soon.into();
