@@ -96,7 +96,8 @@ reads_settings() {
 reads_compose_settings() {
   HEADWATER_LISTEN=0.0.0.0:8080 HEADWATER_LOG_FORMAT=json "$binary" serve /films --print-config &&
     HEADWATER_LISTEN=0.0.0.0:8081 HEADWATER_ORIGIN=http://origin:8080 HEADWATER_ORIGIN_HEALTH=/readyz \
-      HEADWATER_DISK_DIR=/cache HEADWATER_DISK=10GiB HEADWATER_LOG_FORMAT=json "$binary" edge --print-config
+      HEADWATER_DISK_DIR=/cache HEADWATER_DISK=10GiB HEADWATER_CMCD_COLLECTOR=true HEADWATER_LOG_FORMAT=json \
+      "$binary" edge --print-config
 }
 
 check_with haproxy "haproxy.cfg" haproxy -c -f deploy/haproxy/haproxy.cfg
