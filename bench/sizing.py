@@ -16,6 +16,15 @@ COEFFICIENTS = json.loads((ROOT / "bench/coefficients.json").read_text())
 BEGIN, END = "<!-- sizing: {} -->", "<!-- end of sizing -->"
 MACHINES = (1, 3, 30, 3000)
 SECONDS_PER_MONTH = 30 * 86400
+# Of the table of costs. They are no provider's.
+EXAMPLE = {
+    "price_per_million": 0.4,
+    "price_per_gb": 0.01,
+    "price_per_machine": 200,
+    "price_per_library_tb": 20,
+    "library_tb": 50,
+    "mean_share": 0.4,
+}
 
 
 def coefficient(name):
@@ -49,6 +58,12 @@ def viewers_of(edges, args):
     return int(min(by_network, by_cores)), "network" if by_network < by_cores else "processors"
 
 
+def edges_for(viewers, args):
+    """Returns the edges that serve a number of viewers while one of several is lost."""
+    carrying = math.ceil(viewers / viewers_of(1, args)[0])
+    return carrying if carrying == 1 else carrying + 1
+
+
 def table_of_machines(args):
     lines = [
         "| edges | viewers | limited by | sent | edge cores | memory for viewers | from the origins | origin cores | storage requests |",
@@ -65,6 +80,33 @@ def table_of_machines(args):
     return "\n".join(lines)
 
 
+def compute_costs(edges, viewers, args):
+    """Returns the cost of a month by cause. The machines are paid for the peak, the storage for the mean."""
+    needs = compute(viewers, args)
+    requests = needs["storage_requests_per_s"] * SECONDS_PER_MONTH * args.mean_share
+    machines = edges + math.ceil(needs["origin_cores"] / args.cores)
+    return {
+        "requests": requests / 1e6 * args.price_per_million,
+        "traffic": needs["storage_tb_per_month"] * 1000 * args.mean_share * args.price_per_gb,
+        "library": args.library_tb * args.price_per_library_tb,
+        "machines": machines * args.price_per_machine,
+    }
+
+
+def table_of_costs(args):
+    args = argparse.Namespace(**{**vars(args), **EXAMPLE})
+    lines = [
+        "| edges | viewers | storage requests | traffic out of the storage | library | machines | total per month |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for edges in MACHINES:
+        viewers, _ = viewers_of(edges, args)
+        costs = compute_costs(edges, viewers, args)
+        cells = [f"{cost:,.0f}" for cost in [*costs.values(), sum(costs.values())]]
+        lines.append(f"| {edges:,} | {viewers:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def table_of_coefficients(_):
     lines = ["| coefficient | value | measured | repeat |", "|---|---|---|---|"]
     for name, one in COEFFICIENTS.items():
@@ -72,7 +114,37 @@ def table_of_coefficients(_):
     return "\n".join(lines)
 
 
-TABLES = {"machines": table_of_machines, "coefficients": table_of_coefficients}
+def describe(viewers, args):
+    """Returns the lines of the result."""
+    needs = compute(viewers, args)
+    edges = edges_for(viewers, args)
+    lines = [f"{viewers:,} viewers at {args.mbps:g} Mb/s, {args.hit_ratio:.0%} of the bytes from the edges:"]
+    lines.append(f"  sent          {needs['gbps']:,.2f} Gb/s")
+    spare = " (one may be lost)" if edges > 1 else ""
+    lines.append(f"  machines      {edges:,} for edges{spare}, {math.ceil(needs['origin_cores'] / args.cores):,} for origins")
+    lines.append(f"  edges         {needs['edge_cores']:,.1f} cores, {needs['edge_memory_gib']:,.2f} GiB for viewers, beside the cache")
+    lines.append(f"  origins       {needs['origin_gbps']:,.2f} Gb/s, {needs['origin_cores']:,.1f} cores")
+    lines.append(f"  storage       {needs['storage_requests_per_s']:,.0f} requests/s, {needs['storage_tb_per_month']:,.1f} TB/month")
+    if args.titles:
+        index = args.titles * args.hours / 2 * coefficient("index_mib_per_two_hour_title") / 1024
+        lines.append(f"  indexes       {index:,.2f} GiB for {args.titles:,} titles in use")
+    if args.library_tb and args.disk_tb:
+        stored = min(1, edges * args.disk_tb / args.library_tb)
+        lines.append(f"  edge disks    {stored:.0%} of the library of {args.library_tb:g} TB, with hashing by path")
+    costs = compute_costs(edges, viewers, args)
+    if total := sum(costs.values()):
+        parts = ", ".join(f"{name} {cost:,.2f}" for name, cost in costs.items())
+        lines.append(f"  cost          {total:,.2f} per month: {parts}")
+    return lines
+
+
+def example(args):
+    prices = {**vars(args), **EXAMPLE, "titles": 500, "disk_tb": 4}
+    lines = describe(10_000, argparse.Namespace(**prices))
+    return "\n".join(["```text", *lines, "```"])
+
+
+TABLES = {"example": example, "machines": table_of_machines, "costs": table_of_costs, "coefficients": table_of_coefficients}
 
 
 def fill(page, args):
@@ -97,22 +169,6 @@ def check(args):
     print("the sizing page is current, and its coefficients are in the measured results")
 
 
-def describe(viewers, args):
-    needs = compute(viewers, args)
-    print(f"{viewers:,} viewers at {args.mbps:g} Mb/s, {args.hit_ratio:.0%} of the bytes from the edges:")
-    print(f"  sent          {needs['gbps']:,.2f} Gb/s")
-    print(f"  edges         {needs['edge_cores']:,.1f} cores, {needs['edge_memory_gib']:,.2f} GiB for viewers, beside the cache")
-    print(f"  origins       {needs['origin_gbps']:,.2f} Gb/s, {needs['origin_cores']:,.1f} cores")
-    print(f"  storage       {needs['storage_requests_per_s']:,.0f} requests/s, {needs['storage_tb_per_month']:,.1f} TB/month")
-    if args.titles:
-        index = args.titles * args.hours / 2 * coefficient("index_mib_per_two_hour_title") / 1024
-        print(f"  indexes       {index:,.2f} GiB for {args.titles:,} titles in use")
-    requests = needs["storage_requests_per_s"] * SECONDS_PER_MONTH
-    if args.price_per_million or args.price_per_gb:
-        cost = requests / 1e6 * args.price_per_million + needs["storage_tb_per_month"] * 1000 * args.price_per_gb
-        print(f"  cost          {cost:,.2f} per month, if these viewers watch all the time")
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--viewers", type=int)
@@ -126,6 +182,11 @@ def parse_arguments():
     parser.add_argument("--hours", type=float, default=2, help="length of a title")
     parser.add_argument("--price-per-million", type=float, default=0, help="price of a million storage requests")
     parser.add_argument("--price-per-gb", type=float, default=0, help="price of a GB from the storage")
+    parser.add_argument("--price-per-machine", type=float, default=0, help="price of a machine for a month")
+    parser.add_argument("--price-per-library-tb", type=float, default=0, help="price of a TB in the storage for a month")
+    parser.add_argument("--library-tb", type=float, default=0, help="size of the library")
+    parser.add_argument("--disk-tb", type=float, default=0, help="disk tier of an edge")
+    parser.add_argument("--mean-share", type=float, default=1, help="viewers over the month, as a share of those of the peak")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--check", action="store_true")
     return parser.parse_args()
@@ -138,7 +199,7 @@ def main():
     elif args.page:
         PAGE.write_text(fill(PAGE.read_text(), args))
     else:
-        describe(args.viewers or 10_000, args)
+        print("\n".join(describe(args.viewers or 10_000, args)))
 
 
 if __name__ == "__main__":
