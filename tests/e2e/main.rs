@@ -21,6 +21,7 @@ mod tracing;
 // The other programs.
 mod abandoned_segments;
 mod check_command;
+mod check_protection;
 mod command_line;
 mod edge_crash;
 mod edge_proxy;

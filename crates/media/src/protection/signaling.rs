@@ -17,6 +17,8 @@ pub struct TitleProtection {
 pub struct TrackSignaling {
     /// Scheme, key id and IV.
     pub protection: TrackProtection,
+    /// The signaled systems.
+    pub systems: Vec<SystemSignal>,
     /// `pssh` boxes of the init segment.
     pub(crate) pssh_boxes: Vec<Vec<u8>>,
     /// Lines of media playlists, each with its line feed.
@@ -69,11 +71,17 @@ impl TrackSignaling {
         }
         TrackSignaling {
             protection,
+            systems: systems.to_vec(),
             pssh_boxes: boxes,
             hls_keys: media,
             hls_session_keys: session,
             dash_elements: elements,
         }
+    }
+
+    /// Returns whether media playlists contain a key of any system.
+    pub fn has_hls_keys(&self) -> bool {
+        !self.hls_keys.is_empty()
     }
 }
 

@@ -1,6 +1,9 @@
 //! Playback problems: one pure function per rule, each with a remedy.
 
+mod protection;
 mod text;
+
+pub(super) use protection::find_protection_problems;
 
 use super::report::{Finding, FindingLevel};
 use media::codec::{AudioCoding, Codec};
@@ -24,8 +27,10 @@ const LENGTHS_APART_S: f64 = 0.5;
 const LATE_START_S: f64 = 0.25;
 
 /// Applies every rule to a title. The worst findings come first.
-pub fn find_problems(title: &Presentation) -> Vec<Finding> {
-    let rules: [fn(&Presentation, &mut Vec<Finding>); 13] = [
+///
+/// `is_protected`: the settings require that it is encrypted.
+pub fn find_problems(title: &Presentation, is_protected: bool) -> Vec<Finding> {
+    let rules: [fn(&Presentation, &mut Vec<Finding>); 12] = [
         index_notes_are_listed,
         key_frames_line_up,
         segments_near_the_target,
@@ -35,13 +40,13 @@ pub fn find_problems(title: &Presentation) -> Vec<Finding> {
         gops::gops_are_closed,
         gops::trims_start_at_key_frames,
         codecs_players_know,
-        tracks_can_be_protected,
         bitrates_are_steady,
         languages_are_declared,
         text::find_text_problems,
     ];
     let mut found = Vec::new();
     rules.iter().for_each(|rule| rule(title, &mut found));
+    tracks_can_be_protected(title, is_protected, &mut found);
     found.sort_by_key(|finding| finding.level);
     found
 }
@@ -271,7 +276,7 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
 }
 
 /// With protection (`[drm]`), such a title is refused.
-fn tracks_can_be_protected(title: &Presentation, found: &mut Vec<Finding>) {
+fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         if let Some(source) = &title.track(rendition).protection {
             let what = format!("{}; it is passed through", source.describe());
@@ -286,9 +291,11 @@ fn tracks_can_be_protected(title: &Presentation, found: &mut Vec<Finding>) {
             .message
             .split_once("; ")
             .unwrap_or((&error.message, ""));
-        let fix = format!("{fix}, if the film needs DRM");
-        let finding = Finding::new(FindingLevel::Hint, &rendition.name, what.to_owned(), &fix);
-        found.push(finding);
+        let (level, fix) = match is_protected {
+            true => (FindingLevel::Error, fix.to_owned()),
+            false => (FindingLevel::Hint, format!("{fix}, if the film needs DRM")),
+        };
+        found.push(Finding::new(level, &rendition.name, what.to_owned(), &fix));
     }
 }
 

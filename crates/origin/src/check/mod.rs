@@ -1,17 +1,22 @@
 //! `headwater check`: describes a title and the problems that a player will have with it.
 
+mod examine;
 mod findings;
 pub(crate) mod foreign_containers;
 mod left_out_remedies;
 mod open;
+mod protection;
+mod protection_remedies;
 mod remedies;
 mod report;
+mod settings;
 mod summary;
 
 use crate::config::parse_segment_ms;
-use crate::config::remote_libraries::{STORAGE, read_storage_options};
-use crate::index_command::read_storage_settings;
+use crate::config::remote_libraries::STORAGE;
+use crate::drm::settings::DRM;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use examine::examine_title;
 use report::CheckReport;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -24,6 +29,7 @@ Examples:
   headwater check s3://bucket/films/a.mp4      a film in an object store
   headwater check film.mp4 --segment 2s        for 2 s segments
   headwater check film.mp4 --json | jq .       machine-readable
+  headwater check ~/films --config serve.toml  with the keys of a server's [drm] settings
 
 Exit status: 0 if everything plays, 1 if something does not, 2 for wrong usage.";
 
@@ -61,6 +67,8 @@ pub fn check_command() -> Command {
         .args(net::config::flags(&[]))
         .next_help_heading("Storage")
         .args(net::config::table_flags(STORAGE))
+        .next_help_heading("Protection (DRM)")
+        .args(net::config::table_flags(DRM))
 }
 
 /// Returns whether standard output is a terminal that shows colors (no-color.org).
@@ -74,22 +82,22 @@ fn shows_colors() -> bool {
 pub fn run_check(flags: &ArgMatches) -> ExitCode {
     let target = flags.get_one::<String>("target").map_or("", String::as_str);
     let segment_ms = flags.get_one::<u32>("segment").copied().unwrap_or(6000);
-    let read = read_storage_settings(flags)
-        .and_then(|layers| Ok((read_storage_options(&layers)?, layers)));
-    let storage = match read {
-        Ok((_, layers)) if layers.print => {
-            // Ignores a reader that has closed the pipe.
-            let _ = write!(std::io::stdout().lock(), "{layers}");
-            return ExitCode::SUCCESS;
-        }
-        Ok((storage, _)) => store::Options {
-            follow_links: flags.get_flag("follow-links"),
-            ..storage
-        },
-        Err(wrong) => {
-            eprintln!("headwater check: {wrong}");
-            return ExitCode::from(2);
-        }
+    let layers = match settings::read_settings(flags) {
+        Ok(layers) => layers,
+        Err(wrong) => return report_usage(&wrong),
+    };
+    if layers.print {
+        // Ignores a reader that has closed the pipe.
+        let _ = write!(std::io::stdout().lock(), "{layers}");
+        return ExitCode::SUCCESS;
+    }
+    let (storage, drm) = match settings::open_settings(&layers) {
+        Ok(opened) => opened,
+        Err(wrong) => return report_usage(&wrong),
+    };
+    let storage = store::Options {
+        follow_links: flags.get_flag("follow-links"),
+        ..storage
     };
     let library = match open::open_titles(target, segment_ms, &storage) {
         Ok(library) => library,
@@ -100,7 +108,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
     };
     let ignored = library.ignored;
     let reports = library.titles.into_iter().map(|(name, title)| match title {
-        Ok(title) => CheckReport::examine(&name, &title.presentation, &title.left_out),
+        Ok(title) => examine_title(&name, &title, drm.as_ref()),
         Err(fault) => CheckReport::from_error(&name, fault.message, &fault.remedy),
     });
     let reports: Vec<CheckReport> = reports.collect();
@@ -123,4 +131,9 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+fn report_usage(wrong: &str) -> ExitCode {
+    eprintln!("headwater check: {wrong}");
+    ExitCode::from(2)
 }

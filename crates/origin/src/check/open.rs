@@ -26,6 +26,10 @@ pub(super) type CheckedTitle = (String, Result<OpenedTitle, TitleFault>);
 
 /// A title that can be packaged.
 pub(super) struct OpenedTitle {
+    /// Its path in the library. A target that is one title has its own name as path.
+    pub(super) key: Key,
+    /// Paths of its media in the library.
+    pub(super) media_keys: Vec<Key>,
     pub(super) presentation: Presentation,
     /// Tracks and files that are not served.
     pub(super) left_out: Vec<LeftOutPart>,
@@ -166,10 +170,13 @@ impl TitleSearch {
         let sources = open_sources(&self.stores, files)?;
         let presentation = self.build_presentation(&sources, key)?;
         let media = sources.media.iter();
-        let names: Vec<&str> = media.map(|(place, ..)| place.key.name()).collect();
+        let names: Vec<&str> = media.clone().map(|(place, ..)| place.key.name()).collect();
         let mut left_out = list_tracks(&presentation, &names);
         left_out.extend(list_sidecars(self.stores.film_store(), key));
+        let media_keys = media.filter_map(|(place, ..)| place.library_key().cloned());
         Ok(OpenedTitle {
+            key: self.title_path(key),
+            media_keys: media_keys.collect(),
             presentation,
             left_out,
         })
@@ -214,6 +221,15 @@ impl TitleSearch {
         let object = self.stores.film_store().open_for(key, Reason::Index).ok()?;
         let end = object.len().min(SIGNATURE_BYTES);
         object.read(0..end, Reason::Index).ok()
+    }
+
+    /// Returns the path of a title in the library. A folder of renditions is a title of its parent.
+    fn title_path(&self, key: &Key) -> Key {
+        let name = self.place.rsplit('/').next().unwrap_or_default();
+        match key.is_root() {
+            true => Key::parse(name).unwrap_or(Key::ROOT),
+            false => key.clone(),
+        }
     }
 
     /// Returns the path or URL of a file or folder, as the user would write it.

@@ -1,7 +1,6 @@
 //! The report of `check`: facts, segment grid and findings, as text with a bar chart or as JSON.
 
-use super::left_out_remedies::report_left_out;
-use crate::title::left_out::LeftOutPart;
+use super::protection::RenditionProtection;
 use media::presentation::{Presentation, Rendition};
 use serde::Serialize;
 use std::fmt::Write;
@@ -38,6 +37,9 @@ pub struct RenditionRow {
     pub segment_s: (f64, f64),
     /// Bitrate of each segment, in bits per second, for the bar chart.
     pub bitrates: Vec<u64>,
+    /// The key that encrypts it, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protection: Option<RenditionProtection>,
 }
 
 /// A playback problem.
@@ -78,27 +80,6 @@ impl Finding {
 }
 
 impl CheckReport {
-    /// Examines a title, of which `left_out` is not served.
-    pub(super) fn examine(
-        name: &str,
-        title: &Presentation,
-        left_out: &[LeftOutPart],
-    ) -> CheckReport {
-        let mut findings: Vec<Finding> = left_out.iter().map(report_left_out).collect();
-        findings.extend(super::findings::find_problems(title));
-        findings.sort_by_key(|finding| finding.level);
-        CheckReport {
-            title: name.into(),
-            duration_s: title.duration.as_seconds_f64(),
-            renditions: title
-                .renditions
-                .iter()
-                .map(|r| RenditionRow::from_rendition(title, r))
-                .collect(),
-            findings,
-        }
-    }
-
     /// Reports a title that cannot be packaged, and the remedy.
     pub fn from_error(name: &str, what: String, fix: &str) -> CheckReport {
         // The error may start with the name, which the report prints before it.
@@ -155,7 +136,8 @@ impl CheckReport {
 }
 
 impl RenditionRow {
-    fn from_rendition(title: &Presentation, rendition: &Rendition) -> RenditionRow {
+    /// Describes a rendition without its protection.
+    pub(super) fn from_rendition(title: &Presentation, rendition: &Rendition) -> RenditionRow {
         let track = title.track(rendition);
         let seconds = |ticks: u64| ticks as f64 / f64::from(track.timescale);
         let lengths: Vec<f64> = (0..rendition.segment_count())
@@ -185,6 +167,7 @@ impl RenditionRow {
                 lengths.iter().copied().fold(0.0, f64::max),
             ),
             bitrates: bitrates.collect(),
+            protection: None,
         }
     }
 
@@ -205,6 +188,9 @@ impl RenditionRow {
             describe_segments(*segments, *segment_s),
             bar_line(&self.bitrates, 72),
         );
+        if let Some(protection) = &self.protection {
+            let _ = writeln!(out, "{}", protection.to_line());
+        }
     }
 }
 

@@ -126,7 +126,7 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
 }
 
 /// Reads the storage settings from flags and from `HEADWATER_STORAGE_*`.
-pub(crate) fn read_storage_settings(flags: &ArgMatches) -> Result<SettingLayers, UsageError> {
+fn read_storage_settings(flags: &ArgMatches) -> Result<SettingLayers, UsageError> {
     let ours = |name: &str| name.starts_with("HEADWATER_STORAGE_");
     SettingLayers::new(&SettingSources {
         settings: &[STORAGE],

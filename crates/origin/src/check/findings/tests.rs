@@ -86,6 +86,7 @@ fn check_files(files: Vec<Index>) -> Vec<Finding> {
             },
         )
         .unwrap(),
+        false,
     )
 }
 
@@ -364,7 +365,7 @@ fn defects_of_text_are_reported_with_their_first_place() {
         segment_duration_ms: 6000,
     };
     let film = Presentation::new(vec![Arc::new(index(video(30, 50, 1000)))], &rules).unwrap();
-    let found = find_problems(&film.with_text(Arc::new(TextSet::new(vec![text]))));
+    let found = find_problems(&film.with_text(Arc::new(TextSet::new(vec![text]))), false);
     let messages: Vec<&str> = found.iter().map(|finding| &*finding.what).collect();
     assert_eq!(
         messages,

@@ -1,0 +1,161 @@
+//! The protection of a title: by its source, or by the keys of the settings.
+
+use crate::drm::LibraryDrm;
+use crate::drm::secret_keys::track_classes;
+use crate::drm::settings::KeyGranularity;
+use media::presentation::{Presentation, Rendition};
+use media::protection::{
+    ContentSystem, SubsampleParser, TitleProtection, TrackFacts, TrackSignaling, UsageRule,
+    format_key_id,
+};
+use serde::Serialize;
+use store::Key;
+
+/// The protection of a title's renditions.
+#[derive(Debug, Default)]
+pub(super) struct CheckedProtection {
+    /// Whether the settings protect the title.
+    pub(super) is_required: bool,
+    /// Scheme, key id and systems of each rendition; empty if the title is refused.
+    pub(super) tracks: Vec<Option<TrackSignaling>>,
+    /// The reason why the title is refused, unless the codec of a rendition is the reason.
+    pub(super) refusal: Option<String>,
+}
+
+impl CheckedProtection {
+    /// Loads the keys of a title as `serve` does, and maps them to its renditions. Blocks.
+    ///
+    /// The title is at `path` of the library, and consists of `media` of the library.
+    pub(super) fn examine(
+        drm: Option<&LibraryDrm>,
+        (path, media): (&Key, &[Key]),
+        title: &Presentation,
+    ) -> CheckedProtection {
+        let source = title.source_protection();
+        let source = source.unwrap_or_default();
+        let Some(drm) = drm else {
+            return CheckedProtection::from_tracks(false, source);
+        };
+        let policy = drm.policy_of(path);
+        let result = match policy {
+            Some(policy) => {
+                let protected = policy.protect_title(path, title);
+                protected.map(|(_, protection)| protection)
+            }
+            None => {
+                let checked = drm.check_unprotected(path, media.iter());
+                checked.map(|()| source)
+            }
+        };
+        match result {
+            Ok(protection) => CheckedProtection::from_tracks(policy.is_some(), protection),
+            Err(error) => CheckedProtection {
+                is_required: policy.is_some(),
+                tracks: Vec::new(),
+                refusal: Some(error.context)
+                    .filter(|refusal| !is_codec_refusal(title, refusal))
+                    .map(|refusal| strip_title(&refusal, path.as_str())),
+            },
+        }
+    }
+
+    fn from_tracks(is_required: bool, protection: TitleProtection) -> CheckedProtection {
+        CheckedProtection {
+            is_required,
+            tracks: protection.tracks,
+            refusal: None,
+        }
+    }
+
+    /// Returns the protection of a rendition, if it is encrypted.
+    pub(super) fn signaling_of(&self, rendition: usize) -> Option<&TrackSignaling> {
+        self.tracks.get(rendition)?.as_ref()
+    }
+}
+
+/// Returns whether an error names a codec that cannot be encrypted. The report names each such
+/// rendition, and not only the first.
+fn is_codec_refusal(title: &Presentation, error: &str) -> bool {
+    let mut tracks = title.renditions.iter().map(|r| title.track(r));
+    tracks.any(|track| {
+        let refused = SubsampleParser::check(&track.codec).err();
+        refused.is_some_and(|refused| error.contains(&*refused.message))
+    })
+}
+
+/// Drops the title's path from the start of an error: the report prints it before.
+fn strip_title(error: &str, title: &str) -> String {
+    let rest = error.strip_prefix(title);
+    let rest = rest.and_then(|rest| rest.strip_prefix(": "));
+    rest.unwrap_or(error).to_owned()
+}
+
+/// The key that encrypts a rendition, and the systems that provide it.
+#[derive(Debug, Serialize)]
+pub struct RenditionProtection {
+    /// Whether the source is encrypted, so that its samples are passed through.
+    pub is_in_source: bool,
+    /// Protection scheme: `cbcs` or `cenc`.
+    pub scheme: &'static str,
+    /// Key id as a UUID.
+    pub key_id: String,
+    /// Class of the rendition, by which licenses differ: `SD`, `HD`, `UHD` or `AUDIO`.
+    pub class: &'static str,
+    /// Names of the signaled systems, or their ids.
+    pub systems: Vec<String>,
+}
+
+impl RenditionProtection {
+    /// Describes the protection of a rendition.
+    pub(super) fn from_signaling(
+        title: &Presentation,
+        rendition: &Rendition,
+        signaling: &TrackSignaling,
+    ) -> RenditionProtection {
+        let systems = signaling.systems.iter().map(|signal| match signal.system {
+            ContentSystem::Other(_) => signal.system.uuid(),
+            known => known.name().to_owned(),
+        });
+        RenditionProtection {
+            is_in_source: title.track(rendition).protection.is_some(),
+            scheme: signaling.protection.scheme.name(),
+            key_id: format_key_id(&signaling.protection.key_id),
+            class: class_of(title, rendition),
+            systems: systems.collect(),
+        }
+    }
+
+    /// Describes the protection in one line.
+    pub(super) fn to_line(&self) -> String {
+        let RenditionProtection {
+            scheme,
+            key_id,
+            class,
+            ..
+        } = self;
+        let by = match self.is_in_source {
+            true => "encrypted in the source",
+            false => "encrypted",
+        };
+        let systems = match &self.systems[..] {
+            [] => "no system".to_owned(),
+            systems => systems.join(", "),
+        };
+        format!("{by}: {scheme}, key id {key_id} ({class}), {systems}")
+    }
+}
+
+/// Returns the class of a rendition, as `drm-key-per = "resolution"` separates them.
+pub(super) fn class_of(title: &Presentation, rendition: &Rendition) -> &'static str {
+    let facts = TrackFacts::new(title.track(rendition), rendition.bandwidth.average);
+    let applies = |media| {
+        let rule = UsageRule {
+            media,
+            ..UsageRule::default()
+        };
+        rule.applies_to(&facts)
+    };
+    let classes = track_classes(KeyGranularity::Resolution).into_iter();
+    let mut matching = classes.filter_map(|(class, media)| applies(media).then_some(class));
+    matching.next().unwrap_or_default()
+}

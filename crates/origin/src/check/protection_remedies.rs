@@ -1,0 +1,123 @@
+//! Remedies for titles whose protection fails: one per kind of fault.
+
+/// A kind of fault, by fragments of the messages that report it.
+struct ProtectionFault {
+    fragments: &'static [&'static str],
+    /// `TITLE` is replaced by the title's path.
+    remedy: &'static str,
+}
+
+/// The first match applies.
+const PROTECTION_FAULTS: &[ProtectionFault] = &[
+    ProtectionFault {
+        fragments: &["status 401", "status 403"],
+        remedy: "write the credentials for the key server to the file of drm-headers-file",
+    },
+    ProtectionFault {
+        fragments: &["status 404"],
+        remedy: "create the keys of TITLE at the key server, or correct the URL in drm-keys",
+    },
+    ProtectionFault {
+        fragments: &["status 422", "status 400"],
+        remedy: "change what the key server refuses; drm-speke-version, drm-scheme and drm-key-per \
+                 change the request",
+    },
+    ProtectionFault {
+        fragments: &["status 30"],
+        remedy: "set drm-keys to the URL to which the key server redirects",
+    },
+    ProtectionFault {
+        fragments: &["status "],
+        remedy: "repair the key server; its log contains the reason",
+    },
+    ProtectionFault {
+        fragments: &["response within", "timeout"],
+        remedy: "make the key server respond within 10 s, or correct its address in drm-keys",
+    },
+    ProtectionFault {
+        fragments: &["cannot read the key document"],
+        remedy: "write the key document of TITLE, or correct the path in drm-keys",
+    },
+    ProtectionFault {
+        fragments: &["does not declare x-speke-version"],
+        remedy: "set drm-speke-version to the version of the key server",
+    },
+    ProtectionFault {
+        fragments: &["lacks the requested key"],
+        remedy: "the key server must return the key ids of the request (SPEKE 2.0); \
+                 if it chooses them itself, use drm-keys = \"cpix:URL\"",
+    },
+    ProtectionFault {
+        fragments: &["are mapped to one track", "have no usage rules"],
+        remedy: "change the ContentKeyUsageRule elements so that each track matches exactly one",
+    },
+    ProtectionFault {
+        fragments: &["the response has more than", "the response is not UTF-8"],
+        remedy: "set drm-keys to the URL of a key document; the response is something else",
+    },
+    ProtectionFault {
+        fragments: &["onnection ", "unreachable", "resolve", "lookup"],
+        remedy: "start the key server, or correct its address in drm-keys",
+    },
+];
+
+const DOCUMENT_REMEDY: &str = "correct the key document of TITLE";
+
+/// Returns an error without its own remedy, if it has one, and the remedy.
+pub(super) fn choose_protection_remedy(error: &str, path: &str) -> (String, String) {
+    let has = |text: &&str| error.contains(text);
+    let fault = PROTECTION_FAULTS
+        .iter()
+        .find(|fault| fault.fragments.iter().any(has));
+    let (what, remedy) = match (fault, error.split_once("; ")) {
+        (Some(fault), _) => (error, fault.remedy),
+        (None, Some((what, remedy))) => (what, remedy),
+        (None, None) => (error, DOCUMENT_REMEDY),
+    };
+    (what.to_owned(), remedy.replace("TITLE", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_protection_fault_has_its_own_remedy() {
+        for (error, what, remedy) in [
+            (
+                "keys: status 401 Unauthorized: \"a; b\"",
+                "keys: status 401 Unauthorized: \"a; b\"",
+                "drm-headers-file",
+            ),
+            (
+                "keys: status 404 Not Found",
+                "keys: status 404 Not Found",
+                "the keys of kids/a.mp4",
+            ),
+            (
+                "keys: status 422 Unprocessable Entity: \"Unsupported SPEKE version\"",
+                "keys: status 422 Unprocessable Entity: \"Unsupported SPEKE version\"",
+                "drm-speke-version",
+            ),
+            (
+                "keys: 127.0.0.1:8080: no response within 5s",
+                "keys: 127.0.0.1:8080: no response within 5s",
+                "make the key server respond",
+            ),
+            (
+                "keys: no key for audio; add one, or set drm-clear-tracks",
+                "keys: no key for audio",
+                "add one, or set drm-clear-tracks",
+            ),
+            (
+                "keys: not a CPIX document: it starts with html",
+                "keys: not a CPIX document: it starts with html",
+                "correct the key document of kids/a.mp4",
+            ),
+        ] {
+            let (found, fix) = choose_protection_remedy(error, "kids/a.mp4");
+            assert_eq!(found, what);
+            assert!(fix.contains(remedy), "{error}: {fix}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Opens the key sources of a library: from settings to policies.
+
+use super::document_decryptor::DocumentDecryptor;
+use super::rules::DrmRules;
+use super::secret_keys::SecretKeys;
+use super::settings::{DrmSettings, KeyLocation};
+use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm};
+use crate::segment::hls_aes128::SECRET_BYTES_RANGE;
+use net::ProgramError;
+use net::metrics::Metrics;
+use std::io;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// Reads the secrets and credentials of a library's protection; `None` without protection.
+///
+/// # Errors
+/// [`ProgramError`] with the setting and the file that cannot be used.
+pub(crate) fn open_library_drm(
+    drm: Option<&DrmRules>,
+    metrics: &Metrics,
+) -> Result<Option<LibraryDrm>, ProgramError> {
+    let key_metrics = KeyMetrics::new(metrics);
+    let Some(drm) = drm else {
+        return Ok(None);
+    };
+    let open = |settings: &Option<DrmSettings>| {
+        let policy = settings.as_ref().map(|drm| open_policy(drm, &key_metrics));
+        policy.transpose()
+    };
+    let rules = drm.rules.iter();
+    let rules = rules.map(|(pattern, settings)| Ok((pattern.clone(), open(settings)?)));
+    Ok(Some(LibraryDrm {
+        rules: rules.collect::<Result<_, ProgramError>>()?,
+        others: open(&drm.others)?,
+    }))
+}
+
+fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, ProgramError> {
+    let source = match &drm.keys {
+        KeyLocation::Secret(path) => {
+            let secret = read_secret("--drm-keys", path)?;
+            KeySource::Secret(Box::new(SecretKeys::new(&secret, drm.key_granularity)))
+        }
+        _ => KeySource::Documents {
+            client: open_key_client(drm.headers_file.as_deref())?,
+            cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),
+            decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
+        },
+    };
+    Ok(DrmPolicy {
+        settings: drm.clone(),
+        source,
+    })
+}
+
+fn open_decryptor(path: &Path) -> Result<DocumentDecryptor, ProgramError> {
+    let what = format!("--drm-private-key: cannot use {}", path.display());
+    let pem = std::fs::read_to_string(path).map(Zeroizing::new);
+    let parsed = pem.and_then(|pem| DocumentDecryptor::from_pem(&pem).map_err(io::Error::other));
+    parsed.map_err(ProgramError::cannot(what))
+}
+
+fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, ProgramError> {
+    let Some(path) = headers else {
+        return KeyClient::new("").map_err(ProgramError::cannot("--drm-headers-file"));
+    };
+    let what = format!("--drm-headers-file: cannot use {}", path.display());
+    let text = std::fs::read_to_string(path).map(Zeroizing::new);
+    let client = text.and_then(|text| KeyClient::new(&text));
+    client.map_err(ProgramError::cannot(what))
+}
+
+/// Reads a secret. Trailing newlines are ignored, as in a shell's `$(cat FILE)`. Other control
+/// characters are errors.
+///
+/// # Errors
+/// [`ProgramError`] with the flag and the file.
+pub(crate) fn read_secret(flag: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ProgramError> {
+    let failed = || ProgramError::cannot(format!("{flag}: cannot use {}", path.display()));
+    let text = Zeroizing::new(std::fs::read(path).map_err(failed())?);
+    let ends = text.iter().rev().take_while(|byte| **byte == b'\n').count();
+    let secret = text.get(..text.len() - ends).unwrap_or_default();
+    if secret.iter().any(u8::is_ascii_control) {
+        let what = "the secret contains control characters; it must be one line of text";
+        return Err(failed()(io::Error::other(what)));
+    }
+    if !SECRET_BYTES_RANGE.contains(&secret.len()) {
+        let (least, most) = SECRET_BYTES_RANGE.into_inner();
+        let what = format!(
+            "the secret has {} bytes instead of {least} to {most}; create one with `openssl rand -hex 32`",
+            secret.len()
+        );
+        return Err(failed()(io::Error::other(what)));
+    }
+    Ok(Zeroizing::new(secret.to_vec()))
+}
