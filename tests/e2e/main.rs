@@ -16,6 +16,7 @@ mod range_delivery;
 mod s3_storage;
 mod slow_readers;
 mod text;
+mod text_sources;
 mod tracing;
 
 // The other programs.

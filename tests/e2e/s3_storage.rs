@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Starts an origin with the bucket as its library, and waits until one object is visible.
-fn start_origin(server: &S3, there: &str, more: &[&str]) -> HeadwaterServer {
+pub fn start_origin(server: &S3, there: &str, more: &[&str]) -> HeadwaterServer {
     let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{}", server.port);
     let args = [
         "s3://films",
