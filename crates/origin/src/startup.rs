@@ -34,7 +34,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::Store;
 use trace::{CollectorHeaders, RequestTracing, Tracer};
-use zeroize::Zeroizing;
 
 /// A successor must be the same program.
 const PROGRAM: &str = "serve";

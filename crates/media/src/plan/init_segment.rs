@@ -142,11 +142,11 @@ fn write_minf(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignalin
         write_full_box(out, b"stsd", 0, 0, |out| {
             write_words(out, &[1]);
             match (&track.protection, signaling) {
-                (Some(source), _) => source.entry.write_entry(out, &track.codec),
-                (None, Some(signaling)) => {
+                (_, Some(signaling)) if !signaling.is_of_source => {
                     write_protected_entry(out, &track.codec, &signaling.protection);
                 }
-                (None, None) => track.codec.write_sample_entry(out),
+                (Some(source), _) => source.entry.write_entry(out, &track.codec),
+                (None, _) => track.codec.write_sample_entry(out),
             }
         });
         for empty in [b"stts", b"stsc", b"stco"] {

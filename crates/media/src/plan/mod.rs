@@ -4,6 +4,7 @@ mod access_units;
 pub(crate) mod init_segment;
 mod moof;
 mod protected;
+mod source_samples;
 #[cfg(test)]
 mod tests;
 
@@ -115,7 +116,7 @@ impl Presentation {
         shape: FragmentShape<'a>,
         n: u32,
     ) -> FragmentPlan<'a> {
-        let source = self.track(rendition).protection.as_ref();
+        let source = self.served_source_protection(rendition);
         let auxiliary = source.map(|source| {
             SampleAuxiliary::from_source(&source.auxiliary, shape.sample_range.clone())
         });

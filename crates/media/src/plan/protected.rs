@@ -44,7 +44,9 @@ impl Presentation {
             return KnownSubsamples::WholeSamples;
         }
         let samples = self.fragment_samples(rendition, fragment);
+        // Those of an encrypted source may leave less unencrypted than the served scheme requires.
         let stored = track.subsamples.as_ref();
+        let stored = stored.filter(|_| track.protection.is_none());
         let map = stored.and_then(|own| own.build_map(samples, signaling.protection.scheme));
         map.map_or(KnownSubsamples::Unknown, KnownSubsamples::Map)
     }
@@ -140,11 +142,11 @@ impl Presentation {
         )
     }
 
-    /// Estimates the bytes that protection adds to a fragment. They are exact if the source is
-    /// encrypted.
+    /// Estimates the bytes that protection adds to a fragment. They are exact if the source's own
+    /// encryption is served.
     pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
         let count = samples.len() as u64;
-        if let Some(source) = &self.track(rendition).protection {
+        if let Some(source) = self.served_source_protection(rendition) {
             return SampleAuxiliary::from_source(&source.auxiliary, samples).len();
         }
         let is_video = self.track(rendition).codec.video().is_some();

@@ -5,7 +5,9 @@
 //! 2. [`SubsampleParser`] finds the bytes of each sample that stay unencrypted. The result is a
 //!    [`SubsampleMap`], which decides the length of a segment's head.
 //! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
-//! 4. [`TrackSignaling`] contains the lines and elements of the manifests.
+//! 4. A source that is already encrypted has a [`SourceProtection`]. Its samples are served as they are,
+//!    or decrypted with a [`SampleDecipher`] of the caller before they are encrypted.
+//! 5. [`TrackSignaling`] contains the lines and elements of the manifests.
 
 mod auxiliary_table;
 mod avc_slice_header;
@@ -17,6 +19,7 @@ mod hevc_reference_pictures;
 mod hevc_slice_header;
 mod nal_subsamples;
 mod sample_auxiliary;
+mod sample_decryptor;
 mod sample_entry;
 mod scheme;
 mod signaling;
@@ -34,6 +37,7 @@ pub use base64_text::decode_base64;
 pub use cipher::{SampleCipher, encrypt_samples};
 pub use nal_subsamples::SubsampleParser;
 pub(crate) use sample_auxiliary::SampleAuxiliary;
+pub use sample_decryptor::SampleDecipher;
 pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};

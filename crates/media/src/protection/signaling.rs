@@ -19,6 +19,8 @@ pub struct TrackSignaling {
     pub protection: TrackProtection,
     /// The signaled systems.
     pub systems: Vec<SystemSignal>,
+    /// Whether it describes the source's own encryption, which is served as it is.
+    pub(crate) is_of_source: bool,
     /// `pssh` boxes of the init segment.
     pub(crate) pssh_boxes: Vec<Vec<u8>>,
     /// Lines of media playlists, each with its line feed.
@@ -45,10 +47,13 @@ impl TrackSignaling {
     /// Writes the signaling of a track that is encrypted in the source. Its `pssh` boxes are in the
     /// init segment, too.
     pub fn from_source(source: &SourceProtection, systems: &[SystemSignal]) -> TrackSignaling {
-        TrackSignaling::new(source.entry.protection, systems, PsshPlaces::Both)
+        TrackSignaling {
+            is_of_source: true,
+            ..TrackSignaling::new(source.entry.protection, systems, PsshPlaces::Both)
+        }
     }
 
-    /// Writes the signaling of a track for these systems.
+    /// Writes the signaling of a track that this server encrypts, for these systems.
     pub fn new(
         protection: TrackProtection,
         systems: &[SystemSignal],
@@ -72,6 +77,7 @@ impl TrackSignaling {
         TrackSignaling {
             protection,
             systems: systems.to_vec(),
+            is_of_source: false,
             pssh_boxes: boxes,
             hls_keys: media,
             hls_session_keys: session,

@@ -1,6 +1,7 @@
 //! Tracks whose source is already encrypted: their description is carried over as it is.
 
 use super::auxiliary_table::AuxiliaryTable;
+use super::subsample_map::BLOCK_BYTES;
 use super::{ContentSystem, KeyId, ProtectionScheme, SystemSignal, TrackProtection, format_key_id};
 use crate::bytes::ByteReader;
 use crate::codec::Codec;
@@ -32,6 +33,8 @@ pub struct ProtectedEntry {
     pub protection: TrackProtection,
     /// Bytes of the IV of each sample; 0 with a constant IV.
     pub(crate) iv_bytes: usize,
+    /// Encrypted and unencrypted blocks of the pattern of `cbcs`; both 0 without a pattern.
+    pattern: (u8, u8),
     /// The `sinf` box, as it is in the source.
     sinf: Vec<u8>,
 }
@@ -66,6 +69,16 @@ impl ProtectedEntry {
             children.write_all(out);
         });
         Ok((clear, protected))
+    }
+
+    /// Returns the encrypted bytes and all bytes of each stripe of the pattern; `None` if whole runs
+    /// are encrypted.
+    pub(super) fn pattern_bytes(&self) -> (Option<usize>, Option<usize>) {
+        let bytes = |blocks: u8| usize::from(blocks) * BLOCK_BYTES;
+        match self.pattern {
+            (_, 0) => (None, None),
+            (crypt, skip) => (Some(bytes(crypt)), Some(bytes(crypt) + bytes(skip))),
+        }
     }
 
     /// Appends the sample entry of the codec in its protected form.
@@ -125,12 +138,14 @@ fn read_sinf(sinf: &[u8]) -> Result<([u8; 4], ProtectedEntry)> {
     schm.check_complete()?;
     let scheme = parse_scheme(scheme)?;
     let schi = ChildBoxes::parse(require(b"schi")?)?;
-    let (protection, iv_bytes) = read_tenc(schi.require_body(b"tenc", *b"schi")?, scheme)?;
+    let tenc = schi.require_body(b"tenc", *b"schi")?;
+    let (protection, iv_bytes) = read_tenc(tenc, scheme)?;
     let mut whole = Vec::with_capacity(sinf.len() + 8);
     crate::bytes::write_box(&mut whole, b"sinf", |out| out.extend_from_slice(sinf));
     let entry = ProtectedEntry {
         protection,
         iv_bytes,
+        pattern: read_pattern(tenc),
         sinf: whole,
     };
     Ok((original, entry))
@@ -176,6 +191,15 @@ fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, 
     }
     let protection = TrackProtection { scheme, key_id, iv };
     Ok((protection, iv_bytes))
+}
+
+/// Reads the encrypted and the unencrypted blocks of a `tenc` that was read before. Version 0 has no
+/// pattern.
+fn read_pattern(tenc: &[u8]) -> (u8, u8) {
+    match tenc {
+        [version, _, _, _, _, pattern, ..] if *version > 0 => (pattern >> 4, pattern & 15),
+        _ => (0, 0),
+    }
 }
 
 /// Selects the `pssh` boxes that apply to a key: those that name it, or no key.

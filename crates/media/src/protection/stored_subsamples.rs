@@ -113,7 +113,7 @@ impl StoredSubsamples {
 }
 
 /// Reads the subsamples of an entry without IV.
-fn list_runs(entry: &[u8]) -> impl Iterator<Item = Subsample> {
+pub(super) fn list_runs(entry: &[u8]) -> impl Iterator<Item = Subsample> {
     let runs = entry.get(2..).unwrap_or_default();
     runs.chunks_exact(SUBSAMPLE_BYTES).map(|run| {
         let mut reader = ByteReader::new(run);

@@ -279,7 +279,10 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
 fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         if let Some(source) = &title.track(rendition).protection {
-            let what = format!("{}; it is passed through", source.describe());
+            let what = format!(
+                "{}; without drm-source-keys, it is passed through",
+                source.describe()
+            );
             let fix = "signal its license server with [drm], or serve the unencrypted film";
             found.push(Finding::new(FindingLevel::Hint, &rendition.name, what, fix));
             continue;

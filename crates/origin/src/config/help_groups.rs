@@ -66,6 +66,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
         heading: "Protection (DRM)",
         options: &[
             "drm-keys",
+            "drm-source-keys",
             "drm-scheme",
             "drm-key-per",
             "drm-headers-file",

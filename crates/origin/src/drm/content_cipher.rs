@@ -59,6 +59,6 @@ pub(crate) fn playready_checksum(key: &ContentKey, guid: KeyId) -> Result<[u8; 8
     Ok(block.first_chunk().copied().unwrap_or_default())
 }
 
-fn cipher_failed(_: Unspecified) -> media::Error {
+pub(super) fn cipher_failed(_: Unspecified) -> media::Error {
     media::Error::unsupported("the cipher failed")
 }

@@ -9,7 +9,8 @@ use super::{speke, udrm};
 use crate::drm::settings::DrmSettings;
 use crate::route;
 use media::protection::cpix::{
-    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, decrypt_key_document,
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, KeyDocumentEntry, decrypt_content_keys,
+    decrypt_key_document,
 };
 use std::io::Read;
 use std::path::Path;
@@ -27,16 +28,10 @@ pub(crate) fn load_document(
 ) -> Result<KeySet, String> {
     let text = match &settings.keys {
         KeyLocation::Secret(_) => return Err("a secret is not a document".to_owned()),
-        KeyLocation::CpixFile(path) => {
-            let path = path.replace("{title}", title.as_str());
-            read_document_file(Path::new(&path))?
-        }
+        KeyLocation::CpixFile(path) => read_title_file(path, title)?,
         KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
         KeyLocation::Speke(url) => return speke::request_keys(settings, client, (url, title)),
-        KeyLocation::Udrm(url) => {
-            let text = fetch_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?;
-            return udrm::parse_keys(&text);
-        }
+        KeyLocation::Udrm(url) => return fetch_udrm_keys(client, url, title),
     };
     let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
     let document = decrypt_key_document(&text, settings.scheme, decryptor);
@@ -48,19 +43,56 @@ pub(crate) fn load_document(
     Ok(from_document(document))
 }
 
+/// Reads the keys of a title's encrypted sources. They have no usage rules. Blocks.
+///
+/// # Errors
+/// A message without keys or credentials.
+pub(crate) fn load_source_document(
+    location: &KeyLocation,
+    (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
+    title: &Key,
+) -> Result<KeySet, String> {
+    let text = match location {
+        KeyLocation::CpixFile(path) => read_title_file(path, title)?,
+        KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
+        KeyLocation::Udrm(url) => return fetch_udrm_keys(client, url, title),
+        KeyLocation::Secret(_) | KeyLocation::Speke(_) => {
+            return Err("the source has no keys of other key ids".to_owned());
+        }
+    };
+    let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
+    let keys = decrypt_content_keys(&text, decryptor).map_err(|error| error.to_string())?;
+    Ok(KeySet {
+        keys: keys.into_iter().map(from_entry).collect(),
+        ..KeySet::default()
+    })
+}
+
 /// Converts a parsed document.
 pub(crate) fn from_document(document: KeyDocument) -> KeySet {
-    let keys = document.keys.into_iter().map(|entry| TitleKey {
+    KeySet {
+        keys: document.keys.into_iter().map(from_entry).collect(),
+        rules: document.rules,
+        is_served: false,
+    }
+}
+
+fn from_entry(entry: KeyDocumentEntry) -> TitleKey {
+    TitleKey {
         key_id: entry.key_id,
         key: ContentKey::new(*entry.key),
         explicit_iv: entry.explicit_iv,
         systems: entry.systems,
-    });
-    KeySet {
-        keys: keys.collect(),
-        rules: document.rules,
-        is_served: false,
     }
+}
+
+/// Reads a file whose path may contain `{title}`.
+fn read_title_file(path: &str, title: &Key) -> Result<Zeroizing<String>, String> {
+    read_document_file(Path::new(&path.replace("{title}", title.as_str())))
+}
+
+fn fetch_udrm_keys(client: &KeyClient, url: &str, title: &Key) -> Result<KeySet, String> {
+    udrm::parse_keys(&fetch_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?)
 }
 
 fn read_document_file(path: &Path) -> Result<Zeroizing<String>, String> {

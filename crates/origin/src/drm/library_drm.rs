@@ -3,6 +3,7 @@
 use super::key_source::KeySource;
 use super::path_pattern::PathPattern;
 use super::settings::DrmSettings;
+use super::source_keys::SourceKeys;
 use crate::error;
 use media::error::ErrorKind;
 use net::Error;
@@ -12,6 +13,8 @@ use store::Key;
 pub(crate) struct DrmPolicy {
     pub(crate) settings: DrmSettings,
     pub(crate) source: KeySource,
+    /// Keys of films that are already encrypted, if they are to be encrypted again.
+    pub(crate) source_keys: Option<SourceKeys>,
 }
 
 /// Protection of all titles of a library.

@@ -1,8 +1,8 @@
 //! Common Encryption of titles: settings, content keys, and the protection of each rendition.
 //!
 //! [`LibraryDrm`] finds the [`DrmPolicy`] of a title by its path. For each title version, a
-//! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. `media::protection` contains the
-//! bytes and the signaling.
+//! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. [`SourceKeys`] provides
+//! the keys of films that are already encrypted. `media::protection` contains the bytes and the signaling.
 
 pub(crate) mod content_cipher;
 pub(crate) mod content_key;
@@ -19,6 +19,8 @@ pub mod path_pattern;
 pub mod rules;
 pub(crate) mod secret_keys;
 pub mod settings;
+pub(crate) mod source_cipher;
+pub(crate) mod source_keys;
 mod speke;
 pub(crate) mod title_drm;
 mod udrm;
@@ -28,4 +30,5 @@ pub(crate) use key_client::KeyClient;
 pub(crate) use key_metrics::KeyMetrics;
 pub(crate) use key_source::KeySource;
 pub(crate) use library_drm::{DrmPolicy, LibraryDrm};
+pub(crate) use source_keys::SourceKeys;
 pub(crate) use title_drm::TitleDrm;

@@ -4,7 +4,7 @@ use super::document_decryptor::DocumentDecryptor;
 use super::rules::DrmRules;
 use super::secret_keys::SecretKeys;
 use super::settings::{DrmSettings, KeyLocation};
-use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm};
+use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm, SourceKeys};
 use crate::segment::hls_aes128::SECRET_BYTES_RANGE;
 use net::ProgramError;
 use net::metrics::Metrics;
@@ -48,9 +48,28 @@ fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, Pro
             decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
         },
     };
+    let source_keys = drm.source_keys.as_ref();
+    let source_keys = source_keys.map(|location| open_source_keys(drm, location, metrics));
     Ok(DrmPolicy {
         settings: drm.clone(),
         source,
+        source_keys: source_keys.transpose()?,
+    })
+}
+
+fn open_source_keys(
+    drm: &DrmSettings,
+    location: &KeyLocation,
+    metrics: &KeyMetrics,
+) -> Result<SourceKeys, ProgramError> {
+    // The headers authorize this server at the server of the other keys only.
+    let has_same_server = location.server() == drm.keys.server();
+    let headers = drm.headers_file.as_deref().filter(|_| has_same_server);
+    Ok(SourceKeys {
+        location: location.clone(),
+        client: open_key_client(headers)?,
+        cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),
+        decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
     })
 }
 

@@ -31,6 +31,12 @@ pub const DRM: &[Setting] = &[
         "Tracks that share a key of secret: or speke:; resolution: SD, HD, UHD and audio [default: title]",
     ),
     Setting::new(
+        "drm-source-keys",
+        "SOURCE",
+        "",
+        "Decrypt encrypted films with keys of cpix:FILE|URL or udrm:URL, and encrypt them with drm-keys; or none",
+    ),
+    Setting::new(
         "drm-systems",
         "SYSTEM",
         "",
@@ -125,6 +131,8 @@ const FAIRPLAY_URI: &str = "skd://{kid}";
 pub struct DrmSettings {
     /// Source of the keys.
     pub keys: KeyLocation,
+    /// Keys of films that are already encrypted. Without them, such films are served as they are.
+    pub source_keys: Option<KeyLocation>,
     /// Tracks that share a key, if the keys are derived or requested.
     pub key_granularity: KeyGranularity,
     /// Protection scheme.
@@ -204,6 +212,9 @@ impl DrmSettings {
         let granularity = layers.with("drm-key-per", parse_granularity)?;
         Ok(Some(DrmSettings {
             keys,
+            source_keys: layers
+                .with("drm-source-keys", parse_source_location)?
+                .flatten(),
             key_granularity: granularity.unwrap_or(KeyGranularity::Title),
             scheme,
             systems,
@@ -250,6 +261,16 @@ fn parse_optional_location(text: &str) -> Result<Option<KeyLocation>, String> {
     }
 }
 
+/// Parses `drm-source-keys`. The other kinds of sources choose key ids of their own.
+fn parse_source_location(text: &str) -> Result<Option<KeyLocation>, String> {
+    match parse_optional_location(text) {
+        Ok(Some(KeyLocation::Secret(_) | KeyLocation::Speke(_))) | Err(_) => {
+            Err("expected cpix:FILE, cpix:URL, udrm:URL or none".to_owned())
+        }
+        location => location,
+    }
+}
+
 fn parse_location(text: &str) -> Result<KeyLocation, String> {
     let (kind, place) = text.split_once(':').unwrap_or_default();
     let is_url = place.contains("://");
@@ -263,6 +284,19 @@ fn parse_location(text: &str) -> Result<KeyLocation, String> {
         _ => {}
     }
     Err("expected secret:FILE, cpix:FILE, cpix:URL, speke:URL, udrm:URL or none".to_owned())
+}
+
+impl KeyLocation {
+    /// Returns scheme, host and port of the key server, if there is one.
+    pub(crate) fn server(&self) -> Option<(String, String)> {
+        let url = match self {
+            KeyLocation::Secret(_) | KeyLocation::CpixFile(_) => return None,
+            KeyLocation::CpixUrl(url) | KeyLocation::Speke(url) | KeyLocation::Udrm(url) => url,
+        };
+        let url: Uri = url.replace("{title}", "title").parse().ok()?;
+        let authority = url.authority()?.as_str().to_ascii_lowercase();
+        Some((url.scheme_str()?.to_owned(), authority))
+    }
 }
 
 /// Checks the URL of a key server. Credentials belong in the headers file, where no log shows them.

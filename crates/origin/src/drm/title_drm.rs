@@ -1,11 +1,15 @@
 //! The protection of one title version: its keys, mapped to its renditions.
 
 use super::content_cipher::{ContentCipher, playready_checksum};
+use super::content_key::KEY_BYTES;
 use super::key_set::{KeySet, TitleKey};
 use super::library_drm::DrmPolicy;
+use super::source_cipher::{SourceCipher, TrackCiphers};
+use super::source_keys::find_source_key;
 use crate::error;
 use crate::route::{self, LICENSE_NAME};
 use media::error::ErrorKind;
+use media::index::Track;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
     ContentSystem, KeyId, ProtectionScheme, SourceProtection, SubsampleParser, SystemSignal,
@@ -19,10 +23,30 @@ use store::Key;
 pub(crate) struct TitleDrm {
     pub(crate) scheme: ProtectionScheme,
     keys: Arc<KeySet>,
-    /// In the order of the renditions; `None` for unencrypted ones.
-    ciphers: Vec<Option<Arc<ContentCipher>>>,
+    /// Keys with which sources are decrypted, if the title has encrypted sources and there are any.
+    source_keys: Option<Arc<KeySet>>,
+    /// In the order of the renditions; `None` for those whose samples are served as they are.
+    ciphers: Vec<Option<TrackCiphers>>,
     version: u64,
 }
+
+/// The keys of a title, and of its sources.
+struct LoadedKeys {
+    own: Arc<KeySet>,
+    source: Option<Arc<KeySet>>,
+}
+
+/// The protection of one rendition.
+#[derive(Default)]
+struct TrackDrm {
+    /// `None` for an unencrypted rendition.
+    signaling: Option<TrackSignaling>,
+    ciphers: Option<TrackCiphers>,
+    /// Identifies the key of a decrypted source, without revealing it.
+    source_mark: Option<SourceMark>,
+}
+
+type SourceMark = [u8; KEY_BYTES];
 
 impl DrmPolicy {
     /// Loads the keys of a title and maps them to its renditions. Blocks.
@@ -31,63 +55,123 @@ impl DrmPolicy {
     /// An error of the key source, or 415 if the keys do not fit the title.
     pub(crate) fn protect_title(
         &self,
-        key: &Key,
+        title: &Key,
         presentation: &Presentation,
     ) -> Result<(TitleDrm, TitleProtection), Error> {
-        let tracks = || {
-            presentation
-                .renditions
-                .iter()
-                .map(|r| presentation.track(r))
-        };
-        // Tracks that are encrypted in the source need no key.
-        let keys = match tracks().all(|track| track.protection.is_some()) {
-            true => Arc::default(),
-            false => self.source.load_keys(&self.settings, key)?,
-        };
-        let refuse = |why: String| {
-            let bad = media::Error::new(ErrorKind::Unsupported, format!("keys: {why}"));
-            error::from_media(key.as_str(), &bad)
-        };
+        let keys = self.load_keys(title, presentation)?;
         let (mut protection, mut ciphers) = (TitleProtection::default(), Vec::new());
+        let mut source_marks = Vec::new();
         for rendition in &presentation.renditions {
-            if let Some(source) = &presentation.track(rendition).protection {
-                let systems = self.list_source_systems(source, key);
-                let signaling = TrackSignaling::from_source(source, &systems);
-                protection.tracks.push(Some(signaling));
-                ciphers.push(None);
-                continue;
-            }
-            let facts = TrackFacts::new(presentation.track(rendition), rendition.bandwidth.average);
-            let own = keys.key_of(&facts).map_err(refuse)?;
-            if own.is_none() && !self.settings.allows_clear_tracks {
-                let name = &rendition.name;
-                let why = format!("no key for {name}; add one, or set drm-clear-tracks");
-                return Err(refuse(why));
-            }
-            let signaling =
-                own.map(|own| self.signal_track(&keys, own, (key, presentation, rendition)));
-            let cipher = own.map(|own| ContentCipher::new(&own.key, self.settings.scheme));
-            let from_media = |bad: media::Error| error::from_media(key.as_str(), &bad);
-            protection
-                .tracks
-                .push(signaling.transpose().map_err(from_media)?);
-            ciphers.push(cipher.transpose().map_err(from_media)?.map(Arc::new));
+            let track = self.protect_track(&keys, (title, presentation, rendition))?;
+            protection.tracks.push(track.signaling);
+            ciphers.push(track.ciphers);
+            source_marks.extend(track.source_mark);
         }
         let drm = TitleDrm {
             scheme: self.settings.scheme,
-            keys,
+            keys: keys.own,
+            source_keys: keys.source,
             ciphers,
-            version: hash_protection(&protection),
+            version: hash_protection(&protection, &source_marks),
         };
         Ok((drm, protection))
     }
 
-    /// Returns whether a title version has the keys that its source currently provides. Blocks. It has
-    /// not if the source fails and cached keys are too old.
+    /// Loads the keys that a title needs. Tracks that stay encrypted as they are need none.
+    fn load_keys(&self, title: &Key, presentation: &Presentation) -> Result<LoadedKeys, Error> {
+        let renditions = || presentation.renditions.iter();
+        let tracks = || renditions().map(|rendition| presentation.track(rendition));
+        let has_sources = tracks().any(|track| track.protection.is_some());
+        let source = self.source_keys.as_ref().filter(|_| has_sources);
+        let mut keys = LoadedKeys {
+            own: Arc::default(),
+            source: source.map(|keys| keys.load_keys(title)).transpose()?,
+        };
+        let is_encrypted_here = |track: &Track| {
+            let source = track.protection.as_deref();
+            source.is_none_or(|source| keys.source_key(source).is_some())
+        };
+        if tracks().any(is_encrypted_here) {
+            keys.own = self.source.load_keys(&self.settings, title)?;
+        }
+        Ok(keys)
+    }
+
+    fn protect_track(
+        &self,
+        keys: &LoadedKeys,
+        (title, presentation, rendition): (&Key, &Presentation, &Rendition),
+    ) -> Result<TrackDrm, Error> {
+        let track = presentation.track(rendition);
+        let source = track.protection.as_deref();
+        let source_key = source.and_then(|source| keys.source_key(source));
+        if let (Some(source), None) = (source, source_key) {
+            return Ok(self.pass_through(source, title));
+        }
+        let refuse = |why: String| {
+            let bad = media::Error::new(ErrorKind::Unsupported, format!("keys: {why}"));
+            error::from_media(title.as_str(), &bad)
+        };
+        let facts = TrackFacts::new(track, rendition.bandwidth.average);
+        let own = keys.own.key_of(&facts).map_err(refuse)?;
+        match (own, source) {
+            (Some(own), _) => {
+                let place = (title, presentation, rendition);
+                let track = self.encrypt_track(&keys.own, (own, source_key), place);
+                track.map_err(|bad| error::from_media(title.as_str(), &bad))
+            }
+            (None, _) if !self.settings.allows_clear_tracks => {
+                let name = &rendition.name;
+                let why = format!("no key for {name}; add one, or set drm-clear-tracks");
+                Err(refuse(why))
+            }
+            // Settings that allow unencrypted tracks do not decrypt any.
+            (None, Some(source)) => Ok(self.pass_through(source, title)),
+            (None, None) => Ok(TrackDrm::default()),
+        }
+    }
+
+    /// Signals the source's own encryption.
+    fn pass_through(&self, source: &SourceProtection, title: &Key) -> TrackDrm {
+        let systems = self.list_source_systems(source, title);
+        TrackDrm {
+            signaling: Some(TrackSignaling::from_source(source, &systems)),
+            ..TrackDrm::default()
+        }
+    }
+
+    /// Signals the encryption with a title's own key, and creates the ciphers.
+    fn encrypt_track(
+        &self,
+        keys: &KeySet,
+        (own, source_key): (&TitleKey, Option<&TitleKey>),
+        place: (&Key, &Presentation, &Rendition),
+    ) -> Result<TrackDrm, media::Error> {
+        let (_, presentation, rendition) = place;
+        let source = presentation.track(rendition).protection.as_deref();
+        let open = |(source, key): (&SourceProtection, &TitleKey)| {
+            SourceCipher::new(&key.key, source.entry.protection.scheme).map(Arc::new)
+        };
+        let mark = source_key.map(mark_source_key);
+        Ok(TrackDrm {
+            signaling: Some(self.signal_track(keys, (own, mark), place)?),
+            ciphers: Some(TrackCiphers {
+                content: Arc::new(ContentCipher::new(&own.key, self.settings.scheme)?),
+                source: source.zip(source_key).map(open).transpose()?,
+            }),
+            source_mark: mark,
+        })
+    }
+
+    /// Returns whether a title version has the keys that its sources of keys currently provide. Blocks.
+    /// It has not if one of them fails and cached keys are too old.
     pub(crate) fn has_same_keys(&self, title: &Key, drm: &TitleDrm) -> bool {
-        if drm.ciphers.iter().all(Option::is_none) {
-            return true;
+        let is_same_source = match (&self.source_keys, &drm.source_keys) {
+            (Some(keys), Some(known)) => keys.load_keys(title).is_ok_and(|now| now == *known),
+            _ => true,
+        };
+        if !is_same_source || drm.ciphers.iter().all(Option::is_none) {
+            return is_same_source;
         }
         let current = self.source.load_keys(&self.settings, title);
         current.is_ok_and(|keys| *keys == *drm.keys)
@@ -96,7 +180,7 @@ impl DrmPolicy {
     fn signal_track(
         &self,
         keys: &KeySet,
-        own: &TitleKey,
+        (own, source_mark): (&TitleKey, Option<SourceMark>),
         (title, presentation, rendition): (&Key, &Presentation, &Rendition),
     ) -> Result<TrackSignaling, media::Error> {
         let scheme = self.settings.scheme;
@@ -107,12 +191,14 @@ impl DrmPolicy {
                 .explicit_iv
                 .unwrap_or_else(|| own.key.derive_bytes(&[b"headwater cbcs iv", &own.key_id])),
             // The same key and counter for different bytes would reveal both, so the start depends
-            // on the rendition and on the version of its content.
+            // on the rendition and on the version of its content. That of an encrypted source also
+            // depends on the source's key.
             ProtectionScheme::Cenc => own.key.derive_bytes(&[
                 b"headwater cenc iv",
                 &own.key_id,
                 &content,
                 rendition.name.as_bytes(),
+                source_mark.as_ref().map_or(&[], |mark| &mark[..]),
             ]),
         };
         let protection = TrackProtection {
@@ -189,8 +275,15 @@ fn expand_license_url(url: &str, title: &Key, key_id: &KeyId) -> String {
         .replace("{uuid}", &uuid)
 }
 
-/// Returns a hash of schemes, key ids and IVs, for segment URLs. It does not depend on keys.
-fn hash_protection(protection: &TitleProtection) -> u64 {
+/// Returns bytes that differ for different keys of a source, and do not reveal them.
+fn mark_source_key(source: &TitleKey) -> SourceMark {
+    let label = b"headwater source key";
+    source.key.derive_bytes(&[label, &source.key_id])
+}
+
+/// Returns a hash of schemes, key ids, IVs and source marks, for segment URLs. No key can be derived
+/// from it.
+fn hash_protection(protection: &TitleProtection, source_marks: &[SourceMark]) -> u64 {
     let tracks = protection.tracks.iter().map(|track| {
         track.as_ref().map_or(Vec::new(), |track| {
             let scheme = track.protection.scheme.name().as_bytes();
@@ -198,9 +291,16 @@ fn hash_protection(protection: &TitleProtection) -> u64 {
         })
     });
     let bytes = tracks.flat_map(|track| [vec![track.len() as u8], track].concat());
+    let bytes = bytes.chain(source_marks.iter().flatten().copied());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+impl LoadedKeys {
+    fn source_key(&self, source: &SourceProtection) -> Option<&TitleKey> {
+        find_source_key(self.source.as_deref()?, source)
+    }
 }
 
 impl TitleDrm {
@@ -209,8 +309,8 @@ impl TitleDrm {
         self.version
     }
 
-    /// Returns the cipher of a rendition, if it is encrypted.
-    pub(crate) fn cipher_of(&self, rendition: usize) -> Option<Arc<ContentCipher>> {
+    /// Returns the ciphers of a rendition, if this server encrypts it.
+    pub(crate) fn ciphers_of(&self, rendition: usize) -> Option<TrackCiphers> {
         self.ciphers.get(rendition)?.clone()
     }
 

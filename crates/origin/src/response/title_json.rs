@@ -241,12 +241,9 @@ fn frame_rate(p: &Presentation, r: &Rendition) -> f64 {
     (rate * 1000.0).round() / 1000.0
 }
 
-/// Returns the scheme of a film that is encrypted in the source.
+/// Returns the scheme of the source's own encryption, if it is served.
 fn source_scheme(presentation: &Presentation) -> Option<&'static str> {
-    let mut tracks = presentation
-        .renditions
-        .iter()
-        .map(|r| presentation.track(r));
-    let source = tracks.find_map(|track| track.protection.as_ref())?;
+    let mut renditions = presentation.renditions.iter();
+    let source = renditions.find_map(|r| presentation.served_source_protection(r))?;
     Some(source.entry.protection.scheme.name())
 }

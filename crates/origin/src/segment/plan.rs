@@ -126,10 +126,10 @@ impl LocatedSegment<'_> {
 
     /// Returns how a fragment is protected, if its rendition is.
     fn build_protect_job(&self, fragment: ProtectedFragment) -> Option<ProtectJob> {
-        let cipher = self.title.drm.as_ref()?.cipher_of(self.rendition_index)?;
+        let ciphers = self.title.drm.as_ref()?.ciphers_of(self.rendition_index)?;
         let presentation = self.presentation.clone();
         let rendition = self.rendition_index;
-        Some(ProtectJob::new(presentation, rendition, fragment, cipher))
+        Some(ProtectJob::new(presentation, rendition, fragment, ciphers))
     }
 
     fn cmaf_type(&self) -> HeaderValue {

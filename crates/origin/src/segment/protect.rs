@@ -1,7 +1,7 @@
 //! Common Encryption of a segment: reads its samples, finds their subsamples, and encrypts them in
-//! the memory that is sent.
+//! the memory that is sent. Samples of an encrypted source are decrypted first.
 
-use crate::drm::content_cipher::ContentCipher;
+use crate::drm::source_cipher::TrackCiphers;
 use crate::error;
 use crate::segment::memory_body::MemoryBody;
 use crate::segment::transmux::{check_packed_len, run_inline_or_blocking};
@@ -27,22 +27,22 @@ pub(crate) struct ProtectJob {
     presentation: Arc<Presentation>,
     rendition: usize,
     fragment: ProtectedFragment,
-    cipher: Arc<ContentCipher>,
+    ciphers: TrackCiphers,
 }
 
 impl ProtectJob {
-    /// Names the fragment of the rendition with this index, and its cipher.
+    /// Names the fragment of the rendition with this index, and its ciphers.
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
         fragment: ProtectedFragment,
-        cipher: Arc<ContentCipher>,
+        ciphers: TrackCiphers,
     ) -> ProtectJob {
         ProtectJob {
             presentation,
             rendition,
             fragment,
-            cipher,
+            ciphers,
         }
     }
 
@@ -82,14 +82,16 @@ impl ProtectJob {
         Ok(track.samples.range(samples).map(|sample| sample.size))
     }
 
-    /// Encrypts samples in place. Payload and map start at the first of them.
+    /// Encrypts samples in place, after decrypting those of an encrypted source. Payload and map start
+    /// at the first of them.
     pub(crate) fn encrypt_samples(
         &self,
         samples: Range<u32>,
         payload: &mut [u8],
         map: Option<&SubsampleMap>,
     ) -> Result<(), Error> {
-        let (presentation, cipher) = (&self.presentation, &*self.cipher);
+        self.decrypt_samples(samples.clone(), payload)?;
+        let (presentation, cipher) = (&self.presentation, &*self.ciphers.content);
         presentation
             .encrypt_samples_of(self.rendition()?, samples, (payload, map), cipher)
             .map_err(from_media_error)
@@ -114,6 +116,26 @@ impl ProtectJob {
         .await
     }
 
+    /// Decrypts samples in place, if the source is encrypted.
+    fn decrypt_samples(&self, samples: Range<u32>, payload: &mut [u8]) -> Result<(), Error> {
+        let Some(cipher) = &self.ciphers.source else {
+            return Ok(());
+        };
+        self.presentation
+            .decrypt_samples_of(self.rendition()?, samples, payload, &**cipher)
+            .map_err(from_media_error)
+    }
+
+    /// Returns a decrypted copy of the fragment's samples; `None` if the source is not encrypted.
+    fn decrypt_parts(&self, parts: &[Bytes]) -> Result<Option<Bytes>, Error> {
+        if self.ciphers.source.is_none() {
+            return Ok(None);
+        }
+        let mut payload = parts.concat();
+        self.decrypt_samples(self.samples()?, &mut payload)?;
+        Ok(Some(payload.into()))
+    }
+
     fn rendition(&self) -> Result<&Rendition, Error> {
         let rendition = self.presentation.renditions.get(self.rendition);
         rendition.ok_or_else(error::no_such_segment)
@@ -132,6 +154,8 @@ impl ProtectJob {
         arena: &Arena,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let rendition = self.rendition()?;
+        let decrypted = self.decrypt_parts(parts)?;
+        let parts = decrypted.as_ref().map_or(parts, std::slice::from_ref);
         let read = |range| read_range(parts, range);
         let presentation = &self.presentation;
         let (map, is_new) = match self.known_subsamples(None)? {
@@ -150,8 +174,12 @@ impl ProtectJob {
             }
             let payload = out.get_mut(plan.head.len()..).unwrap_or_default();
             let samples = (payload, map.as_ref());
-            let done =
-                presentation.encrypt_fragment(rendition, self.fragment, samples, &*self.cipher);
+            let done = presentation.encrypt_fragment(
+                rendition,
+                self.fragment,
+                samples,
+                &*self.ciphers.content,
+            );
             done.map_err(from_media_error)?;
             Ok(plan.len as usize)
         })?;

@@ -1,6 +1,7 @@
 //! A server in this process on a free port, and a client that sends exactly the given bytes.
 #![allow(dead_code)] // Each test binary uses its own part.
 
+pub mod encrypted_films;
 pub mod keys;
 
 use net::RunningProgram;

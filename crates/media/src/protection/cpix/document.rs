@@ -68,14 +68,34 @@ pub fn decrypt_key_document(
     scheme: ProtectionScheme,
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<KeyDocument> {
+    read_root(text, |root| read_document(root, scheme, decryptor))
+}
+
+/// Parses only the keys of a document, which are found by their key ids: they may be for any scheme,
+/// and need no usage rules.
+///
+/// # Errors
+/// As [`decrypt_key_document`], without errors of rules and periods.
+pub fn decrypt_content_keys(
+    text: &str,
+    decryptor: Option<&dyn KeyDocumentDecryptor>,
+) -> Result<Vec<KeyDocumentEntry>> {
+    read_root(text, |root| {
+        check_version(root)?;
+        read_keys(root, None, decryptor)
+    })
+}
+
+/// Parses the text, and wipes its tree after `read`.
+fn read_root<T>(text: &str, read: impl FnOnce(&XmlElement) -> Result<T>) -> Result<T> {
     if text.len() > CPIX_BYTES_MAX {
         let message = format!("a key document of more than {CPIX_BYTES_MAX} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let mut root = xml::parse_document(text)?;
-    let document = read_document(&root, scheme, decryptor);
+    let found = read(&root);
     wipe_text(&mut root);
-    document
+    found
 }
 
 /// The tree contains the keys as text.
@@ -96,6 +116,35 @@ fn read_document(
     scheme: ProtectionScheme,
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<KeyDocument> {
+    check_version(root)?;
+    let periods = list_entries(root, "ContentKeyPeriodList", "ContentKeyPeriod")?;
+    if periods.len() > 1 {
+        let message = "the keys change during the film; use one key period";
+        return Err(Error::unsupported(message));
+    }
+    let mut keys = read_keys(root, Some(scheme), decryptor)?;
+    for system in list_entries(root, "DRMSystemList", "DRMSystem")? {
+        let key_id = require_key_id(system)?;
+        let key = keys.iter_mut().find(|key| key.key_id == key_id);
+        // Key servers may describe keys that are not in the document.
+        if let Some(key) = key {
+            key.systems.push(signaling::read_system(system)?);
+        }
+    }
+    let rules = list_entries(root, "ContentKeyUsageRuleList", "ContentKeyUsageRule")?;
+    let rules: Vec<UsageRule> = rules
+        .into_iter()
+        .map(usage::read_rule)
+        .collect::<Result<_>>()?;
+    check_rules(&keys, &rules)?;
+    Ok(KeyDocument {
+        keys,
+        rules,
+        is_signed: root.first_child("Signature").is_some(),
+    })
+}
+
+fn check_version(root: &XmlElement) -> Result<()> {
     if root.name != "CPIX" {
         let message = format!("not a CPIX document: it starts with {}", root.name);
         return Err(Error::malformed(message));
@@ -106,11 +155,14 @@ fn read_document(
         let message = format!("CPIX version {version} is not supported; use 2.3 or 2.4");
         return Err(Error::unsupported(message));
     }
-    let periods = list_entries(root, "ContentKeyPeriodList", "ContentKeyPeriod")?;
-    if periods.len() > 1 {
-        let message = "the keys change during the film; use one key period";
-        return Err(Error::unsupported(message));
-    }
+    Ok(())
+}
+
+fn read_keys(
+    root: &XmlElement,
+    scheme: Option<ProtectionScheme>,
+    decryptor: Option<&dyn KeyDocumentDecryptor>,
+) -> Result<Vec<KeyDocumentEntry>> {
     let mut keys = Vec::new();
     let mut values = ValueReader {
         root,
@@ -134,25 +186,7 @@ fn read_document(
             "the key document contains no key",
         ));
     }
-    for system in list_entries(root, "DRMSystemList", "DRMSystem")? {
-        let key_id = require_key_id(system)?;
-        let key = keys.iter_mut().find(|key| key.key_id == key_id);
-        // Key servers may describe keys that are not in the document.
-        if let Some(key) = key {
-            key.systems.push(signaling::read_system(system)?);
-        }
-    }
-    let rules = list_entries(root, "ContentKeyUsageRuleList", "ContentKeyUsageRule")?;
-    let rules: Vec<UsageRule> = rules
-        .into_iter()
-        .map(usage::read_rule)
-        .collect::<Result<_>>()?;
-    check_rules(&keys, &rules)?;
-    Ok(KeyDocument {
-        keys,
-        rules,
-        is_signed: root.first_child("Signature").is_some(),
-    })
+    Ok(keys)
 }
 
 fn check_rules(keys: &[KeyDocumentEntry], rules: &[UsageRule]) -> Result<()> {
@@ -207,7 +241,7 @@ pub(super) fn require_key_id(element: &XmlElement) -> Result<KeyId> {
 
 fn read_key(
     element: &XmlElement,
-    scheme: ProtectionScheme,
+    scheme: Option<ProtectionScheme>,
     values: &mut ValueReader<'_>,
 ) -> Result<KeyDocumentEntry> {
     let key_id = require_key_id(element)?;
@@ -215,7 +249,7 @@ fn read_key(
     if element.attribute("dependsOnKey").is_some() {
         return Err(Error::unsupported(named("depends on another key")));
     }
-    if let Some(declared) = element.attribute("commonEncryptionScheme")
+    if let (Some(declared), Some(scheme)) = (element.attribute("commonEncryptionScheme"), scheme)
         && declared != scheme.name()
     {
         let other: String = declared.chars().take(8).collect();

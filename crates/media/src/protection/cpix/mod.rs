@@ -10,6 +10,7 @@ mod usage;
 
 pub use delivery::{DocumentKeys, KeyDocumentDecryptor};
 pub use document::{
-    CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, decrypt_key_document, parse_key_document,
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, decrypt_content_keys, decrypt_key_document,
+    parse_key_document,
 };
 pub use request::{CpixVersion, RequestedKey, write_key_request};

@@ -1,0 +1,48 @@
+//! Keys of sources that are already encrypted. A key is found by its key id only.
+
+use super::document_decryptor::DocumentDecryptor;
+use super::key_cache::KeyCache;
+use super::key_client::KeyClient;
+use super::key_document;
+use super::key_set::{KeySet, TitleKey};
+use super::settings::KeyLocation;
+use http::StatusCode;
+use media::protection::SourceProtection;
+use net::Error;
+use std::sync::Arc;
+use store::Key;
+
+/// Provides the keys with which sources are decrypted.
+pub(crate) struct SourceKeys {
+    pub(crate) location: KeyLocation,
+    pub(crate) client: KeyClient,
+    pub(crate) cache: KeyCache,
+    /// Decrypts the values of documents, if there is a private key.
+    pub(crate) decryptor: Option<DocumentDecryptor>,
+}
+
+impl SourceKeys {
+    /// Returns the keys for the sources of a title. Blocks.
+    ///
+    /// # Errors
+    /// 503, without keys or credentials, if they are unavailable. The title would otherwise change its
+    /// encryption whenever the key server fails.
+    pub(crate) fn load_keys(&self, title: &Key) -> Result<Arc<KeySet>, Error> {
+        let access = (&self.client, self.decryptor.as_ref());
+        let load = || key_document::load_source_document(&self.location, access, title);
+        let unavailable = |error| {
+            let what = format!("keys: source keys: {error}");
+            Error::upstream(StatusCode::SERVICE_UNAVAILABLE, what)
+        };
+        self.cache.get_or_load(title, load).map_err(unavailable)
+    }
+}
+
+/// Returns the key of an encrypted source; `None` if the set has keys for other key ids only.
+pub(crate) fn find_source_key<'k>(
+    keys: &'k KeySet,
+    source: &SourceProtection,
+) -> Option<&'k TitleKey> {
+    let key_id = &source.entry.protection.key_id;
+    keys.keys.iter().find(|key| key.key_id == *key_id)
+}
