@@ -445,3 +445,25 @@ fn claims_of_our_own_are_counted_as_expected() {
     let (report, _) = create_report(&plan, &sample_records(&plan, 1.0));
     assert_eq!(report.finding.sentence, "As expected: 4 of 4.");
 }
+
+#[test]
+fn without_bounds_the_headline_states_the_medians_of_the_arms() {
+    let text = DOCUMENT
+        .replace("source = [2.5, 3.5]\n", "")
+        .replace("longer\"\nfound = \"three times\"", "longer\"");
+    let plan = parse_plan(&text);
+    let (report, _) = create_report(&plan, &sample_records(&plan, 1.0));
+    let arm = &report.arms[0];
+    let median = arm.values["seconds"].median;
+    let sentence = &report.finding.sentence;
+    let start = format!("Median of seconds: {median:.3} (");
+    assert!(sentence.starts_with(&start), "{sentence}");
+    for (name, value) in &arm.arm {
+        assert!(sentence.contains(&format!("{name} {value}")), "{sentence}");
+    }
+    let end = ", and 4 more arms. No expectation has bounds.";
+    assert!(sentence.ends_with(end), "{sentence}");
+    // Nothing ran.
+    let (report, _) = create_report(&plan, &[]);
+    assert_eq!(report.finding.sentence, "No values were measured.");
+}

@@ -1,6 +1,6 @@
 //! The headline of a report: the number of claims with each verdict.
 
-use super::arms::describe_arm;
+use super::arms::{ArmReport, describe_arm};
 use super::claims::ClaimResult;
 use super::table::format_number;
 use super::verdict::Verdict;
@@ -34,8 +34,9 @@ pub enum FindingOutcome {
 }
 
 impl SourceFinding {
-    /// Counts the verdicts: those on claims of the source, then those on our own.
-    pub(super) fn from_claims(claims: &[ClaimResult]) -> SourceFinding {
+    /// Counts the verdicts: those on claims of the source, then those on our own. Without verdicts,
+    /// states the medians of the arms.
+    pub(super) fn new(claims: &[ClaimResult], arms: &[ArmReport]) -> SourceFinding {
         let judged = claims
             .iter()
             .filter(|claim| claim.verdict != Verdict::Reported);
@@ -67,7 +68,7 @@ impl SourceFinding {
             sentences.push(format!("As expected: {expected} of {}.", own.len()));
         }
         if sentences.is_empty() {
-            sentences.push("No expectation has bounds.".into());
+            sentences.push(describe_medians(claims, arms));
         }
         let lines = of_source.into_iter().chain(own);
         SourceFinding {
@@ -76,6 +77,36 @@ impl SourceFinding {
             lines: lines.map(format_claim).collect(),
         }
     }
+}
+
+/// Maximum number of arms in the headline. The table of the arms lists all.
+const ARMS_SHOWN_MAX: usize = 4;
+
+/// Formats the medians of the first quantity that a claim names, or else of the first measured one.
+fn describe_medians(claims: &[ClaimResult], arms: &[ArmReport]) -> String {
+    let is_measured = |name: &&String| arms.iter().any(|of| of.values.contains_key(*name));
+    let claimed = claims.iter().map(|claim| &claim.quantity);
+    let measured = arms.iter().flat_map(|of| of.values.keys());
+    let Some(name) = claimed.chain(measured).find(is_measured) else {
+        return "No values were measured.".into();
+    };
+    let median = |of: &ArmReport| {
+        let median = format_number(of.values.get(name)?.median);
+        Some(match of.arm.is_empty() {
+            true => median,
+            false => format!("{median} ({})", describe_arm(&of.arm)),
+        })
+    };
+    let mut medians: Vec<String> = arms.iter().filter_map(median).collect();
+    let hidden = medians.len().saturating_sub(ARMS_SHOWN_MAX);
+    medians.truncate(ARMS_SHOWN_MAX);
+    let more = match hidden {
+        0 => String::new(),
+        1 => ", and 1 more arm".into(),
+        n => format!(", and {n} more arms"),
+    };
+    let medians = medians.join(", ");
+    format!("Median of {name}: {medians}{more}. No expectation has bounds.")
 }
 
 /// Formats a claim as a sentence.

@@ -127,6 +127,10 @@ impl ExperimentReport {
                 why: record.discard_reason.clone()?,
             })
         });
+        let arms: Vec<_> = runs
+            .arms()
+            .map(|arm| ArmReport::from_runs(arm, &runs))
+            .collect();
         let rounds: std::collections::BTreeSet<u32> = counted().map(|r| r.round).collect();
         ExperimentReport {
             format: FORMAT,
@@ -134,11 +138,8 @@ impl ExperimentReport {
             question: document.question.clone(),
             found: document.found.clone(),
             scale: plan.scale.clone(),
-            finding: SourceFinding::from_claims(&claims),
-            arms: runs
-                .arms()
-                .map(|arm| ArmReport::from_runs(arm, &runs))
-                .collect(),
+            finding: SourceFinding::new(&claims, &arms),
+            arms,
             claims,
             runs: counted().count(),
             rounds: rounds.len(),
