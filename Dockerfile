@@ -2,6 +2,8 @@
 #
 #   docker build -t headwater . && docker run -p 8080:8080 -v "$PWD/films:/films:ro" headwater serve /films
 FROM rust:1.95-bookworm AS build
+# A failed command before a pipe fails the build.
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 WORKDIR /src
 COPY . .
 RUN scripts/install.sh run \

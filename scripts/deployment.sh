@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks deploy/haproxy, compose.yaml and deploy/helm with the tools of scripts/chart_tools.sh, and the settings in
+# Checks Dockerfile, deploy/haproxy, compose.yaml and deploy/helm with the tools of scripts/chart_tools.sh, and the settings in
 # them with the debug binary, or $HEADWATER. Nothing is deployed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -100,6 +100,13 @@ reads_compose_settings() {
       "$binary" edge --print-config
 }
 
+# Starts both servers with the settings of ci/mutual-tls.yaml.
+plays_over_mutual_tls() {
+  reads_settings serve "$chart/ci/mutual-tls.yaml" && reads_settings edge "$chart/ci/mutual-tls.yaml" &&
+    scripts/chart_mutual_tls.sh "$binary" "$work"
+}
+
+check_with hadolint "Dockerfile" hadolint Dockerfile
 check_with haproxy "haproxy.cfg" haproxy -c -f deploy/haproxy/haproxy.cfg
 check_with check-jsonschema "compose.yaml, compose schema" check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 check "sizing page" python3 bench/sizing.py --check
@@ -123,6 +130,7 @@ done
   check "probes need no certificate" probes_need_no_certificate
   check_with promtool "alerts of the chart" renders_alerts
   check "dashboards of the chart" renders_dashboards
+  check "mutual TLS of the chart plays" plays_over_mutual_tls
   check_with kubernetes-validate "a mistake is refused" refuses_a_mistake
 }
 echo "deployment: $passed passed, $failed failed; linted, not deployed"
