@@ -16,19 +16,20 @@ new_key() {
   openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "$@" 2> /dev/null
 }
 
-# certificate NAME EXTENSION: NAME.pem and NAME.key, issued by the authority.
+# certificate NAME EXTENSION: NAME.pem and NAME.key, and NAME-ca.pem, the authority that signed it.
 certificate() {
+  new_key -x509 -keyout "$1-ca.key" -out "$1-ca.pem" -days 1 -subj "/CN=authority of $1"
   new_key -keyout "$1.key" -out "$1.csr" -subj "/CN=$1"
-  openssl x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -out "$1.pem" \
+  openssl x509 -req -in "$1.csr" -CA "$1-ca.pem" -CAkey "$1-ca.key" -CAcreateserial -days 1 -out "$1.pem" \
     -extfile <(echo "$2") 2> /dev/null
 }
 
-# mount FOLDER NAME: the secrets of a pod, with the keys that the chart expects.
+# mount FOLDER NAME OTHER: the secrets of a pod, with the keys that the chart expects.
 mount() {
   mkdir -p "$1/mutual-tls" "$1/admin" "$1/edge-secret" "$1/aes" "$1/nats"
   cp "$2.pem" "$1/mutual-tls/tls.crt"
   cp "$2.key" "$1/mutual-tls/tls.key"
-  cp ca.pem "$1/mutual-tls/ca.crt"
+  cp "$3-ca.pem" "$1/mutual-tls/ca.crt"
   echo token-of-the-admin-port > "$1/admin/token"
   echo secret-of-all-edges > "$1/edge-secret/secret"
   echo secret-of-the-aes-keys-0123456789 > "$1/aes/secret"
@@ -53,15 +54,14 @@ start() {
   return 1
 }
 
-new_key -x509 -keyout ca.key -out ca.pem -days 1 -subj /CN=authority
 certificate origin 'subjectAltName=DNS:localhost'
 certificate edge 'extendedKeyUsage=clientAuth'
-mount serve-secrets origin
-mount edge-secrets edge
+mount serve-secrets origin edge
+mount edge-secrets edge origin
 start serve
 origin=https://localhost:${url##*:}
 health=$admin
-if curl --silent --fail --cacert ca.pem "$origin/healthz"; then
+if curl --silent --fail --cacert origin-ca.pem "$origin/healthz"; then
   echo "the origin accepts clients without a certificate"
   exit 1
 fi

@@ -121,16 +121,38 @@ edge-secret-file = "/secrets/edge-secret/secret"
 
 {{/* The secrets of a component as a map from the folder's name: its own, and those that values name. */}}
 {{- define "headwater.secrets" -}}
-{{- $mutual := ternary .root.Values.mutualTls.originSecret .root.Values.mutualTls.edgeSecret (eq .component "origin") }}
 {{- $known := dict "admin" .root.Values.admin.tokenSecret "edge-secret" .root.Values.edgeSecret.secret }}
-{{- if .root.Values.mutualTls.enabled }}
-{{- $what := printf "mutualTls.%sSecret is required" .component }}
-{{- $_ := set $known "mutual-tls" (required $what $mutual) }}
-{{- end }}
 {{- range $name, $secret := merge (dict) .files $known }}
 {{- if $secret }}
 {{ $name }}: {{ $secret }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The certificate of one side, and the authority of the other side. */}}
+{{- define "headwater.mutualTlsVolume" -}}
+{{- with .root.Values.mutualTls }}
+{{- if .enabled }}
+{{- $origin := required "mutualTls.originSecret is required" .originSecret }}
+{{- $edge := required "mutualTls.edgeSecret is required" .edgeSecret }}
+{{- $isOrigin := eq $.component "origin" }}
+- name: mutual-tls
+  projected:
+    defaultMode: 0440
+    sources:
+      - secret:
+          name: {{ ternary $origin $edge $isOrigin }}
+          items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+      - secret:
+          name: {{ ternary $edge $origin $isOrigin }}
+          items: [{key: ca.crt, path: ca.crt}]
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "headwater.mutualTlsMount" -}}
+{{- if .Values.mutualTls.enabled }}
+- {name: mutual-tls, mountPath: /secrets/mutual-tls, readOnly: true}
 {{- end }}
 {{- end }}
 
