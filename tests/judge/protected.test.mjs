@@ -90,7 +90,7 @@ function encode() {
   }
 }
 
-const TITLES = ['avc.mp4', 'ladder', 'hevc.mp4', 'hevc_hev1.mp4', 'avc_open_gop.mp4', 'frag_cmaf.mp4', 'several_tracks.mp4', 'opus.mp4', 'flac.mp4'].filter((name) => fs.existsSync(path.join(library, name)));
+const TITLES = ['avc.mp4', 'ladder', 'hevc.mp4', 'hevc_hev1.mp4', 'avc_open_gop.mp4', 'frag_cmaf.mp4', 'several_tracks.mp4', 'ac3.mp4', 'eac3.mp4', 'opus.mp4', 'flac.mp4'].filter((name) => fs.existsSync(path.join(library, name)));
 
 for (const scheme of SCHEMES) {
   for (const title of TITLES) {
