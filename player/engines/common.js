@@ -55,8 +55,8 @@ export const nativeTexts = (video) => ({
 export const defaultText = (title, texts) => texts.findIndex(({ label }) => title.texts?.some((text) => text.default && text.label === label));
 
 /** Adds the texts of a title as elements, for engines that leave subtitles to the video element. Their times
- *  count from the start of the film. */
-export function addTexts(video, path, title) {
+ *  count from the start of the film; the timeline of the element starts `laterS` seconds later. */
+export function addTexts(video, path, title, laterS = 0) {
   for (const text of title.texts ?? []) {
     const track = document.createElement('track');
     track.kind = text.kind === 'captions' ? 'captions' : 'subtitles';
@@ -64,6 +64,14 @@ export function addTexts(video, path, title) {
     track.label = text.label;
     if (text.language) track.srclang = text.language;
     track.default = text.default;
+    if (laterS > 0) track.addEventListener('load', () => moveCues(track.track, -laterS), { once: true });
     video.append(track);
+  }
+}
+
+function moveCues({ cues }, seconds) {
+  for (const cue of cues ?? []) {
+    cue.startTime += seconds;
+    cue.endTime += seconds;
   }
 }

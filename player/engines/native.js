@@ -20,8 +20,9 @@ export async function start({ video, path, title, report, variant, kind, session
   const url = { file: `${titleUrl(path)}?${data}`, ts: titleUrl(path, `.m3u8?format=ts&${data}`) }[variant] ?? titleUrl(path, `.m3u8?${data}`);
   report.step('open', new URL(url).pathname);
   video.src = url;
-  // Chromium ignores the subtitles of HLS playlists. Its timeline starts with the film.
-  video.addEventListener('loadedmetadata', () => video.textTracks.length === 0 && addTexts(video, path, title), { once: true });
+  // Chromium ignores the subtitles of HLS playlists.
+  const laterS = variant === 'file' ? 0 : delayOfPicture(title);
+  video.addEventListener('loadedmetadata', () => video.textTracks.length === 0 && addTexts(video, path, title, laterS), { once: true });
   const { videoTracks, audioTracks } = video;
   const audios = () => [...(audioTracks ?? [])];
   return {
@@ -35,4 +36,11 @@ export async function start({ video, path, title, report, variant, kind, session
     ...nativeTexts(video),
     close: () => { video.removeAttribute('src'); video.load(); },
   };
+}
+
+/** Returns how many seconds the first picture is later than the start of the film, as in fragmented films without edit
+ *  lists. Chromium starts the timeline of HLS with that picture. */
+function delayOfPicture({ renditions, zero_ms: zeroMs }) {
+  const video = renditions.find(({ kind, segments }) => kind === 'video' && segments.length > 0);
+  return video ? video.segments[0].t / video.timescale - zeroMs / 1000 : 0;
 }
