@@ -377,6 +377,23 @@ fn another_key_of_the_source_changes_the_urls() {
 }
 
 #[test]
+fn a_key_that_is_added_later_is_used_without_a_restart() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let keys = KeyFiles::new(&[(AUDIO, VALUE)]);
+    let flags = keys.flags("cbcs");
+    let flags = [&flags.list()[..], &["--drm-cache=0s", "--recheck=0s"]].concat();
+    let ours = serve_film(&flags, encrypt_film);
+    assert!(ours.text("/film.mp4/.mpd").contains(UUID));
+    std::fs::write(keys.source.path(), source_document(&[(UUID, VALUE)])).unwrap();
+    expect_new_signaling(&ours, "film.mp4", "cbcs");
+    // With a failing source of keys, cached ones stay in use.
+    std::fs::remove_file(keys.source.path()).unwrap();
+    expect_new_signaling(&ours, "film.mp4", "cbcs");
+}
+
+#[test]
 fn a_remote_film_is_encrypted_again() {
     if !has_ffmpeg() {
         return;

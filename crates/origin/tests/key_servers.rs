@@ -6,6 +6,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
+use support::encrypted_films::{UUID, encrypt_film, has_ffmpeg, serve_film};
 use support::keys::*;
 
 /// A key server that sends one response to every request, or none.
@@ -107,6 +108,48 @@ fn a_key_server_is_requested_once_per_title() {
     // No title, no request.
     assert_eq!(server.get("/missing/.m3u8").status, 404);
     assert_eq!(keys.requests().len(), 1);
+}
+
+#[test]
+fn only_the_server_of_both_keys_receives_the_headers_twice() {
+    if !has_ffmpeg() {
+        return;
+    }
+    // The base64 of the film's key id.
+    let source = format!(r#"[{{"key":"{VALUE}","key_id":"oKGio6SlpqeoqaqrrK2urw=="}}]"#);
+    let document = cpix(&[(LOW, VALUE, "<VideoFilter/><AudioFilter/>")]);
+    let server = move || {
+        let (source, document) = (source.clone(), document.clone());
+        KeyServer::new(move |request| match request.contains("source=1") {
+            true => respond("200 OK", "", &source),
+            false => respond("200 OK", "", &document),
+        })
+    };
+    let file = TextFile::new("Authorization: Basic c2VjcmV0\n");
+    let headers = format!("--drm-headers-file={}", file.path().display());
+    let (own, other) = (server(), server());
+    for (keys, is_authorized) in [(&own, true), (&other, false)] {
+        let flags = [
+            format!("--drm-keys={}", own.url("cpix")),
+            format!("--drm-source-keys={}?source=1", keys.url("udrm")),
+            headers.clone(),
+        ];
+        let film = serve_film(&flags.each_ref().map(String::as_str), encrypt_film);
+        let mpd = film.text("/film.mp4/.mpd");
+        assert!(mpd.contains(LOW) && !mpd.contains(UUID), "{mpd}");
+        let requests = keys.requests();
+        let request = requests.iter().find(|request| request.contains("source=1"));
+        let request = request.unwrap().to_lowercase();
+        assert!(
+            request.starts_with("get /keys/film.mp4?source=1 "),
+            "{request}"
+        );
+        assert_eq!(
+            request.contains("authorization"),
+            is_authorized,
+            "{request}"
+        );
+    }
 }
 
 #[test]

@@ -217,6 +217,14 @@ fn contradicting_settings_are_refused() {
             "expected cbcs or cenc",
         ),
         (
+            &["--drm-keys", "secret:a", "--drm-source-keys", "secret:a"],
+            "expected cpix:FILE, cpix:URL, udrm:URL or none",
+        ),
+        (
+            &["--drm-source-keys", "cpix:a"],
+            "drm-source-keys requires a source of keys",
+        ),
+        (
             &[
                 "--drm-keys",
                 "secret:a",

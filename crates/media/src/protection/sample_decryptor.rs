@@ -176,3 +176,162 @@ fn apply_counter_mode(
     cipher.decrypt_ctr(iv, before)?;
     cipher.decrypt_ctr((whole >> 64 << 64).to_be_bytes(), after)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::AuxiliaryTable;
+    use super::*;
+    use crate::bytes::{write_box, write_full_box};
+
+    /// Shows which bytes are decrypted, and with which counter.
+    struct Marker;
+
+    impl SampleDecipher for Marker {
+        fn decrypt_cbc(&self, iv: [u8; 16], blocks: &mut [u8]) -> Result<()> {
+            assert_eq!(blocks.len() % 16, 0);
+            let first_and_last = [iv[0], iv[15]];
+            blocks
+                .iter_mut()
+                .zip((0..2).cycle())
+                .for_each(|(byte, n): (_, usize)| *byte = first_and_last[n]);
+            Ok(())
+        }
+
+        /// The key stream is the counters themselves.
+        fn decrypt_ctr(&self, counter: [u8; 16], bytes: &mut [u8]) -> Result<()> {
+            let mut counter = u128::from_be_bytes(counter);
+            for block in bytes.chunks_mut(16) {
+                block.copy_from_slice(&counter.to_be_bytes()[..block.len()]);
+                counter = counter.wrapping_add(1);
+            }
+            Ok(())
+        }
+    }
+
+    /// Makes a source with one sample from the fields of `tenc` after its flags, and the sample's entry.
+    fn source(scheme: &[u8; 4], tenc: &[u8], senc: Option<&[u8]>) -> SourceProtection {
+        let mut entry = Vec::new();
+        write_box(&mut entry, b"encv", |out| {
+            out.extend_from_slice(&[0; 78]);
+            write_box(out, b"sinf", |out| {
+                write_box(out, b"frma", |out| out.extend_from_slice(b"avc1"));
+                write_full_box(out, b"schm", 0, 0, |out| {
+                    out.extend_from_slice(scheme);
+                    out.extend_from_slice(&[0, 1, 0, 0]);
+                });
+                write_box(out, b"schi", |out| {
+                    write_full_box(out, b"tenc", 1, 0, |out| out.extend_from_slice(tenc));
+                });
+            });
+        });
+        let (_, entry) = ProtectedEntry::unwrap_entry(&entry).expect("a legal entry");
+        let mut auxiliary = AuxiliaryTable::default();
+        let body = senc.map(|senc| [&[0, 0, 0, 2, 0, 0, 0, 1], senc].concat());
+        auxiliary
+            .add_samples(body.as_deref(), 1, entry.iv_bytes)
+            .expect("a legal senc");
+        SourceProtection {
+            entry,
+            auxiliary,
+            pssh_boxes: Vec::new(),
+        }
+    }
+
+    fn fields(pattern: u8, iv_bytes: u8, constant_iv: &[u8]) -> Vec<u8> {
+        [&[0, pattern, 1, iv_bytes][..], &[0xaa; 16], constant_iv].concat()
+    }
+
+    /// An entry of `senc`.
+    fn entry(iv: &[u8], runs: &[(u16, u32)]) -> Vec<u8> {
+        let mut out = iv.to_vec();
+        out.extend_from_slice(&(runs.len() as u16).to_be_bytes());
+        for (clear, protected) in runs {
+            out.extend_from_slice(&clear.to_be_bytes());
+            out.extend_from_slice(&protected.to_be_bytes());
+        }
+        out
+    }
+
+    fn decrypt(source: &SourceProtection, len: usize) -> Result<Vec<u8>> {
+        let mut sample = vec![0x77; len];
+        let sizes = std::iter::once(len as u32);
+        source.decrypt_samples(&mut sample, (0..1, sizes), &Marker)?;
+        Ok(sample)
+    }
+
+    #[test]
+    fn the_block_counter_wraps_without_carry() {
+        let iv = [[5; 8], (u64::MAX - 1).to_be_bytes()].concat();
+        let source = source(b"cenc", &fields(0, 16, &[]), Some(&entry(&iv, &[])));
+        let counters = [u64::MAX - 1, u64::MAX, 0, 1];
+        let expected: Vec<u8> = counters
+            .iter()
+            .flat_map(|counter| [[5; 8], counter.to_be_bytes()].concat())
+            .collect();
+        assert_eq!(decrypt(&source, 64).expect("a legal sample"), expected);
+    }
+
+    #[test]
+    fn runs_of_cenc_share_cipher_blocks() {
+        let runs = [(3, 10), (2, 0), (0, 30)];
+        let source = source(b"cenc", &fields(0, 8, &[]), Some(&entry(&[9; 8], &runs)));
+        let stream: Vec<u8> = (0..3u64)
+            .flat_map(|counter| [[9; 8], counter.to_be_bytes()].concat())
+            .collect();
+        let clear = |len| vec![0x77; len];
+        let expected = [&clear(3), &stream[..10], &clear(2), &stream[10..40]].concat();
+        assert_eq!(decrypt(&source, 45).expect("a legal sample"), expected);
+    }
+
+    #[test]
+    fn patterns_and_short_ivs_of_cbcs_are_those_of_tenc() {
+        let constant = [&[16][..], &[1; 16]].concat();
+        let marks = |source: &SourceProtection, len| {
+            let sample = decrypt(source, len).expect("a legal sample");
+            let name = |byte: &u8| match byte {
+                0x77 => '.',
+                0 => '0',
+                _ => '#',
+            };
+            let blocks = sample.chunks(16).map(|block| block.iter().map(name));
+            blocks
+                .map(|block| block.collect::<String>())
+                .collect::<Vec<_>>()
+        };
+        let (all, none) = ("#".repeat(16), ".".repeat(16));
+        let (all, none) = (all.as_str(), none.as_str());
+        let two_of_five = source(b"cbcs", &fields(0x23, 0, &constant), Some(&entry(&[], &[])));
+        let expected = [all, all, none, none, none, all, all, none, "....."];
+        assert_eq!(marks(&two_of_five, 133), expected);
+        // The pattern starts again at each run.
+        let runs = entry(&[], &[(16, 53), (11, 16)]);
+        let two_runs = source(b"cbcs", &fields(0x19, 0, &constant), Some(&runs));
+        assert_eq!(marks(&two_runs, 96), [none, all, none, none, none, all]);
+        // Audio has neither a pattern nor entries.
+        let whole = source(b"cbcs", &fields(0, 0, &constant), None);
+        assert_eq!(marks(&whole, 37), [all, all, "....."]);
+        let short = source(b"cbcs", &fields(0, 8, &[]), Some(&entry(&[2; 8], &[])));
+        assert_eq!(marks(&short, 17), ["#0".repeat(8).as_str(), "."]);
+    }
+
+    #[test]
+    fn subsamples_that_do_not_fill_their_sample_are_refused() {
+        for runs in [&[(3, 10)][..], &[(3, 17), (0, 1)], &[(0, u32::MAX)]] {
+            for scheme in [b"cenc", b"cbcs"] {
+                let source = source(scheme, &fields(0, 8, &[]), Some(&entry(&[9; 8], runs)));
+                let error = decrypt(&source, 20).expect_err("a mismatch").to_string();
+                assert!(error.contains("do not match"), "{error}");
+            }
+        }
+        let source = source(b"cenc", &fields(0, 8, &[]), Some(&entry(&[9; 8], &[])));
+        let mut payload = [0; 21];
+        for sizes in [&[20][..], &[22], &[]] {
+            let samples = (0..1, sizes.iter().copied());
+            assert!(
+                source
+                    .decrypt_samples(&mut payload, samples, &Marker)
+                    .is_err()
+            );
+        }
+    }
+}

@@ -60,6 +60,23 @@ fn rules_select_tracks_by_pixels_and_kind() {
 }
 
 #[test]
+fn keys_of_sources_need_no_rules_and_may_be_for_any_scheme() {
+    let keys = key(SD, "commonEncryptionScheme=\"cens\"") + &key(HD, "");
+    let text = document(&keys, "", "");
+    assert!(parse_key_document(&text, SCHEME).is_err());
+    let keys = decrypt_content_keys(&text, None).expect("a legal document");
+    let ids: Vec<String> = keys.iter().map(|key| format_key_id(&key.key_id)).collect();
+    assert_eq!(ids, [SD, HD]);
+    for wrong in [
+        document("", "", ""),
+        text.replace(HD, SD),
+        text.replace("2.3", "3.0"),
+    ] {
+        assert!(decrypt_content_keys(&wrong, None).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn kinds_of_filters_must_all_match() {
     let filters = "<c:VideoFilter/><c:BitrateFilter minBitrate=\"10\" maxBitrate=\"20\"/>";
     let text = document(&key(SD, ""), "", &rule(SD, filters));
