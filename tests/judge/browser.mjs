@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chromium } from 'playwright-core';
 
-const WAIT_MS = 30_000;
+const WAIT_MS = 60_000;
 
 /** Starts a browser; undefined if none is installed. */
 export async function launch() {
