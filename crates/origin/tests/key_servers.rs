@@ -111,7 +111,7 @@ fn a_key_server_is_requested_once_per_title() {
 }
 
 #[test]
-fn only_the_server_of_both_keys_receives_the_headers_twice() {
+fn source_keys_of_another_server_are_requested_without_the_headers() {
     if !has_ffmpeg() {
         return;
     }
