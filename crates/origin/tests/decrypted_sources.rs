@@ -3,6 +3,7 @@
 
 mod support;
 
+use origin::index_command::{index_command, run_index};
 use std::path::Path;
 use support::encrypted_films::*;
 use support::keys::*;
@@ -257,6 +258,32 @@ fn fragmented_avc_and_aac_of_this_server_are_encrypted_again() {
 fn fragmented_hevc_and_eac3_of_this_server_are_encrypted_again() {
     if has_ffmpeg() {
         expect_films_of_this_server(encode_film);
+    }
+}
+
+#[test]
+fn an_index_of_an_encrypted_film_is_encrypted_again() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let clear = serve_film(&[], join_film);
+    let keys = KeyFiles::of_film();
+    let root = tempfile::tempdir().unwrap();
+    let film = root.path().join("film.mp4");
+    encrypt_film(&film);
+    let (film, folder) = (film.to_str().unwrap(), root.path().to_str().unwrap());
+    let arguments = ["index", "--subsamples", film, "-o", folder];
+    let flags = index_command().get_matches_from(arguments);
+    assert_eq!(run_index(&flags), std::process::ExitCode::SUCCESS);
+    let ours = keys.flags("cenc").serve(root);
+    expect_new_signaling(&ours, "film.ism", "cenc");
+    assert_eq!(ours.get("/film-index.mp4").status, 404);
+    for (list, clear_list) in sorted_playlists(&ours, "film.ism")
+        .iter()
+        .zip(sorted_playlists(&clear, "film.mp4"))
+    {
+        let expected = frame_hashes(&clear, &clear_list, None);
+        assert_eq!(frame_hashes(&ours, list, Some(NEW_KEY)), expected, "{list}");
     }
 }
 
