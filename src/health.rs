@@ -33,12 +33,12 @@ pub(crate) fn check_health(flags: &ArgMatches) -> ExitCode {
     };
     match request_status(authority, path) {
         Ok(200) => ExitCode::SUCCESS,
-        Ok(status) => fail(url, &format!("the server answers {status}")),
-        Err(error) => fail(url, &error.to_string()),
+        Ok(status) => report_failure(url, &format!("the server answers {status}")),
+        Err(error) => report_failure(url, &error.to_string()),
     }
 }
 
-fn fail(url: &str, why: &str) -> ExitCode {
+fn report_failure(url: &str, why: &str) -> ExitCode {
     eprintln!("headwater: {url}: {why}");
     ExitCode::FAILURE
 }

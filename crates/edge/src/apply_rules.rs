@@ -53,7 +53,9 @@ impl RuleApplier {
     ) -> RuleApplier {
         RuleApplier {
             rules: settings.rules.clone(),
-            records_cmcd: recorder.as_ref().is_some_and(Recorder::records_all),
+            records_cmcd: recorder
+                .as_ref()
+                .is_some_and(Recorder::records_more_than_access),
             sampler: TcpSampler::new(settings.tcp_interval, metrics, recorder),
             matches: metrics.counter_family(&MATCHES, &["rule"]),
             refused: metrics.counter_family(&REFUSED, &["option"]).with_values(&[

@@ -114,7 +114,7 @@ impl Edge {
             Err(reason) if is_shareable_error(&reply, reason) => {
                 let mut object = new_object(&request, &reply, DELIVERY_ONLY);
                 if reply.response.status.is_client_error() {
-                    object.vary = self.vary_header_values(&request.client_headers);
+                    object.vary = self.selecting_header_values(&request.client_headers);
                 }
                 let object = Arc::new(object);
                 let outcome = FetchOutcome::Stored(object.clone(), Some(reason));
@@ -136,7 +136,7 @@ impl Edge {
 
     /// Returns the values of all forwarded request headers except the request id, which differs each
     /// time.
-    fn vary_header_values(&self, client_headers: &HeaderMap) -> Vec<(HeaderName, String)> {
+    fn selecting_header_values(&self, client_headers: &HeaderMap) -> Vec<(HeaderName, String)> {
         headers::forwarded_names(&self.settings.forward)
             .chain([&headers::CDN_LOOP])
             .map(|name| (name.clone(), selecting_value(client_headers, name)))

@@ -55,10 +55,13 @@ impl Edge {
             facts.connection = Some(conn);
         }
         let (response, summary) = match &mut facts {
-            Ok(facts) => match pending.trace() {
-                None => self.serve(worker, facts, body, &pending, conn).await,
+            Ok(facts) => match pending.active_trace() {
+                None => {
+                    self.serve_with_rules(worker, facts, body, &pending, conn)
+                        .await
+                }
                 Some(trace) => {
-                    let served = self.serve(worker, facts, body, &pending, conn);
+                    let served = self.serve_with_rules(worker, facts, body, &pending, conn);
                     Box::pin(trace::run_with(trace.clone(), served)).await
                 }
             },
@@ -103,7 +106,7 @@ impl Edge {
     }
 
     /// Evaluates the rules for requests, serves the request, and applies the rule for the response.
-    async fn serve(
+    async fn serve_with_rules(
         self: &Arc<Edge>,
         worker: usize,
         facts: &mut RequestFacts<'_>,

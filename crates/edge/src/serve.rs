@@ -142,7 +142,7 @@ pub fn start_edge(
         // `reload` logs the error.
         let _ = told.reload();
     })?;
-    running.serve(MAIN, server, move |worker| {
+    running.start_server(MAIN, server, move |worker| {
         let live = live.clone();
         move |request, conn| live.current().handle_request(worker, request, conn)
     })?;
@@ -167,7 +167,7 @@ fn serve_admin_port(
         worker,
         started_at: Instant::now(),
     });
-    running.serve(ADMIN, port, move |_| {
+    running.start_server(ADMIN, port, move |_| {
         let admin = admin.clone();
         move |request, conn| admin::handle_admin_request(admin.clone(), request, conn)
     })

@@ -57,7 +57,7 @@ impl TcpSampler {
     pub fn new(interval: Duration, metrics: &Metrics, recorder: Option<Recorder>) -> TcpSampler {
         TcpSampler {
             interval,
-            recorder: recorder.filter(Recorder::records_all),
+            recorder: recorder.filter(Recorder::records_more_than_access),
             rtt: metrics.histogram_family(&RTT, "algorithm", RTT_S),
             delivery: metrics.histogram_family(&DELIVERY, "algorithm", DELIVERY_BYTES_PER_S),
         }

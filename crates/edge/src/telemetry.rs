@@ -91,8 +91,8 @@ pub struct RequestSummary {
 
 impl PendingRecord {
     /// Returns the trace of the request, if it is traced.
-    pub fn trace(&self) -> Option<&ActiveTrace> {
-        self.traced.as_ref().map(|traced| traced.trace())
+    pub fn active_trace(&self) -> Option<&ActiveTrace> {
+        self.traced.as_ref().map(|traced| traced.active_trace())
     }
 
     /// Returns the request id and the time of arrival, if the request is recorded.
@@ -219,7 +219,7 @@ impl RequestTelemetry {
         } = pending;
         let timing = timing_index(summary.outcome, content);
         if let Some(traced) = &traced {
-            headers::add_server_timing(&mut head.headers, traced.trace().server_timing());
+            headers::add_server_timing(&mut head.headers, traced.active_trace().server_timing());
         }
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind, status);

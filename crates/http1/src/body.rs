@@ -76,7 +76,7 @@ impl BodyDecoder {
     ///
     /// # Errors
     /// [`ProtocolError::Truncated`] when the body has no end yet.
-    pub fn close(&mut self) -> Result<(), ProtocolError> {
+    pub fn record_close(&mut self) -> Result<(), ProtocolError> {
         match self {
             BodyDecoder::UntilClose => *self = BodyDecoder::Closed,
             body if body.is_complete() => {}

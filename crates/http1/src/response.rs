@@ -81,12 +81,12 @@ impl ResponseHead {
             on_field(status, field.name, field.value);
         }
         let is_http11 = parsed.version == Some(1);
-        let body = framing.body(status, to_head, is_http11)?;
+        let body = framing.body_decoder(status, to_head, is_http11)?;
         Ok(Some(ResponseHead {
             status,
             len,
             body,
-            keep_alive: framing.keep_alive(is_http11) && body != BodyDecoder::UntilClose,
+            keep_alive: framing.allows_reuse(is_http11) && body != BodyDecoder::UntilClose,
         }))
     }
 
@@ -143,7 +143,7 @@ impl FramingFields {
         Ok(())
     }
 
-    fn body(
+    fn body_decoder(
         &self,
         status: u16,
         to_head: bool,
@@ -164,7 +164,7 @@ impl FramingFields {
     /// Returns whether the connection may be used again. A response with both framings may be an
     /// attempt at response splitting: its body is read as chunks, and the connection is not used
     /// again.
-    fn keep_alive(&self, is_http11: bool) -> bool {
+    fn allows_reuse(&self, is_http11: bool) -> bool {
         let is_ambiguous = self.has_transfer_encoding && self.content_length.is_some();
         !is_ambiguous && !self.has_close && (is_http11 || self.has_keep_alive)
     }

@@ -50,7 +50,7 @@ fn netem_delays_both_directions_or_reports_why_it_cannot() {
     there.send_to(&vec![0; n], from).unwrap();
     here.recv(&mut [0; 100]).unwrap();
     assert!(began.elapsed() >= Duration::from_millis(40));
-    let [sent_up, sent_down] = link.sent().unwrap();
+    let [sent_up, sent_down] = link.read_sent_counters().unwrap();
     assert!(
         sent_up.bytes > 0 && sent_down.bytes > 0,
         "{sent_up:?} {sent_down:?}"

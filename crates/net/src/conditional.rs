@@ -140,7 +140,7 @@ pub fn evaluate_conditions(
     }
     if headers.contains_key(header::IF_NONE_MATCH) {
         return match any_tag(headers, header::IF_NONE_MATCH, ours, |a, b| {
-            a.same_weakly(b)
+            a.matches_weakly(b)
         }) {
             true if reads => ConditionOutcome::NotModified,
             true => ConditionOutcome::Failed,
@@ -244,7 +244,7 @@ impl<'a> EntityTag<'a> {
         !self.weak && !other.weak && self.opaque == other.opaque
     }
 
-    fn same_weakly(&self, other: &EntityTag<'_>) -> bool {
+    fn matches_weakly(&self, other: &EntityTag<'_>) -> bool {
         self.opaque == other.opaque
     }
 }

@@ -139,7 +139,7 @@ impl RunningProgram {
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
-    pub fn serve<F, H, R>(
+    pub fn start_server<F, H, R>(
         &mut self,
         name: &'static str,
         server: Server,

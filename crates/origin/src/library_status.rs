@@ -32,7 +32,7 @@ struct ListingTask {
 
 impl LibraryStatus {
     /// Returns the reason why the library is unavailable, if it is.
-    pub(crate) fn failure(&self) -> Option<String> {
+    pub(crate) fn unavailable_reason(&self) -> Option<String> {
         self.lock().clone()
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let store = Store::new(folder.path().to_str().unwrap(), options).unwrap();
         let status = Arc::new(LibraryStatus::default());
         let line = status.watch(&Arc::new(store), &Shutdown::new()).unwrap();
-        assert_eq!((line, status.failure()), (None, None));
+        assert_eq!((line, status.unavailable_reason()), (None, None));
     }
 
     #[test]

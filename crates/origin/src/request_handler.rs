@@ -92,7 +92,7 @@ impl RequestHandler {
             headers: &parts.headers,
             is_copied: conn.copies_bodies(),
         };
-        let responded = match in_progress.trace() {
+        let responded = match in_progress.active_trace() {
             None => self.find_response(&parts.uri, &client_request).await,
             Some(trace) => {
                 let found = self.find_response(&parts.uri, &client_request);
@@ -289,7 +289,7 @@ impl RequestHandler {
                 ..Error::internal("the server is shutting down")
             });
         }
-        match self.library_status.failure() {
+        match self.library_status.unavailable_reason() {
             None => Ok(text_response("ready\n")),
             Some(failure) => Err(Error::upstream(StatusCode::SERVICE_UNAVAILABLE, failure)),
         }

@@ -139,7 +139,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
         running.add_notice(line);
     }
-    running.serve(MAIN, server, move |_| {
+    running.start_server(MAIN, server, move |_| {
         // Keeps the files of the built-in film until the server stops.
         let _demo = &demo;
         let origin = origin.clone();
@@ -161,7 +161,7 @@ fn serve_admin_port(
         connections,
         started_at: Instant::now(),
     });
-    running.serve(ADMIN, server, move |_| {
+    running.start_server(ADMIN, server, move |_| {
         let admin = admin.clone();
         move |request, _| admin::handle_admin_request(admin.clone(), request)
     })
@@ -178,7 +178,7 @@ fn open_stores(
     let place = demo.as_ref().map(|demo| demo.path().display().to_string());
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
-        watch: recorder.cloned().map(telemetry::storage_watch),
+        watch: recorder.cloned().map(telemetry::storage_request_recorder),
         holder: Some(store::FetchGuardFactory::new({
             let shutdown = shutdown.clone();
             move || shutdown.hold()

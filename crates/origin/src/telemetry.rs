@@ -13,7 +13,7 @@ use net::metrics::{
 use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
 use net::{Body, Conn, Error, headers};
 use std::time::Instant;
-use store::{DiskCounts, Meter, Reason, Remote, RequestObserver, StorageRequest, Store};
+use store::{CompletedRequest, DiskCounts, Meter, Reason, Remote, RequestObserver, Store};
 use trace::{ActiveTrace, RequestTracing, TracedRequest};
 
 const STORAGE_REQUESTS: MetricSpec = MetricSpec {
@@ -164,8 +164,8 @@ impl RemoteStorageMetrics {
 }
 
 /// Returns an observer that records each storage request.
-pub(crate) fn storage_watch(recorder: Recorder) -> RequestObserver {
-    RequestObserver::new(move |done: StorageRequest| {
+pub(crate) fn storage_request_recorder(recorder: Recorder) -> RequestObserver {
+    RequestObserver::new(move |done: CompletedRequest| {
         let (connection, reused) = done.connection.unzip();
         recorder.record_storage(StorageRecord {
             time: done.began,
@@ -199,8 +199,8 @@ pub(crate) struct RequestInProgress {
 
 impl RequestInProgress {
     /// Returns the trace of the request, if it is traced.
-    pub(crate) fn trace(&self) -> Option<&ActiveTrace> {
-        self.traced.as_ref().map(|traced| traced.trace())
+    pub(crate) fn active_trace(&self) -> Option<&ActiveTrace> {
+        self.traced.as_ref().map(|traced| traced.active_trace())
     }
 }
 
@@ -279,7 +279,11 @@ impl Telemetry {
             traced: self.tracing.as_ref().and_then(|on| on.start_request(parts)),
             access: wanted.then(|| {
                 let mut access = AccessRecord::from_request(parts, conn);
-                if self.recorder.as_ref().is_some_and(Recorder::records_all) {
+                if self
+                    .recorder
+                    .as_ref()
+                    .is_some_and(Recorder::records_more_than_access)
+                {
                     access.cmcd = CmcdData::parse(parts.uri.query(), &parts.headers).to_record();
                 }
                 Box::new(access)
@@ -315,7 +319,10 @@ impl Telemetry {
             traced,
         } = in_progress;
         if let Some(traced) = &traced {
-            headers::add_server_timing(&mut response.headers, traced.trace().server_timing());
+            headers::add_server_timing(
+                &mut response.headers,
+                traced.active_trace().server_timing(),
+            );
         }
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind as usize, status);

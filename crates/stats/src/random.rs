@@ -12,7 +12,7 @@ impl Random {
 
     /// Creates the stream of decision `n`, so that decisions with one seed are independent of their
     /// order.
-    pub fn of(seed: u64, n: u64) -> Random {
+    pub fn for_decision(seed: u64, n: u64) -> Random {
         Random(mix_bits(seed ^ mix_bits(n)))
     }
 

@@ -4,37 +4,37 @@
 //! have been sent. A buffer is therefore written once. When it is dropped, its pages return to the
 //! system and its addresses are never used again.
 //!
-//! Huge pages make that cheap. Buffers are placed side by side in a few large lots of memory, each
-//! from the start of a page, and a lot is unmapped with its last buffer. A long-lived buffer may
-//! thus be the last one of its lot. It then holds the address space of the lot, but not the pages
-//! of the other buffers. The number of lots is bounded. Freed parts of a huge page become available
+//! Huge pages make that cheap. Buffers are placed side by side in a few large regions of memory, each
+//! from the start of a page, and a region is unmapped with its last buffer. A long-lived buffer may
+//! thus be the last one of its region. It then holds the address space of the region, but not the pages
+//! of the other buffers. The number of regions is bounded. Freed parts of a huge page become available
 //! only when the kernel splits it, which it does when memory is short.
 //!
-//! A lot has one writer at a time. With two writers in one huge page, each would make the kernel
+//! A region has one writer at a time. With two writers in one huge page, each would make the kernel
 //! clear a page, and the kernel would discard one of them.
 
-use crate::file_map::{ArenaLot, ArenaSpan, SpanDraft};
+use crate::file_map::{ArenaRegion, ArenaSpan, SpanDraft};
 use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Length of a lot: address space only, until it is written to.
-const LOT_BYTES: usize = 64 << 20;
+/// Length of a region: address space only, until it is written to.
+const REGION_BYTES: usize = 64 << 20;
 
-/// The allowed number of lots, as a multiple of the lots that buffers without any waste would need.
+/// The allowed number of regions, as a multiple of the regions that buffers without any waste would need.
 const SPREAD: u64 = 4;
 
 /// Allocates buffers for `vmsplice`.
 pub struct Arena {
-    lots: Mutex<ArenaLots>,
+    regions: Mutex<ArenaRegions>,
     most: usize,
 }
 
 #[derive(Default)]
-struct ArenaLots {
-    /// Partly filled lots without a writer; the last one was written to most recently.
-    open: Vec<Arc<ArenaLot>>,
-    all: Vec<Weak<ArenaLot>>,
+struct ArenaRegions {
+    /// Partly filled regions without a writer; the last one was written to most recently.
+    open: Vec<Arc<ArenaRegion>>,
+    all: Vec<Weak<ArenaRegion>>,
 }
 
 /// A buffer in the arena; clones share it.
@@ -46,13 +46,13 @@ pub struct ArenaBytes {
 struct SpanOwner(ArenaSpan);
 
 impl Arena {
-    /// Creates an arena for buffers of `bytes` bytes together. It may use four times the lots
+    /// Creates an arena for buffers of `bytes` bytes together. It may use four times the regions
     /// that those need, and one more per processor, which may be writing.
     pub fn new(bytes: u64) -> Arena {
-        let most = SPREAD * bytes.div_ceil(LOT_BYTES as u64).max(1);
+        let most = SPREAD * bytes.div_ceil(REGION_BYTES as u64).max(1);
         let writers = std::thread::available_parallelism().map_or(1, usize::from);
         Arena {
-            lots: Mutex::default(),
+            regions: Mutex::default(),
             most: usize::try_from(most).map_or(usize::MAX, |most| most.saturating_add(writers)),
         }
     }
@@ -60,7 +60,7 @@ impl Arena {
     /// Copies `parts` into one buffer.
     ///
     /// # Errors
-    /// `StorageFull` when old buffers hold as many lots as allowed, `FileTooLarge` for over 64 MiB, or an
+    /// `StorageFull` when old buffers hold as many regions as allowed, `FileTooLarge` for over 64 MiB, or an
     /// error of the system.
     pub fn keep<'a>(
         &self,
@@ -87,50 +87,54 @@ impl Arena {
         }))
     }
 
-    /// Reserves `len` bytes in a lot and lets `write` fill them as the only writer of the lot.
+    /// Reserves `len` bytes in a region and lets `write` fill them as the only writer of the region.
     fn fill_draft<T>(
         &self,
         len: usize,
         write: impl FnOnce(&mut SpanDraft) -> T,
     ) -> io::Result<(SpanDraft, T)> {
-        if len > LOT_BYTES {
+        if len > REGION_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let (lot, mut draft) = self.lock_lots().reserve_draft(len, self.most)?;
+        let (region, mut draft) = self.lock_regions().reserve_draft(len, self.most)?;
         let written = write(&mut draft);
-        // A lot whose writer panicked is not filled further, and is unmapped with its last buffer.
-        self.lock_lots().open.push(lot);
+        // A region whose writer panicked is not filled further, and is unmapped with its last buffer.
+        self.lock_regions().open.push(region);
         Ok((draft, written))
     }
 
-    fn lock_lots(&self) -> MutexGuard<'_, ArenaLots> {
-        self.lots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_regions(&self) -> MutexGuard<'_, ArenaRegions> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ArenaLots {
-    /// Takes a lot for one writer, and reserves room in it.
-    fn reserve_draft(&mut self, len: usize, most: usize) -> io::Result<(Arc<ArenaLot>, SpanDraft)> {
-        while let Some(lot) = self.open.pop() {
-            if let Some(draft) = lot.draft(len) {
-                return Ok((lot, draft));
+impl ArenaRegions {
+    /// Takes a region for one writer, and reserves room in it.
+    fn reserve_draft(
+        &mut self,
+        len: usize,
+        most: usize,
+    ) -> io::Result<(Arc<ArenaRegion>, SpanDraft)> {
+        while let Some(region) = self.open.pop() {
+            if let Some(draft) = region.draft(len) {
+                return Ok((region, draft));
             }
-            // A full lot counts only as long as buffers hold it.
-            lot.settle();
+            // A full region counts only as long as buffers hold it.
+            region.close_for_new_buffers();
         }
-        let lot = self.add_lot(most)?;
-        let draft = lot.draft(len).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok((lot, draft))
+        let region = self.add_region(most)?;
+        let draft = region.draft(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok((region, draft))
     }
 
-    fn add_lot(&mut self, most: usize) -> io::Result<Arc<ArenaLot>> {
-        self.all.retain(|lot| lot.strong_count() > 0);
+    fn add_region(&mut self, most: usize) -> io::Result<Arc<ArenaRegion>> {
+        self.all.retain(|region| region.strong_count() > 0);
         if self.all.len() >= most {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let lot = Arc::new(ArenaLot::new(LOT_BYTES)?);
-        self.all.push(Arc::downgrade(&lot));
-        Ok(lot)
+        let region = Arc::new(ArenaRegion::new(REGION_BYTES)?);
+        self.all.push(Arc::downgrade(&region));
+        Ok(region)
     }
 }
 
@@ -241,15 +245,15 @@ mod tests {
     #[test]
     fn a_full_lot_is_followed_by_another() {
         let arena = Arena::new(0);
-        let half = vec![1; LOT_BYTES / 2 + 1];
+        let half = vec![1; REGION_BYTES / 2 + 1];
         let (one, two) = (keep_parts(&arena, &[&half]), keep_parts(&arena, &[&half]));
         assert!(one.bytes() == &half && two.bytes() == &half);
-        let long = vec![1; LOT_BYTES + 1];
+        let long = vec![1; REGION_BYTES + 1];
         assert!(arena.keep([&long[..]].into_iter()).is_err());
     }
 
     #[test]
-    fn concurrent_writers_use_different_lots() {
+    fn concurrent_writers_use_different_regions() {
         let arena = Arena::new(0);
         let (mut inner, mut after) = (None, None);
         let outer = arena.make(1, |_| {
@@ -263,9 +267,9 @@ mod tests {
             .address_and_len()
             .0
             .abs_diff(inner.address_and_len().0);
-        assert!(apart >= LOT_BYTES, "{apart}");
+        assert!(apart >= REGION_BYTES, "{apart}");
         assert_eq!(after.address_and_len().0, inner.address_and_len().0 + page);
-        // The lot that was written to last is continued.
+        // The region that was written to last is continued.
         assert_eq!(
             keep_parts(&arena, &[b"z"]).address_and_len().0,
             outer.address_and_len().0 + page
@@ -274,13 +278,13 @@ mod tests {
 
     #[test]
     fn old_buffers_hold_no_more_lots_than_allowed() {
-        let arena = Arena::new(LOT_BYTES as u64);
-        let rest = vec![1; LOT_BYTES - rustix::param::page_size()];
+        let arena = Arena::new(REGION_BYTES as u64);
+        let rest = vec![1; REGION_BYTES - rustix::param::page_size()];
         let mut old = Vec::new();
         while let Ok(kept) = arena.keep([&b"x"[..]].into_iter()) {
             old.push(kept);
             assert!(old.len() <= arena.most);
-            // A buffer that fills the lot is freed at once.
+            // A buffer that fills the region is freed at once.
             arena.keep([&rest[..]].into_iter()).unwrap();
         }
         assert_eq!(old.len(), arena.most);

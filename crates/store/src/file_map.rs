@@ -11,16 +11,16 @@
 //!   [`crate::LocalFile::mapping`], follows this rule, so that `SIGBUS` cannot occur.
 //! - **Threads.** The memory is only read, so `FileMap` may be sent and shared.
 //!
-//! Safety of buffer memory, for [`ArenaLot`], [`SpanDraft`] and [`ArenaSpan`]:
+//! Safety of buffer memory, for [`ArenaRegion`], [`SpanDraft`] and [`ArenaSpan`]:
 //!
-//! - **The pointer** comes from `mmap` as above; every [`ArenaSpan`] holds its [`ArenaLot`].
-//! - **Aliasing.** A lot gives each of its bytes to one draft only: `taken` only grows, in steps of whole
+//! - **The pointer** comes from `mmap` as above; every [`ArenaSpan`] holds its [`ArenaRegion`].
+//! - **Aliasing.** A region gives each of its bytes to one draft only: `taken` only grows, in steps of whole
 //!   pages. A draft writes within its own span, through `&mut self`, or lends its unwritten part as a
 //!   slice for as long as the draft is borrowed; that memory contains the kernel's zeros. A span is
 //!   readable only after its draft is finished. From then on it is not written to until it is dropped,
 //!   with its last slice, and the pages are returned.
 //! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning them removes them from our
-//!   address space without changing them, and the address is not used again while the lot lives.
+//!   address space without changing them, and the address is not used again while the region lives.
 //! - **Threads.** A draft writes to its own memory; shared memory is only read.
 #![allow(unsafe_code)]
 
@@ -107,7 +107,7 @@ impl Drop for MappedPages {
 
 /// Memory in which buffers are allocated one after the other, each from the start of a page.
 #[derive(Debug)]
-pub(crate) struct ArenaLot {
+pub(crate) struct ArenaRegion {
     pages: MappedPages,
     /// The offset of the free part.
     taken: AtomicUsize,
@@ -123,52 +123,52 @@ pub(crate) struct SpanDraft {
 /// A finished buffer, which is never written to again.
 #[derive(Debug)]
 pub(crate) struct ArenaSpan {
-    lot: Arc<ArenaLot>,
+    region: Arc<ArenaRegion>,
     start: usize,
     len: usize,
     /// Bytes of the whole pages that are returned to the system.
     whole: usize,
 }
 
-impl ArenaLot {
+impl ArenaRegion {
     /// Reserves address space for `len` bytes; memory is used once they are written. Uses huge
     /// pages if available: sending from them costs far less, because the kernel looks up and counts
     /// each page.
     ///
     /// # Errors
     /// When there is no address space.
-    pub(crate) fn new(len: usize) -> io::Result<ArenaLot> {
+    pub(crate) fn new(len: usize) -> io::Result<ArenaRegion> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = MappedPages { start, len };
         // Small pages work as well.
         let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
-        Ok(ArenaLot {
+        Ok(ArenaRegion {
             pages,
             taken: AtomicUsize::new(0),
         })
     }
 
-    /// Closes the lot for new buffers. Prevents the kernel from merging the remaining small pages
+    /// Closes the region for new buffers. Prevents the kernel from merging the remaining small pages
     /// into huge ones, which would allocate the returned pages again.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn close_for_new_buffers(&self) {
         let at = self.pages.start.as_ptr().cast();
         // Ignores the error: it concerns unused memory only.
         let _ = unsafe { madvise(at, self.pages.len, Advice::LinuxNoHugepage) };
     }
 
     /// Reserves `len` bytes, if there is room.
-    pub(crate) fn draft(self: &Arc<ArenaLot>, len: usize) -> Option<SpanDraft> {
+    pub(crate) fn draft(self: &Arc<ArenaRegion>, len: usize) -> Option<SpanDraft> {
         let whole = len.checked_next_multiple_of(rustix::param::page_size())?;
         let taking = |taken: usize| {
             let end = taken.checked_add(whole)?;
             (end <= self.pages.len).then_some(end)
         };
         let start = self.taken.fetch_update(Relaxed, Relaxed, taking).ok()?;
-        let lot = Arc::clone(self);
+        let region = Arc::clone(self);
         let span = ArenaSpan {
-            lot,
+            region,
             start,
             len,
             whole,
@@ -184,7 +184,7 @@ impl SpanDraft {
         let at = self.span.start + self.filled;
         // Within the span, which is ours alone, and thus no part of `bytes`.
         unsafe {
-            let to = self.span.lot.pages.start.as_ptr().add(at);
+            let to = self.span.region.pages.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
         }
         self.filled += len;
@@ -195,7 +195,7 @@ impl SpanDraft {
         let at = self.span.start + self.filled;
         // Within the span, which is exclusively ours, and borrowed for as long as `self` is.
         unsafe {
-            let rest = self.span.lot.pages.start.as_ptr().add(at);
+            let rest = self.span.region.pages.start.as_ptr().add(at);
             std::slice::from_raw_parts_mut(rest, self.span.len - self.filled)
         }
     }
@@ -215,7 +215,7 @@ impl SpanDraft {
 impl AsRef<[u8]> for ArenaSpan {
     fn as_ref(&self) -> &[u8] {
         unsafe {
-            let start = self.lot.pages.start.as_ptr().add(self.start);
+            let start = self.region.pages.start.as_ptr().add(self.start);
             std::slice::from_raw_parts(start, self.len)
         }
     }
@@ -224,9 +224,9 @@ impl AsRef<[u8]> for ArenaSpan {
 impl Drop for ArenaSpan {
     fn drop(&mut self) {
         if self.whole > 0 {
-            // Fails only for a range that was never mapped; the lot then unmaps it.
+            // Fails only for a range that was never mapped; the region then unmaps it.
             let _ = unsafe {
-                let at = self.lot.pages.start.as_ptr().add(self.start);
+                let at = self.region.pages.start.as_ptr().add(self.start);
                 madvise(at.cast(), self.whole, Advice::LinuxDontNeed)
             };
         }

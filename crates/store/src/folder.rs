@@ -167,7 +167,7 @@ impl Folder {
             let Some(name) = name.filter(|name| name.starts_with(prefix)) else {
                 continue;
             };
-            match self.entry_at(key, name, &above) {
+            match self.read_folder_entry(key, name, &above) {
                 Ok(entry) => listing.entries.extend(entry),
                 Err(Error::Refused(_)) => listing.links_out.push(name.to_owned()),
                 // The entry disappeared, or is neither a file nor a folder.
@@ -184,7 +184,8 @@ impl Folder {
         let (name, file) = (only.as_str().to_owned(), self.look(only)?);
         let mut entries = vec![FolderEntry { name, file }];
         let companions = self.companion_names(only).unwrap_or_default();
-        let companion = |name: &String| self.entry_at(&Key::ROOT, name, &[]).ok().flatten();
+        let companion =
+            |name: &String| self.read_folder_entry(&Key::ROOT, name, &[]).ok().flatten();
         entries.extend(companions.iter().filter_map(companion));
         entries.retain(|entry| entry.name.starts_with(prefix));
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -222,7 +223,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::Refused`] for a link that leads out of the library.
-    fn entry_at(
+    fn read_folder_entry(
         &self,
         folder: &Key,
         name: &str,

@@ -51,8 +51,8 @@ pub use object::Object;
 pub use object_version::ObjectVersion;
 pub use pipe_pool::Pipe;
 pub use remote::{
-    EndpointRoute, FetchGuardFactory, Options, RangeReader, Remote, RemoteObject, RequestObserver,
-    SplicedData, SplicedRange, StorageRequest, WeightedEndpoint,
+    CompletedRequest, EndpointRoute, FetchGuardFactory, Options, RangeReader, Remote, RemoteObject,
+    RequestObserver, SplicedData, SplicedRange, WeightedEndpoint,
 };
 pub use storage_meter::{Meter, Reason};
 pub use store::Store;

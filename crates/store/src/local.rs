@@ -228,11 +228,11 @@ impl LocalFile {
             .map(|map| map.populate(range.start as usize..range.end as usize));
         match populated {
             Some(Ok(())) => Ok(()),
-            _ => self.read_through(range),
+            _ => self.read_to_warm_pages(range),
         }
     }
 
-    fn read_through(&self, range: Range<u64>) -> Result<(), Error> {
+    fn read_to_warm_pages(&self, range: Range<u64>) -> Result<(), Error> {
         let mut buffer = vec![0; WARM_BYTES.min((range.end - range.start) as usize)];
         let mut at = range.start;
         while at < range.end {

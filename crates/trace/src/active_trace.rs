@@ -150,7 +150,7 @@ impl TracedRequest {
     }
 
     /// Returns the trace that the request's work belongs to.
-    pub fn trace(&self) -> &ActiveTrace {
+    pub fn active_trace(&self) -> &ActiveTrace {
         &self.trace
     }
 

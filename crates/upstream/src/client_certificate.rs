@@ -60,19 +60,19 @@ impl ClientCertificate {
 impl CertificateFiles {
     fn read(&self) -> io::Result<CertifiedKey> {
         let chain = parse_certificates(&read_file(&self.cert)?);
-        let chain = chain.map_err(|error| name_file(&self.cert, &error))?;
+        let chain = chain.map_err(|error| unusable_file_error(&self.cert, &error))?;
         let key = PrivateKeyDer::from_pem_slice(&read_file(&self.key)?);
-        let key = key.map_err(|error| name_file(&self.key, &error))?;
+        let key = key.map_err(|error| unusable_file_error(&self.key, &error))?;
         let pair = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
-        pair.map_err(|error| name_file(&self.cert, &error))
+        pair.map_err(|error| unusable_file_error(&self.cert, &error))
     }
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| name_file(path, &error))
+    std::fs::read(path).map_err(|error| unusable_file_error(path, &error))
 }
 
-fn name_file(path: &Path, error: &dyn fmt::Display) -> io::Error {
+fn unusable_file_error(path: &Path, error: &dyn fmt::Display) -> io::Error {
     invalid_data(format!("cannot use {}: {error}", path.display()))
 }
 

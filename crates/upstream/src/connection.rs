@@ -88,7 +88,7 @@ impl Connection {
 
     /// Returns the connection's number, counted from 1 in the order of opening.
     pub fn id(&self) -> u64 {
-        self.guard.id()
+        self.guard.connection_number()
     }
 
     /// Sends a request and waits for the head of the response. The upload continues while the
@@ -211,7 +211,7 @@ impl Connection {
             .received
             .clamp(EXCLUSIVE_BYTES_MIN, EXCLUSIVE_BYTES_MAX);
         let room = room.min(self.body.data_ahead()) as usize;
-        let next = ReadBuffer::exclusive(room.max(self.buffer.len()));
+        let next = ReadBuffer::new_exclusive(room.max(self.buffer.len()));
         self.swap_buffer(next);
     }
 
@@ -245,7 +245,7 @@ impl Connection {
             };
             match ready!(self.poll_read(cx, wanted, wanted)) {
                 Ok(0) => {
-                    if let Err(error) = self.close_body() {
+                    if let Err(error) = self.end_body_at_close() {
                         return Poll::Ready(Some(Err(error)));
                     }
                 }
@@ -255,8 +255,8 @@ impl Connection {
         }
     }
 
-    fn close_body(&mut self) -> Result<(), ExchangeError> {
-        self.body.close().map_err(|error| match self.body {
+    fn end_body_at_close(&mut self) -> Result<(), ExchangeError> {
+        self.body.record_close().map_err(|error| match self.body {
             BodyDecoder::Length(missing) => ExchangeError::Truncated { missing },
             _ => ExchangeError::Protocol(error),
         })
@@ -337,8 +337,8 @@ impl Connection {
         // Recycled buffers may be shorter than requested. A read into a full one returns 0 bytes, like
         // that from a closed connection.
         if next.capacity() <= self.buffer.len() {
-            self.buffers.give(next);
-            next = ReadBuffer::exclusive(bytes.max(2 * self.buffer.len()));
+            self.buffers.recycle(next);
+            next = ReadBuffer::new_exclusive(bytes.max(2 * self.buffer.len()));
         }
         self.swap_buffer(next);
     }
@@ -346,7 +346,7 @@ impl Connection {
     fn swap_buffer(&mut self, mut next: ReadBuffer) {
         next.extend_from_slice(&self.buffer);
         let last = std::mem::replace(&mut self.buffer, next);
-        self.buffers.give(last);
+        self.buffers.recycle(last);
     }
 
     /// Returns whether there is no TLS.
@@ -370,7 +370,7 @@ impl Connection {
             && self.is_complete()
             && self.buffer.is_empty()
             && self.outgoing.is_complete();
-        self.buffers.give(std::mem::take(&mut self.buffer));
+        self.buffers.recycle(std::mem::take(&mut self.buffer));
         self.outgoing = Outgoing::default();
         let is_ready = is_reusable && (!detaches || self.socket_mut().detach().is_ok());
         is_ready.then_some(self)
@@ -399,6 +399,6 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.buffers.give(std::mem::take(&mut self.buffer));
+        self.buffers.recycle(std::mem::take(&mut self.buffer));
     }
 }

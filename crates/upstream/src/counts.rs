@@ -34,7 +34,7 @@ impl ConnectionCounts {
     }
 
     /// Connections that are open now.
-    pub fn open(&self) -> u64 {
+    pub fn open_count(&self) -> u64 {
         let closed = self.closed();
         self.opened().saturating_sub(closed)
     }
@@ -60,7 +60,7 @@ impl ConnectionGuard {
     }
 
     /// The connection's number, counted from 1 in the order of opening.
-    pub fn id(&self) -> u64 {
+    pub fn connection_number(&self) -> u64 {
         self.id
     }
 

@@ -31,7 +31,7 @@ impl ReadBuffers {
     /// place, so a longer buffer would waste memory.
     pub(crate) fn take(&self, wanted: usize) -> ReadBuffer {
         let Some(shelf) = SHELVES.iter().position(|(len, _)| *len <= wanted) else {
-            return ReadBuffer::exclusive(wanted);
+            return ReadBuffer::new_exclusive(wanted);
         };
         let fresh = || BytesMut::with_capacity(SHELVES[shelf].0);
         ReadBuffer {
@@ -54,7 +54,7 @@ impl ReadBuffers {
     }
 
     /// Takes a buffer back, which may still have readers.
-    pub(crate) fn give(&self, buffer: ReadBuffer) {
+    pub(crate) fn recycle(&self, buffer: ReadBuffer) {
         let ReadBuffer { mut bytes, shelf } = buffer;
         let Some(shelf) = shelf else {
             return;
@@ -76,7 +76,7 @@ impl ReadBuffers {
 
 impl ReadBuffer {
     /// A buffer of exactly this length, which is not recycled.
-    pub(crate) fn exclusive(len: usize) -> ReadBuffer {
+    pub(crate) fn new_exclusive(len: usize) -> ReadBuffer {
         ReadBuffer {
             bytes: BytesMut::with_capacity(len),
             shelf: None,
@@ -109,7 +109,7 @@ mod tests {
         let address = first.as_ptr();
         first.extend_from_slice(b"film");
         let split = first.split().freeze();
-        buffers.give(first);
+        buffers.recycle(first);
         let second = buffers.take(300_000);
         assert_ne!(second.as_ptr(), address, "its bytes are still in use");
         assert_eq!(&split[..], b"film");
@@ -125,7 +125,7 @@ mod tests {
         let taken: Vec<_> = (0..2 * SHELVES[1].1)
             .map(|_| buffers.take(64 << 10))
             .collect();
-        taken.into_iter().for_each(|buffer| buffers.give(buffer));
+        taken.into_iter().for_each(|buffer| buffers.recycle(buffer));
         assert_eq!(buffers.lock_shelf(1).len(), SHELVES[1].1);
         assert_eq!(buffers.take(100).capacity(), 100);
     }

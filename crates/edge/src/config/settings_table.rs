@@ -231,7 +231,7 @@ pub fn command() -> Command {
         .args(group_flags(flags(SETTINGS), GROUPS))
         .subcommand(crate::explain::command());
     #[cfg(feature = "nats")]
-    let command = command.subcommands(crate::fleet::define_commands());
+    let command = command.subcommands(crate::fleet::define_cli_commands());
     command
 }
 

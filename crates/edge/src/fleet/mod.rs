@@ -12,7 +12,7 @@ mod publish;
 mod recent_ids;
 
 pub(crate) use listener::start_fleet_commands;
-pub use publish::{define_commands, publish_command};
+pub use publish::{define_cli_commands, publish_command};
 
 /// All commands begin with this subject.
 const SUBJECT_PREFIX: &str = "headwater.edge.";

@@ -17,7 +17,7 @@ use super::{STREAM, SUBJECT_PREFIX};
 use crate::config::NatsSettings;
 
 /// Defines the commands.
-pub fn define_commands() -> [Command; 3] {
+pub fn define_cli_commands() -> [Command; 3] {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
@@ -126,7 +126,9 @@ async fn publish(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
     let results = client.subscribe(inbox.clone()).await;
     let results = results.map_err(|error| failed(io::Error::other(error)))?;
     let message = build_message(name, flags, &inbox)?;
-    send(&client, name, &message).await.map_err(failed)?;
+    send_command(&client, name, &message)
+        .await
+        .map_err(failed)?;
     let mut tally = ResultTally::default();
     let _ = tokio::time::timeout(wait, tally.collect(results, edges)).await;
     tally.check(edges).map_err(failed)
@@ -160,7 +162,7 @@ fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, P
 }
 
 /// Sends the command, and waits until the stream has stored it, if there is one.
-async fn send(client: &Client, name: &str, message: &Value) -> io::Result<()> {
+async fn send_command(client: &Client, name: &str, message: &Value) -> io::Result<()> {
     let context = jetstream::new(client.clone());
     let (subject, bytes) = (format!("{SUBJECT_PREFIX}{name}"), message.to_string());
     if context.get_stream(STREAM).await.is_err() {

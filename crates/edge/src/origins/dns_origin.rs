@@ -52,7 +52,7 @@ fn parse_name(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
         records: DnsRecords::Addresses {
             port: url.port_u16().unwrap_or(default_port),
         },
-        server: build_server(scheme, url.authority().map_or("", |at| at.as_str()))?,
+        server: build_server_url(scheme, url.authority().map_or("", |at| at.as_str()))?,
     })
 }
 
@@ -73,7 +73,7 @@ fn parse_service(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     Ok(DnsOrigin {
         name: name.to_owned(),
         records: DnsRecords::Services,
-        server: build_server(scheme, domain)?,
+        server: build_server_url(scheme, domain)?,
     })
 }
 
@@ -97,7 +97,7 @@ fn checked_host<'a>(url: &'a Uri, scheme: &str) -> Result<&'a str, String> {
     }
 }
 
-fn build_server(scheme: &str, authority: &str) -> Result<Uri, String> {
+fn build_server_url(scheme: &str, authority: &str) -> Result<Uri, String> {
     let url = format!("{scheme}://{authority}").parse();
     url.map_err(|error| format!("invalid server: {error}"))
 }

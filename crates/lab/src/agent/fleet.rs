@@ -88,7 +88,7 @@ impl LostAgents {
     }
 
     /// Waits for a loss and returns the agent's name.
-    async fn wait(&self) -> String {
+    async fn wait_for_loss(&self) -> String {
         loop {
             let first = self.0.borrow().first().map(|who| who.name.clone());
             if let Some(name) = first {
@@ -306,7 +306,7 @@ impl AgentFleet {
             async move {
                 tokio::select! {
                     answer = sent => lost.note(who, answer),
-                    agent = lost.wait(), if !removes => Err(OrderError::Lost(agent)),
+                    agent = lost.wait_for_loss(), if !removes => Err(OrderError::Lost(agent)),
                 }
             }
         });

@@ -42,7 +42,7 @@ impl SessionWorker {
         while let Ok(QueuedOrder { order, reply }) = orders.recv() {
             let result = match order {
                 AgentOrder::Machine { versions } => {
-                    let here = MachineDescription::describe_local(None, &versions);
+                    let here = MachineDescription::describe_this_machine(None, &versions);
                     Ok(Some(AgentReply::Machine(Box::new(here))))
                 }
                 AgentOrder::Sources { text, names } => {
@@ -146,7 +146,7 @@ impl SessionWorker {
                 Ok(AgentReply::Measurement(Box::new(measured), late_ns))
             }
             AgentOrder::Look => {
-                deployed.check_functions()?;
+                deployed.check_functions_running()?;
                 Ok(AgentReply::Done)
             }
             _ => Err(WorkError::AlreadyDeployed),

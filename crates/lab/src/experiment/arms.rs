@@ -81,7 +81,7 @@ impl RunPlan {
     /// always follows the same other one.
     pub fn arm_order(&self, round: u32) -> Vec<usize> {
         let n = self.arms.len();
-        let first = Random::of(self.document.seed, 0).below(n as u64) as usize;
+        let first = Random::for_decision(self.document.seed, 0).below(n as u64) as usize;
         (0..n).map(|k| (first + round as usize + k) % n).collect()
     }
 }

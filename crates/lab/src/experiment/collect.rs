@@ -18,7 +18,7 @@ pub(crate) fn collect_results(
 ) -> Result<(), RunError> {
     let mut shapes = SinkResults::default();
     for part in parts {
-        shapes.join(&part.shapes)?;
+        shapes.merge(&part.shapes)?;
         record.noise = record.noise.combine_worst(part.noise);
         record.link_late_us.extend(part.link_late_us.clone());
         let links = part.links.iter();

@@ -169,7 +169,7 @@ impl<'a> DeployedRun<'a> {
     /// # Errors
     /// A function that has exited, with its last output.
     #[cfg(feature = "nats")]
-    pub(crate) fn check_functions(&self) -> Result<(), RunError> {
+    pub(crate) fn check_functions_running(&self) -> Result<(), RunError> {
         self.processes.all_sinks_ended().map(drop)
     }
 

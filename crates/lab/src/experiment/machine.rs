@@ -40,7 +40,7 @@ pub struct MachineDescription {
 impl MachineDescription {
     /// Describes this machine. Each of `versions` is a command; the first line of its output is
     /// recorded.
-    pub(crate) fn describe_local(
+    pub(crate) fn describe_this_machine(
         scale: Option<&str>,
         versions: &BTreeMap<String, String>,
     ) -> MachineDescription {
@@ -116,7 +116,7 @@ mod tests {
             "sh".to_owned(),
             "echo; echo '  1.2  ' >&2; echo no".to_owned(),
         )];
-        let here = MachineDescription::describe_local(Some("small"), &versions.into());
+        let here = MachineDescription::describe_this_machine(Some("small"), &versions.into());
         assert!(here.cores > 0 && here.memory_bytes > 1 << 20, "{here:?}");
         assert!(here.kernel.starts_with("Linux "), "{here:?}");
         assert_eq!(here.versions["sh"], "no");

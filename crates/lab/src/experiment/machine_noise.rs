@@ -59,10 +59,10 @@ impl CpuTicks {
     pub(crate) fn since(self) -> MachineNoise {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load = load.split(' ').next().and_then(|text| text.parse().ok());
-        self.until(CpuTicks::now(), load.unwrap_or(0.0))
+        self.noise_until(CpuTicks::now(), load.unwrap_or(0.0))
     }
 
-    fn until(self, now: CpuTicks, load: f64) -> MachineNoise {
+    fn noise_until(self, now: CpuTicks, load: f64) -> MachineNoise {
         let all = now.all.saturating_sub(self.all).max(1) as f64;
         MachineNoise {
             load,
@@ -80,7 +80,7 @@ mod tests {
     fn shares_are_computed_from_ticks() {
         let before = CpuTicks::parse_stat("cpu  100 0 50 800 50 0 0 0 7 7\ncpu0 1");
         let after = CpuTicks::parse_stat("cpu  130 0 60 840 60 0 0 10 9 9\n");
-        let noise = before.until(after, 1.5);
+        let noise = before.noise_until(after, 1.5);
         assert_eq!(noise.load, 1.5);
         assert!((noise.busy - 0.5).abs() < 1e-12 && (noise.steal - 0.1).abs() < 1e-12);
     }

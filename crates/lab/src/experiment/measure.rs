@@ -126,7 +126,7 @@ impl DeployedRun<'_> {
         }
         measured
             .shapes
-            .join(&SinkResults::read_results(sink, output)?)?;
+            .merge(&SinkResults::read_results(sink, output)?)?;
         if let Some(text) = &sink.late_ms {
             let quantity = QuantityExpression::parse_expression(text.get_ref())
                 .map_err(QuantityError::from)?;

@@ -88,8 +88,10 @@ pub(crate) fn run_job(
     let path = folders.out.join("runs.jsonl");
     // Locks the file before its records are read.
     let mut file = open_records(&path).map_err(|error| FileError::new(&path, error))?;
-    let machine =
-        MachineDescription::describe_local(job.plan.scale.as_deref(), &job.plan.document.versions);
+    let machine = MachineDescription::describe_this_machine(
+        job.plan.scale.as_deref(),
+        &job.plan.document.versions,
+    );
     machine.note(&folders.out)?;
     let done = RunRecord::read_all(&path)?;
     let ground = match RunLocation::prepare_location(job, connect, &folders, stop) {

@@ -29,7 +29,7 @@ impl RunLink {
                 Ok([lost[0], lost[1], down.delivered_bytes, up.delivered_bytes])
             }
             RunLink::Netem(link) => {
-                let [up, down] = link.sent()?;
+                let [up, down] = link.read_sent_counters()?;
                 let lost = [down.lost + up.lost, down.dropped + up.dropped];
                 Ok([lost[0], lost[1], down.bytes, up.bytes])
             }

@@ -95,7 +95,7 @@ impl SinkResults {
     ///
     /// # Errors
     /// Two parts have the same series, or counts cannot be added.
-    pub(super) fn join(&mut self, other: &SinkResults) -> Result<(), ResultError> {
+    pub(super) fn merge(&mut self, other: &SinkResults) -> Result<(), ResultError> {
         for (name, points) in &other.series {
             if self.series.insert(name.clone(), points.clone()).is_some() {
                 return Err(failed(name, ResultFault::SeveralParts));

@@ -64,7 +64,7 @@ impl DirectionModel {
     }
 
     /// Accepts a packet at this time.
-    pub fn take(&mut self, now_ns: u64, packet: &[u8]) {
+    pub fn accept_packet(&mut self, now_ns: u64, packet: &[u8]) {
         let len = packet.len() as u64;
         self.counts.packets += 1;
         self.counts.bytes += len;
@@ -174,9 +174,9 @@ mod tests {
         // 1500 bytes at 12 Mbit/s take one millisecond.
         let mut pipe = create_model(direction_shape(Some(12_000_000), 1 << 20, LossModel::None));
         for _ in 0..3 {
-            pipe.take(5 * MS, &[0; 1500]);
+            pipe.accept_packet(5 * MS, &[0; 1500]);
         }
-        pipe.take(100 * MS, &[0; 750]);
+        pipe.accept_packet(100 * MS, &[0; 750]);
         assert_eq!(pipe.next_ns(), Some(26 * MS));
         assert_eq!(pipe.pop_arrived(26 * MS - 1), None);
         let due = [26 * MS, 27 * MS, 28 * MS, 120 * MS + MS / 2];
@@ -187,7 +187,7 @@ mod tests {
     fn without_a_rate_only_the_delay_counts() {
         let mut pipe = create_model(direction_shape(None, 0, LossModel::None));
         for _ in 0..1000 {
-            pipe.take(0, &[0; 1500]);
+            pipe.accept_packet(0, &[0; 1500]);
         }
         assert_eq!(drain_all(&mut pipe), vec![20 * MS; 1000]);
         assert_eq!(pipe.counts().dropped, 0);
@@ -197,13 +197,13 @@ mod tests {
     fn a_full_queue_drops_packets_and_drains_at_the_rate() {
         let mut pipe = create_model(direction_shape(Some(12_000_000), 6000, LossModel::None));
         for _ in 0..10 {
-            pipe.take(0, &[0; 1500]);
+            pipe.accept_packet(0, &[0; 1500]);
         }
         assert_eq!(pipe.counts().dropped, 6);
         assert_eq!(pipe.counts().queue_max_bytes, 6000);
         // The bottleneck has sent two packets by then, so two more fit.
         for _ in 0..10 {
-            pipe.take(2 * MS, &[0; 1500]);
+            pipe.accept_packet(2 * MS, &[0; 1500]);
         }
         assert_eq!(pipe.counts().dropped, 14);
         assert_eq!(drain_all(&mut pipe).len(), 6);
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn an_idle_bottleneck_accepts_a_packet_longer_than_its_queue() {
         let mut pipe = create_model(direction_shape(Some(12_000_000), 0, LossModel::None));
-        pipe.take(0, &[0; 1500]);
-        pipe.take(0, &[0; 1500]);
+        pipe.accept_packet(0, &[0; 1500]);
+        pipe.accept_packet(0, &[0; 1500]);
         assert_eq!((pipe.counts().dropped, drain_all(&mut pipe).len()), (1, 1));
     }
 
@@ -225,7 +225,7 @@ mod tests {
         });
         // Far apart, so that packets do not delay each other.
         for n in 0..2000 {
-            pipe.take(n * 100 * MS, &[0; 100]);
+            pipe.accept_packet(n * 100 * MS, &[0; 100]);
         }
         let delays: Vec<u64> = (0..)
             .zip(drain_all(&mut pipe))
@@ -240,7 +240,7 @@ mod tests {
         assert!(mean.abs_diff(20 * MS) < MS / 2, "{mean}");
         // All at once: the order is kept.
         for _ in 0..2000 {
-            pipe.take(300_000 * MS, &[0; 100]);
+            pipe.accept_packet(300_000 * MS, &[0; 100]);
         }
         assert!(drain_all(&mut pipe).is_sorted());
     }
@@ -257,7 +257,7 @@ mod tests {
         let (mut a, mut b) = (lossy(), lossy());
         for pipe in [&mut a, &mut b] {
             for _ in 0..100_000 {
-                pipe.take(0, &[0; 1500]);
+                pipe.accept_packet(0, &[0; 1500]);
             }
         }
         let lost = a.counts().lost as f64;

@@ -112,7 +112,7 @@ impl NetemLink {
     ///
     /// # Errors
     /// `tc` fails.
-    pub fn sent(&self) -> io::Result<[SentCounters; 2]> {
+    pub fn read_sent_counters(&self) -> io::Result<[SentCounters; 2]> {
         let [first, second] = &self.ends;
         let ask = |end: &NetworkNamespace| {
             let said = run_tool(end, "tc", &format!("-s -j qdisc show dev {}", self.device))?;

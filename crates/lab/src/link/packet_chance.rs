@@ -14,7 +14,7 @@ impl PacketChance {
     /// Creates the `number`th stream of a seed.
     pub(super) fn new(seed: u64, number: u64) -> PacketChance {
         PacketChance {
-            random: Random::of(seed, number),
+            random: Random::for_decision(seed, number),
             bad: false,
         }
     }

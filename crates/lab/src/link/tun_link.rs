@@ -190,7 +190,7 @@ fn read_packets(
 ) {
     for _ in 0..BATCH {
         match from.read(buffer) {
-            Ok(len) => pipe.take(now(), buffer.get(..len).unwrap_or_default()),
+            Ok(len) => pipe.accept_packet(now(), buffer.get(..len).unwrap_or_default()),
             Err(_) => return,
         }
     }

@@ -126,7 +126,7 @@ impl WorkflowGraph<'_> {
             return self.check_stream(end.id, side, at, found);
         };
         let Some(function) = self.functions.get(instance) else {
-            if !self.can_be_found(end.id) {
+            if !self.may_be_described_elsewhere(end.id) {
                 let what = format!(
                     "no function-restrictions has the instance {:?}, and the function {:?} is unknown; \
                      describe it, or name a repository",
@@ -170,7 +170,7 @@ impl WorkflowGraph<'_> {
             PortSide::Outputs => &self.streams.inputs,
             PortSide::Inputs => &self.streams.outputs,
         };
-        if !streams.contains(id) && !self.can_be_found(id) {
+        if !streams.contains(id) && !self.may_be_described_elsewhere(id) {
             let what = format!(
                 "{:?} is neither a stream of this direction nor a known function; name the instance of a function",
                 shorten_text(id)
@@ -180,7 +180,7 @@ impl WorkflowGraph<'_> {
     }
 
     /// Returns whether another source may describe the function.
-    fn can_be_found(&self, id: &str) -> bool {
+    fn may_be_described_elsewhere(&self, id: &str) -> bool {
         self.has_repository || self.known.contains(&id)
     }
 

@@ -201,7 +201,7 @@ fn draw_bars(out: &mut String, y: &PlotAxis, names: &[String], groups: &[BarGrou
             )?;
         }
     }
-    write_names(out, names.iter().map(String::as_str), slot)
+    write_axis_names(out, names.iter().map(String::as_str), slot)
 }
 
 fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
@@ -234,7 +234,7 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
             colour(n)
         )?;
     }
-    write_names(out, boxes.iter().map(|one| one.name.as_str()), slot)
+    write_axis_names(out, boxes.iter().map(|one| one.name.as_str()), slot)
 }
 
 fn draw_cells(out: &mut String, [x, y]: [&str; 2], columns: &[String], rows: &[MapRow]) -> Result {
@@ -311,7 +311,11 @@ fn draw_axes(
     write_text(out, [0.0, 0.0], &turned, &label)
 }
 
-fn write_names<'a>(out: &mut String, names: impl Iterator<Item = &'a str>, slot: f64) -> Result {
+fn write_axis_names<'a>(
+    out: &mut String,
+    names: impl Iterator<Item = &'a str>,
+    slot: f64,
+) -> Result {
     for (n, name) in names.enumerate() {
         let middle = LEFT + slot * (n as f64 + 0.5);
         let name = shorten(name, (slot / 6.0).max(2.0) as usize);

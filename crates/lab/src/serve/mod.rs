@@ -71,7 +71,7 @@ pub(crate) fn start_manager(
             told.registry.stop_all();
         }
     })?;
-    running.serve(MAIN, server, move |_| {
+    running.start_server(MAIN, server, move |_| {
         let manager = manager.clone();
         move |request, _| router::handle_request(manager.clone(), request)
     })?;

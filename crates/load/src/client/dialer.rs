@@ -41,7 +41,7 @@ impl ConnectionCounts {
     }
 
     /// Returns the number of open connections.
-    pub fn open(&self) -> u64 {
+    pub fn open_count(&self) -> u64 {
         let closed = self.closed.load(Ordering::Relaxed);
         self.opened().saturating_sub(closed)
     }

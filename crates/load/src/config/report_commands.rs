@@ -86,7 +86,7 @@ pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
         }
     }
     let expected = read_expectations(&layers)?;
-    let mut merged = RunResult::merge(read_results(flags, "file")?);
+    let mut merged = RunResult::merge_runs(read_results(flags, "file")?);
     if let Some(name) = layers.one("name") {
         merged.name = name.to_owned();
     }

@@ -169,7 +169,7 @@ impl RangeConsumer {
     }
 
     /// Returns when the buffer has room for the next range.
-    fn room_time(&self) -> Micros {
+    fn next_range_time(&self) -> Micros {
         let Some((bytes, us)) = self.file else {
             return self.now;
         };
@@ -230,7 +230,7 @@ impl Player for RangeConsumer {
         if self.pending.is_some() || self.is_complete() {
             return PlayerAction::Wait(dry.min(self.leave_at).max(now + 1));
         }
-        let next = self.room_time().max(self.not_before);
+        let next = self.next_range_time().max(self.not_before);
         if now >= next {
             self.request_range()
         } else {

@@ -40,7 +40,7 @@ impl ArrivalTimes {
         };
         let mut random = match spacing {
             ArrivalSpacing::Even => None,
-            ArrivalSpacing::Poisson => Some(Random::of(seed, u64::MAX)),
+            ArrivalSpacing::Poisson => Some(Random::for_decision(seed, u64::MAX)),
         };
         let goal = random.as_mut().map_or(0.0, Random::exponential);
         let mut pieces = pieces.into_iter();

@@ -122,7 +122,7 @@ impl RateCollector {
         self.reported[report.thread] = if report.last { u64::MAX } else { report.second };
         for ((step, kind), cell) in report.cells {
             self.run.add_stats(step, kind, &cell);
-            second.cells.entry((step, kind)).or_default().add(&cell);
+            second.cells.entry((step, kind)).or_default().merge(&cell);
         }
         second.open = second.open.max(report.open);
         for (step, count) in report.due {
@@ -133,12 +133,12 @@ impl RateCollector {
         }
         for (index, group) in report.url_groups {
             let name = self.targets.groups.name(index);
-            find_url_group(&mut self.run.url_groups, name).add(&group);
+            find_url_group(&mut self.run.url_groups, name).merge(&group);
         }
         self.run.unsent += report.unsent;
         self.run.abandoned += report.abandoned;
-        self.run.lag.add(&report.lag);
-        self.run.connect.add(&report.connect);
+        self.run.lag.merge(&report.lag);
+        self.run.connect.merge(&report.connect);
         for (fault, example) in report.examples {
             self.run.examples.entry(fault).or_insert(example);
         }

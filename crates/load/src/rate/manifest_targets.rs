@@ -60,7 +60,7 @@ pub async fn list_targets(
         weigh,
         targets: Vec::new(),
     };
-    found.collect_title(url).await?;
+    found.collect_title_targets(url).await?;
     if found
         .targets
         .iter()
@@ -79,7 +79,7 @@ struct SegmentLister {
 }
 
 impl SegmentLister {
-    async fn collect_title(&mut self, url: &Url) -> Result<(), ManifestError> {
+    async fn collect_title_targets(&mut self, url: &Url) -> Result<(), ManifestError> {
         let (at, bytes) = self.fetch_document(url, None).await?;
         self.targets.push(RequestTarget {
             kind: RequestKind::Manifest,

@@ -205,7 +205,8 @@ impl TargetSet {
         match &self.sums {
             None => (n % count as u64) as usize,
             Some(sums) => {
-                let goal = Random::of(self.seed, n).unit() * sums.last().copied().unwrap_or(0.0);
+                let goal =
+                    Random::for_decision(self.seed, n).unit() * sums.last().copied().unwrap_or(0.0);
                 sums.partition_point(|sum| *sum <= goal).min(count - 1)
             }
         }
@@ -215,7 +216,7 @@ impl TargetSet {
     pub(crate) fn random_range(&self, n: u64, ranges: RandomRanges) -> (u64, u64) {
         let size = ranges.size.clamp(1, ranges.file_bytes.max(1));
         let places = ranges.file_bytes.saturating_sub(size) + 1;
-        let first = Random::of(self.seed.wrapping_add(1), n).below(places);
+        let first = Random::for_decision(self.seed.wrapping_add(1), n).below(places);
         (first, first + size - 1)
     }
 }

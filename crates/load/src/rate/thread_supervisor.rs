@@ -29,7 +29,7 @@ pub(super) async fn supervise_thread(
         if passed > reported {
             reported = passed;
             let mut report = thread.update_stats(|stats| stats.take_report(thread.number, passed));
-            report.open = thread.common.plan.dialer.connection_counts().open();
+            report.open = thread.common.plan.dialer.connection_counts().open_count();
             if let Some(metrics) = &thread.stats.borrow().metrics {
                 metrics.set_connections(report.open);
             }

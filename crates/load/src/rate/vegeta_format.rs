@@ -102,7 +102,7 @@ pub fn parse_requests(
     let targets = if json {
         read_json(text)?
     } else {
-        read_text(text, body)?
+        parse_text_targets(text, body)?
     };
     if targets.is_empty() {
         return Err(RequestFileError::Empty);
@@ -153,7 +153,7 @@ fn from_line(line: VegetaRequest) -> Result<RequestTarget, RequestLineError> {
     Ok(target)
 }
 
-fn read_text(
+fn parse_text_targets(
     text: &str,
     body: impl Fn(&str) -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<RequestTarget>, RequestFileError> {

@@ -60,7 +60,7 @@ impl RunComparison {
     pub fn merged(&self) -> [RunResult; 2] {
         let merge = |runs: &[RunResult], name: &str| RunResult {
             name: name.to_owned(),
-            ..RunResult::merge(runs.to_vec())
+            ..RunResult::merge_runs(runs.to_vec())
         };
         let [name_a, name_b] = self.names();
         [merge(&self.a, name_a), merge(&self.b, name_b)]

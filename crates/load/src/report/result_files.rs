@@ -133,10 +133,10 @@ fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
             .entry(kind.unwrap_or(RequestKind::Other))
             .or_default();
         match parts.next() {
-            Some("sent") => cell.from_sent.add(&times),
+            Some("sent") => cell.from_sent.merge(&times),
             _ => {
                 cell.requests += times.count();
-                cell.from_due.add(&times);
+                cell.from_due.merge(&times);
                 // Requests that were never sent are not in the log.
                 step.due += if facts.closed_loop { 0 } else { times.count() };
             }

@@ -167,7 +167,7 @@ pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
             log.histograms
                 .entry(tag.to_owned())
                 .or_default()
-                .add(&times);
+                .merge(&times);
             let end = interval
                 .start_timestamp()
                 .saturating_add(interval.duration());

@@ -54,7 +54,7 @@ impl LatencyHistogram {
     }
 
     /// Adds the counts of another distribution.
-    pub fn add(&mut self, other: &LatencyHistogram) {
+    pub fn merge(&mut self, other: &LatencyHistogram) {
         // Adding never fails, because the bounds are equal.
         let _ = self.0.add(&other.0);
     }

@@ -28,7 +28,7 @@ pub struct RequestStats {
 
 impl RequestStats {
     /// Adds the counts of other statistics.
-    pub fn add(&mut self, other: &RequestStats) {
+    pub fn merge(&mut self, other: &RequestStats) {
         self.requests += other.requests;
         self.bytes += other.bytes;
         self.late += other.late;
@@ -38,9 +38,9 @@ impl RequestStats {
         for (fault, count) in &other.faults {
             *self.faults.entry(*fault).or_default() += count;
         }
-        self.from_due.add(&other.from_due);
-        self.from_sent.add(&other.from_sent);
-        self.first_byte.add(&other.first_byte);
+        self.from_due.merge(&other.from_due);
+        self.from_sent.merge(&other.from_sent);
+        self.first_byte.merge(&other.first_byte);
     }
 
     /// Returns the number of failures and of responses with a status of 400 or more.

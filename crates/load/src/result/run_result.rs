@@ -29,7 +29,7 @@ impl StepResult {
     /// Returns the statistics of all kinds.
     pub fn merged_stats(&self) -> RequestStats {
         let mut total = RequestStats::default();
-        self.kinds.values().for_each(|cell| total.add(cell));
+        self.kinds.values().for_each(|cell| total.merge(cell));
         total
     }
 }
@@ -70,7 +70,7 @@ impl SecondStats {
         cells: impl Iterator<Item = &'a RequestStats>,
     ) -> SecondStats {
         let mut total = RequestStats::default();
-        cells.for_each(|cell| total.add(cell));
+        cells.for_each(|cell| total.merge(cell));
         SecondStats {
             second,
             ended: total.requests,
@@ -160,7 +160,7 @@ impl RunResult {
     /// Adds statistics to a step.
     pub(crate) fn add_stats(&mut self, step: u32, kind: RequestKind, cell: &RequestStats) {
         if let Some(stretch) = self.steps.get_mut(step as usize) {
-            stretch.kinds.entry(kind).or_default().add(cell);
+            stretch.kinds.entry(kind).or_default().merge(cell);
         }
     }
 
@@ -169,7 +169,7 @@ impl RunResult {
         let mut total = RequestStats::default();
         self.steps
             .iter()
-            .for_each(|step| total.add(&step.merged_stats()));
+            .for_each(|step| total.merge(&step.merged_stats()));
         total
     }
 
@@ -177,7 +177,7 @@ impl RunResult {
     pub fn stats_by_kind(&self) -> BTreeMap<RequestKind, RequestStats> {
         let mut kinds: BTreeMap<RequestKind, RequestStats> = BTreeMap::new();
         for (kind, cell) in self.steps.iter().flat_map(|step| &step.kinds) {
-            kinds.entry(*kind).or_default().add(cell);
+            kinds.entry(*kind).or_default().merge(cell);
         }
         kinds
     }
@@ -206,15 +206,15 @@ impl RunResult {
     }
 
     /// Merges the results of several generators or repetitions of the same plan.
-    pub fn merge(runs: Vec<RunResult>) -> RunResult {
+    pub fn merge_runs(runs: Vec<RunResult>) -> RunResult {
         let mut runs = runs.into_iter();
         let mut merged = runs.next().unwrap_or_default();
-        runs.for_each(|run| merged.add(&run));
+        runs.for_each(|run| merged.merge(&run));
         merged
     }
 
     /// Adds the result of another generator or repetition of the same plan.
-    pub fn add(&mut self, other: &RunResult) {
+    pub fn merge(&mut self, other: &RunResult) {
         self.add_targets(other.targets.iter().map(String::as_str));
         let known = |start: u64| if start == 0 { u64::MAX } else { start };
         let first = known(self.started_unix_ms).min(known(other.started_unix_ms));
@@ -230,7 +230,7 @@ impl RunResult {
             let mine = &mut self.steps[n];
             mine.due += step.due;
             for (kind, cell) in &step.kinds {
-                mine.kinds.entry(*kind).or_default().add(cell);
+                mine.kinds.entry(*kind).or_default().merge(cell);
             }
         }
         self.add_seconds(&other.seconds);
@@ -240,14 +240,14 @@ impl RunResult {
         self.unsent += other.unsent;
         self.abandoned += other.abandoned;
         self.stopped |= other.stopped;
-        self.lag.add(&other.lag);
+        self.lag.merge(&other.lag);
         self.connections += other.connections;
-        self.connect.add(&other.connect);
+        self.connect.merge(&other.connect);
         for (name, group) in &other.url_groups {
-            find_url_group(&mut self.url_groups, name).add(group);
+            find_url_group(&mut self.url_groups, name).merge(group);
         }
         match (&mut self.viewing, &other.viewing) {
-            (Some(mine), Some(theirs)) => mine.add(theirs),
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, Some(theirs)) => *mine = Some(theirs.clone()),
             (_, None) => {}
         }

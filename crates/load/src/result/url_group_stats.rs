@@ -25,11 +25,11 @@ pub struct UrlGroupStats {
 
 impl UrlGroupStats {
     /// Adds the counts of other statistics.
-    pub fn add(&mut self, other: &UrlGroupStats) {
+    pub fn merge(&mut self, other: &UrlGroupStats) {
         self.requests += other.requests;
         self.errors += other.errors;
         self.bytes += other.bytes;
-        self.latency.add(&other.latency);
+        self.latency.merge(&other.latency);
     }
 
     /// Counts one request.

@@ -111,7 +111,7 @@ impl EarlyTracks {
         let is = |ready: &EarlyTrack| ready.offset == at && ready.location == source.location;
         let found = self.tracks.iter().position(is)?;
         let mut draft = self.tracks.swap_remove(found).draft;
-        draft.fit_into_file(source.len).then_some(draft)
+        draft.set_file_len(source.len).then_some(draft)
     }
 
     /// Parses a track if it can be packaged and its media is in one file. The length of that file

@@ -299,7 +299,7 @@ impl TrackDraft {
     }
 
     /// Sets the length of the file and returns whether the chunks so far fit into it.
-    pub fn fit_into_file(&mut self, len: u64) -> bool {
+    pub fn set_file_len(&mut self, len: u64) -> bool {
         self.file_len = len;
         self.chunks_end <= len && u64::from(self.samples.len()) <= len
     }

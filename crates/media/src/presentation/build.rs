@@ -263,7 +263,7 @@ impl ShiftedTrack<'_> {
 
     fn cut_near(&self, time: i64, cuts: &mut Vec<u32>) {
         let samples = &self.served.track.samples;
-        let n = self.nearest_cut(time);
+        let n = self.nearest_segment_start(time);
         let dts = samples.dts(n);
         if dts > samples.dts(cuts[cuts.len() - 1]) && dts < samples.total_duration() {
             cuts.push(n);
@@ -272,7 +272,7 @@ impl ShiftedTrack<'_> {
 
     /// Returns the sample nearest to a served time at which decoding can start; the earlier one of
     /// two equally near.
-    fn nearest_cut(&self, nanos: i64) -> u32 {
+    fn nearest_segment_start(&self, nanos: i64) -> u32 {
         let samples = &self.served.track.samples;
         let nearest = self.nearest_sample(nanos);
         if samples.is_sync(nearest) {

@@ -51,7 +51,7 @@ impl AuxiliaryTable {
             return Err(Error::malformed(message));
         }
         let has_subsamples = flags & SENC_SUBSAMPLES != 0;
-        self.set_subsamples(has_subsamples)?;
+        self.require_same_subsample_use(has_subsamples)?;
         for _ in 0..count {
             let rest = reader.remaining();
             let len = entry_len(rest, iv_bytes, has_subsamples);
@@ -68,7 +68,7 @@ impl AuxiliaryTable {
                 "without senc boxes (its auxiliary information is elsewhere)",
             ));
         }
-        self.set_subsamples(false)?;
+        self.require_same_subsample_use(false)?;
         (0..count).try_for_each(|_| self.push_entry(&[]))
     }
 
@@ -77,11 +77,11 @@ impl AuxiliaryTable {
     /// # Errors
     /// `Unsupported` if the entry is too long.
     pub(crate) fn push_subsamples(&mut self, entry: &[u8]) -> Result<()> {
-        self.set_subsamples(true)?;
+        self.require_same_subsample_use(true)?;
         self.push_entry(entry)
     }
 
-    fn set_subsamples(&mut self, has_subsamples: bool) -> Result<()> {
+    fn require_same_subsample_use(&mut self, has_subsamples: bool) -> Result<()> {
         match self.has_subsamples {
             Some(before) if before != has_subsamples => {
                 Err(refuse("with subsamples in some fragments only"))

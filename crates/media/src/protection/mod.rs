@@ -44,5 +44,5 @@ pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};
 pub use source::{ProtectedEntry, SourceProtection};
 pub use stored_subsamples::{StoredSubsamples, StoredSubsamplesBuilder};
 pub use subsample_map::{Subsample, SubsampleMap};
-pub use systems::{ContentSystem, SystemSignal, to_guid, write_system_pssh};
+pub use systems::{ContentSystem, SystemSignaling, to_guid, write_system_pssh};
 pub use usage_rules::{MediaFilter, TrackFacts, UsageRule, VideoRange};

@@ -1,6 +1,6 @@
 //! Decryption of the samples of an encrypted source, in place (ISO/IEC 23001-7, 9.2 to 9.7 and 10).
 
-use super::stored_subsamples::list_runs;
+use super::stored_subsamples::read_clear_and_protected_runs;
 use super::subsample_map::BLOCK_BYTES;
 use super::{ProtectedEntry, ProtectionScheme, SourceProtection};
 use crate::error::{Error, Result};
@@ -88,7 +88,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
     fn find_runs(&mut self, len: usize, subsamples: &[u8]) -> Result<()> {
         self.runs.clear();
         let mut at = 0;
-        for run in list_runs(subsamples).take_while(|_| self.has_subsamples) {
+        for run in read_clear_and_protected_runs(subsamples).take_while(|_| self.has_subsamples) {
             let start = at + usize::from(run.clear);
             at = start + run.protected as usize;
             self.runs.push(start..at);

@@ -1,7 +1,7 @@
 //! The protection of a title as its manifests and init segments contain it.
 
 use super::base64_text::encode_base64;
-use super::systems::{ContentSystem, SystemSignal, escape_xml};
+use super::systems::{ContentSystem, SystemSignaling, escape_xml};
 use super::{SourceProtection, TrackProtection, format_key_id};
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub struct TrackSignaling {
     /// Scheme, key id and IV.
     pub protection: TrackProtection,
     /// The signaled systems.
-    pub systems: Vec<SystemSignal>,
+    pub systems: Vec<SystemSignaling>,
     /// Whether it describes the source's own encryption, which is served as it is.
     pub(crate) is_of_source: bool,
     /// `pssh` boxes of the init segment.
@@ -46,7 +46,7 @@ pub enum PsshPlaces {
 impl TrackSignaling {
     /// Writes the signaling of a track that is encrypted in the source. Its `pssh` boxes are in the
     /// init segment, too.
-    pub fn from_source(source: &SourceProtection, systems: &[SystemSignal]) -> TrackSignaling {
+    pub fn from_source(source: &SourceProtection, systems: &[SystemSignaling]) -> TrackSignaling {
         TrackSignaling {
             is_of_source: true,
             ..TrackSignaling::new(source.entry.protection, systems, PsshPlaces::Both)
@@ -56,7 +56,7 @@ impl TrackSignaling {
     /// Writes the signaling of a track that this server encrypts, for these systems.
     pub fn new(
         protection: TrackProtection,
-        systems: &[SystemSignal],
+        systems: &[SystemSignaling],
         places: PsshPlaces,
     ) -> TrackSignaling {
         let mut boxes = Vec::new();
@@ -99,7 +99,7 @@ fn complete_lines(lines: &str) -> String {
 
 /// Returns the attributes of a key after METHOD; `None` if the system is not used in HLS.
 fn key_attributes(
-    system: &SystemSignal,
+    system: &SystemSignaling,
     protection: &TrackProtection,
     pssh: Option<&[u8]>,
 ) -> Option<String> {
@@ -129,7 +129,7 @@ fn key_attributes(
 
 fn write_media_keys(
     out: &mut String,
-    system: &SystemSignal,
+    system: &SystemSignaling,
     protection: &TrackProtection,
     pssh: Option<&[u8]>,
 ) {
@@ -139,7 +139,7 @@ fn write_media_keys(
 }
 
 fn session_keys(
-    system: &SystemSignal,
+    system: &SystemSignaling,
     protection: &TrackProtection,
     pssh: Option<&[u8]>,
 ) -> Vec<String> {
@@ -165,7 +165,7 @@ fn mp4_protection(protection: &TrackProtection) -> String {
 
 /// Returns the element of a system; `None` if it is not used in DASH.
 fn content_protection(
-    system: &SystemSignal,
+    system: &SystemSignaling,
     protection: &TrackProtection,
     pssh: Option<&[u8]>,
 ) -> Option<String> {

@@ -2,7 +2,9 @@
 
 use super::auxiliary_table::AuxiliaryTable;
 use super::subsample_map::BLOCK_BYTES;
-use super::{ContentSystem, KeyId, ProtectionScheme, SystemSignal, TrackProtection, format_key_id};
+use super::{
+    ContentSystem, KeyId, ProtectionScheme, SystemSignaling, TrackProtection, format_key_id,
+};
 use crate::bytes::ByteReader;
 use crate::codec::Codec;
 use crate::codec::sample_entry::{ChildBoxes, split_sample_entry};
@@ -100,12 +102,13 @@ impl ProtectedEntry {
 
 impl SourceProtection {
     /// Returns the systems of the film's `pssh` boxes.
-    pub fn systems(&self) -> Vec<SystemSignal> {
+    pub fn systems(&self) -> Vec<SystemSignaling> {
         let boxes = self.pssh_boxes.iter();
         boxes
             .filter_map(|pssh| {
                 let id: KeyId = pssh.get(12..28)?.try_into().ok()?;
-                let mut signal = SystemSignal::new(ContentSystem::from_uuid(&format_key_id(&id))?);
+                let mut signal =
+                    SystemSignaling::new(ContentSystem::from_uuid(&format_key_id(&id))?);
                 signal.pssh = Some(pssh.clone());
                 Some(signal)
             })

@@ -39,7 +39,7 @@ impl StoredSubsamples {
         for entry in self.table.list_entries(samples) {
             let whole_blocks = scheme == ProtectionScheme::Cenc;
             let mut collector = SampleCollector::new(&mut collected, whole_blocks);
-            for run in list_runs(entry) {
+            for run in read_clear_and_protected_runs(entry) {
                 collector.add_clear(run.clear.into());
                 collector.add_protected(run.protected as usize);
             }
@@ -93,7 +93,11 @@ impl StoredSubsamples {
 
     fn check_sizes(&self, samples: &SampleTable) -> Result<()> {
         let entries = self.table.list_entries(0..samples.len());
-        let totals = entries.map(|entry| list_runs(entry).map(Subsample::len).sum::<u64>());
+        let totals = entries.map(|entry| {
+            read_clear_and_protected_runs(entry)
+                .map(Subsample::len)
+                .sum::<u64>()
+        });
         let sizes = samples.range(0..samples.len());
         let wrong = totals
             .zip(sizes)
@@ -113,7 +117,7 @@ impl StoredSubsamples {
 }
 
 /// Reads the subsamples of an entry without IV.
-pub(super) fn list_runs(entry: &[u8]) -> impl Iterator<Item = Subsample> {
+pub(super) fn read_clear_and_protected_runs(entry: &[u8]) -> impl Iterator<Item = Subsample> {
     let runs = entry.get(2..).unwrap_or_default();
     runs.chunks_exact(SUBSAMPLE_BYTES).map(|run| {
         let mut reader = ByteReader::new(run);

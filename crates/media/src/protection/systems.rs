@@ -76,7 +76,7 @@ impl ContentSystem {
 ///
 /// Explicit values, as a key document contains them, take precedence over generated ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SystemSignal {
+pub struct SystemSignaling {
     /// The system.
     pub system: ContentSystem,
     /// License URL, if manifests contain it. Required by ClearKey and FairPlay (`skd://…`).
@@ -93,10 +93,10 @@ pub struct SystemSignal {
     pub dash_content: Option<String>,
 }
 
-impl SystemSignal {
+impl SystemSignaling {
     /// Creates a signal of which everything is generated.
-    pub fn new(system: ContentSystem) -> SystemSignal {
-        SystemSignal {
+    pub fn new(system: ContentSystem) -> SystemSignaling {
+        SystemSignaling {
             system,
             license_url: None,
             checksum: None,

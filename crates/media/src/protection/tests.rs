@@ -111,7 +111,7 @@ fn pssh_boxes_equal_those_of_the_reference_packager() {
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>()
     };
-    let widevine = SystemSignal::new(ContentSystem::Widevine);
+    let widevine = SystemSignaling::new(ContentSystem::Widevine);
     let cbcs = widevine
         .pssh_box(&protection(ProtectionScheme::Cbcs))
         .expect("a box");
@@ -127,7 +127,7 @@ fn pssh_boxes_equal_those_of_the_reference_packager() {
         .pssh_box(&protection(ProtectionScheme::Cenc))
         .expect("a box");
     assert!(hex(&cenc).ends_with("48e3dc959b06"));
-    let common = SystemSignal::new(ContentSystem::ClearKey);
+    let common = SystemSignaling::new(ContentSystem::ClearKey);
     let common = common
         .pssh_box(&protection(ProtectionScheme::Cenc))
         .expect("a box");
@@ -139,7 +139,7 @@ fn pssh_boxes_equal_those_of_the_reference_packager() {
 
 #[test]
 fn playready_headers_contain_the_little_endian_key_id() {
-    let mut signal = SystemSignal::new(ContentSystem::PlayReady);
+    let mut signal = SystemSignaling::new(ContentSystem::PlayReady);
     signal.license_url = Some("https://l.example/?a=1&b=2".to_owned());
     signal.checksum = Some([1, 2, 3, 4, 5, 6, 7, 8]);
     let header = |scheme| {

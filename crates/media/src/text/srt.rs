@@ -83,7 +83,7 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
             payload.push_str(&converted);
             rest = after;
         } else if let Some((code, after)) = code {
-            if let Some(found) = find_alignment(code) {
+            if let Some(found) = alignment_cue_settings(code) {
                 found.clone_into(settings);
             }
             rest = after;
@@ -121,7 +121,7 @@ fn convert_tag(tag: &str) -> Option<String> {
 }
 
 /// Returns the cue settings of an alignment code, which counts like a numeric keypad.
-fn find_alignment(code: &str) -> Option<&'static str> {
+fn alignment_cue_settings(code: &str) -> Option<&'static str> {
     match code.trim() {
         "an1" => Some("align:left"),
         "an3" => Some("align:right"),

@@ -127,7 +127,7 @@ impl RunningProgram {
 
     fn offer_ports(&mut self, program: &'static str, path: &Path) -> io::Result<()> {
         let copies = std::mem::take(&mut self.copies);
-        let listener = bind_in_place(path)?;
+        let listener = bind_and_rename(path)?;
         let shutdown = self.shutdown.clone();
         let offer = move || async move {
             let Ok(listener) = tokio::net::UnixListener::from_std(listener) else {
@@ -153,7 +153,7 @@ fn describe_path(path: &Path) -> String {
 }
 
 /// Binds a socket under another name and renames it, so that a successor always finds one.
-fn bind_in_place(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+fn bind_and_rename(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use std::os::unix::fs::PermissionsExt;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));

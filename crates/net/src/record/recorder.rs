@@ -169,14 +169,14 @@ impl Recorder {
 
     /// Queues the record of a storage request, if the format has such records.
     pub fn record_storage(&self, record: StorageRecord) {
-        if self.records_all() {
+        if self.records_more_than_access() {
             self.push_line(RecordLine::Storage(Box::new(record)));
         }
     }
 
     /// Queues a record of TCP's statistics, if the format has such records.
     pub fn record_tcp(&self, record: TcpRecord) {
-        if self.records_all() {
+        if self.records_more_than_access() {
             self.push_line(RecordLine::Tcp(Box::new(record)));
         }
     }
@@ -188,7 +188,7 @@ impl Recorder {
 
     /// Returns whether the format has records of storage requests and of TCP, and CMCD. An access log
     /// has none of these.
-    pub fn records_all(&self) -> bool {
+    pub fn records_more_than_access(&self) -> bool {
         self.shared.format == RecordFormat::Json
     }
 

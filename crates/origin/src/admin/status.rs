@@ -26,7 +26,7 @@ pub(super) fn build_status(admin: &AdminPort) -> Value {
         "segment_memory_bytes": origin.segment_cache.memory_bytes(),
         "library": {
             "remote": store.is_remote(),
-            "failure": origin.library_status.failure(),
+            "failure": origin.library_status.unavailable_reason(),
             "requests": requests,
         },
         "viewers": origin.collector.as_ref().map(|collector| collector.session_count()),

@@ -1,7 +1,7 @@
 //! The content keys of one title.
 
 use super::content_key::{ContentKey, KEY_BYTES};
-use media::protection::{KeyId, SystemSignal, TrackFacts, UsageRule, format_key_id};
+use media::protection::{KeyId, SystemSignaling, TrackFacts, UsageRule, format_key_id};
 
 /// The keys of a title, and the tracks that each encrypts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub(crate) struct TitleKey {
     /// The constant IV of `cbcs`, if the key's source defines it.
     pub(crate) explicit_iv: Option<[u8; KEY_BYTES]>,
     /// Signaling that the key's source defines. Other systems are those of the settings.
-    pub(crate) systems: Vec<SystemSignal>,
+    pub(crate) systems: Vec<SystemSignaling>,
 }
 
 impl KeySet {

@@ -31,8 +31,8 @@ impl SecretKeys {
     pub(crate) fn derive(&self, title: &Key) -> KeySet {
         let classes = track_classes(self.granularity);
         let keys = classes.iter().map(|(class, _)| TitleKey {
-            key_id: self.derive_word("headwater drm key id\n", title, class),
-            key: ContentKey::new(self.derive_word("headwater drm key\n", title, class)),
+            key_id: self.derive_16_bytes("headwater drm key id\n", title, class),
+            key: ContentKey::new(self.derive_16_bytes("headwater drm key\n", title, class)),
             explicit_iv: None,
             systems: Vec::new(),
         });
@@ -49,7 +49,7 @@ impl SecretKeys {
         }
     }
 
-    fn derive_word(&self, label: &str, title: &Key, class: &str) -> [u8; 16] {
+    fn derive_16_bytes(&self, label: &str, title: &Key, class: &str) -> [u8; 16] {
         let words = [label, title.as_str(), "\n", class];
         derive_bytes(&self.secret, &words.map(str::as_bytes))
     }

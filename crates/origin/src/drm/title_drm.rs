@@ -12,7 +12,7 @@ use media::error::ErrorKind;
 use media::index::Track;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SourceProtection, SubsampleParser, SystemSignal,
+    ContentSystem, KeyId, ProtectionScheme, SourceProtection, SubsampleParser, SystemSignaling,
     TitleProtection, TrackFacts, TrackProtection, TrackSignaling, format_key_id,
 };
 use net::Error;
@@ -218,11 +218,11 @@ impl DrmPolicy {
 
     /// Returns the systems of a film's own `pssh` boxes, and those of the settings, with the license
     /// URLs of the settings.
-    fn list_source_systems(&self, source: &SourceProtection, title: &Key) -> Vec<SystemSignal> {
+    fn list_source_systems(&self, source: &SourceProtection, title: &Key) -> Vec<SystemSignaling> {
         let mut systems = source.systems();
         for system in &self.settings.systems {
             if systems.iter().all(|known| known.system != *system) {
-                systems.push(SystemSignal::new(*system));
+                systems.push(SystemSignaling::new(*system));
             }
         }
         for signal in &mut systems {
@@ -240,7 +240,7 @@ impl DrmPolicy {
         keys: &KeySet,
         own: &TitleKey,
         title: &Key,
-    ) -> Result<Vec<SystemSignal>, media::Error> {
+    ) -> Result<Vec<SystemSignaling>, media::Error> {
         let of_source = |system| own.systems.iter().find(|signal| signal.system == system);
         let mut systems = Vec::new();
         for system in ContentSystem::ALL {
@@ -248,7 +248,9 @@ impl DrmPolicy {
             if known.is_none() && !self.settings.systems.contains(&system) {
                 continue;
             }
-            let mut signal = known.cloned().unwrap_or_else(|| SystemSignal::new(system));
+            let mut signal = known
+                .cloned()
+                .unwrap_or_else(|| SystemSignaling::new(system));
             let url = self.settings.license_url(system);
             let url = url.map(|url| expand_license_url(url, title, &own.key_id));
             signal.license_url = signal.license_url.or(url);

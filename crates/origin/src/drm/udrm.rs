@@ -2,7 +2,7 @@
 
 use super::content_key::ContentKey;
 use super::key_set::{KeySet, TitleKey};
-use media::protection::{ContentSystem, SystemSignal, decode_base64, write_system_pssh};
+use media::protection::{ContentSystem, SystemSignaling, decode_base64, write_system_pssh};
 use serde::Deserialize;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -73,11 +73,11 @@ fn decode_block(text: &str, field: &str) -> Result<Zeroizing<[u8; 16]>, String> 
     block.map_err(|_| format!("{field} is not the base64 of 16 bytes"))
 }
 
-fn read_pssh(pssh: &UdrmPssh) -> Result<SystemSignal, String> {
+fn read_pssh(pssh: &UdrmPssh) -> Result<SystemSignaling, String> {
     let system = ContentSystem::from_uuid(&pssh.uuid);
     let system = system.ok_or_else(|| "pssh.uuid is not a UUID".to_owned())?;
     let data = decode_base64(&pssh.data).ok_or_else(|| "pssh.data is not base64".to_owned())?;
-    let mut signal = SystemSignal::new(system);
+    let mut signal = SystemSignaling::new(system);
     signal.pssh = Some(write_system_pssh(system, &data));
     Ok(signal)
 }

@@ -99,7 +99,7 @@ impl TitleEncryption {
 
     /// Returns a hash of the secret. It is part of segment URLs, because another secret gives other
     /// bytes.
-    pub(crate) fn version(&self) -> u64 {
+    pub(crate) fn secret_version(&self) -> u64 {
         self.version
     }
 
@@ -231,8 +231,8 @@ mod tests {
         let (a, b) = (title_encryption("a"), title_encryption("b"));
         assert_ne!(a.served_key(), b.served_key());
         assert_ne!(a.served_key(), other.served_key());
-        assert_eq!(a.version(), b.version());
-        assert_ne!(a.version(), other.version());
+        assert_eq!(a.secret_version(), b.secret_version());
+        assert_ne!(a.secret_version(), other.secret_version());
         assert_eq!(a.served_key(), title_encryption("a").served_key());
     }
 

@@ -93,7 +93,7 @@ async fn respond_from_title(
     }
     let segment = Arc::new(plan.materialise(&source, cache, path).await?);
     if is_canonical {
-        cache.insert_first(path, segment.clone());
+        cache.insert_new_segment(path, segment.clone());
     }
     let response = segment.send_segment(source.verified(), request).await?;
     if catalog.reads_ahead() {

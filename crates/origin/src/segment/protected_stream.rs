@@ -54,7 +54,7 @@ impl FutureEntry {
     fn store_bytes(self, bytes: &[Bytes]) {
         let memory = MemoryBody::copy_from(bytes, self.cache.arena());
         let segment = Arc::new(CachedSegment::from_memory(self.facts, memory));
-        self.cache.insert_first(&self.path, segment);
+        self.cache.insert_new_segment(&self.path, segment);
     }
 }
 

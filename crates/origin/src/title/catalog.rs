@@ -36,7 +36,7 @@ pub(crate) fn refresh_after(recheck: Duration) -> Duration {
 const LEFT_OUT_LOGGED_MAX: usize = 16;
 
 /// Logs the parts of a title that are not served.
-fn log_left_out(title: &Title) {
+fn log_left_out_parts(title: &Title) {
     for part in title.left_out.iter().take(LEFT_OUT_LOGGED_MAX) {
         tracing::info!(title = title.key.as_str(), "{part}");
     }
@@ -341,7 +341,7 @@ impl Catalog {
         let outcome = self.build_uncached(key, IndexPurpose::Manifests).await;
         match &outcome {
             Err(error) => tracing::warn!(title = key.as_str(), %error, "cannot serve title"),
-            Ok(title) => log_left_out(title),
+            Ok(title) => log_left_out_parts(title),
         }
         CatalogEntry {
             outcome: outcome.map(Arc::new).map_err(Arc::new),

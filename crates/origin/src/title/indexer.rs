@@ -109,7 +109,7 @@ fn feed_while_receiving(
     of_media: impl Fn(media::Error) -> Error,
 ) -> Result<(), Error> {
     let mut fed = Ok(());
-    let outcome = object.pour(range, Reason::Index, |at, bytes| {
+    let outcome = object.read_in_parts(range, Reason::Index, |at, bytes| {
         let end = at + bytes.len() as u64;
         let Some(need) = indexer.needed_range() else {
             return ControlFlow::Break(());

@@ -130,7 +130,7 @@ impl Title {
         let seal = seal
             .map(|secret| secret.derive_title_key(key))
             .transpose()?;
-        let version = seal.as_ref().map_or(0, TitleEncryption::version);
+        let version = seal.as_ref().map_or(0, TitleEncryption::secret_version);
         let (found, sources) = open_title(stores, index_cache, key)?;
         let naming = sources.naming_files;
         check_media_policies(rules, key, &sources.media)?;

@@ -72,7 +72,7 @@ pub(super) async fn negotiate(
         .max_frame_size(FRAME_BYTES_MAX)
         .handshake(TokioIo::new(opened.stream));
     let (sender, connection) = handshake.await.map_err(|error| interrupted_by(&error))?;
-    let (id, guard) = (opened.guard.id(), opened.guard);
+    let (id, guard) = (opened.guard.connection_number(), opened.guard);
     tokio::spawn(async move {
         // Ignores the error: the requests on the connection report it.
         let _ = connection.await;

@@ -42,7 +42,7 @@ struct CachedFlight<E> {
 }
 
 /// The flights that contain a range.
-pub(crate) struct RangeCover<E> {
+pub(crate) struct RangeFlights<E> {
     /// In order; together they contain the range.
     pub(crate) flights: Vec<Arc<RangeFlight<E>>>,
     /// New flights among them, which the caller must fetch.
@@ -78,7 +78,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         key: &K,
         range: Range<u64>,
         room: u64,
-    ) -> Option<RangeCover<E>> {
+    ) -> Option<RangeFlights<E>> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         if inner.missing_bytes(key, &range) > room {
@@ -86,7 +86,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         }
         let slots = inner.objects.entry(key.clone()).or_default();
         let first = slots.range(..=range.start).next_back().map(|(at, _)| *at);
-        let mut cover = RangeCover {
+        let mut cover = RangeFlights {
             flights: Vec::new(),
             missing: Vec::new(),
         };
@@ -214,7 +214,7 @@ impl<K: Hash + Eq, E: Clone> RangeCacheState<K, E> {
     }
 }
 
-impl<E: Clone> RangeCover<E> {
+impl<E: Clone> RangeFlights<E> {
     fn add_missing(&mut self, range: Range<u64>, memory_budget: &MemoryBudget) {
         let held = memory_budget.reserve(range.end - range.start);
         let flight = Arc::new(RangeFlight::new(range, held));

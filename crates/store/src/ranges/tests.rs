@@ -21,7 +21,7 @@ fn cover_range(
     cache: &TestCache,
     key: &&'static str,
     range: Range<u64>,
-) -> RangeCover<&'static str> {
+) -> RangeFlights<&'static str> {
     cache.cover_range(key, range, u64::MAX).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn cached_bytes(cache: &TestCache) -> u64 {
 /// Lets `end` complete each missing flight, and records its end.
 fn land_flights(
     cache: &TestCache,
-    cover: &RangeCover<&'static str>,
+    cover: &RangeFlights<&'static str>,
     end: impl Fn(&RangeFlight<&'static str>),
 ) {
     for flight in &cover.missing {
@@ -51,7 +51,7 @@ fn push_all(flight: &RangeFlight<&'static str>) {
 
 /// Reads a range from the flights.
 fn read_cover(
-    cover: &RangeCover<&'static str>,
+    cover: &RangeFlights<&'static str>,
     range: Range<u64>,
 ) -> Result<Vec<u8>, &'static str> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -177,7 +177,7 @@ impl Endpoint {
     }
 
     /// Records whether a response was unencrypted HTTP/1.1.
-    pub(super) fn set_unencrypted(&self, plain: bool) {
+    pub(super) fn record_unencrypted(&self, plain: bool) {
         self.plain.store(plain, Relaxed);
     }
 

@@ -31,7 +31,7 @@ mod storage_address;
 pub use object::RemoteObject;
 pub use options::{EndpointRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
-pub use request_guard::{FetchGuardFactory, RequestObserver, StorageRequest};
+pub use request_guard::{CompletedRequest, FetchGuardFactory, RequestObserver};
 pub use splice::{SplicedData, SplicedRange};
 
 use crate::http::ConnectionPool;
@@ -242,7 +242,11 @@ impl RemoteCore {
     /// Without one, it runs on the storage threads.
     fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
         let here = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
-        let held = self.options.holder.as_ref().map(FetchGuardFactory::hold);
+        let held = self
+            .options
+            .holder
+            .as_ref()
+            .map(FetchGuardFactory::new_guard);
         here.spawn(trace::inherit(async move {
             fetch.await;
             drop(held);

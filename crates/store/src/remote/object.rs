@@ -153,7 +153,7 @@ impl RemoteObject {
     ///
     /// # Errors
     /// Same as [`Object::read`](crate::Object::read); parts that were passed are correct.
-    pub fn pour(
+    pub fn read_in_parts(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
         reason: Reason,

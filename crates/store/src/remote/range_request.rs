@@ -102,9 +102,9 @@ impl Endpoint {
         let left = range.end - range.start;
         let answer = line.call.take_body();
         let answer =
-            answer.ok_or_else(|| line.record_failure(RequestFailure::from_interruption()))?;
+            answer.ok_or_else(|| line.record_failure(RequestFailure::from_short_body()))?;
         if let Some(plain) = answer.is_unencrypted_http1() {
-            self.set_unencrypted(plain);
+            self.record_unencrypted(plain);
         }
         let mut body = ResponseBody { answer, left, line };
         let first = match ask.piped {
@@ -207,9 +207,7 @@ impl ResponseBody {
                     .record_failure(RequestFailure::from_transport(&failed)));
             }
             None => {
-                return Err(self
-                    .line
-                    .record_failure(RequestFailure::from_interruption()));
+                return Err(self.line.record_failure(RequestFailure::from_short_body()));
             }
         };
         let len = len(&came);

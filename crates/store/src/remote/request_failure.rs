@@ -22,7 +22,7 @@ impl RequestFailure {
         }
     }
 
-    pub(super) fn from_interruption() -> RequestFailure {
+    pub(super) fn from_short_body() -> RequestFailure {
         RequestFailure::from_transport(&TransportError::Interrupted(
             "the body is shorter than declared".into(),
         ))

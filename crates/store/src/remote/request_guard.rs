@@ -13,15 +13,15 @@ use trace::{OpenSpan, SpanKind, TraceContext};
 
 /// A callback for each completed storage request.
 #[derive(Clone)]
-pub struct RequestObserver(Arc<dyn Fn(StorageRequest) + Send + Sync>);
+pub struct RequestObserver(Arc<dyn Fn(CompletedRequest) + Send + Sync>);
 
 impl RequestObserver {
     /// Creates an observer. The requesting threads call `observe`, which must not block.
-    pub fn new(observe: impl Fn(StorageRequest) + Send + Sync + 'static) -> RequestObserver {
+    pub fn new(observe: impl Fn(CompletedRequest) + Send + Sync + 'static) -> RequestObserver {
         RequestObserver(Arc::new(observe))
     }
 
-    pub(super) fn notify(&self, done: StorageRequest) {
+    pub(super) fn notify(&self, done: CompletedRequest) {
         (self.0)(done);
     }
 }
@@ -45,7 +45,7 @@ impl FetchGuardFactory {
         FetchGuardFactory(Arc::new(move || Box::new(hold())))
     }
 
-    pub(super) fn hold(&self) -> Box<dyn Send> {
+    pub(super) fn new_guard(&self) -> Box<dyn Send> {
         (self.0)()
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Debug for FetchGuardFactory {
 
 /// A completed storage request.
 #[derive(Debug, Clone)]
-pub struct StorageRequest {
+pub struct CompletedRequest {
     /// Start time.
     pub began: SystemTime,
     /// The reason of this request.
@@ -93,7 +93,7 @@ pub struct StorageRequest {
 pub(super) struct RequestGuard {
     core: Arc<RemoteCore>,
     pub(super) call: Arc<StorageCall>,
-    done: Option<StorageRequest>,
+    done: Option<CompletedRequest>,
     /// The span of the request, if it is traced.
     span: Option<OpenSpan>,
 }
@@ -118,7 +118,7 @@ impl RemoteCore {
         RequestGuard {
             span,
             core: self.clone(),
-            done: Some(StorageRequest {
+            done: Some(CompletedRequest {
                 began: SystemTime::now(),
                 reason,
                 of,
@@ -160,7 +160,7 @@ impl RequestGuard {
         trouble
     }
 
-    fn edit_record(&mut self, edit: impl FnOnce(&mut StorageRequest)) {
+    fn edit_record(&mut self, edit: impl FnOnce(&mut CompletedRequest)) {
         if let Some(done) = &mut self.done {
             edit(done);
         }
@@ -194,7 +194,7 @@ impl Drop for RequestGuard {
     }
 }
 
-fn describe_request(span: &mut OpenSpan, done: &StorageRequest) {
+fn describe_request(span: &mut OpenSpan, done: &CompletedRequest) {
     span.set_text("headwater.endpoint", &done.endpoint);
     span.set_text("http.request.method", done.method);
     span.set_text("headwater.reason", done.reason.label());

@@ -61,7 +61,7 @@ pub(super) fn open(
                 .with_client_options(client_options())
                 .with_http_connector(StorageHttpConnector(client))
                 .with_retry(without_retries());
-            with_listing(builder.build().map_err(wrong)?)
+            as_listable_storage(builder.build().map_err(wrong)?)
         }};
     }
     let (store, pages): OpenedStorage = match url.scheme() {
@@ -104,7 +104,7 @@ fn parse_library_url(source: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn with_listing<S: ObjectStore + PaginatedListStore>(store: S) -> OpenedStorage {
+fn as_listable_storage<S: ObjectStore + PaginatedListStore>(store: S) -> OpenedStorage {
     let store = Arc::new(store);
     (store.clone(), Some(store))
 }

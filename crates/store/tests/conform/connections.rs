@@ -44,7 +44,7 @@ fn pooled_connections_are_reused() {
         (21, 1)
     );
     assert_eq!((connections.opened(), connections.reused()), (1, 20));
-    assert_eq!(connections.open(), 1);
+    assert_eq!(connections.open_count(), 1);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn without_a_pool_each_request_opens_a_connection() {
     );
     assert_eq!((connections.opened(), connections.reused()), (21, 0));
     // Each connection is closed shortly after its response.
-    while connections.open() > 0 {
+    while connections.open_count() > 0 {
         std::thread::yield_now();
     }
     assert_eq!(connections.closed(), 21);

@@ -178,7 +178,7 @@ fn http2_is_used_where_it_is_enabled_and_offered() {
             connections.opened() + connections.reused(),
         );
         assert_eq!(counted, (opened, 9), "{listen}, {chosen}: opened, requests");
-        assert_eq!(connections.open(), opened);
+        assert_eq!(connections.open_count(), opened);
         // nginx flushes its log when it exits.
         drop(nginx);
         assert_eq!(

@@ -43,16 +43,16 @@ impl Film {
     /// Pours a range until `enough` bytes have been passed, and checks their offsets and values.
     fn read_poured(&self, range: Range<u64>, enough: usize) -> (Vec<u8>, Result<(), Error>) {
         let mut got = Vec::new();
-        let poured = self
-            .remote_object()
-            .pour(range.clone(), Reason::Index, |at, piece| {
-                assert_eq!(at, range.start + got.len() as u64);
-                got.extend_from_slice(piece);
-                match got.len() < enough {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            });
+        let poured =
+            self.remote_object()
+                .read_in_parts(range.clone(), Reason::Index, |at, piece| {
+                    assert_eq!(at, range.start + got.len() as u64);
+                    got.extend_from_slice(piece);
+                    match got.len() < enough {
+                        true => ControlFlow::Continue(()),
+                        false => ControlFlow::Break(()),
+                    }
+                });
         let start = range.start as usize;
         let right = self.right.get(start..start + got.len());
         assert!(right == Some(&got), "wrong bytes of {range:?}");

@@ -56,10 +56,10 @@ fn resumed_and_open_tls_connections_are_counted() {
                 // The session's ticket precedes the byte.
                 assert_eq!(opened.stream.read_u8().await.unwrap(), b'x');
                 assert_eq!((counts.opened(), counts.resumed()), (resumed + 1, resumed));
-                assert_eq!((counts.open(), counts.closed()), (1, resumed));
+                assert_eq!((counts.open_count(), counts.closed()), (1, resumed));
             }
         });
-        assert_eq!((counts.open(), counts.closed()), (0, 2));
+        assert_eq!((counts.open_count(), counts.closed()), (0, 2));
     }
 }
 

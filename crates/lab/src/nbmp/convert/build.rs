@@ -155,7 +155,7 @@ impl WorkflowBuilder {
         let mut flow = Map::new();
         for known in &FLOWS {
             let text = left.get(known.key).and_then(toml::Value::as_str);
-            if let Some(number) = text.and_then(|text| known.plain(text)) {
+            if let Some(number) = text.and_then(|text| known.parse_plain_value(text)) {
                 left.remove(known.key);
                 flow.insert(known.field.into(), number.into());
             }

@@ -32,7 +32,7 @@ pub(super) const FLOWS: [FlowField; 2] = [
 
 impl FlowField {
     /// Parses a text in the form that [`format_in_unit`] writes; `None` for any other form.
-    pub(super) fn plain(&self, text: &str) -> Option<u64> {
+    pub(super) fn parse_plain_value(&self, text: &str) -> Option<u64> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at_checked(digits)?;
         let (_, factor) = self.units.iter().find(|(name, _)| *name == unit)?;

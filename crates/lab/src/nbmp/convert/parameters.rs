@@ -104,7 +104,7 @@ fn parameter_value(parameter: &Value) -> Option<toml::Value> {
     let marker = values.first()?.get("name").and_then(Value::as_str);
     let mut all = Vec::new();
     for value in values {
-        all.extend(admitted_values(datatype, value.get("restrictions")?)?);
+        all.extend(list_permitted_values(datatype, value.get("restrictions")?)?);
     }
     match marker {
         Some("toml") => {
@@ -119,7 +119,7 @@ fn parameter_value(parameter: &Value) -> Option<toml::Value> {
 }
 
 /// Returns the permitted values; `None` if they cannot be listed.
-fn admitted_values(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
+fn list_permitted_values(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
     let bounds = || -> Option<&Value> {
         let (least, most) = (
             restrictions.get("min-value")?,

@@ -110,7 +110,7 @@ impl Findings {
                 claim.number.to_string(),
                 claim.claim.clone(),
                 found.verdict.as_words().into(),
-                describe_figure(claim, found),
+                describe_decisive_value(claim, found),
                 count_parts(found),
                 self.list_runs(found),
             ]);
@@ -200,7 +200,7 @@ fn describe_cell(part: &ClaimPart) -> String {
 }
 
 /// Returns the figure of the decisive part, or the reason why there is none.
-fn describe_figure(claim: &CataloguedClaim, found: &ClaimFinding) -> String {
+fn describe_decisive_value(claim: &CataloguedClaim, found: &ClaimFinding) -> String {
     let decisive = found.decisive.and_then(|at| found.parts.get(at));
     let reason = claim.not_measurable.clone().unwrap_or("no run".into());
     let Some(part) = decisive else { return reason };

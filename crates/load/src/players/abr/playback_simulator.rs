@@ -27,7 +27,7 @@ struct SimulatedNetwork<'a> {
 }
 
 impl SimulatedNetwork<'_> {
-    fn next(&mut self) {
+    fn start_next_period(&mut self) {
         self.index = (self.index + 1) % self.trace.len();
         self.left_ms = self.trace[self.index].0;
     }
@@ -35,7 +35,7 @@ impl SimulatedNetwork<'_> {
     fn advance_by(&mut self, mut ms: f64) {
         while ms > self.left_ms {
             ms -= self.left_ms;
-            self.next();
+            self.start_next_period();
         }
         self.left_ms -= ms;
     }
@@ -53,7 +53,7 @@ impl SimulatedNetwork<'_> {
             }
             total += self.left_ms;
             share -= self.left_ms / latency;
-            self.next();
+            self.start_next_period();
         }
         total
     }
@@ -68,7 +68,7 @@ impl SimulatedNetwork<'_> {
             }
             total += self.left_ms;
             bits -= self.left_ms * kbps;
-            self.next();
+            self.start_next_period();
         }
     }
 }

@@ -136,7 +136,7 @@ impl ViewerCollector {
         second.threads += 1;
         for ((step, kind), cell) in report.cells {
             self.run.add_stats(step, kind, &cell);
-            second.cells.entry((step, kind)).or_default().add(&cell);
+            second.cells.entry((step, kind)).or_default().merge(&cell);
         }
         for (place, snapshot) in &report.snapshots {
             second.viewers += 1;
@@ -156,7 +156,7 @@ impl ViewerCollector {
                 );
             }
         }
-        self.viewing.add(&report.viewing);
+        self.viewing.merge(&report.viewing);
         self.run.abandoned += report.abandoned;
         for (fault, example) in report.examples {
             self.run.examples.entry(fault).or_insert(example);
@@ -196,7 +196,7 @@ impl ViewerCollector {
         SecondStats {
             // A player's request is due when the player makes it.
             due: second.ended,
-            open: self.plan.dialer.connection_counts().open(),
+            open: self.plan.dialer.connection_counts().open_count(),
             ..second
         }
     }

@@ -120,7 +120,12 @@ pub(super) fn run_thread(
     for (place, at) in starts.skip(number).step_by(common.plan.threads) {
         let snapshot: Rc<Cell<Option<PlayerSnapshot>>> = Rc::default();
         snapshots.push((place as u64, snapshot.clone()));
-        local.spawn_local(fill_place(thread.clone(), place as u64, *at, snapshot));
+        local.spawn_local(run_viewer_place(
+            thread.clone(),
+            place as u64,
+            *at,
+            snapshot,
+        ));
     }
     local.block_on(
         &runtime,
@@ -138,7 +143,7 @@ pub(super) fn run_thread(
 }
 
 /// Fills a place with one viewer after another until the run is over.
-async fn fill_place(
+async fn run_viewer_place(
     thread: Rc<PlayerThread>,
     place: u64,
     at: Micros,

@@ -135,12 +135,12 @@ impl PopulationStats {
     }
 
     /// Adds the statistics of another thread or run.
-    pub fn add(&mut self, other: &PopulationStats) {
+    pub fn merge(&mut self, other: &PopulationStats) {
         self.viewers += other.viewers;
         for (end, count) in &other.ends {
             *self.ends.entry(*end).or_default() += count;
         }
-        self.start_delay.add(&other.start_delay);
+        self.start_delay.merge(&other.start_delay);
         self.stalls += other.stalls;
         self.stalled_s += other.stalled_s;
         self.played_s += other.played_s;
@@ -163,7 +163,7 @@ impl PopulationStats {
                 self.notes.push(note.clone());
             }
         }
-        self.late.add(&other.late);
+        self.late.merge(&other.late);
         self.state_bytes_max = self.state_bytes_max.max(other.state_bytes_max);
         self.memory_bytes_per_place = self
             .memory_bytes_per_place

@@ -99,7 +99,7 @@ impl Population {
     pub fn plan(&self, place: u64, nth: u64, start: Micros, end: Micros) -> (ViewerPlan, u64) {
         // Each viewer has a separate random stream, so that one viewer's decisions do not change
         // another's.
-        let mut chance = Random::of(
+        let mut chance = Random::for_decision(
             self.seed,
             place.wrapping_mul(0x1_0000_0001).wrapping_add(nth),
         );

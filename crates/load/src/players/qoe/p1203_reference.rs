@@ -55,7 +55,7 @@ fn quality_factors(level: u16, fps: f64) -> QualityFactors {
 /// Generates a session of one to five minutes with changing levels and bitrates and up to six
 /// stalls.
 fn generate_session(n: u64, fps: f64) -> (PlaybackJournal, Value) {
-    let mut random = Random::of(7, n);
+    let mut random = Random::for_decision(7, n);
     let mut journal = PlaybackJournal {
         start_delay_ms: Some(300 + random.below(4000)),
         ..PlaybackJournal::default()

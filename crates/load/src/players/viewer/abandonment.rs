@@ -54,7 +54,7 @@ impl Viewer {
             return;
         }
         if let Some(level) = self.choose_instead(now, &pending) {
-            self.abandon_for(now, &pending, level);
+            self.refetch_at_level(now, &pending, level);
         }
     }
 
@@ -106,7 +106,7 @@ impl Viewer {
     }
 
     /// Cancels the fetch, and continues with the same segment of another level.
-    fn abandon_for(&mut self, now: Micros, pending: &PendingFetch, level: usize) {
+    fn refetch_at_level(&mut self, now: Micros, pending: &PendingFetch, level: usize) {
         let sample = partial_sample(now, pending);
         // dash.js measures complete segments only.
         if self.settings.abandon != AbandonRule::DashJs {

@@ -33,7 +33,7 @@ impl Viewer {
             if !self.manifest.is_free(now) {
                 return None;
             }
-            let id = self.take_id();
+            let id = self.new_fetch_id();
             self.manifest.start_fetch(id, None);
             let resource = self.plan.manifest.clone();
             let cmcd = self.report_cmcd(CmcdObject::Manifest, 0, None, None);
@@ -67,7 +67,7 @@ impl Viewer {
         None
     }
 
-    fn take_id(&mut self) -> u32 {
+    fn new_fetch_id(&mut self) -> u32 {
         self.next_id = self.next_id.wrapping_add(1);
         self.next_id
     }
@@ -315,7 +315,7 @@ impl Viewer {
             progress: FetchProgress::default(),
             sampled: (0, now),
         };
-        let id = self.take_id();
+        let id = self.new_fetch_id();
         self.tracks[n].slot.start_fetch(id, Some(pending));
         let object = if purpose == FetchPurpose::Playlist {
             CmcdObject::Manifest
@@ -345,7 +345,7 @@ impl Viewer {
             self.fail_track(pending.at, n);
             return TrackDecision::Nothing;
         };
-        let id = self.take_id();
+        let id = self.new_fetch_id();
         self.tracks[n].slot.start_fetch(id, Some(pending));
         let cmcd = self.report_cmcd(
             object,

@@ -159,14 +159,14 @@ impl LogEntry<'_> {
         }
         target.recorded_at_s = Some(self.time_s);
         target.viewer = (!self.client.is_empty()).then(|| self.client.as_ref().into());
-        insert_text(&mut target, REFERER, self.referrer);
-        insert_text(&mut target, USER_AGENT, self.user_agent);
+        insert_header_text(&mut target, REFERER, self.referrer);
+        insert_header_text(&mut target, USER_AGENT, self.user_agent);
         Ok(Some(target))
     }
 }
 
 /// Inserts a header field. Ignores text that a field cannot contain.
-fn insert_text(target: &mut RequestTarget, name: HeaderName, text: Option<Cow<'_, str>>) {
+fn insert_header_text(target: &mut RequestTarget, name: HeaderName, text: Option<Cow<'_, str>>) {
     if let Some(Ok(value)) = text.map(|text| text.parse()) {
         target.headers.insert(name, value);
     }

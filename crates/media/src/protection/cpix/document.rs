@@ -5,7 +5,7 @@ use super::{signaling, usage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protection::base64_text::decode_base64;
 use crate::protection::{
-    KeyId, ProtectionScheme, SystemSignal, UsageRule, format_key_id, parse_key_id,
+    KeyId, ProtectionScheme, SystemSignaling, UsageRule, format_key_id, parse_key_id,
 };
 use crate::xml::{self, XmlElement};
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct KeyDocumentEntry {
     /// Constant IV of `cbcs`.
     pub explicit_iv: Option<[u8; 16]>,
     /// Systems that the document names for the key.
-    pub systems: Vec<SystemSignal>,
+    pub systems: Vec<SystemSignaling>,
 }
 
 impl fmt::Debug for KeyDocumentEntry {

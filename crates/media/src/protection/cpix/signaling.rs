@@ -2,15 +2,15 @@
 
 use crate::error::{Error, Result};
 use crate::protection::base64_text::decode_base64;
-use crate::protection::{ContentSystem, SystemSignal};
+use crate::protection::{ContentSystem, SystemSignaling};
 use crate::xml::{self, XmlElement};
 
 /// Reads a `DRMSystem`. What it does not define is generated. Empty elements define nothing.
-pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignal> {
+pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignaling> {
     let id = element.attribute("systemId").unwrap_or_default();
     let system = ContentSystem::from_uuid(id);
     let system = system.ok_or_else(|| Error::malformed("DRMSystem@systemId is not a UUID"))?;
-    let mut signal = SystemSignal::new(system);
+    let mut signal = SystemSignaling::new(system);
     for child in &element.children {
         let Some(value) = decode_value(child)? else {
             continue;

@@ -172,7 +172,7 @@ fn a_certificate_is_followed_by_its_files() {
     let mut running = crate::RunningProgram::new(Shutdown::new());
     running.follow_tls(&common, server.certificates()).unwrap();
     let answer = |_| |_, _| async { Response::new(Body::full("x")) };
-    running.serve(MAIN, server, answer).unwrap();
+    running.start_server(MAIN, server, answer).unwrap();
     let address = running.addresses()[0];
     ask_encrypted(&mut connect_trusting(address, &old)).unwrap();
     write(&new);

@@ -5,7 +5,7 @@ use crate::check::protection_remedies::choose_protection_remedy;
 use crate::check::report::{Finding, FindingLevel};
 use media::presentation::Presentation;
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SystemSignal, TrackSignaling, format_key_id,
+    ContentSystem, KeyId, ProtectionScheme, SystemSignaling, TrackSignaling, format_key_id,
 };
 
 /// Place of findings about all renditions.
@@ -145,7 +145,7 @@ fn systems_name_their_servers(encrypted: &[EncryptedRendition<'_>], found: &mut 
 }
 
 /// Reports a system whose license server manifests do not name.
-fn describe_server(signal: &SystemSignal, key_id: &KeyId) -> Option<Finding> {
+fn describe_server(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
     let name = signal.system.name();
     let setting = format!("drm-license-url-{name}");
     let key_id = format_key_id(key_id).replace('-', "");
@@ -229,7 +229,7 @@ impl EncryptedRendition<'_> {
         self.signaling.protection.scheme
     }
 
-    fn signal_of(&self, system: ContentSystem) -> Option<&SystemSignal> {
+    fn signal_of(&self, system: ContentSystem) -> Option<&SystemSignaling> {
         let mut signals = self.signaling.systems.iter();
         signals.find(|signal| signal.system == system)
     }

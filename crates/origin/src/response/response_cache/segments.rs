@@ -109,7 +109,7 @@ impl SegmentCache {
     }
 
     /// Stores a segment after its first request. Segments larger than a shard are not stored.
-    pub(crate) fn insert_first(&self, path: &str, segment: Arc<CachedSegment>) {
+    pub(crate) fn insert_new_segment(&self, path: &str, segment: Arc<CachedSegment>) {
         let requested_bytes = self.record_request(&segment);
         let last_request = &segment.promotion.last_request_at_bytes;
         last_request.store(requested_bytes, Relaxed);

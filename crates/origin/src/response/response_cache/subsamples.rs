@@ -13,13 +13,13 @@ const ENTRY_BYTES: usize = 128;
 
 /// Subsamples by canonical URL path, which identifies the bytes of the media.
 pub(crate) struct SubsampleCache {
-    entries: Cache<Box<str>, Arc<SubsampleMap>, MapWeigher>,
+    entries: Cache<Box<str>, Arc<SubsampleMap>, SubsampleMapWeigher>,
 }
 
 #[derive(Clone)]
-struct MapWeigher;
+struct SubsampleMapWeigher;
 
-impl Weighter<Box<str>, Arc<SubsampleMap>> for MapWeigher {
+impl Weighter<Box<str>, Arc<SubsampleMap>> for SubsampleMapWeigher {
     fn weight(&self, path: &Box<str>, map: &Arc<SubsampleMap>) -> u64 {
         (path.len() + map.heap_bytes() + ENTRY_BYTES) as u64
     }
@@ -36,7 +36,7 @@ impl SubsampleCache {
             .unwrap_or_else(|_| unreachable!("all required options are set"));
         let hash = DefaultHashBuilder::default();
         SubsampleCache {
-            entries: Cache::with_options(options, MapWeigher, hash, Default::default()),
+            entries: Cache::with_options(options, SubsampleMapWeigher, hash, Default::default()),
         }
     }
 
