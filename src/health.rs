@@ -1,4 +1,4 @@
-//! `headwater health`: asks a server whether it should receive traffic, for containers without a shell.
+//! `headwater health`: checks whether a server should receive traffic, for containers without a shell.
 
 use clap::{Arg, ArgMatches, Command};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ const STATUS_BYTES_MAX: u64 = 64;
 
 pub(crate) fn health_command() -> Command {
     Command::new("health")
-        .about("Ask a running server whether it is ready; exits with 1 if it is not")
+        .about("Check whether a running server is ready; exit with 1 if it is not")
         .after_help(
             "Examples:\n  headwater health\n  headwater health http://127.0.0.1:9090/healthz",
         )

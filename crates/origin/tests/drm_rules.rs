@@ -118,7 +118,7 @@ fn mistakes_in_rules_are_named_without_credentials() {
     for (file, wrong) in [
         (
             "[[drm.rule]]\npath = 'a'\nkeys = 'none'",
-            "drm-rule: the titles of other paths have no keys",
+            "drm-rule: titles that no rule matches have no keys",
         ),
         (
             "[drm]\nkeys = 'none'\n[[drm.rule]]\nkeys = 'none'",
@@ -138,7 +138,7 @@ fn mistakes_in_rules_are_named_without_credentials() {
         ),
         (
             "aes-secret = 'f'\n[drm]\nkeys = 'none'\n[[drm.rule]]\npath = 'a'\nkeys = 'secret:f'",
-            "two encryptions",
+            "both encrypt the segments",
         ),
         (
             "[drm]\nkeys = 'none'\nrule = ['{ path = \"u:pass@h']",

@@ -210,7 +210,7 @@ fn contradicting_settings_are_refused() {
     for (flags, wrong) in [
         (
             &["--drm-keys", "secret:a", "--aes-secret", "a"][..],
-            "two encryptions",
+            "both encrypt the segments",
         ),
         (
             &["--drm-keys", "secret:a", "--drm-scheme", "cbc"],

@@ -13,7 +13,7 @@ const OWN: &[Setting] = &[
         "origin",
         "URL",
         "",
-        "Origin server, such as http://127.0.0.1:8080; several share the requests; see dns-server",
+        "Origin: URL such as http://127.0.0.1:8080, or dns+ URL; several share the requests",
     )
     .as_list(),
     Setting::new(
@@ -156,7 +156,7 @@ const OWN: &[Setting] = &[
         "stale-if-error",
         "DURATION",
         "0s",
-        "Time to serve stale responses without stale-if-error while the origin fails",
+        "Time for which responses without stale-if-error are served stale while the origin fails",
     ),
     Setting::new(
         "origin-at-once",

@@ -91,7 +91,7 @@ pub const COMMON: &[Setting] = &[
         "request-burst",
         "DURATION",
         "10s",
-        "Time whose requests a client may send at once after a pause",
+        "Burst after a pause: the requests that the limits allow in this time",
     ),
     Setting::new(
         "header-timeout",

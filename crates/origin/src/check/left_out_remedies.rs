@@ -21,7 +21,7 @@ const PART_KINDS: &[PartKind] = &[
     PartKind {
         fragments: &["players cannot switch between it and the film's video"],
         level: FindingLevel::Hint,
-        remedy: "nothing if it is a cover or a still picture; a second video needs a file of its own",
+        remedy: "nothing if it is a cover or a still picture; store a second video in a file of its own",
     },
     PartKind {
         fragments: &[

@@ -89,7 +89,7 @@ pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String,
         return match recognize_container(path, first) {
             Some((name, fix)) => (format!("this is {name}, not MP4"), fix),
             None => {
-                let fix = "check the file's origin: `ffprobe IN` shows whether it is a film at all";
+                let fix = "run `ffprobe IN`: it shows whether the file is a film at all";
                 (error, complete(fix, path))
             }
         };

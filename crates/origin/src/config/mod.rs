@@ -129,7 +129,7 @@ fn read_source(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
         && (is_media(film.name()) || is_server_manifest(film.name()))
     {
         return Err(UsageError(format!(
-            "{source} is a film, and a remote library is a folder; give {folder}/, and play /{film}"
+            "{source} is a film, but a remote library must be a folder; give {folder}/, and play /{film}"
         )));
     }
     Ok(Some(source.to_owned()))

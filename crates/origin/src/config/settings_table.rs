@@ -57,7 +57,7 @@ const OWN: &[Setting] = &[
         "closed-captions",
         "unknown|none",
         "unknown",
-        "Captions in the video; none: HLS playlists declare that there are none in any film",
+        "Captions in the video; with none, HLS playlists declare that no film has any",
     ),
     Setting::new(
         "default-audio",
@@ -124,7 +124,7 @@ const OWN: &[Setting] = &[
         "admin",
         "HOST:PORT",
         "",
-        "Address of the admin port, to which /metrics moves from the main port",
+        "Address of the admin port; /metrics moves there from the main port",
     ),
     Setting::new(
         "admin-token-file",
@@ -136,7 +136,7 @@ const OWN: &[Setting] = &[
         "edge-secret-file",
         "FILE",
         "",
-        "File with the secret that requests must contain: the edges' edge-secret-file",
+        "File with the secret of the edges; requests without it get 403",
     ),
     Setting::new(
         "aes-secret",

@@ -35,7 +35,7 @@ impl DocumentDecryptor {
         let key =
             key.map_err(|error| format!("expected an RSA key of 2048 bits or more: {error}"))?;
         let key = OaepPrivateDecryptingKey::new(key);
-        let key = key.map_err(|_| "it is not a key for RSA-OAEP".to_owned())?;
+        let key = key.map_err(|_| "this key cannot be used for RSA-OAEP".to_owned())?;
         Ok(DocumentDecryptor { key })
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct KeyCache {
     entries: Cache<Key, CachedKeys>,
     /// Time for which keys are used without a request.
     max_age: Duration,
-    /// Additional time for which they are used while the key server fails.
+    /// Additional time for which cached keys are used while the key server fails.
     stale_if_error: Duration,
     metrics: KeyMetrics,
 }

@@ -5,7 +5,7 @@ use net::metrics::{Counter, MetricSpec, Metrics};
 const KEY_REQUESTS: MetricSpec = MetricSpec {
     name: "key_requests",
     unit: "",
-    help: "Keys loaded from files or a key server: loaded, stale (it failed, cached keys are used), or failed",
+    help: "Key loads from files or a key server: loaded, stale (failed, cached keys are used), or failed",
 };
 
 /// Counts how often keys were loaded, by result.

@@ -49,7 +49,7 @@ impl LibraryDrm {
             None => Ok(()),
             Some(file) => {
                 let what = format!(
-                    "{file} is protected by a rule for its path, but the title is not; protect both"
+                    "{file} is protected by the rule for its path, but the title that names it is not; protect both"
                 );
                 let bad = media::Error::new(ErrorKind::Unsupported, what);
                 Err(error::from_media(title.as_str(), &bad))

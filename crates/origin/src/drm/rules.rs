@@ -28,7 +28,7 @@ impl DrmRules {
             return Err(UsageError(what));
         }
         if !tables.is_empty() && !layers.is_set("drm-keys") {
-            let what = "drm-rule: the titles of other paths have no keys; \
+            let what = "drm-rule: titles that no rule matches have no keys; \
                         set drm-keys, or drm-keys = \"none\" to serve them unencrypted";
             return Err(UsageError(what.to_owned()));
         }

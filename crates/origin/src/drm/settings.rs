@@ -22,13 +22,13 @@ pub const DRM: &[Setting] = &[
         "drm-scheme",
         "cbcs|cenc",
         "",
-        "Protection scheme; cenc only for old devices, and not for Apple's [default: cbcs]",
+        "Protection scheme; cenc is only for old devices, and not supported by Apple devices [default: cbcs]",
     ),
     Setting::new(
         "drm-key-per",
         "title|type|resolution",
         "",
-        "Tracks that share a key of secret: or speke:; resolution: SD, HD, UHD and audio [default: title]",
+        "Tracks that share a key (secret:, speke:); resolution: one each for SD, HD, UHD, audio [default: title]",
     ),
     Setting::new(
         "drm-source-keys",
@@ -40,7 +40,7 @@ pub const DRM: &[Setting] = &[
         "drm-systems",
         "SYSTEM",
         "",
-        "Signal widevine, playready, fairplay or clearkey [default: clearkey for secret:FILE]",
+        "DRM system to signal in manifests: widevine, playready, fairplay or clearkey [default: clearkey for secret:FILE]",
     )
     .as_list(),
     Setting::new(
@@ -95,7 +95,7 @@ pub const DRM: &[Setting] = &[
         "drm-stale-if-error",
         "DURATION",
         "",
-        "Additional time for which they are used while the key server fails [default: 24h]",
+        "Additional time for which cached keys are used while the key server fails [default: 24h]",
     ),
     Setting::new(
         "drm-pssh",
@@ -114,14 +114,14 @@ pub const DRM: &[Setting] = &[
         "drm-rule",
         "TABLE",
         "",
-        "Other drm settings for titles below a path: { path = \"kids/**\", scheme = \"cenc\" }",
+        "Settings of [drm] for the titles of a path: { path = \"kids/**\", scheme = \"cenc\" }",
     )
     .as_inline_tables(),
 ];
 
 /// Time for which keys stay in memory.
 const CACHE: Duration = Duration::from_secs(60 * 60);
-/// Additional time for which they are used while the key server fails.
+/// Additional time for which cached keys are used while the key server fails.
 const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 /// Key URI of FairPlay.
 const FAIRPLAY_URI: &str = "skd://{kid}";
@@ -153,7 +153,7 @@ pub struct DrmSettings {
     pub cpix_version: CpixVersion,
     /// Time for which keys are used without a request.
     pub cache: Duration,
-    /// Additional time for which they are used while the key server fails.
+    /// Additional time for which cached keys are used while the key server fails.
     pub stale_if_error: Duration,
 }
 
@@ -195,8 +195,7 @@ impl DrmSettings {
             None => return refuse_settings_without_keys(layers),
         };
         if layers.one("aes-secret").is_some() {
-            let what =
-                "aes-secret and drm-keys are two encryptions of the same segments; set one of them";
+            let what = "aes-secret and drm-keys both encrypt the segments; set only one of them";
             return Err(UsageError(what.to_owned()));
         }
         let mut systems = layers.list_with("drm-systems", parse_system)?;

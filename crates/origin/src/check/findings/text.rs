@@ -77,7 +77,7 @@ fn describe_problem(problem: &CueProblem) -> (&'static str, &'static str, String
         ),
         CueProblem::Overlapping(ms) => (
             "cues start before the previous one has ended",
-            "shorten the previous cues if two texts at the same time are not intended",
+            "shorten the previous cues, unless two texts at the same time are intended",
             at(ms),
         ),
         CueProblem::Late(ms) => (
