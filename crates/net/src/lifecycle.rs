@@ -269,8 +269,8 @@ impl RunningProgram {
     }
 
     /// Prints the addresses to standard output: `listening on http://HOST:PORT` for the main port,
-    /// and `NAME on http://HOST:PORT` for each other port. Then tells the service manager that the
-    /// program is ready.
+    /// and `NAME on http://HOST:PORT` for each other port. Then reports to the service manager
+    /// that the program is ready.
     pub fn announce(&self) {
         let mut out = io::stdout().lock();
         for line in &self.notices {
@@ -314,7 +314,7 @@ impl RunningProgram {
         result.map_err(ProgramError::cannot("the server failed"))
     }
 
-    /// Tells the service manager when the program begins to drain.
+    /// Reports the start of the drain to the service manager.
     fn announce_stop(&mut self) -> io::Result<()> {
         // After a hand-over, the service continues in the successor.
         if self.offers_ports || !service_manager::is_present() {

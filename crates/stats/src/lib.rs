@@ -2,8 +2,8 @@
 //!
 //! [`SampleSummary`] summarizes one sample, [`median_interval`] computes confidence intervals,
 //! [`PairedRatio`] compares pairs of the same rounds and [`unpaired_ratio`] other samples,
-//! [`has_enough_samples`] tells which percentiles a sample supports, [`LinearFit`] fits a line, and [`find_knee`] finds the knee of a ramp. [`random`] provides seeded
-//! random numbers.
+//! [`has_enough_samples`] decides whether a sample supports a percentile, [`LinearFit`] fits a line,
+//! and [`find_knee`] finds the knee of a ramp. [`random`] provides seeded random numbers.
 //!
 //! This crate has no IO, no clock, and no randomness except from a seed: equal input gives equal
 //! results.

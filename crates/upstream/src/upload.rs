@@ -17,7 +17,7 @@ pub struct RequestUpload {
     remaining: Option<u64>,
 }
 
-/// A body whose frames are data in memory, of any type.
+/// A body of any type whose frames are data in memory.
 trait UploadSource: Send {
     fn poll_data(self: Pin<&mut Self>, cx: &mut Context<'_>)
     -> Poll<Option<Result<Bytes, String>>>;

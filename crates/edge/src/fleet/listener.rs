@@ -145,7 +145,7 @@ async fn receive_stored(
     let name = consumer_name(node);
     let config = pull::Config {
         durable_name: Some(name.clone()),
-        // An edge that has never been here needs no commands of the past.
+        // A new edge does not need commands that were sent before it existed.
         deliver_policy: DeliverPolicy::New,
         ack_policy: AckPolicy::Explicit,
         inactive_threshold: EDGE_ABSENCE_MAX,

@@ -21,9 +21,9 @@ pub struct PlayerPreset {
     pub resume_s: f64,
     /// The level of the first segment.
     pub start_level: StartLevel,
-    /// When a slow segment is abandoned.
+    /// The rule by which a slow segment is abandoned.
     pub abandon: AbandonRule,
-    /// How far audio is buffered ahead of video.
+    /// Limit on audio that is buffered ahead of video.
     pub track_sync: TrackSync,
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// Audio that a viewer prefers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AudioPreference {
-    /// Language tag (BCP 47); the first language if none or not offered.
+    /// Language tag (BCP 47); `None`, or a language that is not offered, selects the first.
     pub language: Option<String>,
-    /// Audio bitrate in bits per second; the highest if none.
+    /// Audio bitrate in bits per second; `None` selects the highest.
     pub audio_bps: Option<f64>,
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Bytes at the start that tell the formats apart.
+/// Bytes at the start by which the formats are distinguished.
 const START_BYTES: u64 = 64;
 
 /// An open input whose start has been read.

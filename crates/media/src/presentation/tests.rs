@@ -208,7 +208,7 @@ fn presented_span(title: &Presentation, rendition: &Rendition) -> (Time, Time) {
 }
 
 /// Pictures of a hierarchy in decode order: a key frame every `gop` frames, and `leading` pictures
-/// that are decoded after it and presented before it. `first_leads` tells whether the first key
+/// that are decoded after it and presented before it. `first_leads`: whether the first key
 /// frame has leading pictures too. Composition offsets delay the stream by `leading` frames.
 fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Track {
     let ticks = 512;

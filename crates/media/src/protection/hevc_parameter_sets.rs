@@ -241,7 +241,7 @@ fn read_extensions(bits: &mut BitReader<'_>, has_transform_skip: bool) -> Option
     Some(bits.read_bit())
 }
 
-/// Skips Exp-Golomb codes. Signed ones have the same lengths as unsigned ones.
+/// Skips Exp-Golomb codes. Signed codes are as long as unsigned ones.
 fn skip_codes(bits: &mut BitReader<'_>, count: u32) {
     for _ in 0..count {
         bits.read_ue();

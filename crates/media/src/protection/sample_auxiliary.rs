@@ -84,7 +84,7 @@ impl SampleAuxiliary {
         SENC_HEAD_BYTES + self.entries.len() as u64 + self.description_len()
     }
 
-    /// `saiz` and `saio` describe entries, and are left out without them.
+    /// Returns the length of `saiz` and `saio`, which are left out if there are no entries.
     fn description_len(&self) -> u64 {
         match (self.entries.is_empty(), self.shared_size()) {
             (true, _) => 0,

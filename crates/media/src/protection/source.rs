@@ -20,7 +20,7 @@ const PSSH_BYTES_MAX: usize = 64 << 10;
 /// The protection that the source of a track has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceProtection {
-    /// What the sample entry declares.
+    /// The declarations of the sample entry.
     pub entry: ProtectedEntry,
     /// IVs and subsamples of each sample.
     pub(crate) auxiliary: AuxiliaryTable,

@@ -87,7 +87,7 @@ impl InheritedPorts {
         self.predecessor.is_some()
     }
 
-    /// Tells the predecessor to drain. This process must accept connections from now on.
+    /// Makes the predecessor drain. This process must accept connections from now on.
     fn replace_predecessor(self) -> io::Result<()> {
         let Some(mut stream) = self.predecessor else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Tells the service manager what state this process is in, by the protocol of `sd_notify(3)`.
+//! Reports the state of this process to the service manager (`sd_notify(3)`).
 //!
 //! Without the variable `NOTIFY_SOCKET`, nothing is sent.
 

@@ -86,8 +86,8 @@ enum RecordLine {
 struct RecordQueue {
     waiting: Vec<RecordLine>,
     closed: bool,
-    /// Whether to reopen the file: queued records are written to the old file, later ones to the
-    /// file that then has the name.
+    /// Whether to reopen the file. Records that are already queued are written to the old file,
+    /// later ones to the file that has the name after the reopening.
     reopen: bool,
 }
 

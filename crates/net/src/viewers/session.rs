@@ -22,7 +22,7 @@ const START_UP_MS_MAX: f64 = 600_000.0;
 pub(super) enum ReportMode {
     /// With a request for media.
     Request,
-    /// As a line of `POST /cmcd`.
+    /// In a line of `POST /cmcd`.
     Event,
 }
 

@@ -16,7 +16,7 @@ impl PathPattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// The reason why the text is none.
+    /// The reason why the text is not a pattern.
     pub fn parse(text: &str) -> Result<PathPattern, String> {
         let names = text.strip_prefix('/').unwrap_or(text).split('/');
         let names: Vec<String> = names.map(str::to_owned).collect();

@@ -158,7 +158,7 @@ fn list_inputs(name: &str, function: &Value, joins: &PortSources<'_>) -> Vec<tom
         .collect()
 }
 
-/// Returns whether the end of a connection is a place.
+/// Returns whether an end of a connection is a place instead of an instance.
 pub(in super::super) fn is_place(end: &Value) -> bool {
     end.get("id").and_then(Value::as_str) == Some("place")
 }

@@ -35,7 +35,7 @@ pub(crate) fn is_foreign(workflow: &Value) -> bool {
     })
 }
 
-/// Makes an experiment of a foreign description.
+/// Converts a foreign description to an experiment.
 ///
 /// # Errors
 /// Every function that has no counterpart here, and every client or cache that no function feeds.

@@ -199,7 +199,7 @@ fn describe_cell(part: &ClaimPart) -> String {
     }
 }
 
-/// Returns the figure of the decisive part, or the reason why there is none.
+/// Formats the value of the decisive part, or the reason why there is none.
 fn describe_decisive_value(claim: &CataloguedClaim, found: &ClaimFinding) -> String {
     let decisive = found.decisive.and_then(|at| found.parts.get(at));
     let reason = claim.not_measurable.clone().unwrap_or("no run".into());

@@ -88,7 +88,7 @@ pub trait AbrRule: std::fmt::Debug + Send {
     }
 
     /// Returns whether the choice depends on the network. Other rules never abandon a segment, and
-    /// choose the first level as any other.
+    /// choose the first level like later ones.
     fn is_adaptive(&self) -> bool {
         true
     }

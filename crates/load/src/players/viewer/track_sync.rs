@@ -1,4 +1,4 @@
-//! How far one track is buffered ahead of the other.
+//! Limits how far one track is buffered ahead of the other.
 
 use super::Viewer;
 use super::track_buffer::{PendingFetch, TrackRole, micros};

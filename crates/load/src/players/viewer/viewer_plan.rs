@@ -17,9 +17,9 @@ pub struct PlaybackSettings {
     pub resume_s: f64,
     /// The level of the first segment.
     pub start_level: StartLevel,
-    /// When a slow segment is abandoned for one of a lower level.
+    /// The rule by which a slow segment is abandoned for one of a lower level.
     pub abandon: AbandonRule,
-    /// How far one track may be buffered ahead of the other.
+    /// Limit on media of one track that is buffered ahead of the other.
     pub track_sync: TrackSync,
     /// Retries of a failed request, with a delay that starts at half a second and doubles.
     pub retries: u32,
@@ -44,10 +44,10 @@ pub enum StartLevel {
     },
 }
 
-/// How far one track may be buffered ahead of the other.
+/// Limit on media of one track that is buffered ahead of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrackSync {
-    /// As far as the buffer allows.
+    /// Each track is buffered as far as the buffer allows.
     #[default]
     Independent,
     /// Audio does not start a segment after the end of the video segment that is being received.

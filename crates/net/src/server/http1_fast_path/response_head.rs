@@ -66,7 +66,7 @@ impl BodyFraming {
 
 /// Writes the head to `out`, with `fields` in addition to those of `parts`.
 ///
-/// Returns whether the head closes the connection, as it does when the options say so.
+/// Returns whether the head closes the connection, which the options may request.
 pub(super) fn write_head(
     out: &mut Vec<u8>,
     parts: &Parts,

@@ -54,7 +54,7 @@ pub struct TierObject {
 pub enum TierBody {
     /// In memory.
     Memory(Vec<Bytes>),
-    /// In a file, which may have been removed.
+    /// In a range of a file. The file may have been removed.
     File(Arc<LocalFile>, Range<u64>),
 }
 

@@ -91,7 +91,7 @@ impl TierIndex {
         }
     }
 
-    /// Returns whether the object is stored, without counting as a use.
+    /// Returns whether the object is stored. Does not count as a use.
     pub(super) fn has(&self, hash: u64, key: &str) -> bool {
         let found = self.cache.peek(&hash);
         found.is_some_and(|shelved| *shelved.key == *key)

@@ -1,4 +1,4 @@
-//! How far audio is requested ahead of video.
+//! Tests of the limit on audio that is requested ahead of video.
 
 use super::*;
 
