@@ -97,7 +97,7 @@ fn a_manifest_in_an_unprotected_folder_does_not_open_a_protected_film() {
     let error = refused.header("headwater-error");
     assert_eq!(refused.status, 415, "{error}");
     assert!(
-        error.contains("kids/a.mp4 is protected by a rule"),
+        error.contains("kids/a.mp4 is protected by the rule for its path"),
         "{error}"
     );
 }
