@@ -8,10 +8,14 @@ import argparse
 import json
 import math
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/how-to/sizing.md"
+CALCULATOR = PAGE.with_name("sizing-calculator.js")
 COEFFICIENTS = json.loads((ROOT / "bench/coefficients.json").read_text())
 BEGIN, END = "<!-- sizing: {} -->", "<!-- end of sizing -->"
 MACHINES = (1, 3, 30, 3000)
@@ -155,6 +159,28 @@ def fill(page, args):
     return page
 
 
+def fill_calculator(script):
+    """Returns the calculator's script with the current coefficients."""
+    values = json.dumps({name: one["value"] for name, one in COEFFICIENTS.items()})
+    return re.sub(r"const COEFFICIENTS = .*;", lambda _: f"const COEFFICIENTS = {values};", script)
+
+
+def compare_calculator(args):
+    """Exits if the calculator's result differs from ours for a number of viewers."""
+    if not shutil.which("node"):
+        return print("SKIPPED sizing calculator: node is not installed")
+    args = argparse.Namespace(**{**vars(args), **EXAMPLE, "titles": 500})
+    for viewers in [1, 10_000] + [viewers_of(edges, args)[0] for edges in MACHINES]:
+        ours = {**compute(viewers, args), "edges": edges_for(viewers, args)}
+        ours["cost"] = sum(compute_costs(ours["edges"], viewers, args).values())
+        code = f"console.log(JSON.stringify(require({json.dumps(str(CALCULATOR))}).computeNeeds(JSON.parse(process.argv[1]))))"
+        text = json.dumps({**vars(args), "viewers": viewers})
+        theirs = json.loads(subprocess.run(["node", "-e", code, text], check=True, capture_output=True).stdout)
+        for name, value in ours.items():
+            if not math.isclose(theirs[name], value, rel_tol=1e-9):
+                sys.exit(f"the calculator computes {theirs[name]} instead of {value}: {name} for {viewers} viewers")
+
+
 def missing_evidence():
     """Returns the coefficients whose source no longer contains their measurement."""
     return [name for name, one in COEFFICIENTS.items() if one["evidence"] not in (ROOT / one["source"]).read_text()]
@@ -166,6 +192,9 @@ def check(args):
     page = PAGE.read_text()
     if fill(page, args) != page:
         sys.exit("docs/how-to/sizing.md is out of date; run python3 bench/sizing.py --page")
+    if fill_calculator(CALCULATOR.read_text()) != CALCULATOR.read_text():
+        sys.exit("docs/how-to/sizing-calculator.js is out of date; run python3 bench/sizing.py --page")
+    compare_calculator(args)
     print("the sizing page is current, and its coefficients are in the measured results")
 
 
@@ -198,6 +227,7 @@ def main():
         check(args)
     elif args.page:
         PAGE.write_text(fill(PAGE.read_text(), args))
+        CALCULATOR.write_text(fill_calculator(CALCULATOR.read_text()))
     else:
         print("\n".join(describe(args.viewers or 10_000, args)))
 
