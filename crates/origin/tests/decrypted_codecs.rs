@@ -109,21 +109,26 @@ fn dash_segments(server: &TestServer, title: &str) -> Vec<Vec<String>> {
                 time += number(line, "d").unwrap();
             }
         }
-        let id = between(set, "<Representation id=\"", "\"");
-        let url = |attribute: &str, time: i64| {
-            let template = between(set, &format!(" {attribute}=\""), "\"");
-            let name = template.replace("$RepresentationID$", &id);
-            format!(
-                "/{title}/{base}{}",
-                name.replace("$Time$", &time.to_string())
-            )
+        let ids = set.split("<Representation id=\"").skip(1);
+        let ids = ids.map(|rest| rest.split_once('"').unwrap().0.to_owned());
+        let list_urls = |id: String| -> Vec<String> {
+            let url = |attribute: &str, time: i64| {
+                let template = between(set, &format!(" {attribute}=\""), "\"");
+                let name = template.replace("$RepresentationID$", &id);
+                let name = name.replace("$Time$", &time.to_string());
+                format!("/{title}/{base}{name}")
+            };
+            let media = times.iter().map(|time| url("media", *time));
+            std::iter::once(url("initialization", 0))
+                .chain(media)
+                .collect()
         };
-        let media = times.iter().map(|time| url("media", *time));
-        std::iter::once(url("initialization", 0))
-            .chain(media)
-            .collect()
+        ids.map(list_urls).collect::<Vec<_>>()
     });
-    sets.collect()
+    let mut found: Vec<Vec<String>> = sets.flatten().collect();
+    // Sets with keys of their own are in another order.
+    found.sort_by_key(|urls| urls[0].rsplit('/').nth(1).unwrap().to_owned());
+    found
 }
 
 /// Returns the URLs of each media and I-frame playlist, and of each rendition of the MPD.
@@ -205,4 +210,51 @@ fn ffmpeg_decrypts_every_codec_with_cbcs() {
 #[test]
 fn ffmpeg_decrypts_every_codec_with_cenc() {
     expect_equal_frames("cenc");
+}
+
+#[test]
+fn three_keys_decrypt_only_their_own_renditions() {
+    if available_titles().is_empty() {
+        return;
+    }
+    let low_key = "000102030405060708090a0b0c0d0e0f";
+    let high_key = "101112131415161718191a1b1c1d1e1f";
+    let audio_key = "202122232425262728292a2b2c2d2e2f";
+    let document = TextFile::new(&cpix(&[
+        (LOW, VALUE, "<VideoFilter maxPixels=\"100000\"/>"),
+        (
+            HIGH,
+            "EBESExQVFhcYGRobHB0eHw==",
+            "<VideoFilter minPixels=\"100001\"/>",
+        ),
+        (AUDIO, "ICEiIyQlJicoKSorLC0uLw==", "<AudioFilter/>"),
+    ]));
+    let clear = TestServer::new(&["--segment", "2s"]);
+    let ours = serve_with_keys(&document.keys("cpix"), &[]);
+    let mut decoder = FrameDecoder::default();
+    let mut used = Vec::new();
+    let renditions = dash_segments(&ours, "film").into_iter();
+    for (own, theirs) in renditions.zip(dash_segments(&clear, "film")) {
+        // The first segments suffice.
+        let read = |server, urls: &[String]| -> Vec<u8> {
+            let bodies = urls.iter().take(3).map(|url| get_body(server, url));
+            bodies.collect::<Vec<_>>().concat()
+        };
+        let expected = decoder.hash_frames(read(&clear, &theirs), None);
+        let file = read(&ours, &own);
+        let fits = |key: &&&'static str| decoder.hash_frames(file.clone(), Some(key)) == expected;
+        let keys: Vec<&str> = [low_key, high_key, audio_key]
+            .iter()
+            .filter(fits)
+            .copied()
+            .collect();
+        let [key] = keys[..] else {
+            panic!("{own:?} is decrypted with {keys:?}");
+        };
+        assert_eq!(key == audio_key, own[0].contains("/audio"), "{own:?}");
+        used.push(key);
+    }
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used, [low_key, high_key, audio_key]);
 }

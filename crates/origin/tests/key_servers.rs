@@ -4,7 +4,7 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use support::encrypted_films::{UUID, encrypt_film, has_ffmpeg, serve_film};
 use support::keys::*;
@@ -208,6 +208,62 @@ fn a_key_server_that_is_down_or_silent_is_unavailable() {
         assert_eq!(response.status, 503, "{error}");
         assert!(error.starts_with("upstream; keys: "), "{error}");
     }
+}
+
+/// Starts a server that reads a request and writes arbitrary bytes.
+fn start_raw_server(write: impl Fn(&mut TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            read_request(&mut stream);
+            write(&mut stream);
+        }
+    });
+    format!("cpix:http://{address}/{{title}}")
+}
+
+#[test]
+fn damaged_responses_of_key_servers_are_refused() {
+    let document = three_keys();
+    let head = |len: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n");
+    let cut = head(document.len()) + &document[..document.len() / 2];
+    let binary = [head(3).as_bytes(), &[0xff, 0xfe, 0x00]].concat();
+    let twice = document.replace(LOW, AUDIO);
+    let twice = head(twice.len()) + &twice;
+    for (bytes, wrong) in [
+        (cut.into_bytes(), "bytes early"),
+        (b"keys\r\n\r\n".to_vec(), "keys: "),
+        (Vec::new(), "keys: "),
+        (binary, "not UTF-8"),
+        (twice.into_bytes(), "occurs twice"),
+    ] {
+        let url = start_raw_server(move |stream| _ = stream.write_all(&bytes));
+        let response = serve_with_keys(&url, &[]).get("/film/.m3u8");
+        let error = response.header("headwater-error");
+        assert_eq!(response.status, 503, "{error}");
+        assert!(
+            error.starts_with("upstream; keys: ") && error.contains(wrong),
+            "{wrong}: {error}"
+        );
+        assert!(!error.contains(VALUE), "{error}");
+    }
+}
+
+#[test]
+fn a_key_server_that_never_completes_its_response_is_unavailable() {
+    let url = start_raw_server(|stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+        // Each byte arrives in time, until the client closes the connection.
+        while stream.write_all(b" ").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    });
+    let response = serve_with_keys(&url, &[]).get("/film/.m3u8");
+    let error = response.header("headwater-error");
+    assert_eq!(response.status, 503, "{error}");
+    assert!(error.contains("no complete response within 10s"), "{error}");
 }
 
 #[test]

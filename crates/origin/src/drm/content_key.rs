@@ -45,6 +45,18 @@ pub(crate) fn derive_bytes(key: &hmac::Key, words: &[&[u8]]) -> [u8; KEY_BYTES] 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zeroize::{Zeroize, ZeroizeOnDrop};
+
+    #[test]
+    fn a_key_is_wiped_on_drop() {
+        fn require_wiping<T: ZeroizeOnDrop>(_: &T) {}
+        let mut key = ContentKey::new([0xab; 16]);
+        require_wiping(&key.0);
+        assert_eq!(key.expose(), &[0xab; 16]);
+        // The same call as on drop, after which the memory may be read.
+        key.0.zeroize();
+        assert_eq!(key.expose(), &[0; 16]);
+    }
 
     #[test]
     fn a_key_is_never_printed() {

@@ -4,7 +4,7 @@ use super::content_key::ContentKey;
 use super::key_set::{KeySet, TitleKey};
 use media::protection::{ContentSystem, SystemSignaling, decode_base64, write_system_pssh};
 use serde::Deserialize;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Most bytes of a response, as in nginx-vod-module.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 4096;
@@ -26,11 +26,19 @@ struct UdrmPssh {
     data: String,
 }
 
-impl Drop for UdrmKey {
-    fn drop(&mut self) {
+impl Zeroize for UdrmKey {
+    fn zeroize(&mut self) {
         self.key.zeroize();
     }
 }
+
+impl Drop for UdrmKey {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for UdrmKey {}
 
 /// Parses a response.
 ///
@@ -103,6 +111,16 @@ mod tests {
         assert_eq!(key.systems[0].system, ContentSystem::Widevine);
         let pssh = key.systems[0].pssh.as_ref().unwrap();
         assert_eq!((pssh.len(), &pssh[28..]), (34, &[0, 0, 0, 2, 1, 2][..]));
+    }
+
+    #[test]
+    fn the_text_of_a_key_is_wiped() {
+        let text = format!(r#"{{"key":"{BLOCK}","key_id":"{BLOCK}"}}"#);
+        let mut key: UdrmKey = serde_json::from_str(&text).unwrap();
+        assert_eq!(key.key, BLOCK);
+        // The call of `drop`, after which the memory may be read.
+        key.zeroize();
+        assert_eq!((&*key.key, &*key.key_id), ("", BLOCK));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use media::manifest::hls::encrypted_len;
 use net::Error;
 use std::sync::Arc;
 use store::Key;
+use zeroize::Zeroizing;
 
 /// Length of a key and of a cipher block, in bytes.
 const BLOCK_BYTES: usize = 16;
@@ -32,7 +33,8 @@ pub(crate) struct MasterSecret {
 
 /// Encryption of a title.
 pub(crate) struct TitleEncryption {
-    key_bytes: [u8; BLOCK_BYTES],
+    /// Wiped when it is dropped.
+    key_bytes: Zeroizing<[u8; BLOCK_BYTES]>,
     key: Arc<EncryptingKey>,
     /// Key URL of an external key server, if any.
     external_key_url: Option<String>,
@@ -64,8 +66,9 @@ impl MasterSecret {
     /// Derives the title's key: the first half of the HMAC-SHA256 of a fixed label and the title's
     /// path.
     pub(crate) fn derive_title_key(&self, title: &Key) -> Result<TitleEncryption, Error> {
-        let bytes: [u8; BLOCK_BYTES] = self.derive_bytes(&["headwater aes-128\n", title.as_str()]);
-        let key = UnboundCipherKey::new(&AES_128, &bytes).and_then(EncryptingKey::cbc);
+        let words = ["headwater aes-128\n", title.as_str()];
+        let bytes = Zeroizing::new(self.derive_bytes::<BLOCK_BYTES>(&words));
+        let key = UnboundCipherKey::new(&AES_128, &*bytes).and_then(EncryptingKey::cbc);
         let elsewhere = self.key_url.as_ref();
         Ok(TitleEncryption {
             key_bytes: bytes,
@@ -89,7 +92,7 @@ impl MasterSecret {
 impl TitleEncryption {
     /// Returns the key if this server gives it to players.
     pub(crate) fn served_key(&self) -> Option<[u8; BLOCK_BYTES]> {
-        self.external_key_url.is_none().then_some(self.key_bytes)
+        self.external_key_url.is_none().then_some(*self.key_bytes)
     }
 
     /// Returns the key URL for the title's media playlists.
@@ -202,6 +205,14 @@ mod tests {
 
     /// NIST SP 800-38A, F.2.1: the same key and vector, the first block.
     #[test]
+    fn title_keys_are_wiped_on_drop() {
+        fn require_wiping<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+        let secret = MasterSecret::new(&[1; 32], None);
+        let title = Key::parse("film.mp4").unwrap();
+        require_wiping(&secret.derive_title_key(&title).unwrap().key_bytes);
+    }
+
+    #[test]
     fn a_nist_test_vector_encrypts_as_published() {
         let key = [
             0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf,
@@ -257,7 +268,7 @@ mod tests {
             let mut out = encrypt_in_steps(&title_key.segment_encryption(sequence), &clear, &steps);
             prop_assert_eq!(&out, &encrypt_in_steps(&title_key.segment_encryption(sequence), &clear, &[]));
             prop_assert_eq!(out.len() as u64, encrypted_len(clear.len() as u64));
-            let key = UnboundCipherKey::new(&AES_128, &title_key.key_bytes).unwrap();
+            let key = UnboundCipherKey::new(&AES_128, &*title_key.key_bytes).unwrap();
             let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).unwrap();
             let iv = u128::from(sequence).to_be_bytes();
             let context = DecryptionContext::Iv128(FixedLength::from(iv));

@@ -208,6 +208,19 @@ fn keys_are_not_printed() {
 }
 
 #[test]
+fn keys_are_wiped_on_drop() {
+    fn require_wiping<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+    let document = parse_key_document(&three_keys(), SCHEME).expect("a legal document");
+    require_wiping(&document.keys[0].key);
+    let keys = DocumentKeys {
+        document_key: vec![1; 32].into(),
+        mac_key: vec![2; 64].into(),
+    };
+    require_wiping(&keys.document_key);
+    require_wiping(&keys.mac_key);
+}
+
+#[test]
 fn requests_are_documents_without_values() {
     let rule = |kid, media| crate::protection::UsageRule {
         key_id: crate::protection::parse_key_id(kid).expect("a UUID"),
