@@ -12,6 +12,7 @@ mod http_storage;
 mod left_out;
 mod packet_fidelity;
 mod playlist_cache;
+mod protected_processes;
 mod range_delivery;
 mod s3_storage;
 mod slow_readers;
