@@ -156,7 +156,7 @@ impl RemoteStorageMetrics {
         raise_counter(&self.closed, sum(|remote| remote.connections().closed()));
         raise_counter(&self.reused, sum(|remote| remote.connections().reused()));
         raise_counter(&self.resumed, sum(|remote| remote.connections().resumed()));
-        set_gauge(&self.open, sum(|remote| remote.connections().open()));
+        set_gauge(&self.open, sum(|remote| remote.connections().open_count()));
         set_gauge(&self.memory, sum(Remote::held_bytes));
         raise_counter(&self.piped, sum(|remote| remote.meter().piped_bytes()));
         set_gauge(&self.down, sum(|remote| remote.endpoints_down() as u64));
