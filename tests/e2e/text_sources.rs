@@ -138,7 +138,7 @@ fn an_index_mp4_has_the_text_inside_of_its_film_and_beside_it() {
     }
 }
 
-/// Each URL of a text that the manifests name, and its response, without the version in the URL.
+/// Returns the URLs of all text of the film, without their versions, and the bodies.
 fn fetch_text(server: &HeadwaterServer) -> Vec<(String, Vec<u8>)> {
     let playlists = list_playlists(server, "/film.mp4");
     let text = playlists.iter().filter(|name| name.contains("/text="));
@@ -196,7 +196,7 @@ fn check_reports_each_defect_of_text_files() {
     let folder = TempFolder::new();
     folder.write_file("film.mp4", &std::fs::read(film).unwrap());
     let cues = "1\n00:00:03,000 --> 00:00:05,000\nCaf\u{e9}\n\n2\n00:00:04,000 --> 00:00:06,000\nOverlapping\n\n3\n00:00:01,000 --> 00:00:02,000\nUnsorted\n\n4\n00:00:07,000 --> 00:00:08,000\n\n5\n00:00:09,000 --> 00:00:08,000\nReversed\n\n6\n00:01:00,000 --> 00:01:01,000\nLate\n\nNot a time\nx\n";
-    let windows_1252: Vec<u8> = cues.chars().map(|c| u32::from(c) as u8).collect();
+    let windows_1252: Vec<u8> = cues.chars().map(|c| u8::try_from(c).unwrap()).collect();
     folder.write_file("film.klingonese.srt", &windows_1252);
     folder.write_file("film.en.srt", SRT);
     let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
