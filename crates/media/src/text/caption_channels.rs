@@ -180,6 +180,21 @@ impl CaptionChannel {
 mod tests {
     use super::*;
 
+    /// The header of a unit of HEVC has two bytes, and captions are in prefix or suffix SEI messages.
+    #[test]
+    fn captions_inside_of_hevc_are_found() {
+        let codec = crate::fixtures::hevc_pq_codec();
+        let find = |unit_type: u8| {
+            let mut unit = vec![unit_type << 1, 1, 4, 14];
+            unit.extend(b"\xb5\0\x31GA94\x03\x41\xff\xfc\x94\x20\xff\x80");
+            let length = u32::try_from(unit.len()).unwrap_or(0);
+            find_caption_channels(&codec, &[&length.to_be_bytes(), &unit[..]].concat())
+        };
+        assert_eq!(find(39), [CaptionChannel::Cea608(1)]);
+        assert_eq!(find(40), [CaptionChannel::Cea608(1)]);
+        assert_eq!(find(32), []);
+    }
+
     #[test]
     fn masks_keep_channels_and_whether_a_file_was_searched() {
         let channels = [
