@@ -300,7 +300,7 @@ impl Body {
                 _ => Poll::Ready(None),
             };
         };
-        let answer = loop {
+        let item = loop {
             match std::task::ready!(source.as_mut().poll_next(cx)) {
                 Some(Ok(chunk)) if chunk.is_empty() => continue,
                 Some(Ok(chunk)) if left.is_none_or(|left| chunk.len() <= left) => {
@@ -323,8 +323,8 @@ impl Body {
                 },
             }
         };
-        let done = *left == Some(0) || !matches!(answer, Some(Ok(_)));
-        if answer.is_none()
+        let done = *left == Some(0) || !matches!(item, Some(Ok(_)));
+        if item.is_none()
             && let Some(progress) = &self.progress
         {
             progress.expect_bytes(*given);
@@ -332,7 +332,7 @@ impl Body {
         if done {
             self.kind = BodySource::Done;
         }
-        Poll::Ready(answer)
+        Poll::Ready(item)
     }
 }
 

@@ -52,7 +52,7 @@ impl ContentCoding {
 /// even identity, gets identity (section 12.5.3 allows it).
 pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
     let mut weights = [None; PREFERENCE.len()];
-    let mut others = None;
+    let mut wildcard = None;
     let lines = headers
         .get_all(ACCEPT_ENCODING)
         .iter()
@@ -60,7 +60,7 @@ pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
     for item in lines.flat_map(|line| line.split(',')) {
         let (name, weight) = parse_weighted(item);
         if name == "*" {
-            others = Some(weight);
+            wildcard = Some(weight);
         }
         for (coding, slot) in PREFERENCE.iter().zip(&mut weights) {
             if coding.is_named(name) {
@@ -68,17 +68,17 @@ pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
             }
         }
     }
-    best_coding(weights, others)
+    best_coding(weights, wildcard)
 }
 
-fn best_coding(weights: [Option<u16>; PREFERENCE.len()], others: Option<u16>) -> ContentCoding {
+fn best_coding(weights: [Option<u16>; PREFERENCE.len()], wildcard: Option<u16>) -> ContentCoding {
     let mut best = (0, ContentCoding::Identity);
     for (coding, weight) in PREFERENCE.into_iter().zip(weights) {
         // An unnamed identity is acceptable, with the lowest weight.
         let unnamed = if coding == ContentCoding::Identity {
-            others.or(Some(1))
+            wildcard.or(Some(1))
         } else {
-            others
+            wildcard
         };
         let weight = weight.or(unnamed).unwrap_or(0);
         if weight > best.0 {

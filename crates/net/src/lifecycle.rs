@@ -233,9 +233,9 @@ impl RunningProgram {
         // Installs the handler here and not on the new thread: until it is installed, SIGHUP ends
         // the process.
         let within = runtime.enter();
-        let heard = signal(SignalKind::hangup());
+        let registered = signal(SignalKind::hangup());
         drop(within);
-        let mut hangups = heard.map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
+        let mut hangups = registered.map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
         let shutdown = self.shutdown.clone();
         self.spawn_thread("hangup", move || {
             runtime.block_on(async {

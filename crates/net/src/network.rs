@@ -23,12 +23,12 @@ impl Cidr {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             Some(bits) => bits.parse().map_err(|_| wrong())?,
-            None => most,
+            None => bits_max,
         };
-        if bits > most {
+        if bits > bits_max {
             return Err(wrong());
         }
         Ok(Cidr { address, bits })
@@ -38,12 +38,12 @@ impl Cidr {
     /// IPv4.
     pub fn contains_address(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
-            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
-                let differ = u32::from(ours) ^ u32::from(theirs);
+            (IpAddr::V4(network), IpAddr::V4(address_bits)) => {
+                let differ = u32::from(network) ^ u32::from(address_bits);
                 differ.leading_zeros() >= u32::from(self.bits)
             }
-            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
-                let differ = u128::from(ours) ^ u128::from(theirs);
+            (IpAddr::V6(network), IpAddr::V6(address_bits)) => {
+                let differ = u128::from(network) ^ u128::from(address_bits);
                 differ.leading_zeros() >= u32::from(self.bits)
             }
             _ => false,

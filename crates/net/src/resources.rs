@@ -34,9 +34,9 @@ impl MemoryLimit {
     fn from_groups(groups: &ControlGroups, ram_bytes: u64) -> MemoryLimit {
         let mut groups = MemoryGroup::find_limited(groups);
         groups.retain(|group| group.limit_bytes < ram_bytes);
-        let least = groups.iter().map(|group| group.limit_bytes).min();
+        let limit_min = groups.iter().map(|group| group.limit_bytes).min();
         MemoryLimit {
-            bytes: least.unwrap_or(ram_bytes),
+            bytes: limit_min.unwrap_or(ram_bytes),
             groups,
         }
     }

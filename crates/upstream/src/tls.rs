@@ -50,8 +50,10 @@ impl TrustedAuthorities {
         if !matches!(self, TrustedAuthorities::Private(_)) {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         }
-        if let TrustedAuthorities::Private(own) | TrustedAuthorities::PublicAnd(own) = self {
-            for certificate in own {
+        if let TrustedAuthorities::Private(certificates)
+        | TrustedAuthorities::PublicAnd(certificates) = self
+        {
+            for certificate in certificates {
                 roots.add(certificate.clone()).map_err(invalid_data)?;
             }
         }

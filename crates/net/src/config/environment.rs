@@ -18,17 +18,19 @@ pub fn unknown_variables<'a>(
     variables: impl Iterator<Item = String>,
 ) -> Vec<String> {
     let known: BTreeSet<String> = settings.map(environment_name).collect();
-    let ours = variables.filter(|name| name.starts_with(PREFIX) && !known.contains(name));
-    let names: BTreeSet<String> = ours.filter(|name| name.len() <= NAME_BYTES_MAX).collect();
+    let unknown = variables.filter(|name| name.starts_with(PREFIX) && !known.contains(name));
+    let names: BTreeSet<String> = unknown
+        .filter(|name| name.len() <= NAME_BYTES_MAX)
+        .collect();
     let warnings = names.iter().map(|name| describe_unknown(name, &known));
     warnings.take(REPORTED_MAX).collect()
 }
 
 fn describe_unknown(name: &str, known: &BTreeSet<String>) -> String {
     // Without the prefix, which all names share.
-    let own = name.strip_prefix(PREFIX).unwrap_or(name);
-    let others = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
-    match closest_name(own, others) {
+    let stem = name.strip_prefix(PREFIX).unwrap_or(name);
+    let known_stems = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
+    match closest_name(stem, known_stems) {
         Some(near) => format!("{name}: unknown variable, ignored; did you mean {PREFIX}{near}?"),
         None => format!("{name}: unknown variable, ignored"),
     }

@@ -57,18 +57,18 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// A message with the expected form.
 pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
-    let Some((percent, most)) = text.split_once('%') else {
+    let Some((percent, upper_limit)) = text.split_once('%') else {
         return bytes(text);
     };
     let wrong = || "expected a size such as 512MiB, or 1% to 100% of the memory limit".to_owned();
     let percent: Option<u128> = percent.parse().ok().filter(|p| (1..=100).contains(p));
     let share = u128::from(limit_bytes) * percent.ok_or_else(wrong)? / 100;
     let share = u64::try_from(share).map_err(|_| wrong())?;
-    match most {
+    match upper_limit {
         "" => Ok(share),
-        most => {
-            let most = most.strip_prefix(" up to ").ok_or_else(wrong)?;
-            Ok(share.min(bytes(most)?))
+        upper_limit => {
+            let upper_limit = upper_limit.strip_prefix(" up to ").ok_or_else(wrong)?;
+            Ok(share.min(bytes(upper_limit)?))
         }
     }
 }

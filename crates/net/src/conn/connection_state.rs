@@ -213,7 +213,7 @@ impl ConnectionState {
             number,
             InFlight {
                 shared: Arc::clone(self),
-                answered: false,
+                responded: false,
             },
         )
     }
@@ -343,7 +343,7 @@ impl ConnectionState {
 #[derive(Debug)]
 pub(crate) struct InFlight {
     shared: Arc<ConnectionState>,
-    answered: bool,
+    responded: bool,
 }
 
 impl InFlight {
@@ -353,8 +353,8 @@ impl InFlight {
     }
 
     /// Records that the handler has returned; the body is still to be sent.
-    pub(crate) fn mark_answered(&mut self) {
-        if !std::mem::replace(&mut self.answered, true) {
+    pub(crate) fn mark_responded(&mut self) {
+        if !std::mem::replace(&mut self.responded, true) {
             self.shared.running.fetch_sub(1, Relaxed);
             self.shared
                 .moved_ms
@@ -365,7 +365,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.mark_answered();
+        self.mark_responded();
         let last = self.shared.in_flight.fetch_sub(1, Relaxed) == 1;
         // A closed connection must not become idle again.
         if last && self.shared.wait.load(Relaxed) == WaitState::Busy as u8 {

@@ -215,8 +215,8 @@ impl PortOffer {
 
 /// Only the same user and root may pass or take sockets.
 fn check_user(peer: u32) -> io::Result<()> {
-    let own = rustix::process::geteuid();
-    if peer == 0 || peer == own.as_raw() {
+    let user = rustix::process::geteuid();
+    if peer == 0 || peer == user.as_raw() {
         return Ok(());
     }
     Err(io::Error::other(format!("user {peer} may not do this")))

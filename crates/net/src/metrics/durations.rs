@@ -201,16 +201,16 @@ impl RequestHistograms {
         RequestHistograms { table }
     }
 
-    /// Records a request that arrived at `began`, and whose body was timed; `index` is that of the
+    /// Records a request that arrived at `started`, and whose body was timed; `index` is that of the
     /// label's value or pair.
-    pub fn record_request(&self, index: usize, began: Instant, end: &BodyCompletion) {
+    pub fn record_request(&self, index: usize, started: Instant, end: &BodyCompletion) {
         let (Some(histograms), Some(finished)) = (self.table.histograms.get(index), end.finished)
         else {
             return;
         };
-        histograms.duration.observe(finished - began);
+        histograms.duration.observe(finished - started);
         if let Some(first_byte) = end.first_byte {
-            histograms.first_byte.observe(first_byte - began);
+            histograms.first_byte.observe(first_byte - started);
         }
     }
 
@@ -218,7 +218,7 @@ impl RequestHistograms {
     pub fn record_exemplar(
         &self,
         index: usize,
-        began: Instant,
+        started: Instant,
         end: &BodyCompletion,
         trace_id: u128,
     ) {
@@ -229,8 +229,8 @@ impl RequestHistograms {
         let times = [(&DURATION, Some(finished)), (&FIRST_BYTE, end.first_byte)];
         for (metric, at) in times {
             if let Some(at) = at {
-                let bucket = name_bucket(metric, &histograms.labels, at - began);
-                table.exemplars.record(bucket, trace_id, at - began);
+                let bucket = name_bucket(metric, &histograms.labels, at - started);
+                table.exemplars.record(bucket, trace_id, at - started);
             }
         }
     }
@@ -259,18 +259,18 @@ mod tests {
     fn a_duration_is_counted_in_every_bucket_that_contains_it() {
         let metrics = Metrics::new();
         let timings = RequestHistograms::new(&metrics, "kind", &["segment", "page"]);
-        let began = Instant::now();
+        let started = Instant::now();
         let end_after = |us| BodyCompletion {
             bytes: 1,
             complete: true,
-            first_byte: Some(began + Duration::from_micros(100)),
-            finished: Some(began + Duration::from_micros(us)),
+            first_byte: Some(started + Duration::from_micros(100)),
+            finished: Some(started + Duration::from_micros(us)),
             error: None,
         };
         for us in [100, 101, 60_000_000] {
-            timings.record_request(0, began, &end_after(us));
+            timings.record_request(0, started, &end_after(us));
         }
-        timings.record_request(2, began, &end_after(1));
+        timings.record_request(2, started, &end_after(1));
         let text = metrics.encode_text().unwrap();
         for line in [
             "headwater_http_request_duration_seconds_bucket{le=\"0.0001\",kind=\"segment\"} 1",
@@ -290,20 +290,20 @@ mod tests {
     fn each_bucket_has_the_last_traced_request_as_exemplar() {
         let metrics = Metrics::new();
         let timings = RequestHistograms::new(&metrics, "kind", &["segment", "page"]);
-        let began = Instant::now();
+        let started = Instant::now();
         let bounds = BOUNDS_NS.iter().map(|ns| Duration::from_nanos(*ns));
         for (n, duration) in bounds.chain([Duration::from_secs(60)]).enumerate() {
             let end = BodyCompletion {
                 bytes: 0,
                 complete: true,
                 first_byte: None,
-                finished: Some(began + duration),
+                finished: Some(started + duration),
                 error: None,
             };
-            timings.record_request(1, began, &end);
-            timings.record_exemplar(1, began, &end, 7);
-            timings.record_exemplar(1, began, &end, n as u128 + 1);
-            timings.record_exemplar(2, began, &end, 8);
+            timings.record_request(1, started, &end);
+            timings.record_exemplar(1, started, &end, 7);
+            timings.record_exemplar(1, started, &end, n as u128 + 1);
+            timings.record_exemplar(2, started, &end, 8);
         }
         let plain = metrics.encode_text().unwrap();
         let text = metrics.exemplars.add_to_text(plain.clone());
@@ -331,16 +331,16 @@ mod tests {
         let results = ("result", &["hit", "miss"][..]);
         let kinds = ("kind", &["segment", "init", "other"][..]);
         let timings = RequestHistograms::new_pairs(&metrics, results, kinds);
-        let began = Instant::now();
+        let started = Instant::now();
         let end = BodyCompletion {
             bytes: 0,
             complete: true,
             first_byte: None,
-            finished: Some(began + Duration::from_micros(1)),
+            finished: Some(started + Duration::from_micros(1)),
             error: None,
         };
-        timings.record_request(4, began, &end);
-        timings.record_exemplar(4, began, &end, 7);
+        timings.record_request(4, started, &end);
+        timings.record_exemplar(4, started, &end, 7);
         let plain = metrics.encode_text().unwrap();
         let counts: Vec<_> = plain.lines().filter(|l| l.contains("_count{")).collect();
         let labels = "{result=\"miss\",kind=\"init\"}";

@@ -140,8 +140,9 @@ impl Recorder {
             wake: Condvar::new(),
             counters,
         });
-        let (theirs, path) = (Arc::clone(&shared), path.to_owned());
-        let run = move || theirs.write_all(BufWriter::with_capacity(BUFFER_BYTES, file), &path);
+        let (thread_state, path) = (Arc::clone(&shared), path.to_owned());
+        let run =
+            move || thread_state.write_all(BufWriter::with_capacity(BUFFER_BYTES, file), &path);
         let handle = std::thread::Builder::new()
             .name("records".into())
             .spawn(run)?;

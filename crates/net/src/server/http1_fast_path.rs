@@ -111,12 +111,12 @@ where
                 tokio::task::yield_now().await;
             }
             let response = {
-                let mut answer = pin!(self.handle_request(request, shared));
+                let mut handling = pin!(self.handle_request(request, shared));
                 // HTTP/1.0 has no interim responses (RFC 9110 section 15.2).
                 if options.version == Version::HTTP_11 {
                     shared.interim.open(shared.request_count());
                 }
-                let response = std::future::poll_fn(|cx| match answer.as_mut().poll(cx) {
+                let response = std::future::poll_fn(|cx| match handling.as_mut().poll(cx) {
                     Poll::Ready(response) => Poll::Ready(Ok(response)),
                     Poll::Pending => {
                         if let Err(error) = interim.write_waiting(io, shared, cx) {

@@ -35,9 +35,10 @@ impl InheritedListener {
     /// When a passed descriptor is no listening TCP socket.
     pub(crate) fn take_activated(main_port: &str) -> io::Result<Vec<InheritedListener>> {
         let variable = |name: &str| std::env::var(name).ok();
-        let own = variable("LISTEN_PID").is_some_and(|pid| pid == std::process::id().to_string());
+        let is_for_us =
+            variable("LISTEN_PID").is_some_and(|pid| pid == std::process::id().to_string());
         let count: Option<i32> = variable("LISTEN_FDS").and_then(|count| count.parse().ok());
-        let Some(count) = count.filter(|_| own) else {
+        let Some(count) = count.filter(|_| is_for_us) else {
             return Ok(Vec::new());
         };
         if !(0..=DESCRIPTORS_MAX).contains(&count) {
@@ -65,14 +66,14 @@ impl InheritedListener {
 /// Prepares a socket for workers.
 fn check_listener(socket: std::os::fd::OwnedFd) -> io::Result<TcpListener> {
     let listener = TcpListener::from(socket);
-    let own = SockRef::from(&listener);
-    let is_tcp = own.local_addr()?.as_socket().is_some();
-    if !is_tcp || !own.is_listener()? {
+    let socket_ref = SockRef::from(&listener);
+    let is_tcp = socket_ref.local_addr()?.as_socket().is_some();
+    if !is_tcp || !socket_ref.is_listener()? {
         return Err(io::Error::other(
             "not a listening TCP socket; use ListenStream= and Accept=no",
         ));
     }
-    own.set_tcp_nodelay(true)?;
+    socket_ref.set_tcp_nodelay(true)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

@@ -118,8 +118,8 @@ impl RateTable {
                 .min_by_key(|(_, bucket)| bucket.full_at)
                 .map(|(at, _)| at)
         };
-        let own = set.iter().position(|bucket| bucket.client == client);
-        let Some(bucket) = own
+        let existing = set.iter().position(|bucket| bucket.client == client);
+        let Some(bucket) = existing
             .or_else(|| fullest(&mut *set))
             .and_then(|at| set.get_mut(at))
         else {

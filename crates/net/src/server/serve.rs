@@ -149,14 +149,14 @@ where
     {
         let send_buffer_bytes = self.common.limits.connection_send_buffer_bytes;
         shared.start_copying(&self.common.send_memory, send_buffer_bytes);
-        let answer = |request: Request<_>| {
+        let serve_stream = |request: Request<_>| {
             let ServerState { overload, .. } = &*self.common;
             let refused = overload.refuses_stream(&request, self.common.essential_paths);
-            let answer =
+            let handling =
                 (!refused).then(|| self.handle_request(request.map(Incoming::from), shared));
             async move {
-                match answer {
-                    Some(answer) => answer
+                match handling {
+                    Some(handling) => handling
                         .await
                         .map(merge_fields)
                         .map_err(|never| match never {}),
@@ -165,7 +165,7 @@ where
                 }
             }
         };
-        let service = service_fn(answer);
+        let service = service_fn(serve_stream);
         let io = TokioIo::new(FramingMonitor::new(io, Arc::clone(shared)));
         let mut connection = pin!(protocol.serve_connection(io, service));
         let mut is_closing = false;
@@ -205,18 +205,18 @@ where
         };
         // Boxed because the future is large: otherwise each request would move it, and each idle
         // connection would reserve memory for it.
-        let answer = match self.find_refusal(&request, shared, conn.client, chunked) {
+        let handling = match self.find_refusal(&request, shared, conn.client, chunked) {
             None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
         let shutdown = self.shutdown.clone();
         async move {
             // A new connection would cost more than the next request on this one.
-            let refused = answer
+            let refused = handling
                 .as_ref()
                 .is_err_and(|error| error.status != StatusCode::TOO_MANY_REQUESTS);
-            let mut response = match answer {
-                Ok(answer) => answer.await,
+            let mut response = match handling {
+                Ok(handling) => handling.await,
                 Err(error) => error.response(),
             };
             let last = refused || chunked || shutdown.is_draining();
@@ -285,15 +285,15 @@ fn finish_response(response: &mut Response<Body>, head: bool, last: bool, mut in
         }
         response.body_mut().discard_bytes();
     }
-    in_flight.mark_answered();
+    in_flight.mark_responded();
     response.body_mut().hold_guard(in_flight);
 }
 
 /// Moves the serialized fields into the header map, where `hyper` expects them.
 fn merge_fields(mut response: Response<Body>) -> Response<Body> {
     if let Some(fields) = response.body_mut().take_fields() {
-        let own = std::mem::replace(response.headers_mut(), fields.header_map().clone());
-        response.headers_mut().extend(own);
+        let unserialized = std::mem::replace(response.headers_mut(), fields.header_map().clone());
+        response.headers_mut().extend(unserialized);
     }
     response
 }

@@ -102,7 +102,8 @@ impl From<TcpInfo> for TcpView {
             algorithm: info.algorithm,
             rtt_us: info.rtt_us,
             delivery_bytes_per_s: info.delivery_rate_bytes_per_s.filter(|rate| *rate > 0),
-            retransmitted: bytes.map(|(again, sent)| again as f64 / sent.max(1) as f64),
+            retransmitted: bytes
+                .map(|(retransmitted, sent)| retransmitted as f64 / sent.max(1) as f64),
         }
     }
 }
