@@ -176,10 +176,10 @@ pub(super) fn command() -> Command {
 
 /// Runs the command.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    run_and_report(SETTINGS, flags, "target", generate_requests)
+    run_and_report(SETTINGS, flags, "target", run_load)
 }
 
-fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
+fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     let mut plan = read_plan(&input.layers, &input.targets)?;
     if let Some(path) = input.layers.one("write-targets") {
         let text = vegeta_format::format_requests(&plan.targets);

@@ -93,7 +93,7 @@ impl RunMetrics {
         }
     }
 
-    /// The registry with all of them.
+    /// The registry that contains these metrics.
     pub fn registry(&self) -> &Metrics {
         &self.registry
     }

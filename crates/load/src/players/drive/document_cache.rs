@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Limit of cached documents; a full cache is cleared.
-const KEPT_MAX: usize = 4096;
+const DOCUMENTS_MAX: usize = 4096;
 
 type DocumentKey = [u8; 32];
 
@@ -58,7 +58,7 @@ impl DocumentCache {
         }
         let document = self.parse_document(format, outcome)?;
         let mut known = self.lock_documents();
-        if known.len() >= KEPT_MAX {
+        if known.len() >= DOCUMENTS_MAX {
             known.clear();
         }
         known.insert(key, document.clone());

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub const LATE_P99_MAX_MS: f64 = 50.0;
 
 /// Limit of viewers with individual figures.
-const KEPT_MAX: usize = 200_000;
+const VIEWER_FIGURES_MAX: usize = 200_000;
 
 /// The population at one moment of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ impl PopulationStats {
         self.switches += summary.switches;
         self.abandoned += summary.abandoned;
         self.abandoned_bytes += summary.abandoned_bytes;
-        if self.stall_ratios.len() < KEPT_MAX && summary.played_ms > 0 {
+        if self.stall_ratios.len() < VIEWER_FIGURES_MAX && summary.played_ms > 0 {
             self.stall_ratios.push(summary.stall_ratio as f32);
             self.bitrates_kbps.push(summary.bitrate_kbps.round() as f32);
             self.linear
@@ -153,7 +153,11 @@ impl PopulationStats {
             (&mut self.linear, &other.linear),
             (&mut self.mos, &other.mos),
         ] {
-            mine.extend(theirs.iter().take(KEPT_MAX.saturating_sub(mine.len())));
+            mine.extend(
+                theirs
+                    .iter()
+                    .take(VIEWER_FIGURES_MAX.saturating_sub(mine.len())),
+            );
         }
         for (what, count) in &other.unreadable {
             *self.unreadable.entry(what.clone()).or_default() += count;

@@ -38,7 +38,7 @@ pub struct Viewer {
     /// Indexes and bitrates of the levels that the device allows.
     levels: Box<[u16]>,
     bitrates: Box<[f64]>,
-    /// Taken out while it inspects the viewer.
+    /// The adaptation rule; `None` while it inspects the viewer, which it could not borrow otherwise.
     abr: Option<Box<dyn AbrRule>>,
     estimator: Box<EwmaEstimator>,
     manifest: track_buffer::FetchSlot,

@@ -5,7 +5,7 @@
 //! it, in the order of their lines: they would otherwise start at once.
 
 use super::super::request_target::RequestTarget;
-use super::civil_time::{parse_common_log, parse_w3c};
+use super::civil_time::{parse_common_log_time, parse_w3c_time};
 use super::log_fields::{QuoteEscapes, split_fields};
 use super::{Recording, RecordingError, move_to_base};
 use http::header::{HeaderName, REFERER, USER_AGENT};
@@ -85,7 +85,7 @@ fn parse_common_line(line: &str) -> Result<LogEntry<'_>, &'static str> {
     let (method, rest) = request.split_once(' ').unwrap_or(("", ""));
     let target = rest.rsplit_once(' ').map_or(rest, |(target, _)| target);
     Ok(LogEntry {
-        time_s: parse_common_log(&take(3).unwrap_or_default()).ok_or("invalid time")?,
+        time_s: parse_common_log_time(&take(3).unwrap_or_default()).ok_or("invalid time")?,
         client: take(0).unwrap_or_default(),
         method: method.to_owned().into(),
         target: target.to_owned().into(),
@@ -105,7 +105,7 @@ fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &
         }
     }
     let time_s = match (values.get("date"), values.get("time")) {
-        (Some(date), Some(time)) => parse_w3c(date, time).ok_or("invalid date or time")?,
+        (Some(date), Some(time)) => parse_w3c_time(date, time).ok_or("invalid date or time")?,
         _ => return Err("date or time is missing"),
     };
     let target = match (values.remove("cs-uri"), values.remove("cs-uri-stem")) {

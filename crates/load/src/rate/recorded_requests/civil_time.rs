@@ -14,12 +14,12 @@ pub(super) fn parse_rfc3339(text: &str) -> Option<f64> {
 }
 
 /// Parses the fields `date` and `time` of a W3C log: `2026-11-21` and `10:00:00` or `10:00:00.123`.
-pub(super) fn parse_w3c(date: &str, time: &str) -> Option<f64> {
+pub(super) fn parse_w3c_time(date: &str, time: &str) -> Option<f64> {
     Some(seconds_of(parse_date(date)?, parse_time_of_day(time)?))
 }
 
 /// Parses `29/Feb/2024:23:59:59 +0000` of the Common Log Format.
-pub(super) fn parse_common_log(text: &str) -> Option<f64> {
+pub(super) fn parse_common_log_time(text: &str) -> Option<f64> {
     let (date, rest) = text.split_once(':')?;
     let (time, offset) = rest.split_once(' ')?;
     let mut parts = date.split('/');
@@ -94,9 +94,15 @@ mod tests {
     #[test]
     fn times_of_all_formats_are_the_same_instant() {
         let leap_day = Some(1_709_251_199.0);
-        assert_eq!(parse_w3c("2024-02-29", "23:59:59"), leap_day);
-        assert_eq!(parse_common_log("29/Feb/2024:23:59:59 +0000"), leap_day);
-        assert_eq!(parse_common_log("01/Mar/2024:00:59:59 +0100"), leap_day);
+        assert_eq!(parse_w3c_time("2024-02-29", "23:59:59"), leap_day);
+        assert_eq!(
+            parse_common_log_time("29/Feb/2024:23:59:59 +0000"),
+            leap_day
+        );
+        assert_eq!(
+            parse_common_log_time("01/Mar/2024:00:59:59 +0100"),
+            leap_day
+        );
         assert_eq!(parse_rfc3339("2024-02-29T18:59:59.000-05:00"), leap_day);
         assert_eq!(parse_rfc3339("1970-01-01T00:00:00.250Z"), Some(0.25));
         assert_eq!(parse_rfc3339("2000-03-01T00:00:00Z"), Some(951_868_800.0));
@@ -120,7 +126,7 @@ mod tests {
             "29/Xxx/2024:00:00:00 +0000",
             "1/Jan/2024:00:00:00 +0",
         ] {
-            assert_eq!(parse_common_log(text), None, "{text}");
+            assert_eq!(parse_common_log_time(text), None, "{text}");
         }
     }
 }
