@@ -8,8 +8,8 @@ pub(crate) fn find_closest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a
     let with = known
         .iter()
         .map(|known| (edit_distance(name, known), *known));
-    let (least, close) = with.min_by_key(|(distance, _)| *distance)?;
-    (least <= 1 + name.len() / 4).then_some(close)
+    let (distance_min, close) = with.min_by_key(|(distance, _)| *distance)?;
+    (distance_min <= 1 + name.len() / 4).then_some(close)
 }
 
 /// Returns the Levenshtein distance.

@@ -44,8 +44,8 @@ struct AgentServer {
     folder: PathBuf,
     session: Option<AgentSession>,
     /// Thread of a finished session that is still cleaning up.
-    leaving: Option<JoinHandle<()>>,
-    answers: UnboundedSender<(String, AgentReply)>,
+    cleanup_thread: Option<JoinHandle<()>>,
+    responses: UnboundedSender<(String, AgentReply)>,
 }
 
 /// A session and the thread that executes its orders.
@@ -53,7 +53,7 @@ struct AgentSession {
     id: String,
     orders: SyncSender<QueuedOrder>,
     stop: Arc<AtomicBool>,
-    heard: Instant,
+    last_contact: Instant,
     thread: JoinHandle<()>,
 }
 
@@ -62,21 +62,21 @@ struct AgentSession {
 /// # Errors
 /// The server is unreachable, or the folder cannot be created.
 pub(crate) fn serve_agent(
-    meeting: &NatsSettings,
-    myself: AgentSettings,
+    nats: &NatsSettings,
+    settings: AgentSettings,
     ready: &dyn Fn(&str),
 ) -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(BusError::Runtime)?;
-    let bus = runtime.block_on(meeting.connect(&format!("headwater lab agent {}", myself.name)))?;
+    let bus = runtime.block_on(nats.connect(&format!("headwater lab agent {}", settings.name)))?;
     let id = bus.client.new_inbox().replace(['.', '_'], "");
     let folder = std::env::temp_dir().join(format!("headwater-agent-{id}"));
     let _guard = create_private_folder(&folder).map_err(|error| FileError::new(&folder, error))?;
-    let (answers, mut outbox) = unbounded_channel();
+    let (responses, mut outbox) = unbounded_channel();
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let (name, labels, address) = (myself.name, myself.labels, myself.address);
+    let (name, labels, address) = (settings.name, settings.labels, settings.address);
     let who = AgentIdentity {
         id,
         name,
@@ -87,18 +87,18 @@ pub(crate) fn serve_agent(
     let mut agent = AgentServer {
         bus,
         who,
-        base: myself.base,
+        base: settings.base,
         folder,
         session: None,
-        leaving: None,
-        answers,
+        cleanup_thread: None,
+        responses,
     };
     let ended = runtime.block_on(async {
         let (roll, orders) = (
             agent.bus.roll_call_subject(),
             agent.bus.order_subject(&agent.who.id),
         );
-        let mut ears = AgentSubscriptions {
+        let mut subscriptions = AgentSubscriptions {
             roll: agent.bus.subscribe(roll).await?,
             orders: agent.bus.subscribe(orders).await?,
             pulse: agent.bus.subscribe(agent.bus.pulse_subject()).await?,
@@ -112,17 +112,17 @@ pub(crate) fn serve_agent(
             tokio::select! {
                 _ = interrupt.recv() => return Ok(()),
                 _ = terminate.recv() => return Ok(()),
-                Some(message) = ears.roll.next() => agent.answer_roll_call(message).await,
-                Some(message) = ears.orders.next() => agent.receive_order(&message).await,
-                Some(message) = ears.pulse.next() => agent.receive_pulse(&message),
-                Some((reply, answer)) = outbox.recv() => agent.send_reply(reply, &answer).await,
+                Some(message) = subscriptions.roll.next() => agent.answer_roll_call(message).await,
+                Some(message) = subscriptions.orders.next() => agent.receive_order(&message).await,
+                Some(message) = subscriptions.pulse.next() => agent.receive_pulse(&message),
+                Some((reply, response)) = outbox.recv() => agent.send_reply(reply, &response).await,
                 _ = beat.tick() => agent.send_heartbeat().await,
             }
         }
     });
     agent.end_session();
-    if let Some(leaving) = agent.leaving.take() {
-        let _ = leaving.join();
+    if let Some(cleanup_thread) = agent.cleanup_thread.take() {
+        let _ = cleanup_thread.join();
     }
     ended
 }
@@ -153,34 +153,34 @@ impl AgentServer {
     }
 
     async fn receive_order(&mut self, message: &Message) {
-        let letter = decode_message::<OrderMessage>(&message.payload);
+        let order_message = decode_message::<OrderMessage>(&message.payload);
         let reply = message
             .reply
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let answer = match letter {
+        let response = match order_message {
             Err(error) => Some(AgentReply::Failed(error.to_string())),
-            Ok(letter) => self.handle_order(letter, &reply),
+            Ok(order_message) => self.handle_order(order_message, &reply),
         };
-        if let Some(answer) = answer {
-            self.send_reply(reply, &answer).await;
+        if let Some(response) = response {
+            self.send_reply(reply, &response).await;
         }
     }
 
     /// Answers immediate orders; returns `None` for orders that the session's thread will answer.
-    fn handle_order(&mut self, letter: OrderMessage, reply: &str) -> Option<AgentReply> {
+    fn handle_order(&mut self, order_message: OrderMessage, reply: &str) -> Option<AgentReply> {
         let known = self
             .session
             .as_ref()
-            .is_some_and(|session| session.id == letter.session);
-        match letter.order {
+            .is_some_and(|session| session.id == order_message.session);
+        match order_message.order {
             AgentOrder::Clock => return Some(AgentReply::Clock(now_ns())),
             AgentOrder::Join if known => {
                 self.reset_session();
                 return Some(AgentReply::Done);
             }
-            AgentOrder::Join => return Some(self.join_session(letter.session)),
+            AgentOrder::Join => return Some(self.join_session(order_message.session)),
             AgentOrder::Leave if known => {
                 self.end_session();
                 return Some(AgentReply::Done);
@@ -192,24 +192,24 @@ impl AgentServer {
                 "the agent does not serve this session".into(),
             ));
         };
-        session.heard = Instant::now();
-        if let AgentOrder::TakeAway = letter.order {
+        session.last_contact = Instant::now();
+        if let AgentOrder::TakeAway = order_message.order {
             // Interrupts the current work, whatever it is.
             session.stop.store(true, Ordering::Relaxed);
         }
-        let order = letter.order;
-        let errand = QueuedOrder {
+        let order = order_message.order;
+        let queued = QueuedOrder {
             order,
             reply: reply.to_owned(),
         };
-        let full = session.orders.try_send(errand).is_err();
+        let full = session.orders.try_send(queued).is_err();
         full.then(|| AgentReply::Failed(format!("more than {QUEUED_ORDERS_MAX} orders are queued")))
     }
 
     /// A session joins before each run; this removes the remains of the previous one.
     fn reset_session(&mut self) {
         if let Some(session) = &mut self.session {
-            session.heard = Instant::now();
+            session.last_contact = Instant::now();
             session.stop.store(true, Ordering::Relaxed);
             let (order, reply) = (AgentOrder::TakeAway, String::new());
             let _ = session.orders.try_send(QueuedOrder { order, reply });
@@ -218,29 +218,29 @@ impl AgentServer {
 
     fn join_session(&mut self, id: String) -> AgentReply {
         let busy = self
-            .leaving
+            .cleanup_thread
             .as_ref()
-            .is_some_and(|leaving| !leaving.is_finished());
+            .is_some_and(|cleanup_thread| !cleanup_thread.is_finished());
         if busy || self.session.is_some() {
             return AgentReply::Busy;
         }
         let (orders, inbox) = sync_channel(QUEUED_ORDERS_MAX);
-        let (stop, answers) = (Arc::new(AtomicBool::new(false)), self.answers.clone());
+        let (stop, responses) = (Arc::new(AtomicBool::new(false)), self.responses.clone());
         let work = SessionWorker {
             base: self.base.clone(),
             folder: self.folder.join("session"),
             stop: Arc::clone(&stop),
-            answer: Box::new(move |reply, answer| {
-                let _ = answers.send((reply, answer));
+            send_response: Box::new(move |reply, response| {
+                let _ = responses.send((reply, response));
             }),
         };
         let thread = std::thread::spawn(move || work.process_orders(&inbox));
-        let heard = Instant::now();
+        let last_contact = Instant::now();
         self.session = Some(AgentSession {
             id,
             orders,
             stop,
-            heard,
+            last_contact,
             thread,
         });
         AgentReply::Done
@@ -250,7 +250,7 @@ impl AgentServer {
         if let Some(session) = self.session.take() {
             session.stop.store(true, Ordering::Relaxed);
             drop(session.orders);
-            self.leaving = Some(session.thread);
+            self.cleanup_thread = Some(session.thread);
         }
     }
 
@@ -259,7 +259,7 @@ impl AgentServer {
         if let Some(session) = &mut self.session
             && session.id.as_bytes() == message.payload.as_ref()
         {
-            session.heard = Instant::now();
+            session.last_contact = Instant::now();
         }
     }
 
@@ -268,7 +268,7 @@ impl AgentServer {
         let Some(session) = &self.session else {
             return;
         };
-        if session.heard.elapsed() > LOST {
+        if session.last_contact.elapsed() > LOST {
             self.end_session();
             return;
         }
@@ -278,8 +278,8 @@ impl AgentServer {
             .await;
     }
 
-    async fn send_reply(&self, reply: String, answer: &AgentReply) {
-        let bytes = encode_message(answer)
+    async fn send_reply(&self, reply: String, response: &AgentReply) {
+        let bytes = encode_message(response)
             .or_else(|error| encode_message(&AgentReply::Failed(error.to_string())));
         if let (false, Ok(bytes)) = (reply.is_empty(), bytes) {
             self.bus.publish_unacknowledged(reply, bytes).await;

@@ -27,7 +27,7 @@ struct DistributedRun<'a> {
     plan: &'a RunPlan,
     text: &'a str,
     agents: Vec<(AgentIdentity, ClockOffset)>,
-    spread: AgentPlacement,
+    placement: AgentPlacement,
     stop: &'a AtomicBool,
 }
 
@@ -44,26 +44,26 @@ fn execute_run(
     stop: &AtomicBool,
 ) -> Result<(), RunError> {
     let agents = fleet.gather_agents(stop).map_err(not_executed)?;
-    let whos: Vec<AgentIdentity> = agents.iter().map(|(who, _)| who.clone()).collect();
-    let spread =
-        place_on_agents(&plan.document, &whos).map_err(|error| not_executed(error.into()))?;
+    let identities: Vec<AgentIdentity> = agents.iter().map(|(who, _)| who.clone()).collect();
+    let placement =
+        place_on_agents(&plan.document, &identities).map_err(|error| not_executed(error.into()))?;
     let run = DistributedRun {
         fleet,
         plan,
         text,
         agents,
-        spread,
+        placement,
         stop,
     };
     run.record_agents(record);
     let measured = run.run_phases(record, seed);
     // Also after a failure; lost agents clean up by themselves.
-    let calm = AtomicBool::new(false);
-    let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &calm);
+    let never_stop = AtomicBool::new(false);
+    let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &never_stop);
     let mut parts = measured.map_err(|error| not_executed(error.into()))?;
-    for answer in noise {
+    for reply in noise {
         if let AgentReply::MachineNoise(noise) =
-            answer.1.map_err(|error| not_executed(error.into()))?
+            reply.1.map_err(|error| not_executed(error.into()))?
         {
             parts.push(Measurement::from_noise(noise));
         }
@@ -78,15 +78,16 @@ impl DistributedRun<'_> {
         seed: u64,
     ) -> Result<Vec<Measurement>, OrderError> {
         let document = &self.plan.document;
-        let shares = self.spread.shares.keys();
-        let whos: Vec<&AgentIdentity> = shares
+        let shares = self.placement.shares.keys();
+        let identities: Vec<&AgentIdentity> = shares
             .filter_map(|agent| Some(&self.agents.get(*agent)?.0))
             .collect();
         let wanted = (self.plan.scale.as_deref(), &document.versions);
-        self.fleet.describe_machines(&whos, wanted, self.stop)?;
+        self.fleet
+            .describe_machines(&identities, wanted, self.stop)?;
         require_success(self.send_orders(|agent, _| self.source_order(agent), MAKING, self.stop))?;
         let deploy = |agent: usize, _: &AgentIdentity| {
-            let share = self.spread.shares.get(&agent)?.clone();
+            let share = self.placement.shares.get(&agent)?.clone();
             let (arm, round) = (record.arm.clone(), record.round);
             let text = self.text.to_owned();
             Some(AgentOrder::Deploy(Box::new(DeployOrder {
@@ -101,20 +102,20 @@ impl DistributedRun<'_> {
         for name in starting_order(document).unwrap_or_default() {
             let function = document.function.get(name);
             let at = function.and_then(|function| place_of(function.at.as_ref()));
-            let there = self.spread.agents_at(at);
+            let agents_there = self.placement.agents_at(at);
             let order = |agent, _: &AgentIdentity| {
-                let here = there.contains(&agent);
-                here.then(|| AgentOrder::Function {
+                let is_there = agents_there.contains(&agent);
+                is_there.then(|| AgentOrder::Function {
                     name: name.to_owned(),
                 })
             };
             require_success(self.send_orders(order, WORK, self.stop))?;
         }
         for (name, sink) in document.sink.iter().filter(|(_, sink)| sink.warm_up > 0) {
-            let there = self.spread.agents_at(place_of(sink.at.as_ref()));
+            let agents_there = self.placement.agents_at(place_of(sink.at.as_ref()));
             let order = |agent, _: &AgentIdentity| {
                 let sinks = vec![name.get_ref().clone()];
-                there
+                agents_there
                     .contains(&agent)
                     .then_some(AgentOrder::WarmUp { sinks })
             };
@@ -136,8 +137,8 @@ impl DistributedRun<'_> {
         let sinks = self.plan.document.sink.values();
         let within = sinks.map(sink_timeout).max().unwrap_or_default() + SOON;
         let mut parts = Vec::new();
-        for (agent, answer) in require_success(self.send_orders(order, within, self.stop))? {
-            if let AgentReply::Measurement(measured, late_ns) = answer {
+        for (agent, reply) in require_success(self.send_orders(order, within, self.stop))? {
+            if let AgentReply::Measurement(measured, late_ns) = reply {
                 parts.push(*measured);
                 let name = self
                     .agents
@@ -160,7 +161,7 @@ impl DistributedRun<'_> {
         within: Duration,
         stop: &AtomicBool,
     ) -> Vec<(usize, Result<AgentReply, OrderError>)> {
-        let shares = self.spread.shares.keys();
+        let shares = self.placement.shares.keys();
         let (mut numbers, mut orders) = (Vec::new(), Vec::new());
         for number in shares {
             let Some((who, _)) = self.agents.get(*number) else {
@@ -171,8 +172,8 @@ impl DistributedRun<'_> {
                 orders.push((who, order));
             }
         }
-        let answers = self.fleet.send_all(orders, within, stop);
-        numbers.into_iter().zip(answers).collect()
+        let replies = self.fleet.send_all(orders, within, stop);
+        numbers.into_iter().zip(replies).collect()
     }
 
     /// Orders the sources that a command at this agent refers to.
@@ -181,18 +182,18 @@ impl DistributedRun<'_> {
         let functions = document.function.values().map(|f| (&f.at, &f.run));
         let runs = functions.chain(document.sink.values().map(|s| (&s.at, &s.run)));
         let here = runs.filter(|(at, _)| {
-            self.spread
+            self.placement
                 .agents_at(place_of(at.as_ref()))
                 .contains(&agent)
         });
         let texts: Vec<&str> = here.map(|(_, run)| run.get_ref().as_str()).collect();
         let names = document.source.keys().map(|name| name.get_ref());
-        let spoken = |name: &&String| {
+        let is_referenced = |name: &&String| {
             texts
                 .iter()
                 .any(|text| text.contains(&format!("{{{name}}}")))
         };
-        let names: Vec<String> = names.filter(spoken).cloned().collect();
+        let names: Vec<String> = names.filter(is_referenced).cloned().collect();
         let text = self.text.to_owned();
         (!names.is_empty()).then_some(AgentOrder::Sources { text, names })
     }
@@ -200,7 +201,7 @@ impl DistributedRun<'_> {
     fn sinks_of_agent(&self, agent: usize) -> Vec<String> {
         let sinks = self.plan.document.sink.iter();
         let here = sinks.filter(|(_, sink)| {
-            self.spread
+            self.placement
                 .agents_at(place_of(sink.at.as_ref()))
                 .contains(&agent)
         });
@@ -209,7 +210,7 @@ impl DistributedRun<'_> {
 
     /// Records the agents that take part and the offsets of their clocks.
     fn record_agents(&self, record: &mut RunRecord) {
-        for (agent, share) in &self.spread.shares {
+        for (agent, share) in &self.placement.shares {
             let Some((who, offset)) = self.agents.get(*agent) else {
                 continue;
             };
@@ -227,17 +228,17 @@ impl DistributedRun<'_> {
 /// Returns the replies if all orders succeeded. The loss of an agent takes precedence over other
 /// errors, which it may have caused.
 fn require_success(
-    answers: Vec<(usize, Result<AgentReply, OrderError>)>,
+    replies: Vec<(usize, Result<AgentReply, OrderError>)>,
 ) -> Result<Vec<(usize, AgentReply)>, OrderError> {
-    let (mut well, mut troubles) = (Vec::new(), Vec::new());
-    for (agent, answer) in answers {
-        match answer {
-            Ok(answer) => well.push((agent, answer)),
-            Err(trouble) => troubles.push(trouble),
+    let (mut succeeded, mut errors) = (Vec::new(), Vec::new());
+    for (agent, reply) in replies {
+        match reply {
+            Ok(reply) => succeeded.push((agent, reply)),
+            Err(error) => errors.push(error),
         }
     }
-    troubles.sort_by_key(|trouble| !matches!(trouble, OrderError::Lost(_)));
-    troubles.into_iter().next().map_or(Ok(well), Err)
+    errors.sort_by_key(|error| !matches!(error, OrderError::Lost(_)));
+    errors.into_iter().next().map_or(Ok(succeeded), Err)
 }
 
 fn not_executed(error: FleetError) -> RunError {
@@ -273,8 +274,8 @@ mod tests {
             })
         };
         let lost = OrderError::Lost("two".into());
-        let answers = vec![(0, failed()), (1, Ok(AgentReply::Done)), (2, Err(lost))];
-        let error = require_success(answers).unwrap_err();
+        let replies = vec![(0, failed()), (1, Ok(AgentReply::Done)), (2, Err(lost))];
+        let error = require_success(replies).unwrap_err();
         assert!(matches!(error, OrderError::Lost(_)), "{error}");
         let well = require_success(vec![(3, Ok(AgentReply::Clock(7)))]).unwrap();
         assert!(matches!(well[..], [(3, AgentReply::Clock(7))]), "{well:?}");

@@ -49,7 +49,7 @@ pub(crate) struct AgentFleet {
 #[derive(Default)]
 struct DescribedMachines {
     /// Identifiers of the agents that have described their machine.
-    told: BTreeSet<String>,
+    described: BTreeSet<String>,
     /// Descriptions that have not been taken yet.
     new: Vec<MachineDescription>,
 }
@@ -79,12 +79,12 @@ impl LostAgents {
     fn note(
         &self,
         who: &AgentIdentity,
-        answer: Result<AgentReply, OrderError>,
+        reply: Result<AgentReply, OrderError>,
     ) -> Result<AgentReply, OrderError> {
-        if let Err(OrderError::Lost(_)) = &answer {
+        if let Err(OrderError::Lost(_)) = &reply {
             self.0.borrow_mut().push(who.clone());
         }
-        answer
+        reply
     }
 
     /// Waits for a loss and returns the agent's name.
@@ -104,13 +104,13 @@ impl AgentFleet {
     ///
     /// # Errors
     /// The server is unreachable.
-    pub(crate) fn connect_fleet(meeting: &NatsSettings) -> Result<AgentFleet, BusError> {
+    pub(crate) fn connect_fleet(nats: &NatsSettings) -> Result<AgentFleet, BusError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
         let runtime: Runtime = runtime.map_err(BusError::Runtime)?;
         let handle = runtime.handle().clone();
-        let bus = runtime.block_on(meeting.connect("headwater lab run"))?;
+        let bus = runtime.block_on(nats.connect("headwater lab run"))?;
         // Inbox names are random: others cannot guess the session.
         let session = bus.client.new_inbox().replace(['.', '_'], "");
         let beats = Heartbeats::default();
@@ -129,7 +129,7 @@ impl AgentFleet {
         Ok(AgentFleet {
             bus,
             session,
-            wanted: meeting.agents.clamp(1, AGENTS_MAX),
+            wanted: nats.agents.clamp(1, AGENTS_MAX),
             known: Mutex::default(),
             machines: Mutex::default(),
             beats,
@@ -148,14 +148,14 @@ impl AgentFleet {
         &self,
         stop: &AtomicBool,
     ) -> Result<Vec<(AgentIdentity, ClockOffset)>, FleetError> {
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
-            let mut there = self.handle.block_on(self.call_roll())?;
-            there.sort_by(|a, b| a.name.cmp(&b.name));
-            if let Some(twice) = there.windows(2).find(|two| two[0].name == two[1].name) {
+            let mut present = self.handle.block_on(self.call_roll())?;
+            present.sort_by(|a, b| a.name.cmp(&b.name));
+            if let Some(twice) = present.windows(2).find(|two| two[0].name == two[1].name) {
                 return Err(FleetError::DuplicateName(twice[0].name.clone()));
             }
-            if let Some(other) = there
+            if let Some(other) = present
                 .iter()
                 .find(|who| who.version != env!("CARGO_PKG_VERSION"))
             {
@@ -166,7 +166,7 @@ impl AgentFleet {
                 });
             }
             let joined = self.handle.block_on(join_all(
-                there.into_iter().map(|who| self.join_agent(who, stop)),
+                present.into_iter().map(|who| self.join_agent(who, stop)),
             ));
             let joined: Vec<(AgentIdentity, ClockOffset)> = joined.into_iter().flatten().collect();
             if joined.len() >= self.wanted {
@@ -180,7 +180,7 @@ impl AgentFleet {
                 .iter()
                 .all(|id| joined.iter().any(|(who, _)| who.id == *id));
             let hopeless = stop.load(Ordering::Relaxed) || (lost_any && joined_all);
-            if hopeless || began.elapsed() > MUSTER {
+            if hopeless || started.elapsed() > MUSTER {
                 return Err(FleetError::TooFew {
                     available: joined.len(),
                     required: self.wanted,
@@ -205,14 +205,14 @@ impl AgentFleet {
     ) -> Result<(), OrderError> {
         let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unknown = agents.to_vec();
-        unknown.retain(|who| !machines.told.contains(&who.id));
+        unknown.retain(|who| !machines.described.contains(&who.id));
         let order = || AgentOrder::Machine {
             versions: versions.clone(),
         };
         let orders = unknown.iter().map(|who| (*who, order())).collect();
-        for (who, answer) in unknown.iter().zip(self.send_all(orders, SOON, stop)) {
-            if let AgentReply::Machine(machine) = answer? {
-                machines.told.insert(who.id.clone());
+        for (who, reply) in unknown.iter().zip(self.send_all(orders, SOON, stop)) {
+            if let AgentReply::Machine(machine) = reply? {
+                machines.described.insert(who.id.clone());
                 machines.new.push(MachineDescription {
                     agent: Some(who.name.clone()),
                     scale: scale.map(str::to_owned),
@@ -231,32 +231,32 @@ impl AgentFleet {
 
     async fn call_roll(&self) -> Result<Vec<AgentIdentity>, FleetError> {
         let inbox = self.bus.client.new_inbox();
-        let mut answers = self.bus.subscribe(inbox.clone()).await?;
-        let asked = self
+        let mut replies = self.bus.subscribe(inbox.clone()).await?;
+        let published = self
             .bus
             .client
             .publish_with_reply(self.bus.roll_call_subject(), inbox, "".into())
             .await;
-        asked.map_err(BusError::Publish)?;
-        let (mut there, mut missing) = (Vec::new(), self.lock_known().clone());
+        published.map_err(BusError::Publish)?;
+        let (mut present, mut missing) = (Vec::new(), self.lock_known().clone());
         let any_known = !missing.is_empty();
         let all = async {
-            while let Some(message) = answers.next().await {
+            while let Some(message) = replies.next().await {
                 let Ok(who) = decode_message::<AgentIdentity>(&message.payload) else {
                     continue;
                 };
                 missing.remove(&who.id);
-                there.push(who);
-                if there.len() > AGENTS_MAX || (any_known && missing.is_empty()) {
+                present.push(who);
+                if present.len() > AGENTS_MAX || (any_known && missing.is_empty()) {
                     break;
                 }
             }
         };
         // Agents that have not answered by then are treated as absent.
         let _ = timeout(ROLL, all).await;
-        match there.len() > AGENTS_MAX {
+        match present.len() > AGENTS_MAX {
             true => Err(FleetError::TooMany),
-            false => Ok(there),
+            false => Ok(present),
         }
     }
 
@@ -276,8 +276,8 @@ impl AgentFleet {
         let mut trips = Vec::new();
         for _ in 0..TRIPS {
             let sent_ns = now_ns();
-            let answer = self.send_order(&who, AgentOrder::Clock, SOON, stop).await;
-            let Ok(AgentReply::Clock(theirs_ns)) = answer else {
+            let reply = self.send_order(&who, AgentOrder::Clock, SOON, stop).await;
+            let Ok(AgentReply::Clock(theirs_ns)) = reply else {
                 return None;
             };
             let answered_ns = now_ns();
@@ -305,17 +305,17 @@ impl AgentFleet {
             let (sent, lost) = (self.send_order(who, order, within, stop), &lost);
             async move {
                 tokio::select! {
-                    answer = sent => lost.note(who, answer),
+                    reply = sent => lost.note(who, reply),
                     agent = lost.wait_for_loss(), if !removes => Err(OrderError::Lost(agent)),
                 }
             }
         });
-        let answers = self.handle.block_on(join_all(all));
+        let replies = self.handle.block_on(join_all(all));
         for who in lost.0.take() {
             self.lost_any.store(true, Ordering::Relaxed);
             self.lock_known().remove(&who.id);
         }
-        answers
+        replies
     }
 
     /// Sends an order and waits for its reply.
@@ -326,7 +326,7 @@ impl AgentFleet {
         within: Duration,
         stop: &AtomicBool,
     ) -> Result<AgentReply, OrderError> {
-        let letter = OrderMessage {
+        let order_message = OrderMessage {
             session: self.session.clone(),
             order,
         };
@@ -335,24 +335,24 @@ impl AgentFleet {
             agent: agent(),
             source,
         };
-        let bytes = encode_message(&letter).map_err(message)?;
+        let bytes = encode_message(&order_message).map_err(message)?;
         let request = async_nats::Request::new()
             .payload(bytes.into())
             .timeout(None);
-        let mut answer = std::pin::pin!(
+        let mut reply = std::pin::pin!(
             self.bus
                 .client
                 .send_request(self.bus.order_subject(&who.id), request)
         );
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
             tokio::select! {
-                message_received = &mut answer => {
+                message_received = &mut reply => {
                     let lost = |_| OrderError::Lost(agent());
-                    let answer = decode_message(&message_received.map_err(lost)?.payload);
-                    return match answer.map_err(message)? {
+                    let reply = decode_message(&message_received.map_err(lost)?.payload);
+                    return match reply.map_err(message)? {
                         AgentReply::Failed(reason) => Err(OrderError::Failed { agent: agent(), reason }),
-                        answer => Ok(answer),
+                        reply => Ok(reply),
                     };
                 }
                 () = sleep(BEAT / 5) => {}
@@ -363,7 +363,7 @@ impl AgentFleet {
             if stop.load(Ordering::Relaxed) {
                 return Err(OrderError::Stopped);
             }
-            if began.elapsed() > within {
+            if started.elapsed() > within {
                 return Err(OrderError::Timeout {
                     agent: agent(),
                     within,
@@ -375,15 +375,15 @@ impl AgentFleet {
 
 impl Drop for AgentFleet {
     fn drop(&mut self) {
-        let heard: Vec<String> = self.beats.lock_times().keys().cloned().collect();
+        let joined: Vec<String> = self.beats.lock_times().keys().cloned().collect();
         let order = AgentOrder::Leave;
-        let letter = OrderMessage {
+        let order_message = OrderMessage {
             session: self.session.clone(),
             order,
         };
-        let bytes = encode_message(&letter).unwrap_or_default();
+        let bytes = encode_message(&order_message).unwrap_or_default();
         self.handle.block_on(async {
-            for id in heard {
+            for id in joined {
                 self.bus
                     .publish_unacknowledged(self.bus.order_subject(&id), bytes.clone())
                     .await;
@@ -404,11 +404,11 @@ async fn send_pulses(bus: &NatsConnection, session: &str) {
 }
 
 /// Records the heartbeats of agents.
-async fn receive_heartbeats(mut beats: async_nats::Subscriber, heard: &Heartbeats) {
+async fn receive_heartbeats(mut beats: async_nats::Subscriber, times: &Heartbeats) {
     while let Some(message) = beats.next().await {
         let id = String::from_utf8_lossy(&message.payload);
         // Ignores agents that have not joined, so that they cannot fill the list.
-        if let Some(last) = heard.lock_times().get_mut(id.as_ref()) {
+        if let Some(last) = times.lock_times().get_mut(id.as_ref()) {
             *last = Instant::now();
         }
     }

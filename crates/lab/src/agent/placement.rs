@@ -66,8 +66,8 @@ impl AgentPlacement {
     pub(super) fn agents_at(&self, place: Option<&str>) -> Vec<usize> {
         let place = place.unwrap_or(DEFAULT_PLACE);
         let shares = self.shares.iter();
-        let there = shares.filter(|(_, share)| share.places.contains_key(place));
-        there.map(|(agent, _)| *agent).collect()
+        let with_place = shares.filter(|(_, share)| share.places.contains_key(place));
+        with_place.map(|(agent, _)| *agent).collect()
     }
 
     /// Determines the addresses of functions that no link reaches.
@@ -135,11 +135,11 @@ fn read_group(
     let (mut on, mut agents) = (None, 1);
     for table in tables {
         agents = agents.max(table.agents.as_ref().map_or(1, |n| *n.get_ref() as usize));
-        let asked = table.on.as_ref().map(|on| on.get_ref().clone());
-        if on.is_some() && asked.is_some() && on != asked {
+        let requested = table.on.as_ref().map(|on| on.get_ref().clone());
+        if on.is_some() && requested.is_some() && on != requested {
             return Err(PlacementError::Conflict(places.into_iter().collect()));
         }
-        on = on.or(asked);
+        on = on.or(requested);
     }
     Ok(PlacementGroup { places, on, agents })
 }

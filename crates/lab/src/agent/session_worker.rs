@@ -32,7 +32,7 @@ pub(super) struct SessionWorker {
     pub(super) folder: PathBuf,
     /// Interrupts the current work.
     pub(super) stop: Arc<AtomicBool>,
-    pub(super) answer: Box<dyn Fn(String, AgentReply) + Send>,
+    pub(super) send_response: Box<dyn Fn(String, AgentReply) + Send>,
 }
 
 impl SessionWorker {
@@ -57,10 +57,10 @@ impl SessionWorker {
                 }
                 _ => Err(WorkError::NotDeployed),
             };
-            if let Some(answer) =
+            if let Some(response) =
                 result.unwrap_or_else(|error| Some(AgentReply::Failed(error.to_string())))
             {
-                (self.answer)(reply, answer);
+                (self.send_response)(reply, response);
             }
         }
         let _ = fs::remove_dir_all(&self.folder);
@@ -106,18 +106,18 @@ impl SessionWorker {
         };
         let ticks = CpuTicks::now();
         let deployed = DeployedRun::deploy(&document, &deploy.arm, at)?;
-        (self.answer)(reply, AgentReply::Done);
+        (self.send_response)(reply, AgentReply::Done);
         while let Ok(QueuedOrder { order, reply }) = orders.recv() {
             if let AgentOrder::TakeAway = order {
                 drop(deployed);
                 self.stop.store(false, Ordering::Relaxed);
-                (self.answer)(reply, AgentReply::MachineNoise(ticks.since()));
+                (self.send_response)(reply, AgentReply::MachineNoise(ticks.since()));
                 return Ok(None);
             }
-            let answer = self.execute_order(&deployed, order);
-            (self.answer)(
+            let response = self.execute_order(&deployed, order);
+            (self.send_response)(
                 reply,
-                answer.unwrap_or_else(|error| AgentReply::Failed(error.to_string())),
+                response.unwrap_or_else(|error| AgentReply::Failed(error.to_string())),
             );
         }
         Ok(None)

@@ -1,6 +1,6 @@
 //! `headwater lab validate`, `run` and `list`.
 
-use super::nats::{NATS, connect};
+use super::nats_settings::{NATS, connect};
 use super::{CommandError, print_message, print_output, read_settings};
 use crate::document_format::ParsedDocument;
 use crate::experiment::{
@@ -294,11 +294,11 @@ fn format_progress(progress: &ExperimentProgress, on_terminal: bool) -> String {
         None if on_terminal => format!("{over}{done} of {all}{left} · {run} …"),
         None => String::new(),
         Some(record) => {
-            let said = match &record.discard_reason {
+            let result_text = match &record.discard_reason {
                 Some(why) => format!("discarded: {why}"),
                 None => format!("{:.1} s", record.took_s),
             };
-            format!("{over}{done} of {all}{left} · {run} · {said}\n")
+            format!("{over}{done} of {all}{left} · {run} · {result_text}\n")
         }
     }
 }

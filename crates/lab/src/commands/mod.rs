@@ -11,7 +11,7 @@ mod findings;
 mod link;
 mod link_options;
 mod missing_feature;
-mod nats;
+mod nats_settings;
 mod report;
 #[cfg(feature = "nbmp")]
 mod serve;

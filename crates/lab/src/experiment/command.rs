@@ -39,20 +39,22 @@ pub(super) fn shell_command(
 
 /// Puts this program's folder first, so that `headwater` in a document is this program.
 pub(super) fn search_path() -> std::ffi::OsString {
-    let others = std::env::var_os("PATH").unwrap_or_default();
-    let own = std::env::current_exe()
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let own_folder = std::env::current_exe()
         .ok()
         .and_then(|path| path.parent().map(Path::to_owned));
-    let all = own.into_iter().chain(std::env::split_paths(&others));
-    std::env::join_paths(all).unwrap_or(others)
+    let all = own_folder
+        .into_iter()
+        .chain(std::env::split_paths(&inherited));
+    std::env::join_paths(all).unwrap_or(inherited)
 }
 
 /// Returns the last lines of a command's output, for error messages.
 pub(super) fn last_output(output: &Path) -> String {
     let read = |path: &Path| read_end(path).unwrap_or_default();
-    let said = [read(output), read(&output.with_extension("errors"))].concat();
-    let said = String::from_utf8_lossy(&said).trim_end().to_owned();
-    let mut words: Vec<&str> = said
+    let text = [read(output), read(&output.with_extension("errors"))].concat();
+    let text = String::from_utf8_lossy(&text).trim_end().to_owned();
+    let mut words: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();

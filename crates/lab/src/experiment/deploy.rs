@@ -144,16 +144,16 @@ impl<'a> DeployedRun<'a> {
         self.processes.function(name, child, &log);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let path = function.health.as_ref().map(|path| path.get_ref().as_str());
-        let began = Instant::now();
+        let waiting_since = Instant::now();
         loop {
             self.processes.all_sinks_ended()?;
-            let asked = self
+            let health = self
                 .find_place(place)?
                 .within(|| Ok(is_healthy(address, path)));
-            if asked? {
+            if health? {
                 return Ok(());
             }
-            if stop.load(Ordering::Relaxed) || began.elapsed() > HEALTHY_WITHIN {
+            if stop.load(Ordering::Relaxed) || waiting_since.elapsed() > HEALTHY_WITHIN {
                 return Err(RunError::Unhealthy {
                     name: name.to_owned(),
                     port,

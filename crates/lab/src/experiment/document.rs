@@ -163,7 +163,7 @@ pub struct SinkSpec {
     pub timeout: Option<Spanned<String>>,
 }
 
-/// The experiment at another size.
+/// A `[scale.NAME]` table: the settings that `--scale NAME` replaces to run the experiment at another size.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ScaleSpec {

@@ -22,12 +22,12 @@ use std::time::Duration;
 /// Default time limit of a sink.
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// Size limit of a sink's output.
-const SAID_MAX: u64 = 16 << 20;
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 
 /// The measurement of one part: an agent, or this machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Measurement {
-    /// Quantities.
+    /// Values of the quantities, by name.
     pub(super) found: BTreeMap<String, PartialValue>,
     /// Lateness that sinks report, in milliseconds.
     pub(super) late_ms: BTreeMap<String, f64>,
@@ -174,18 +174,18 @@ impl DeployedRun<'_> {
 
 /// Returns the time limit of a sink.
 pub(crate) fn sink_timeout(sink: &SinkSpec) -> Duration {
-    let asked = sink.timeout.as_ref();
-    let asked = asked.and_then(|text| duration(text.get_ref()).ok());
-    asked.unwrap_or(TIMEOUT)
+    let configured = sink.timeout.as_ref();
+    let configured = configured.and_then(|text| duration(text.get_ref()).ok());
+    configured.unwrap_or(TIMEOUT)
 }
 
 fn read_output(output: &Path) -> Result<String, SinkFault> {
     let mut bytes = Vec::new();
     File::open(output)?
-        .take(SAID_MAX + 1)
+        .take(OUTPUT_BYTES_MAX + 1)
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > SAID_MAX {
-        return Err(SinkFault::TooLong(SAID_MAX));
+    if bytes.len() as u64 > OUTPUT_BYTES_MAX {
+        return Err(SinkFault::TooLong(OUTPUT_BYTES_MAX));
     }
     String::from_utf8(bytes).map_err(|_| SinkFault::NotUtf8)
 }

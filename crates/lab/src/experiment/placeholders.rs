@@ -27,7 +27,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) share: Option<AgentShare>,
 }
 
-/// The share of one agent.
+/// The part of a distributed run that one agent executes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgentShare {
     /// Places on this agent, with the part number and the number of parts.
@@ -76,12 +76,12 @@ pub(super) fn resolve_placeholder(
         return Some(path.display().to_string());
     }
     if let Some(function) = document.function.get(name) {
-        let told = at
+        let assigned = at
             .share
             .as_ref()
             .and_then(|share| share.addresses.get(name));
-        if let (Some(told), DEFAULT_PLACE) = (told, link_end(document, at.place)) {
-            return Some(told.clone());
+        if let (Some(assigned), DEFAULT_PLACE) = (assigned, link_end(document, at.place)) {
+            return Some(assigned.clone());
         }
         let address = function_address(document, at.place, function)?;
         return Some(format!("{address}:{}", function.port.get_ref()));

@@ -85,8 +85,8 @@ enum ValueStatistic {
 enum PartAggregation {
     Sum,
     Mean,
-    Least,
-    Most,
+    Min,
+    Max,
 }
 
 /// The value of one part of a sink.
@@ -244,8 +244,8 @@ impl PartAggregation {
         match text {
             "sum" => Ok(PartAggregation::Sum),
             "mean" => Ok(PartAggregation::Mean),
-            "least" => Ok(PartAggregation::Least),
-            "most" => Ok(PartAggregation::Most),
+            "least" => Ok(PartAggregation::Min),
+            "most" => Ok(PartAggregation::Max),
             _ => Err(QuantitySyntaxError::Form),
         }
     }
@@ -287,8 +287,8 @@ fn combine_numbers(
         (None, _) => Err(QuantityError::SeveralParts),
         (Some(PartAggregation::Sum), _) => Ok(all.iter().sum()),
         (Some(PartAggregation::Mean), _) => Ok(all.iter().sum::<f64>() / all.len() as f64),
-        (Some(PartAggregation::Least), _) => Ok(all.iter().copied().fold(f64::INFINITY, f64::min)),
-        (Some(PartAggregation::Most), _) => {
+        (Some(PartAggregation::Min), _) => Ok(all.iter().copied().fold(f64::INFINITY, f64::min)),
+        (Some(PartAggregation::Max), _) => {
             Ok(all.iter().copied().fold(f64::NEG_INFINITY, f64::max))
         }
     }

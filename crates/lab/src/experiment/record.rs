@@ -136,8 +136,12 @@ pub(super) fn parse_lines<T: DeserializeOwned>(
     path: &Path,
     text: &str,
 ) -> Result<Vec<T>, RecordFileError> {
-    let whole = text.rfind('\n').map_or(0, |at| at + 1);
-    let lines = text.get(..whole).unwrap_or_default().lines().enumerate();
+    let complete_len = text.rfind('\n').map_or(0, |at| at + 1);
+    let lines = text
+        .get(..complete_len)
+        .unwrap_or_default()
+        .lines()
+        .enumerate();
     let read = |(number, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|source| RecordFileError::Line {
             path: path.to_owned(),

@@ -30,8 +30,8 @@ pub(super) fn open_records(records: &Path) -> std::io::Result<File> {
         return Err(std::io::Error::other("another run is using this folder"));
     }
     let text = fs::read(records)?;
-    let whole = text.iter().rposition(|byte| *byte == b'\n');
-    file.set_len(whole.map_or(0, |at| at as u64 + 1))?;
+    let last_newline = text.iter().rposition(|byte| *byte == b'\n');
+    file.set_len(last_newline.map_or(0, |at| at as u64 + 1))?;
     Ok(file)
 }
 
@@ -52,11 +52,11 @@ pub(crate) enum FolderError {
 pub(super) fn claim_folder(out: &Path, text: &str) -> Result<(), FolderError> {
     let failed = |error| FileError::new(out, error);
     fs::create_dir_all(out).map_err(failed)?;
-    let own = out.join("document.toml");
-    match fs::read_to_string(&own) {
+    let document_path = out.join("document.toml");
+    match fs::read_to_string(&document_path) {
         Ok(same) if same == text => Ok(()),
         // An empty file is left by a process that was killed before writing it.
         Ok(other) if !other.is_empty() => Err(FolderError::OtherDocument(out.to_owned())),
-        _ => Ok(fs::write(own, text).map_err(failed)?),
+        _ => Ok(fs::write(document_path, text).map_err(failed)?),
     }
 }

@@ -213,14 +213,14 @@ impl RoundRunner<'_> {
         let next = AtomicUsize::new(0);
         let postponed = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let (told, events) = std::sync::mpsc::channel();
+            let (sender, events) = std::sync::mpsc::channel();
             for lane in 0..lanes {
-                let (next, told, postponed) = (&next, told.clone(), &postponed);
+                let (next, sender, postponed) = (&next, sender.clone(), &postponed);
                 scope.spawn(move || {
                     while let Some((place, arm)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let run = self.run_attempts(lane, round, (*place, arm), first, &|event| {
                             // The receiver outlives all senders.
-                            let _ = told.send(event);
+                            let _ = sender.send(event);
                         });
                         if run == ArmOutcome::Postponed
                             && let Ok(mut postponed) = postponed.lock()
@@ -230,7 +230,7 @@ impl RoundRunner<'_> {
                     }
                 });
             }
-            drop(told);
+            drop(sender);
             events.into_iter().for_each(on_event);
         });
         postponed.into_inner().unwrap_or_default()
@@ -261,9 +261,9 @@ impl RoundRunner<'_> {
             on_event(RunEvent::Started(round, attempt, arm.clone()));
             let mut record = RunRecord::new(round, place, attempt, arm);
             record.claims = self.job.plan.claim_fingerprints();
-            let began = Instant::now();
+            let started = Instant::now();
             let ended = self.execute_attempt(lane, &mut record);
-            record.took_s = began.elapsed().as_secs_f64();
+            record.took_s = started.elapsed().as_secs_f64();
             self.slice.note_run(record.took_s);
             if self.stop.load(Ordering::Relaxed) {
                 return ArmOutcome::Finished;

@@ -75,17 +75,17 @@ impl SinkResults {
     /// # Errors
     /// A result is not where the document states.
     pub(super) fn read_results(sink: &SinkSpec, output: &Path) -> Result<SinkResults, ResultError> {
-        let said = SinkFiles { output };
+        let files = SinkFiles { output };
         let mut found = SinkResults::default();
         for (name, series) in &sink.series {
             let name = name.get_ref();
-            let points = series::read(&said, series).map_err(|fault| failed(name, fault))?;
+            let points = series::read(&files, series).map_err(|fault| failed(name, fault))?;
             found.series.insert(name.clone(), points);
         }
         for (name, wanted) in &sink.histogram {
             let name = name.get_ref();
             let counted =
-                histogram::read_histogram(&said, wanted).map_err(|fault| failed(name, fault))?;
+                histogram::read_histogram(&files, wanted).map_err(|fault| failed(name, fault))?;
             found.histograms.insert(name.clone(), counted);
         }
         Ok(found)
@@ -104,9 +104,8 @@ impl SinkResults {
         for (name, counted) in &other.histograms {
             let joined = match self.histograms.get(name) {
                 None => counted.clone(),
-                Some(own) => {
-                    merge_histograms(own, counted).map_err(|error| failed(name, error.into()))?
-                }
+                Some(existing) => merge_histograms(existing, counted)
+                    .map_err(|error| failed(name, error.into()))?,
             };
             self.histograms.insert(name.clone(), joined);
         }

@@ -22,21 +22,21 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Returns the first line that each command prints, preferably on standard output.
 pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     thread::scope(|scope| {
-        let asked: Vec<_> = versions
+        let queries: Vec<_> = versions
             .iter()
             .map(|(name, command)| (name, scope.spawn(|| first_line(command))))
             .collect();
-        let told = asked.into_iter().map(|(name, asked)| {
-            let line = asked.join();
+        let lines = queries.into_iter().map(|(name, query)| {
+            let line = query.join();
             (name.clone(), line.unwrap_or_else(|_| "says nothing".into()))
         });
-        told.collect()
+        lines.collect()
     })
 }
 
 /// Kills the command and its children afterwards.
 fn first_line(command: &str) -> String {
-    let until = Instant::now() + RESPONSE_TIMEOUT;
+    let deadline = Instant::now() + RESPONSE_TIMEOUT;
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).env("PATH", search_path());
     shell.stdin(Stdio::null()).process_group(0);
@@ -45,19 +45,19 @@ fn first_line(command: &str) -> String {
         Ok(child) => child,
         Err(error) => return error.to_string(),
     };
-    let heard = [
+    let receivers = [
         child.stdout.take().map(read_first_line),
         child.stderr.take().map(read_first_line),
     ];
-    let told = |within: &dyn Fn() -> Duration| {
-        let mut outputs = heard.iter().flatten();
+    let wait_for_line = |within: &dyn Fn() -> Duration| {
+        let mut outputs = receivers.iter().flatten();
         outputs.find_map(|output| output.recv_timeout(within()).ok().flatten())
     };
-    let told_itself = told(&|| until.saturating_duration_since(Instant::now()));
+    let printed_in_time = wait_for_line(&|| deadline.saturating_duration_since(Instant::now()));
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
     // For a command that did not exit: the beginning of its output.
-    let first = told_itself.or_else(|| told(&|| GRACE));
+    let first = printed_in_time.or_else(|| wait_for_line(&|| GRACE));
     let first = first.unwrap_or_else(|| "says nothing".into());
     first.trim().chars().take(CHARS_MAX).collect()
 }
@@ -65,14 +65,14 @@ fn first_line(command: &str) -> String {
 /// Sends the first line that is not blank as soon as it is available, or `None` at the end of the
 /// output.
 fn read_first_line(output: impl Read + Send + 'static) -> Receiver<Option<String>> {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     thread::spawn(move || {
         let lines = BufReader::new(output.take(BYTES_MAX)).split(b'\n');
         let lines = lines.map_while(Result::ok);
         let mut texts = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
-        let _ = tell.send(texts.find(|text| !text.trim().is_empty()));
+        let _ = sender.send(texts.find(|text| !text.trim().is_empty()));
     });
-    told
+    receiver
 }
 
 #[cfg(test)]

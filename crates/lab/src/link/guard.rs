@@ -126,10 +126,10 @@ impl CleanupDuty {
     fn clean_up(&self) {
         self.end_processes();
         for folder in self.folders.iter().filter(|folder| folder.is_absolute()) {
-            let began = Instant::now();
+            let started = Instant::now();
             // A dying process may still create files.
             while std::fs::remove_dir_all(folder).is_err() && folder.exists() {
-                if began.elapsed() > RESPONSE_TIMEOUT {
+                if started.elapsed() > RESPONSE_TIMEOUT {
                     break;
                 }
                 std::thread::sleep(PAUSE);
@@ -138,16 +138,16 @@ impl CleanupDuty {
     }
 
     fn end_processes(&self) {
-        let (began, mut told) = (Instant::now(), BTreeSet::new());
+        let (started, mut signaled) = (Instant::now(), BTreeSet::new());
         let mut none_found = 0;
         // Twice: a process may have been created while the list was read.
-        while none_found < 2 && began.elapsed() < RESPONSE_TIMEOUT {
+        while none_found < 2 && started.elapsed() < RESPONSE_TIMEOUT {
             let found = self.find_processes();
             none_found = if found.is_empty() { none_found + 1 } else { 0 };
             for (pid, process) in found {
-                if began.elapsed() > GRACE {
+                if started.elapsed() > GRACE {
                     let _ = pidfd_send_signal(process, Signal::KILL);
-                } else if told.insert(pid.as_raw_nonzero()) {
+                } else if signaled.insert(pid.as_raw_nonzero()) {
                     // Once: many servers treat a second SIGTERM as a request to exit at once.
                     let _ = pidfd_send_signal(process, Signal::TERM);
                 }

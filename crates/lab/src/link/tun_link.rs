@@ -26,7 +26,7 @@ pub struct TunLink {
     wake: OwnedFd,
     thread: Option<JoinHandle<()>>,
     shape: LinkShape,
-    began: Instant,
+    started: Instant,
     addresses: [Ipv4Addr; 2],
 }
 
@@ -93,16 +93,16 @@ impl TunLink {
             refused: 0,
             ending: false,
         })));
-        let (began, theirs) = (Instant::now(), Arc::clone(&shared));
+        let (started, thread_state) = (Instant::now(), Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name(format!("link{number}"))
-            .spawn(move || forward_packets(&theirs, &ends, &woken, began))?;
+            .spawn(move || forward_packets(&thread_state, &ends, &woken, started))?;
         Ok(TunLink {
             shared,
             wake,
             thread: Some(thread),
             shape,
-            began,
+            started,
             addresses,
         })
     }
@@ -117,7 +117,7 @@ impl TunLink {
         let state = self.shared.lock_state();
         LinkReport {
             shape: self.shape.clone(),
-            seconds: self.began.elapsed().as_secs_f64(),
+            seconds: self.started.elapsed().as_secs_f64(),
             real_time: state.real_time,
             down: state.down.counts(),
             up: state.up.counts(),
@@ -137,11 +137,11 @@ impl Drop for TunLink {
     }
 }
 
-fn create_device(namespace: &NetworkNamespace, number: u8, own: Ipv4Addr) -> io::Result<File> {
+fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) -> io::Result<File> {
     namespace.within(|| {
         let name = format!("link{number}");
         let file = kernel::open_tun(&name)?;
-        kernel::configure_interface(&name, own, MTU, QUEUED_ORDERS_MAX)?;
+        kernel::configure_interface(&name, address, MTU, QUEUED_ORDERS_MAX)?;
         // Prevents solicitations by the kernel. The file is absent without IPv6.
         let ipv6 = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(ipv6, "1");
@@ -151,11 +151,11 @@ fn create_device(namespace: &NetworkNamespace, number: u8, own: Ipv4Addr) -> io:
 }
 
 /// Forwards packets between the devices until the link ends.
-fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, began: Instant) {
+fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, started: Instant) {
     // Nanosecond timers: the default slack of 50 µs would add lateness.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     shared.lock_state().real_time = kernel::enable_real_time();
-    let now = || began.elapsed().as_nanos() as u64;
+    let now = || started.elapsed().as_nanos() as u64;
     let mut buffer = vec![0; 65536];
     loop {
         let next_ns = {

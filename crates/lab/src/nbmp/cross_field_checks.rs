@@ -138,10 +138,10 @@ fn check_range(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<Nbm
         }
     }
     let number = |name| bounds.get(name).and_then(Value::as_f64);
-    if let (Some(least), Some(most)) = (number("min-value"), number("max-value"))
-        && least > most
+    if let (Some(min), Some(max)) = (number("min-value"), number("max-value"))
+        && min > max
     {
-        let what = format!("{least} exceeds max-value = {most}; swap them");
+        let what = format!("{min} exceeds max-value = {max}; swap them");
         found.push(at.at("min-value").fault_here(what));
     }
 }
@@ -189,10 +189,10 @@ pub(super) fn check_variable(value: &Value, at: &JsonPath, found: &mut Vec<NbmpF
         }
     }
     let number = |name| value.get(name).and_then(Value::as_i64);
-    if let (Some(least), Some(most)) = (number("min"), number("max"))
-        && least > most
+    if let (Some(min), Some(max)) = (number("min"), number("max"))
+        && min > max
     {
-        let what = format!("{least} exceeds max = {most}; swap them");
+        let what = format!("{min} exceeds max = {max}; swap them");
         found.push(at.at("min").fault_here(what));
     }
 }

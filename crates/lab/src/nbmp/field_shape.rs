@@ -62,7 +62,7 @@ impl FieldShape {
             FieldShape::OneOf(all) => format!("one of {}", join_names(all)),
             FieldShape::Form(_, words) | FieldShape::StrictForm(_, words) => (*words).into(),
             FieldShape::Checked(shape, _) => shape.describe_expected(),
-            FieldShape::IntegerFrom(least) => format!("an integer of at least {least}"),
+            FieldShape::IntegerFrom(min) => format!("an integer of at least {min}"),
             FieldShape::Integer => "an integer".into(),
             FieldShape::Number => "a number".into(),
             FieldShape::Boolean => "true or false".into(),
@@ -90,8 +90,8 @@ impl FieldShape {
             (FieldShape::Object(fields), Value::Object(map)) => {
                 return check_members(fields, map, level, at, found);
             }
-            (FieldShape::List(shape, least), Value::Array(values)) => {
-                if level == ConformanceLevel::Strict && values.len() < *least {
+            (FieldShape::List(shape, min), Value::Array(values)) => {
+                if level == ConformanceLevel::Strict && values.len() < *min {
                     found.push(at.fault_here(format!("empty; add {}", shape.describe_expected())));
                 }
                 let each = values.iter().enumerate();
@@ -113,8 +113,8 @@ impl FieldShape {
             (FieldShape::StrictForm(test, _), Value::String(text)) => {
                 level == ConformanceLevel::Lenient || test(text)
             }
-            (FieldShape::IntegerFrom(least), value) => match (value.as_i64(), value.as_u64()) {
-                (Some(number), _) => number >= *least,
+            (FieldShape::IntegerFrom(min), value) => match (value.as_i64(), value.as_u64()) {
+                (Some(number), _) => number >= *min,
                 (None, beyond) => beyond.is_some(),
             },
             (FieldShape::Integer, value) => value.is_i64() || value.is_u64(),

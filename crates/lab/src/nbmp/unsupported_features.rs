@@ -121,8 +121,8 @@ fn add_ignored(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec
     for path in members {
         let step = |value, name: &&str| Value::get(value, *name);
         // A member that is false requests nothing.
-        let there = path.iter().try_fold(part, step);
-        if there.is_some_and(|there| there != false) {
+        let declared = path.iter().try_fold(part, step);
+        if declared.is_some_and(|declared| declared != false) {
             let place = path.iter().fold(at.clone(), |at, name| at.at(name));
             found.push(place.fault_here("").path);
         }

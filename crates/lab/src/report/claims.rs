@@ -37,7 +37,7 @@ pub struct ClaimResult {
     pub found: Option<String>,
     /// Reason why it does not hold, from the document.
     pub because: Option<String>,
-    /// The figure of the source, as text.
+    /// The value that the source reports, as text.
     pub source: Option<String>,
     /// The verdict.
     pub verdict: Verdict,

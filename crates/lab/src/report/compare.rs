@@ -239,7 +239,8 @@ fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
     })
 }
 
-/// Lists the last machines: that of the controller, and those of the agents by name.
+/// Returns the rows of the controller's machine, then those of each agent, sorted by the agent's name.
+/// If a machine was described several times, the last description counts.
 fn machine_rows(all: &[MachineDescription]) -> Vec<Vec<String>> {
     let by_agent = all
         .iter()

@@ -40,37 +40,40 @@ impl SourceFinding {
         let judged = claims
             .iter()
             .filter(|claim| claim.verdict != Verdict::Reported);
-        let (of_source, own): (Vec<&ClaimResult>, Vec<&ClaimResult>) =
+        let (source_claims, own_claims): (Vec<&ClaimResult>, Vec<&ClaimResult>) =
             judged.partition(|claim| claim.source.is_some());
         let count = |of: &[&ClaimResult], verdict| {
             of.iter().filter(|claim| claim.verdict == verdict).count()
         };
-        let repeated = count(&of_source, Verdict::Repeated);
-        let expected = count(&own, Verdict::AsExpected);
-        let wrong = count(&of_source, Verdict::Contradicted) + count(&own, Verdict::NotAsExpected);
+        let repeated = count(&source_claims, Verdict::Repeated);
+        let expected = count(&own_claims, Verdict::AsExpected);
+        let wrong = count(&source_claims, Verdict::Contradicted)
+            + count(&own_claims, Verdict::NotAsExpected);
         let outcome = match () {
-            () if of_source.is_empty() && own.is_empty() => FindingOutcome::NoClaim,
+            () if source_claims.is_empty() && own_claims.is_empty() => FindingOutcome::NoClaim,
             () if wrong > 0 => FindingOutcome::Contradicted,
-            () if repeated + expected == of_source.len() + own.len() => FindingOutcome::Repeated,
+            () if repeated + expected == source_claims.len() + own_claims.len() => {
+                FindingOutcome::Repeated
+            }
             () => FindingOutcome::Mixed,
         };
         let mut sentences = Vec::new();
-        if !of_source.is_empty() {
+        if !source_claims.is_empty() {
             let counts = Verdict::OF_SOURCE.into_iter();
-            let counts = counts.map(|verdict| (count(&of_source, verdict), verdict.as_words()));
+            let counts = counts.map(|verdict| (count(&source_claims, verdict), verdict.as_words()));
             let counts = counts
                 .filter(|(n, _)| *n > 0)
                 .map(|(n, words)| format!("{n} {words}"));
             let counts = counts.collect::<Vec<_>>().join(", ");
             sentences.push(format!("Claims of the source: {counts}."));
         }
-        if !own.is_empty() {
-            sentences.push(format!("As expected: {expected} of {}.", own.len()));
+        if !own_claims.is_empty() {
+            sentences.push(format!("As expected: {expected} of {}.", own_claims.len()));
         }
         if sentences.is_empty() {
             sentences.push(describe_medians(claims, arms));
         }
-        let lines = of_source.into_iter().chain(own);
+        let lines = source_claims.into_iter().chain(own_claims);
         SourceFinding {
             outcome,
             sentence: sentences.join(" "),

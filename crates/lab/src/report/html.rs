@@ -146,13 +146,13 @@ impl ExperimentReport {
                 &machines
             },
         )?;
-        let again = "headwater lab run document.toml --out DIR";
+        let repeat_command = "headwater lab run document.toml --out DIR";
         let scale = self
             .scale
             .as_ref()
             .map_or(String::new(), |name| format!(" --scale {name}"));
         let commands = format!(
-            "<p>To repeat the experiment, save the document below and run <code>{again}{}</code>. Names in \
+            "<p>To repeat the experiment, save the document below and run <code>{repeat_command}{}</code>. Names in \
              braces are placeholders.</p>{}<details><summary>Document</summary><pre>{}</pre></details>",
             escape_html(&scale),
             self.commands_table().html(),

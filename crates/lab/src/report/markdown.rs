@@ -231,9 +231,9 @@ fn claim_row(claim: &ClaimResult) -> Vec<String> {
     let bounds = match (claim.at_least, claim.at_most) {
         _ if claim.source.is_some() => claim.source.clone().unwrap_or_default(),
         (None, None) => "–".into(),
-        (Some(least), None) => format!("≥ {least}"),
-        (None, Some(most)) => format!("≤ {most}"),
-        (Some(least), Some(most)) => format!("{least} – {most}"),
+        (Some(min), None) => format!("≥ {min}"),
+        (None, Some(max)) => format!("≤ {max}"),
+        (Some(min), Some(max)) => format!("{min} – {max}"),
     };
     let beside = claim.geometric_and_of_means;
     let measured = match claim.n {

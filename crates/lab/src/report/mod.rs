@@ -116,7 +116,7 @@ impl ExperimentReport {
                 .iter()
                 .filter(|record| record.discard_reason.is_none())
         };
-        let most = |of: fn(&RunRecord) -> f64| counted().map(of).fold(0.0, f64::max);
+        let max_of = |of: fn(&RunRecord) -> f64| counted().map(of).fold(0.0, f64::max);
         let claims = claims::evaluate_claims(plan, &runs);
         let late = counted().flat_map(|record| record.link_late_us.values().copied());
         let discarded = records.iter().filter_map(|record| {
@@ -144,11 +144,11 @@ impl ExperimentReport {
             runs: counted().count(),
             rounds: rounds.len(),
             began_unix_s: counted().map(|r| r.unix_s).reduce(f64::min).unwrap_or(0.0),
-            ended_unix_s: most(|record| record.unix_s + record.took_s),
+            ended_unix_s: max_of(|record| record.unix_s + record.took_s),
             discarded: discarded.collect(),
             link_late_us: late.max().unwrap_or(0),
-            steal: most(|record| record.noise.steal),
-            load: most(|record| record.noise.load),
+            steal: max_of(|record| record.noise.steal),
+            load: max_of(|record| record.noise.load),
             machines,
             commands: commands::list_commands(plan),
             plots: plots::draw_plots(plan, &runs),

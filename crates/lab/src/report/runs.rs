@@ -35,9 +35,9 @@ impl<'a> RunIndex<'a> {
 
     /// Returns the runs whose record contains a claim with its present bounds.
     pub(super) fn with_claim(&self, fingerprint: &str) -> RunIndex<'a> {
-        let knew = |record: &RunRecord| record.claims.iter().any(|claim| claim == fingerprint);
+        let has_claim = |record: &RunRecord| record.claims.iter().any(|claim| claim == fingerprint);
         let rounds = |rounds: &BTreeMap<u32, &'a RunRecord>| {
-            let known = rounds.iter().filter(|(_, record)| knew(record));
+            let known = rounds.iter().filter(|(_, record)| has_claim(record));
             known.map(|(round, record)| (*round, *record)).collect()
         };
         let by_arm = self.by_arm.iter();

@@ -210,7 +210,7 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
     draw_axes(out, None, (&scale, y))?;
     let slot = (PANEL_WIDTH - LEFT - RIGHT) / boxes.len().max(1) as f64;
     for (n, one) in boxes.iter().enumerate() {
-        let Some([least, low, median, high, most]) = scale.places(one.quartiles) else {
+        let Some([min, low, median, high, max]) = scale.places(one.quartiles) else {
             continue;
         };
         let (left, width) = (LEFT + slot * (n as f64 + 0.25), slot * 0.5);
@@ -218,7 +218,7 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
         writeln!(
             out,
             "<path d=\"M{left:.1} {low:.1}h{width:.1}V{high:.1}h-{width:.1}zM{left:.1} {median:.1}\
-             h{width:.1}M{middle:.1} {least:.1}V{low:.1}M{middle:.1} {high:.1}V{most:.1}\" \
+             h{width:.1}M{middle:.1} {min:.1}V{low:.1}M{middle:.1} {high:.1}V{max:.1}\" \
              fill=\"{0}33\" stroke=\"{0}\"/>",
             colour(n)
         )?;

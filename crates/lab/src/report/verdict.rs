@@ -72,16 +72,16 @@ impl ClaimBounds {
     /// Returns the bounds of an expectation, if it has any.
     pub(super) fn of(expect: &Expectation) -> Option<ClaimBounds> {
         let neutral = if expect.to.is_empty() { 0.0 } else { 1.0 };
-        let own = |least: Option<f64>, most: Option<f64>| {
+        let from_bounds = |at_least: Option<f64>, at_most: Option<f64>| {
             let ends = [
-                least.unwrap_or(f64::NEG_INFINITY),
-                most.unwrap_or(f64::INFINITY),
+                at_least.unwrap_or(f64::NEG_INFINITY),
+                at_most.unwrap_or(f64::INFINITY),
             ];
-            least.or(most).map(|_| ClaimBounds::Own(ends))
+            at_least.or(at_most).map(|_| ClaimBounds::Own(ends))
         };
         match expect.source {
             Some(source) => Some(ClaimBounds::Source(source, neutral)),
-            None => own(expect.at_least, expect.at_most),
+            None => from_bounds(expect.at_least, expect.at_most),
         }
     }
 
@@ -91,8 +91,8 @@ impl ClaimBounds {
             return Verdict::Undecided;
         };
         match self {
-            ClaimBounds::Own([least, most]) if low >= least && high <= most => Verdict::AsExpected,
-            ClaimBounds::Own([least, most]) if high < least || low > most => Verdict::NotAsExpected,
+            ClaimBounds::Own([min, max]) if low >= min && high <= max => Verdict::AsExpected,
+            ClaimBounds::Own([min, max]) if high < min || low > max => Verdict::NotAsExpected,
             ClaimBounds::Own(_) => Verdict::Undecided,
             ClaimBounds::Source(SourceRange::Direction(direction), neutral) => {
                 let agrees = match direction {
@@ -114,30 +114,34 @@ impl ClaimBounds {
 
 /// Compares an interval with the source's range. An interval that contains the neutral value does
 /// not establish a direction, unless the source's range contains it too.
-fn judge_figures([low, high]: [f64; 2], [least, most]: [f64; 2], neutral: f64) -> Verdict {
+fn judge_figures(
+    [low, high]: [f64; 2],
+    [source_low, source_high]: [f64; 2],
+    neutral: f64,
+) -> Verdict {
     let contains = |low: f64, high: f64| low <= neutral && neutral <= high;
-    let meets = low <= most && high >= least;
+    let meets = low <= source_high && high >= source_low;
     if meets {
-        return match contains(low, high) && !contains(least, most) {
+        return match contains(low, high) && !contains(source_low, source_high) {
             true => Verdict::Undecided,
             false => Verdict::Repeated,
         };
     }
     // A source that found no effect: any effect contradicts it.
-    if least < neutral && neutral < most {
+    if source_low < neutral && neutral < source_high {
         return Verdict::Contradicted;
     }
     // Mirrors effects below the neutral value, so that the source's effect is above it.
-    let [low, high, most] = match most <= neutral {
+    let [low, high, source_high] = match source_high <= neutral {
         true => [
             2.0 * neutral - high,
             2.0 * neutral - low,
-            2.0 * neutral - least,
+            2.0 * neutral - source_low,
         ],
-        false => [low, high, most],
+        false => [low, high, source_high],
     };
     match () {
-        () if low > most => Verdict::Stronger,
+        () if low > source_high => Verdict::Stronger,
         () if high < neutral => Verdict::Contradicted,
         () if low > neutral => Verdict::Weaker,
         () => Verdict::Undecided,

@@ -3,7 +3,7 @@
 use super::describe;
 use super::manager::WorkflowManager;
 use super::prepare::{PreparedWorkflow, RefusedDescription, parse_description, prepare_workflow};
-use super::response::{as_json, described_as, registry_error, run_blocking};
+use super::response::{as_json, registry_error, run_blocking, workflow_response};
 use super::workflow_key::WorkflowKey;
 use crate::nbmp::{BYTES_MAX, DescriptionKind, NbmpFault};
 use http::header::{self, HeaderMap, HeaderValue};
@@ -46,7 +46,7 @@ pub(super) async fn create_workflow(
         } else {
             StatusCode::ACCEPTED
         };
-        let mut response = described_as(status, &entry);
+        let mut response = workflow_response(status, &entry);
         let location = format!("/{}/{id}", key.collection());
         if let Ok(location) = HeaderValue::try_from(location) {
             response.headers_mut().insert(header::LOCATION, location);
@@ -76,8 +76,9 @@ pub(super) async fn update_workflow(
         manager.registry.get(&key).map_err(refuse)?;
         let prepare =
             |description| prepare_workflow(kind, description, scale.as_deref(), &manager.settings);
-        let asked = parse_description(kind, &body).and_then(|asks| read_change(asks, &id, prepare));
-        let changed = match asked {
+        let requested = parse_description(kind, &body)
+            .and_then(|description| read_change(description, &id, prepare));
+        let changed = match requested {
             Err(refused) => return Ok(refusal_response(kind, &refused)),
             Ok(RequestedChange::Removal) => manager
                 .change_and_delete_results(&key, |clear| manager.registry.remove(&key, clear)),
@@ -86,7 +87,7 @@ pub(super) async fn update_workflow(
             Ok(RequestedChange::Other(made)) => manager
                 .change_and_delete_results(&key, |clear| manager.registry.replace(*made, clear)),
         };
-        Ok(described_as(StatusCode::OK, &changed.map_err(refuse)?))
+        Ok(workflow_response(StatusCode::OK, &changed.map_err(refuse)?))
     })
     .await
 }
@@ -142,7 +143,7 @@ pub(super) async fn remove_workflow(
         let entry = manager
             .change_and_delete_results(&key, |clear| manager.registry.remove(&key, clear))
             .map_err(|error| registry_error(error, &key.id))?;
-        Ok(described_as(StatusCode::OK, &entry))
+        Ok(workflow_response(StatusCode::OK, &entry))
     })
     .await
 }
@@ -165,9 +166,9 @@ async fn body_of(
     body: Incoming,
     kind: DescriptionKind,
 ) -> Result<Vec<u8>, Error> {
-    if let Some(said) = headers.get(header::CONTENT_TYPE) {
-        let said = said.to_str().unwrap_or_default();
-        let essence = said.split(';').next().unwrap_or_default().trim();
+    if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
+        let content_type = content_type.to_str().unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
         let known = [kind.media_type(), "application/json"];
         if !known
             .iter()
@@ -200,13 +201,13 @@ fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Resp
         0 | 1 => String::new(),
         n => format!(" (and {} more)", n - 1),
     };
-    let said = Error::client(status, format!("{first}{more}")).response();
+    let error_response = Error::client(status, format!("{first}{more}")).response();
     let mut response = as_json(
         status,
         kind.media_type(),
         &describe::describe_refusal(refused),
     );
-    if let Some(why) = said.headers().get(net::headers::ERROR) {
+    if let Some(why) = error_response.headers().get(net::headers::ERROR) {
         response
             .headers_mut()
             .insert(net::headers::ERROR, why.clone());

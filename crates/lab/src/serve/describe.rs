@@ -7,40 +7,40 @@ use serde_json::{Value, json};
 /// Returns the posted description with its state, acknowledgement and figures.
 pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
     let prepared = &entry.prepared;
-    let mut said = prepared.description.clone();
-    said["general"]["state"] = entry.state.name().into();
-    said["acknowledge"] = match prepared.partial.as_slice() {
+    let mut description = prepared.description.clone();
+    description["general"]["state"] = entry.state.name().into();
+    description["acknowledge"] = match prepared.partial.as_slice() {
         [] => json!({"status": "fulfilled"}),
         partial => json!({"status": "partially-fulfilled", "partial": partial}),
     };
     let mut variables = list_variables(entry);
-    let own = said
+    let posted = description
         .pointer("/monitoring/variable")
         .and_then(Value::as_array);
-    let mut all = own.cloned().unwrap_or_default();
+    let mut all = posted.cloned().unwrap_or_default();
     all.append(&mut variables);
-    said["monitoring"]["variable"] = all.into();
-    said
+    description["monitoring"]["variable"] = all.into();
+    description
 }
 
 /// Returns the figures of a workflow's runs.
 pub(super) fn list_variables(entry: &WorkflowEntry) -> Vec<Value> {
     let figures = &entry.figures;
-    let whole = |name: &str, definition: &str, value: usize| {
+    let integer_variable = |name: &str, definition: &str, value: usize| {
         json!({
             "name": format!("lab.{name}"), "definition": definition, "unit": "1",
             "var-type": "integer", "value": value.to_string(),
         })
     };
     let mut all = vec![
-        whole(
+        integer_variable(
             "runs",
             "number of runs of all arms and rounds",
             figures.runs,
         ),
-        whole("runs-done", "finished runs that count", figures.done),
-        whole("runs-thrown", "discarded runs", figures.discarded),
-        whole(
+        integer_variable("runs-done", "finished runs that count", figures.done),
+        integer_variable("runs-thrown", "discarded runs", figures.discarded),
+        integer_variable(
             "reports-lost",
             "reports that could not be delivered",
             figures.reports_lost,
@@ -63,7 +63,7 @@ pub(super) fn list_variables(entry: &WorkflowEntry) -> Vec<Value> {
 
 /// Returns a refused description with the paths of its faults.
 pub(super) fn describe_refusal(refused: &RefusedDescription) -> Value {
-    let mut said = match &refused.description {
+    let mut description = match &refused.description {
         Value::Object(map) => Value::Object(map.clone()),
         _ => json!({}),
     };
@@ -73,9 +73,9 @@ pub(super) fn describe_refusal(refused: &RefusedDescription) -> Value {
         .map(|offence| &offence.path)
         .collect();
     paths.dedup();
-    said["acknowledge"] = match refused.failed {
+    description["acknowledge"] = match refused.failed {
         true => json!({"status": "failed", "failed": paths}),
         false => json!({"status": "not-supported", "unsupported": paths}),
     };
-    said
+    description
 }

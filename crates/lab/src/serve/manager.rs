@@ -27,13 +27,13 @@ impl WorkflowManager {
     ) -> T {
         let folder = self.folder(key);
         // Identifiers cannot start with a dot.
-        let gone = folder.with_file_name(format!(".gone-{}", key.id));
+        let moved = folder.with_file_name(format!(".gone-{}", key.id));
         let changed = change(&|| {
-            if std::fs::rename(&folder, &gone).is_err() {
+            if std::fs::rename(&folder, &moved).is_err() {
                 remove_folder(&folder);
             }
         });
-        remove_folder(&gone);
+        remove_folder(&moved);
         changed
     }
 }

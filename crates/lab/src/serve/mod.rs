@@ -63,12 +63,12 @@ pub(crate) fn start_manager(
         workflow_runner::run_workflows(&works);
         Ok(())
     })?;
-    let told = manager.clone();
+    let manager_to_stop = manager.clone();
     running.until_drained("end", {
         let shutdown = running.shutdown().clone();
         move || async move {
             shutdown.wait_until_draining().await;
-            told.registry.stop_all();
+            manager_to_stop.registry.stop_all();
         }
     })?;
     running.start_server(MAIN, server, move |_| {

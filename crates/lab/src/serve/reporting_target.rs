@@ -112,9 +112,9 @@ impl ReportingTarget {
         );
         stream.write_all(head.as_bytes())?;
         stream.write_all(body.as_bytes())?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer)?;
-        match answer.starts_with(b"HTTP/1.") && answer.get(9) == Some(&b'2') {
+        let mut status_line = [0; 12];
+        stream.read_exact(&mut status_line)?;
+        match status_line.starts_with(b"HTTP/1.") && status_line.get(9) == Some(&b'2') {
             true => Ok(()),
             false => Err(io::Error::other("not taken")),
         }

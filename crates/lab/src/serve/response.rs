@@ -37,7 +37,7 @@ pub(super) fn registry_error(error: RegistryError, id: &str) -> Error {
     }
 }
 
-pub(super) fn described_as(status: StatusCode, entry: &WorkflowEntry) -> Response<Body> {
+pub(super) fn workflow_response(status: StatusCode, entry: &WorkflowEntry) -> Response<Body> {
     as_json(
         status,
         entry.prepared.kind.media_type(),

@@ -1,7 +1,7 @@
 //! Routes requests by path and method, and answers those that only read.
 
 use super::manager::WorkflowManager;
-use super::response::{as_json, described_as, registry_error, run_blocking};
+use super::response::{as_json, registry_error, run_blocking, workflow_response};
 use super::workflow_key::WorkflowKey;
 use super::{authorization, change_requests, describe, function_discovery};
 use crate::experiment::{MachineDescription, RunRecord};
@@ -131,7 +131,7 @@ async fn dispatch_request(
                 .registry
                 .get(&WorkflowKey::new(kind, id))
                 .map_err(|error| registry_error(error, id))?;
-            Ok(described_as(StatusCode::OK, &entry))
+            Ok(workflow_response(StatusCode::OK, &entry))
         }
         (RequestRoute::One(kind, id), "DELETE") => {
             change_requests::remove_workflow(manager, WorkflowKey::new(kind, id)).await
@@ -165,13 +165,13 @@ fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error>
         let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
         let refused =
             parts.any(|p| matches!(p.split_once('='), Some(("q", q)) if q.parse() == Ok(0.0)));
-        let ours = [
+        let accepted_types = [
             kind.media_type(),
             "application/json",
             "application/*",
             "*/*",
         ];
-        !refused && ours.contains(&essence.as_str())
+        !refused && accepted_types.contains(&essence.as_str())
     };
     if all.is_empty() || all.iter().any(takes) {
         return Ok(());

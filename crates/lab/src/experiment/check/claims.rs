@@ -66,14 +66,14 @@ fn check_claim_bounds(
     path: &str,
     faults: &mut FaultCollector<'_>,
 ) {
-    let (least, most) = (expect.at_least, expect.at_most);
-    if [least, most]
+    let (at_least, at_most) = (expect.at_least, expect.at_most);
+    if [at_least, at_most]
         .into_iter()
         .flatten()
         .any(|bound| !bound.is_finite())
     {
         faults.add_fault(at, path, "a bound must be a finite number");
-    } else if matches!((least, most), (Some(least), Some(most)) if least > most) {
+    } else if matches!((at_least, at_most), (Some(at_least), Some(at_most)) if at_least > at_most) {
         faults.add_fault(
             at,
             path,

@@ -120,7 +120,7 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
             continue;
         };
         let path = format!("{path}.agents");
-        let mut there = document.function.values().map(|f| place_of(f.at.as_ref()));
+        let mut function_places = document.function.values().map(|f| place_of(f.at.as_ref()));
         let number = *agents.get_ref();
         if !(1..=AGENTS_MAX).contains(&number) {
             let what = format!("write 1 to {AGENTS_MAX} agents");
@@ -128,7 +128,7 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
         } else if number > 1 && link_end(document, Some(text)) != DEFAULT_PLACE {
             let what = "this place is the end of a link, which must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
-        } else if number > 1 && there.any(|at| at == Some(text)) {
+        } else if number > 1 && function_places.any(|at| at == Some(text)) {
             let what = "a function at this place runs only once, so the place must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
         } else if number > 1 {
@@ -139,11 +139,11 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
 
 /// Checks that measurements of several parts can be merged.
 fn check_parts(document: &ExperimentDocument, place: &str, faults: &mut FaultCollector<'_>) {
-    let there = |sink: &&SinkSpec| place_of(sink.at.as_ref()) == Some(place);
+    let is_at_place = |sink: &&SinkSpec| place_of(sink.at.as_ref()) == Some(place);
     for (name, text) in document
         .sink
         .values()
-        .filter(there)
+        .filter(is_at_place)
         .flat_map(|sink| &sink.measure)
     {
         if QuantityExpression::parse_expression(text.get_ref())
@@ -154,7 +154,7 @@ fn check_parts(document: &ExperimentDocument, place: &str, faults: &mut FaultCol
             faults.add_fault(text.span(), &format!("measure.{}", name.get_ref()), what);
         }
     }
-    let sinks = document.sink.values().filter(there);
+    let sinks = document.sink.values().filter(is_at_place);
     for name in sinks.flat_map(|sink| sink.series.keys()) {
         let what =
             "several agents would measure this series, but series cannot be merged; use one agent";

@@ -1,5 +1,5 @@
-//! Extracts an experiment's table from a workflow description, as far as the table has a key for
-//! it.
+//! Converts a workflow description to an experiment's table. Members of the description for which the
+//! table has no key are ignored here.
 
 use super::link_values::{FLOWS, format_in_unit};
 use super::parameters::{insert_dotted, read_parameters};

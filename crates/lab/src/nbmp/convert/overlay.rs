@@ -35,14 +35,14 @@ pub(super) fn find_difference(base: &Value, wanted: &Value) -> Option<toml::Valu
         (Value::Object(base), Value::Object(map)) => {
             let mut over = Table::new();
             for (name, value) in map {
-                let laid = match base.get(name) {
+                let difference = match base.get(name) {
                     Some(base) => find_difference(base, value),
                     None => Some(json_to_toml(value)),
                 };
-                over.extend(laid.map(|laid| (escape_name(name), laid)));
+                over.extend(difference.map(|difference| (escape_name(name), difference)));
             }
-            let gone = base.keys().filter(|name| !map.contains_key(*name));
-            add_removed(&mut over, gone);
+            let removed = base.keys().filter(|name| !map.contains_key(*name));
+            add_removed(&mut over, removed);
             over.into()
         }
         (Value::Array(base), Value::Array(list)) => {
@@ -61,10 +61,10 @@ pub(super) fn find_difference(base: &Value, wanted: &Value) -> Option<toml::Valu
     })
 }
 
-fn add_removed<'a>(over: &mut Table, gone: impl Iterator<Item = &'a String>) {
-    let gone: Vec<toml::Value> = gone.map(|name| name.as_str().into()).collect();
-    if !gone.is_empty() {
-        over.insert(WITHOUT.into(), gone.into());
+fn add_removed<'a>(over: &mut Table, removed: impl Iterator<Item = &'a String>) {
+    let removed: Vec<toml::Value> = removed.map(|name| name.as_str().into()).collect();
+    if !removed.is_empty() {
+        over.insert(WITHOUT.into(), removed.into());
     }
 }
 
@@ -78,11 +78,11 @@ fn diff_elements(
     let mut over = Table::new();
     over.insert(BY.into(), by.into());
     for (name, value) in names.iter().zip(list) {
-        let laid = match before.get(name) {
+        let difference = match before.get(name) {
             Some(base) => find_difference(base, value),
             None => Some(json_to_toml(value)),
         };
-        over.extend(laid.map(|laid| (name.clone(), laid)));
+        over.extend(difference.map(|difference| (name.clone(), difference)));
     }
     add_removed(
         &mut over,
@@ -157,14 +157,19 @@ pub(super) fn apply_overlay(base: Value, over: &toml::Value) -> Value {
 fn apply_to_elements(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
     let name = |value: &Value| value.get(by).and_then(Value::as_str).map(str::to_owned);
     let mut overs: BTreeMap<&str, &toml::Value> = overlay_members(table).collect();
-    let gone: BTreeSet<&str> = list_texts(table, WITHOUT).collect();
+    let removed: BTreeSet<&str> = list_texts(table, WITHOUT).collect();
     let mut all = Vec::new();
     for value in list {
-        let own = name(&value);
-        if own.as_deref().is_some_and(|own| gone.contains(own)) {
+        let element_name = name(&value);
+        if element_name
+            .as_deref()
+            .is_some_and(|element_name| removed.contains(element_name))
+        {
             continue;
         }
-        let over = own.as_deref().and_then(|own| overs.remove(own));
+        let over = element_name
+            .as_deref()
+            .and_then(|element_name| overs.remove(element_name));
         all.push(match over {
             Some(over) => apply_overlay(value, over),
             None => value,
@@ -183,8 +188,10 @@ fn apply_to_elements(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
     }
     if !order.is_empty() {
         let place = |value: &Value| {
-            let own = name(value);
-            let at = own.as_deref().and_then(|own| order.get(own));
+            let element_name = name(value);
+            let at = element_name
+                .as_deref()
+                .and_then(|element_name| order.get(element_name));
             at.copied().unwrap_or(usize::MAX)
         };
         all.sort_by_cached_key(place);

@@ -46,7 +46,7 @@ pub(super) struct ClaimPart {
 
 /// Judges all claims, in the order of the catalogue.
 pub(super) fn judge_claims(catalogue: &ClaimCatalogue, runs: &[RunData]) -> Vec<ClaimFinding> {
-    let mut parts = collect_parts(runs);
+    let mut parts = evaluate_expectations(runs);
     let claims = catalogue.claim.iter();
     let judge = |claim: &CataloguedClaim| {
         let parts = parts.remove(&claim.number).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn judge_claims(catalogue: &ClaimCatalogue, runs: &[RunData]) -> Vec<
 }
 
 /// Evaluates the numbered expectations of all runs, by claim.
-fn collect_parts(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
+fn evaluate_expectations(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
     let mut parts: BTreeMap<u32, Vec<ClaimPart>> = BTreeMap::new();
     for (run, data) in runs.iter().enumerate() {
         let index = RunIndex::new(&data.plan, &data.records);
