@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
         version,
         value,
     };
-    let whole = record.write();
+    let whole = record.encode();
     assert_eq!(CacheRecord::read(&whole, &name, version), Ok(value));
     let mut damaged = whole.clone();
     for change in damage.chunks_exact(3) {

@@ -146,7 +146,7 @@ impl Edge {
                     let outcome = start_block_fetch(self, lead, request, object, n);
                     outcome.await.ok()
                 }
-                FetchTicket::Follow(follow) => follow.landed().await,
+                FetchTicket::Follow(follow) => follow.wait().await,
             };
             match outcome {
                 Some(FetchOutcome::Block(block)) => return Ok(block),

@@ -115,9 +115,9 @@ impl DiskCache {
         let Some(tier) = self.tier.get() else {
             return;
         };
-        let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let to_gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let bytes = i64::try_from(tier.bytes()).unwrap_or(i64::MAX);
-        let values = [bytes, whole(tier.len()), whole(tier.waiting())];
+        let values = [bytes, to_gauge(tier.len()), to_gauge(tier.waiting())];
         for (gauge, value) in self.gauges.iter().zip(values) {
             gauge.set(value);
         }
@@ -282,7 +282,7 @@ impl Edge {
                 }
             }
             // Whatever the outcome of the other request is, the caller does another lookup.
-            FetchTicket::Follow(follow) => drop(follow.landed().await),
+            FetchTicket::Follow(follow) => drop(follow.wait().await),
         }
     }
 
@@ -341,18 +341,19 @@ impl Edge {
             return;
         }
         let (arena, copied) = (self.arena.clone(), object.clone());
-        let laid = tokio::task::spawn_blocking(move || copied.body.copy_to_arena(&arena));
+        let copy_task = tokio::task::spawn_blocking(move || copied.body.copy_to_arena(&arena));
         // The blocking task holds no reference to the edge. Otherwise, at exit, the last reference
         // could be dropped there, and the workers would not wait for the final writes of records
         // and disk tier.
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
         tokio::spawn(async move {
             // In the meantime, the object may have been evicted or replaced.
-            if let Ok(Some(content)) = laid.await
+            if let Ok(Some(content)) = copy_task.await
                 && edge.is_current(&key, &object)
             {
-                let laid = Arc::new(object.with_body(content));
-                edge.memory.insert(key.clone(), CacheEntry::Object(laid));
+                let in_arena = Arc::new(object.with_body(content));
+                edge.memory
+                    .insert(key.clone(), CacheEntry::Object(in_arena));
                 if lead.purged() {
                     edge.memory.remove(&key);
                 }

@@ -67,7 +67,7 @@ impl DiskBody {
 
     /// A range of the file for the response writer.
     fn file_chunk(&self, range: Range<u64>) -> Result<Chunk, store::Error> {
-        self.file.ask([range.clone()], Reason::Plain)?;
+        self.file.count_ranges([range.clone()], Reason::Plain)?;
         let identity = self.file.identity();
         let (len, modified_ns) = (identity.len, identity.mtime_ns);
         let file = BodyFile::new(self.file.clone(), self.file.mapping(), len, modified_ns);

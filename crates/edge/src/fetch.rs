@@ -128,7 +128,7 @@ impl Edge {
                     let always_pass = reason == UncacheableReason::TooLarge;
                     self.mark_unshareable(&request.primary_key, always_pass);
                 }
-                lead.land(FetchOutcome::Private(reason));
+                lead.publish(FetchOutcome::Private(reason));
                 let _ = leader.send(LeaderReply::Private(Box::new(reply), reason));
             }
         }
@@ -151,27 +151,27 @@ impl Edge {
         reply: &OriginResponse,
     ) -> Result<(FreshnessLifetime, Option<Box<str>>), UncacheableReason> {
         let OriginResponse {
-            response: answer,
+            response,
             received_at: at,
             ..
         } = reply;
         let exchange = exchange_facts(request, reply);
         let lifetime = freshness::judge_storage(
             &exchange,
-            answer.status,
-            &answer.headers,
+            response.status,
+            &response.headers,
             *at,
             &request.policy,
         )?;
-        if has_long_variant(&answer.headers, &request.client_headers) {
+        if has_long_variant(&response.headers, &request.client_headers) {
             return Err(UncacheableReason::VaryLong);
         }
-        let is_large = answer
+        let is_large = response
             .len()
             .is_some_and(|len| len > self.memory.object_bytes_max());
-        match strong_etag(&answer.headers) {
+        match strong_etag(&response.headers) {
             _ if !is_large => Ok((lifetime, None)),
-            Some(etag) if answer.status == StatusCode::OK => Ok((lifetime, Some(etag))),
+            Some(etag) if response.status == StatusCode::OK => Ok((lifetime, Some(etag))),
             _ => Err(UncacheableReason::TooLarge),
         }
     }
@@ -213,7 +213,7 @@ fn report_outcome(
         FetchOutcome::Stored(object, _) => object.body.growing.read(0..u64::MAX),
         _ => None,
     };
-    lead.land(outcome.clone());
+    lead.publish(outcome.clone());
     let _ = leader.send(LeaderReply::Shared {
         outcome,
         upstream_us,

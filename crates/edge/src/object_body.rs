@@ -122,13 +122,13 @@ impl ObjectBody {
     /// `exact` means that the chunks own exactly their bytes.
     pub fn complete_with(&self, exact: bool) {
         self.growing.end(Ok(()));
-        let Some(came) = self.growing.pieces() else {
+        let Some(received) = self.growing.pieces() else {
             return;
         };
-        let pieces = if exact && self.len() >= came.len() as u64 * LEFT_BYTES_MIN {
-            came
+        let pieces = if exact && self.len() >= received.len() as u64 * LEFT_BYTES_MIN {
+            received
         } else {
-            let pieces = repack_chunks(came);
+            let pieces = repack_chunks(received);
             self.growing.repack(pieces.clone());
             pieces
         };
@@ -146,13 +146,13 @@ impl ObjectBody {
 
     /// Copies the body into the arena. Returns `None` if that is of no use.
     pub fn copy_to_arena(&self, arena: &Arena) -> Option<ObjectBody> {
-        let whole = self.complete.get().filter(|_| self.belongs_in_arena());
-        let Some(CompleteBody::Heap(pieces)) = whole else {
+        let heap_body = self.complete.get().filter(|_| self.belongs_in_arena());
+        let Some(CompleteBody::Heap(pieces)) = heap_body else {
             return None;
         };
         // If the arena is full, the body stays on the heap.
-        let kept = arena.keep(pieces.iter().map(AsRef::as_ref)).ok()?;
-        let pieces = vec![kept.bytes().clone()];
+        let copied = arena.copy_parts(pieces.iter().map(AsRef::as_ref)).ok()?;
+        let pieces = vec![copied.bytes().clone()];
         Some(ObjectBody {
             growing: Arc::new(GrowingBody::whole(pieces.clone())),
             complete: OnceLock::from(CompleteBody::Arena(pieces)),
@@ -160,10 +160,10 @@ impl ObjectBody {
     }
 }
 
-fn repack_chunks(came: Vec<Bytes>) -> Vec<Bytes> {
-    let mut rest: usize = came.iter().map(Bytes::len).sum();
+fn repack_chunks(chunks: Vec<Bytes>) -> Vec<Bytes> {
+    let mut rest: usize = chunks.iter().map(Bytes::len).sum();
     let (mut pieces, mut piece) = (Vec::new(), BytesMut::with_capacity(rest.min(PIECE_BYTES)));
-    for mut part in came {
+    for mut part in chunks {
         while !part.is_empty() {
             let room = piece.capacity() - piece.len();
             let now = part.split_to(part.len().min(room.max(1)));

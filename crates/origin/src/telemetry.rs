@@ -168,10 +168,10 @@ pub(crate) fn storage_request_recorder(recorder: Recorder) -> RequestObserver {
     RequestObserver::new(move |done: CompletedRequest| {
         let (connection, reused) = done.connection.unzip();
         recorder.record_storage(StorageRecord {
-            time: done.began,
+            time: done.started,
             record: "storage",
             reason: done.reason.label(),
-            of: done.of.label(),
+            of: done.original_reason.label(),
             method: done.method,
             key: done.key.into(),
             endpoint: done.endpoint.into(),
@@ -191,7 +191,7 @@ pub(crate) fn storage_request_recorder(recorder: Recorder) -> RequestObserver {
 
 /// A request whose response has not been sent yet.
 pub(crate) struct RequestInProgress {
-    began: Instant,
+    started: Instant,
     /// The access record; `None` if neither a recorder nor the debug log needs it.
     access: Option<Box<AccessRecord>>,
     traced: Option<Box<TracedRequest>>,
@@ -275,7 +275,7 @@ impl Telemetry {
     ) -> RequestInProgress {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         RequestInProgress {
-            began: Instant::now(),
+            started: Instant::now(),
             traced: self.tracing.as_ref().and_then(|on| on.start_request(parts)),
             access: wanted.then(|| {
                 let mut access = AccessRecord::from_request(parts, conn);
@@ -314,7 +314,7 @@ impl Telemetry {
             response.headers.insert(REQUEST_ID, id);
         }
         let RequestInProgress {
-            began,
+            started,
             access,
             traced,
         } = in_progress;
@@ -327,10 +327,10 @@ impl Telemetry {
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind as usize, status);
             traffic.count_bytes(kind as usize, end.bytes);
-            timings.record_request(kind as usize, began, end);
+            timings.record_request(kind as usize, started, end);
             if let Some(traced) = traced {
                 if let Some(trace_id) = traced.exported_trace_id() {
-                    timings.record_exemplar(kind as usize, began, end, trace_id);
+                    timings.record_exemplar(kind as usize, started, end, trace_id);
                 }
                 traced.end(status, ("headwater.kind", kind.label()));
             }
@@ -341,8 +341,8 @@ impl Telemetry {
             access.kind = kind.label();
             access.bytes = end.bytes;
             access.complete = end.complete;
-            access.total_us = end.finished.map_or(0, |at| micros(at - began));
-            access.first_byte_us = end.first_byte.map(|at| micros(at - began));
+            access.total_us = end.finished.map_or(0, |at| micros(at - started));
+            access.first_byte_us = end.first_byte.map(|at| micros(at - started));
             let cut = end.error.as_ref().map(|cut| cut.to_string());
             access.error = error.map(|e| e.context).or(cut).map(Into::into);
             log_request(&access);

@@ -27,7 +27,7 @@ const SPREAD: u64 = 4;
 /// Allocates buffers for `vmsplice`.
 pub struct Arena {
     regions: Mutex<ArenaRegions>,
-    most: usize,
+    regions_max: usize,
 }
 
 #[derive(Default)]
@@ -49,11 +49,13 @@ impl Arena {
     /// Creates an arena for buffers of `bytes` bytes together. It may use four times the regions
     /// that those need, and one more per processor, which may be writing.
     pub fn new(bytes: u64) -> Arena {
-        let most = SPREAD * bytes.div_ceil(REGION_BYTES as u64).max(1);
+        let regions_max = SPREAD * bytes.div_ceil(REGION_BYTES as u64).max(1);
         let writers = std::thread::available_parallelism().map_or(1, usize::from);
         Arena {
             regions: Mutex::default(),
-            most: usize::try_from(most).map_or(usize::MAX, |most| most.saturating_add(writers)),
+            regions_max: usize::try_from(regions_max).map_or(usize::MAX, |regions_max| {
+                regions_max.saturating_add(writers)
+            }),
         }
     }
 
@@ -62,7 +64,7 @@ impl Arena {
     /// # Errors
     /// `StorageFull` when old buffers hold as many regions as allowed, `FileTooLarge` for over 64 MiB, or an
     /// error of the system.
-    pub fn keep<'a>(
+    pub fn copy_parts<'a>(
         &self,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> io::Result<ArenaBytes> {
@@ -74,8 +76,8 @@ impl Arena {
     /// Lets `write` fill a buffer of up to `len` bytes; it returns how many it wrote.
     ///
     /// # Errors
-    /// Same as [`Arena::keep`]; the inner error is that of `write`.
-    pub fn make<E>(
+    /// Same as [`Arena::copy_parts`]; the inner error is that of `write`.
+    pub fn fill_with<E>(
         &self,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
@@ -96,7 +98,7 @@ impl Arena {
         if len > REGION_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let (region, mut draft) = self.lock_regions().reserve_draft(len, self.most)?;
+        let (region, mut draft) = self.lock_regions().reserve_draft(len, self.regions_max)?;
         let written = write(&mut draft);
         // A region whose writer panicked is not filled further, and is unmapped with its last buffer.
         self.lock_regions().open.push(region);
@@ -113,7 +115,7 @@ impl ArenaRegions {
     fn reserve_draft(
         &mut self,
         len: usize,
-        most: usize,
+        regions_max: usize,
     ) -> io::Result<(Arc<ArenaRegion>, SpanDraft)> {
         while let Some(region) = self.open.pop() {
             if let Some(draft) = region.draft(len) {
@@ -122,14 +124,14 @@ impl ArenaRegions {
             // A full region counts only as long as buffers hold it.
             region.close_for_new_buffers();
         }
-        let region = self.add_region(most)?;
+        let region = self.add_region(regions_max)?;
         let draft = region.draft(len).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok((region, draft))
     }
 
-    fn add_region(&mut self, most: usize) -> io::Result<Arc<ArenaRegion>> {
+    fn add_region(&mut self, regions_max: usize) -> io::Result<Arc<ArenaRegion>> {
         self.all.retain(|region| region.strong_count() > 0);
-        if self.all.len() >= most {
+        if self.all.len() >= regions_max {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let region = Arc::new(ArenaRegion::new(REGION_BYTES)?);
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     fn keep_parts(arena: &Arena, parts: &[&[u8]]) -> ArenaBytes {
-        arena.keep(parts.iter().copied()).unwrap()
+        arena.copy_parts(parts.iter().copied()).unwrap()
     }
 
     /// Resident pages of this range of memory.
@@ -210,13 +212,13 @@ mod tests {
                 room[..written].fill(7);
                 Ok::<_, ()>(written)
             };
-            arena.make(len, write).unwrap().unwrap()
+            arena.fill_with(len, write).unwrap().unwrap()
         };
         let (one, two) = (made(10_000, 9_000), made(5, 5));
         assert_eq!(one.bytes(), &[7; 9_000][..]);
         assert_eq!(two.bytes(), &[7; 5][..]);
         assert_eq!(one.address_and_len().1, 9_000);
-        let failed = arena.make(10_000, |_| Err("why"));
+        let failed = arena.fill_with(10_000, |_| Err("why"));
         assert_eq!(failed.unwrap().unwrap_err(), "why");
     }
 
@@ -249,14 +251,14 @@ mod tests {
         let (one, two) = (keep_parts(&arena, &[&half]), keep_parts(&arena, &[&half]));
         assert!(one.bytes() == &half && two.bytes() == &half);
         let long = vec![1; REGION_BYTES + 1];
-        assert!(arena.keep([&long[..]].into_iter()).is_err());
+        assert!(arena.copy_parts([&long[..]].into_iter()).is_err());
     }
 
     #[test]
     fn concurrent_writers_use_different_regions() {
         let arena = Arena::new(0);
         let (mut inner, mut after) = (None, None);
-        let outer = arena.make(1, |_| {
+        let outer = arena.fill_with(1, |_| {
             inner = Some(keep_parts(&arena, &[b"x"]));
             after = Some(keep_parts(&arena, &[b"y"]));
             Ok::<_, ()>(1)
@@ -281,14 +283,14 @@ mod tests {
         let arena = Arena::new(REGION_BYTES as u64);
         let rest = vec![1; REGION_BYTES - rustix::param::page_size()];
         let mut old = Vec::new();
-        while let Ok(kept) = arena.keep([&b"x"[..]].into_iter()) {
+        while let Ok(kept) = arena.copy_parts([&b"x"[..]].into_iter()) {
             old.push(kept);
-            assert!(old.len() <= arena.most);
+            assert!(old.len() <= arena.regions_max);
             // A buffer that fills the region is freed at once.
-            arena.keep([&rest[..]].into_iter()).unwrap();
+            arena.copy_parts([&rest[..]].into_iter()).unwrap();
         }
-        assert_eq!(old.len(), arena.most);
+        assert_eq!(old.len(), arena.regions_max);
         old.pop();
-        assert!(arena.keep([&b"x"[..]].into_iter()).is_ok());
+        assert!(arena.copy_parts([&b"x"[..]].into_iter()).is_ok());
     }
 }

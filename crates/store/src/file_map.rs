@@ -127,7 +127,7 @@ pub(crate) struct ArenaSpan {
     start: usize,
     len: usize,
     /// Bytes of the whole pages that are returned to the system.
-    whole: usize,
+    pages_len: usize,
 }
 
 impl ArenaRegion {
@@ -160,9 +160,9 @@ impl ArenaRegion {
 
     /// Reserves `len` bytes, if there is room.
     pub(crate) fn draft(self: &Arc<ArenaRegion>, len: usize) -> Option<SpanDraft> {
-        let whole = len.checked_next_multiple_of(rustix::param::page_size())?;
+        let pages_len = len.checked_next_multiple_of(rustix::param::page_size())?;
         let taking = |taken: usize| {
-            let end = taken.checked_add(whole)?;
+            let end = taken.checked_add(pages_len)?;
             (end <= self.pages.len).then_some(end)
         };
         let start = self.taken.fetch_update(Relaxed, Relaxed, taking).ok()?;
@@ -171,7 +171,7 @@ impl ArenaRegion {
             region,
             start,
             len,
-            whole,
+            pages_len,
         };
         Some(SpanDraft { span, filled: 0 })
     }
@@ -223,11 +223,11 @@ impl AsRef<[u8]> for ArenaSpan {
 
 impl Drop for ArenaSpan {
     fn drop(&mut self) {
-        if self.whole > 0 {
+        if self.pages_len > 0 {
             // Fails only for a range that was never mapped; the region then unmaps it.
             let _ = unsafe {
                 let at = self.region.pages.start.as_ptr().add(self.start);
-                madvise(at.cast(), self.whole, Advice::LinuxDontNeed)
+                madvise(at.cast(), self.pages_len, Advice::LinuxDontNeed)
             };
         }
     }

@@ -45,7 +45,7 @@ const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 
 impl Folder {
-    /// Opens `path`: a folder, or a file that will be the only one.
+    /// Opens the library at `path`: a folder, or a single file.
     ///
     /// # Errors
     /// When it does not exist, must not be read, or is a file whose name cannot be served (not UTF-8, or
@@ -106,7 +106,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error`]; anything that is neither a file nor a folder is [`Error::NotFound`].
-    pub fn look(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
+    pub fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         entry_kind(&self.stat_key(key)?)
     }
 
@@ -181,7 +181,7 @@ impl Folder {
 
     /// Lists a single file and its companions. A folder that cannot be read has no companions.
     fn list_single_file(&self, only: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
-        let (name, file) = (only.as_str().to_owned(), self.look(only)?);
+        let (name, file) = (only.as_str().to_owned(), self.look_up(only)?);
         let mut entries = vec![FolderEntry { name, file }];
         let companions = self.companion_names(only).unwrap_or_default();
         let companion =

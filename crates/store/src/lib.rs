@@ -8,7 +8,7 @@
 //!   [`LocalFile::resident`] and [`LocalFile::changed`].
 //! - A [`RemoteObject`] is read by ranges, from `ranges` in memory or over `http`, on its own
 //!   threads. [`RemoteObject::parts`] is asynchronous; the functions of [`Store`] and
-//!   [`Object::read`] block. If nothing is cached, [`RemoteObject::straight`] splices bytes into a
+//!   [`Object::read`] block. If nothing is cached, [`RemoteObject::splice_range`] splices bytes into a
 //!   [`Pipe`] without copying them.
 //!
 //! [`cache`] and, behind it, [`DiskTier`] store objects that were fetched from elsewhere. They do

@@ -158,7 +158,7 @@ impl LocalFile {
     ///
     /// # Errors
     /// [`Error::Changed`] when the file ends before one of them does.
-    pub fn ask(
+    pub fn count_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
         reason: Reason,
@@ -171,7 +171,7 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Reads from `start` until `buffer` is full. Blocks. Counts nothing: see [`LocalFile::ask`].
+    /// Reads from `start` until `buffer` is full. Blocks. Counts nothing: see [`LocalFile::count_ranges`].
     ///
     /// # Errors
     /// Same as [`LocalFile::read`].

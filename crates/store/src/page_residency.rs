@@ -45,11 +45,11 @@ impl PageResidency {
                 return true;
             }
             let start = block * BLOCK_BYTES;
-            let whole = probe(&(start..len.min(start + BLOCK_BYTES)));
-            if whole {
+            let is_resident = probe(&(start..len.min(start + BLOCK_BYTES)));
+            if is_resident {
                 found.store(now, Relaxed);
             }
-            whole
+            is_resident
         };
         blocks.into_iter().all(found) || probe(range)
     }

@@ -47,8 +47,8 @@ pub(crate) enum SpliceOutcome {
 
 impl PipePool {
     /// Creates a pool of at most `most` pipes.
-    pub(crate) fn new(most: usize) -> PipePool {
-        let (empty, left) = (Vec::new(), most);
+    pub(crate) fn new(pipes_max: usize) -> PipePool {
+        let (empty, left) = (Vec::new(), pipes_max);
         PipePool(Arc::new(Mutex::new(SparePipes { empty, left })))
     }
 
@@ -89,11 +89,11 @@ impl Pipe {
     pub(crate) fn fill_from(
         &self,
         socket: BorrowedFd<'_>,
-        most: usize,
+        bytes_max: usize,
     ) -> io::Result<SpliceOutcome> {
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-        let most = most.min(PIPE_BYTES);
-        match rustix::pipe::splice(socket, None, &self.ends.write, None, most, flags) {
+        let bytes_max = bytes_max.min(PIPE_BYTES);
+        match rustix::pipe::splice(socket, None, &self.ends.write, None, bytes_max, flags) {
             Ok(count) => Ok(SpliceOutcome::Bytes(count)),
             // Either the socket is empty or the pipe is full. The number of bytes in the socket
             // decides, because it has no other reader.

@@ -79,10 +79,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error`]; anything else is [`Error::NotFound`].
-    pub fn look(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
+    pub fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         match self {
-            Store::Folder(folder) => folder.look(key),
-            Store::Remote(remote) => remote.look(key),
+            Store::Folder(folder) => folder.look_up(key),
+            Store::Remote(remote) => remote.look_up(key),
         }
     }
 
@@ -94,7 +94,8 @@ impl Store {
         self.open_for(key, Reason::Index)
     }
 
-    /// Opens an object for another reason. Over a network, the same request fetches its first bytes.
+    /// Opens an object and counts its requests under `reason`. Over a network, one request opens the object and
+    /// fetches its first bytes.
     ///
     /// # Errors
     /// Same as [`Store::open`].
@@ -123,10 +124,10 @@ impl Store {
     ///
     /// # Errors
     /// Same as [`Store::open`]. Over a network, [`Error::OtherLength`] or [`Error::Replaced`] at the first read.
-    pub fn promise(&self, key: &Key, said: ObjectVersion) -> Result<Object, Error> {
+    pub fn promise(&self, key: &Key, declared: ObjectVersion) -> Result<Object, Error> {
         match self {
             Store::Folder(_) => self.open(key),
-            Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, said))),
+            Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, declared))),
         }
     }
 
@@ -171,13 +172,13 @@ impl Store {
     ///
     /// # Errors
     /// Same as [`Store::list`], except for the number of entries.
-    pub fn list_first(&self, key: &Key, most: usize) -> Result<Vec<FolderEntry>, Error> {
+    pub fn list_first(&self, key: &Key, entries_max: usize) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list(key).map(|mut entries| {
-                entries.truncate(most);
+                entries.truncate(entries_max);
                 entries
             }),
-            Store::Remote(remote) => remote.list_first(key, most),
+            Store::Remote(remote) => remote.list_first(key, entries_max),
         }
     }
 }

@@ -53,7 +53,7 @@ impl Edge {
             Ok(_) => FetchOutcome::Block(Arc::default()),
             Err(outcome) => outcome.clone(),
         };
-        lead.land(outcome.clone());
+        lead.publish(outcome.clone());
         if let FetchOutcome::ValidatorChanged = outcome {
             self.forget_object(object);
         }

@@ -63,14 +63,14 @@ impl Edge {
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,
         content: &ObjectBody,
-        mut answer: UpstreamResponse,
+        mut response: UpstreamResponse,
         expected: Option<u64>,
     ) -> bool {
         let body = &content.growing;
         let mut share = Some(self.in_flight_bytes.new_share());
-        let exact = answer.is_exclusive();
+        let exact = response.is_exclusive();
         loop {
-            match answer.next_data().await {
+            match response.next_data().await {
                 Ok(Some(piece)) => {
                     if let Some(share) = &mut share {
                         share.add(piece.len() as u64);

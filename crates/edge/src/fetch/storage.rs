@@ -28,7 +28,7 @@ impl Edge {
         object: &CachedObject,
     ) {
         if !object.vary.is_empty() && !lead.purged() {
-            lead.also(&self.object_key(&request.primary_key, object, &request.client_headers));
+            lead.add_key(&self.object_key(&request.primary_key, object, &request.client_headers));
         }
     }
 

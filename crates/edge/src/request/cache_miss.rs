@@ -57,7 +57,7 @@ impl Edge {
                     .await
             }
             FetchTicket::Follow(follow) => {
-                let outcome = follow.landed().await?;
+                let outcome = follow.wait().await?;
                 let role = FetchRole::Follower;
                 self.respond_with_outcome(worker, facts, outcome, None, reason, role)
                     .await

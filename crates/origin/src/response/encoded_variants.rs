@@ -91,7 +91,7 @@ impl EncodedVariants {
         let long = self.identity.bytes.len() >= UNCOPIED_BYTES_MIN;
         let bytes = std::iter::once(&*self.identity.bytes);
         // If the arena is full, the text is copied when it is sent.
-        let copied = arena.filter(|_| long).map(|arena| arena.keep(bytes));
+        let copied = arena.filter(|_| long).map(|arena| arena.copy_parts(bytes));
         if let Some(Ok(copied)) = copied {
             self.identity.bytes = copied.bytes().clone();
             self.identity.is_in_arena = true;

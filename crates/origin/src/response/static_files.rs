@@ -138,7 +138,7 @@ impl StaticFiles {
         let old = self.open_files.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {
             // An unchanged file stays open and keeps its mapping.
-            Some(old) if store.look(&name)? == Some(*old.object.identity()) => {
+            Some(old) if store.look_up(&name)? == Some(*old.object.identity()) => {
                 Ok((old.object, old.is_index_mp4))
             }
             _ => {

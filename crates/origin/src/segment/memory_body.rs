@@ -11,7 +11,7 @@ pub(crate) struct MemoryBody(pub(crate) PlannedPart);
 impl MemoryBody {
     /// Copies parts into the arena, or into ordinary memory if the arena is full.
     pub(crate) fn copy_from(parts: &[Bytes], arena: &Arena) -> MemoryBody {
-        match arena.keep(parts.iter().map(|part| &part[..])) {
+        match arena.copy_parts(parts.iter().map(|part| &part[..])) {
             Ok(arena_bytes) => MemoryBody::from_arena(arena_bytes),
             Err(_) => MemoryBody::from_vec(parts.concat()),
         }
@@ -23,7 +23,7 @@ impl MemoryBody {
         len: usize,
         mut write: impl FnMut(&mut [u8]) -> Result<usize, Error>,
     ) -> Result<MemoryBody, Error> {
-        if let Ok(arena_bytes) = arena.make(len, &mut write) {
+        if let Ok(arena_bytes) = arena.fill_with(len, &mut write) {
             return arena_bytes.map(MemoryBody::from_arena);
         }
         let mut bytes = vec![0; len];

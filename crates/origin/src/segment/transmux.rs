@@ -254,7 +254,7 @@ impl ResolvedSamples {
         (len, encryption): (usize, Option<&SegmentEncryption>),
         arena: &Arena,
     ) -> Result<MemoryBody, Error> {
-        file.ask(self.units.source_ranges.iter().cloned(), reason)
+        file.count_ranges(self.units.source_ranges.iter().cloned(), reason)
             .map_err(from_store_error)?;
         let mut batches = self.new_ts_muxer()?;
         let held = MemoryBody::write_with(arena, room_for(len, encryption), |out| {

@@ -23,8 +23,8 @@ pub(crate) async fn build_body(
     if !source.is_copied
         && let Object::Remote(object) = &*source.object
     {
-        let straight = Box::pin(pass_through::build_body(object, &pieces, source.reason)).await;
-        if let Some(body) = straight.map_err(|e| error::from_store(&e))? {
+        let spliced = Box::pin(pass_through::build_body(object, &pieces, source.reason)).await;
+        if let Some(body) = spliced.map_err(|e| error::from_store(&e))? {
             return Ok(body);
         }
     }

@@ -100,7 +100,7 @@ impl LocalSource {
         if (has_waited || !self.is_verified) && self.file.changed() {
             return Err(store::Error::Changed);
         }
-        self.file.ask(file_ranges(pieces), self.reason)?;
+        self.file.count_ranges(file_ranges(pieces), self.reason)?;
         let parts = pieces.iter().map(PlannedPart::to_body_part).collect();
         Ok(Chunk::from_parts(Some(body_file(&self.file)), parts))
     }

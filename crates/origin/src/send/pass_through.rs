@@ -10,7 +10,7 @@ use store::{Error, Reason, RemoteObject, SplicedData, SplicedRange};
 /// The parts still to be sent, in this order.
 struct PassThrough {
     before: Vec<BodyPart>,
-    straight: Option<SplicedRange>,
+    spliced: Option<SplicedRange>,
     after: Vec<BodyPart>,
 }
 
@@ -25,13 +25,13 @@ pub(super) async fn build_body(
     let (Some(range), None) = (all.next(), all.next()) else {
         return Ok(None);
     };
-    let Some(straight) = object.straight(range, reason).await? else {
+    let Some(spliced) = object.splice_range(range, reason).await? else {
         return Ok(None);
     };
     let made = |piece: &PlannedPart| piece.memory_bytes().map(|_| piece.to_body_part());
     let pass_through = PassThrough {
         before: pieces.iter().map_while(made).collect(),
-        straight: Some(straight),
+        spliced: Some(spliced),
         after: pieces.iter().rev().map_while(made).collect(),
     };
     let len = pieces.iter().map(PlannedPart::len).sum();
@@ -48,13 +48,13 @@ impl PassThrough {
             let before = std::mem::take(&mut self.before);
             return Ok(Some(Chunk::from_parts(None, before)));
         }
-        if let Some(straight) = &mut self.straight {
-            match straight.next().await? {
+        if let Some(spliced) = &mut self.spliced {
+            match spliced.next().await? {
                 Some(SplicedData::Bytes(bytes)) => return Ok(Some(bytes.into())),
                 Some(SplicedData::Piped(pipe, bytes)) => {
                     return Ok(Some(Chunk::from_pipe(pipe, bytes)));
                 }
-                None => self.straight = None,
+                None => self.spliced = None,
             }
         }
         let mut after = std::mem::take(&mut self.after);

@@ -13,7 +13,8 @@ use store::{Error, RangeReader, Reason, RemoteObject};
 
 /// A frame is sent when it has this size or no more bytes are available.
 const FRAME_BYTES: u64 = 1 << 20;
-/// Frame size on connections that copy bodies: a slow client holds a frame for long.
+/// Frame size on connections that copy bodies. It is smaller because a frame stays in memory until a slow
+/// client has received it.
 const COPIED_FRAME_BYTES: u64 = 128 << 10;
 
 /// The parts still to be sent, and the bytes that arrive for them.
@@ -67,21 +68,21 @@ pub(super) async fn read_parts(
     let mut out = Vec::with_capacity(lens.len());
     let mut parts = VecDeque::new();
     for len in lens {
-        let mut whole = Vec::new();
-        while (whole.len() as u64) < len {
+        let mut part_bytes = Vec::new();
+        while (part_bytes.len() as u64) < len {
             let Some(mut part): Option<Bytes> = parts.pop_front() else {
                 let frame = stream_state.next_frame().await?.ok_or(Error::Changed)?;
                 parts.extend(frame.iter().filter_map(PlannedPart::memory_bytes).cloned());
                 continue;
             };
-            let wanted = usize::try_from(len).unwrap_or(usize::MAX) - whole.len();
-            let here = part.split_to(wanted.min(part.len()));
-            whole.extend_from_slice(&here);
+            let wanted = usize::try_from(len).unwrap_or(usize::MAX) - part_bytes.len();
+            let taken = part.split_to(wanted.min(part.len()));
+            part_bytes.extend_from_slice(&taken);
             if !part.is_empty() {
                 parts.push_front(part);
             }
         }
-        out.push(whole.into());
+        out.push(part_bytes.into());
     }
     Ok(out)
 }

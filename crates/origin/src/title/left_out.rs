@@ -52,7 +52,7 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
     if store.is_remote() {
         return Vec::new();
     }
-    let is_file = matches!(store.look(title), Ok(Some(_)));
+    let is_file = matches!(store.look_up(title), Ok(Some(_)));
     let prefix = format!("{}.", display_name_of(title));
     let (folder, prefix) = match title.parent().filter(|_| is_file) {
         Some(folder) => (folder, prefix.as_str()),

@@ -90,7 +90,7 @@ impl MediaStores {
     /// # Errors
     /// The errors of [`Store::open`].
     pub(crate) fn open_file(&self, place: &FileLocation) -> Result<Object, Error> {
-        open_in_store(self.store(place)?, &place.key, Reason::Index)
+        open_in_store(self.find_store(place)?, &place.key, Reason::Index)
     }
 
     /// Opens a server manifest. Blocks.
@@ -98,7 +98,8 @@ impl MediaStores {
     /// # Errors
     /// The errors of [`Store::open`].
     pub(crate) fn open_server_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
-        self.store(place)?.open_for(&place.key, Reason::Manifest)
+        self.find_store(place)?
+            .open_for(&place.key, Reason::Manifest)
     }
 
     /// Opens a file in a declared version without a look-up. The first read verifies it.
@@ -110,29 +111,29 @@ impl MediaStores {
         place: &FileLocation,
         version: ObjectVersion,
     ) -> Result<Object, Error> {
-        self.store(place)?.promise(&place.key, version)
+        self.find_store(place)?.promise(&place.key, version)
     }
 
     /// Returns whether a file is read over a network.
     pub(crate) fn is_remote(&self, place: &FileLocation) -> bool {
-        self.store(place).is_ok_and(Store::is_remote)
+        self.find_store(place).is_ok_and(Store::is_remote)
     }
 
     /// Returns the current version of a file. Blocks.
     ///
     /// # Errors
-    /// The errors of [`Store::look`].
+    /// The errors of [`Store::look_up`].
     pub(crate) fn stat(&self, place: &FileLocation) -> Result<Option<ObjectVersion>, Error> {
-        self.store(place)?.look(&place.key)
+        self.find_store(place)?.look_up(&place.key)
     }
 
     /// Returns a name that is unique across libraries and processes.
     pub(crate) fn unique_name(&self, place: &FileLocation) -> String {
-        let store = self.store(place).map(Store::place);
+        let store = self.find_store(place).map(Store::place);
         format!("{}/{}", store.unwrap_or_default(), place.key)
     }
 
-    fn store(&self, place: &FileLocation) -> Result<&Store, Error> {
+    fn find_store(&self, place: &FileLocation) -> Result<&Store, Error> {
         let store = self.stores.get(place.store_index);
         store.map(|store| &**store).ok_or(Error::NotFound)
     }

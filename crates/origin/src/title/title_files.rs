@@ -24,7 +24,7 @@ impl TitleFiles {
     pub(crate) fn find_media(store: &Store, title: &Key) -> Result<TitleFiles, Error> {
         let entries = match list_remote_folder(store, title) {
             Some(entries) => entries,
-            None => match store.look(title).map_err(|e| error::from_store(&e))? {
+            None => match store.look_up(title).map_err(|e| error::from_store(&e))? {
                 Some(identity) => return Ok(TitleFiles::single_file(title, identity)),
                 None => store.list(title).map_err(|e| error::from_store(&e))?,
             },

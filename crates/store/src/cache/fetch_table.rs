@@ -20,7 +20,7 @@ pub struct FetchTable<K, T> {
 /// One fetch, with one result for all followers.
 #[derive(Debug)]
 pub struct SharedFetch<T> {
-    landed: watch::Sender<Option<FetchResult<T>>>,
+    result: watch::Sender<Option<FetchResult<T>>>,
     purged: AtomicBool,
 }
 
@@ -54,7 +54,7 @@ pub struct FetchLeader<K: Eq + Hash, T> {
 /// Waits for a running fetch.
 #[derive(Debug)]
 pub struct FetchFollower<T> {
-    landed: watch::Receiver<Option<FetchResult<T>>>,
+    result: watch::Receiver<Option<FetchResult<T>>>,
 }
 
 impl<K, T> Default for FetchTable<K, T> {
@@ -78,11 +78,11 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     pub fn join(&self, key: &K) -> FetchTicket<K, T> {
         let mut table = self.lock();
         if let Some(flight) = table.get(key) {
-            let landed = flight.landed.subscribe();
-            return FetchTicket::Follow(FetchFollower { landed });
+            let result = flight.result.subscribe();
+            return FetchTicket::Follow(FetchFollower { result });
         }
         let flight = Arc::new(SharedFetch {
-            landed: watch::Sender::new(None),
+            result: watch::Sender::new(None),
             purged: AtomicBool::new(false),
         });
         table.insert(key.clone(), Arc::clone(&flight));
@@ -109,7 +109,7 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
         let table = self.lock();
         // A fetch may be in the table under several keys.
         let flights: HashMap<_, _> = table.values().map(|one| (Arc::as_ptr(one), one)).collect();
-        let counts = flights.values().map(|one| one.landed.receiver_count());
+        let counts = flights.values().map(|one| one.result.receiver_count());
         counts.sum()
     }
 
@@ -118,8 +118,8 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
         let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {
-            let landed = flight.landed.borrow();
-            let hit = which(key, landed.as_ref().map(|landed| &landed.value));
+            let result = flight.result.borrow();
+            let hit = which(key, result.as_ref().map(|result| &result.value));
             if hit && !flight.purged.swap(true, Ordering::AcqRel) {
                 count += 1;
             }
@@ -137,7 +137,7 @@ impl<K, T> FetchTable<K, T> {
 
 impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
     /// Adds another key for this fetch, unless that key has a fetch already.
-    pub fn also(&mut self, key: &K) {
+    pub fn add_key(&mut self, key: &K) {
         let mut table = self.flights.lock();
         if !self.purged() && !table.contains_key(key) {
             table.insert(key.clone(), Arc::clone(&self.flight));
@@ -153,9 +153,9 @@ impl<K: Eq + Hash, T> FetchLeader<K, T> {
     }
 
     /// Publishes the result to all present and future followers.
-    pub fn land(&self, with: T) {
-        self.flight.landed.send_replace(Some(FetchResult {
-            value: with,
+    pub fn publish(&self, value: T) {
+        self.flight.result.send_replace(Some(FetchResult {
+            value,
             leader_span: self.span,
         }));
     }
@@ -168,9 +168,9 @@ impl<K: Eq + Hash, T> FetchLeader<K, T> {
     /// Keeps further requests from joining. Present followers stay.
     pub fn close(&self) {
         let mut table = self.flights.lock();
-        let ours = |flight: &Arc<SharedFetch<T>>| Arc::ptr_eq(flight, &self.flight);
+        let is_own = |flight: &Arc<SharedFetch<T>>| Arc::ptr_eq(flight, &self.flight);
         for key in &self.keys {
-            if table.get(key).is_some_and(ours) {
+            if table.get(key).is_some_and(is_own) {
                 table.remove(key);
             }
         }
@@ -186,10 +186,10 @@ impl<K: Eq + Hash, T> Drop for FetchLeader<K, T> {
 impl<T: Clone> FetchFollower<T> {
     /// Waits for the result; `None` when the leader was dropped without one. A traced request gets a
     /// span for the wait.
-    pub async fn landed(mut self) -> Option<T> {
+    pub async fn wait(mut self) -> Option<T> {
         let mut span = trace::start_span(WAIT_SPAN, SpanKind::Internal);
-        let landed = self.landed.wait_for(Option::is_some).await.ok()?;
-        let FetchResult { value, leader_span } = landed.as_ref()?;
+        let result = self.result.wait_for(Option::is_some).await.ok()?;
+        let FetchResult { value, leader_span } = result.as_ref()?;
         if let (Some(span), Some(leader)) = (&mut span, leader_span) {
             span.set_link(*leader);
         }
@@ -228,14 +228,14 @@ mod tests {
         let (waiting, late) = (expect_follower(flights.join(&1)), flights.join(&1));
         let other = expect_leader(flights.join(&2));
         assert_eq!((flights.len(), flights.followers()), (2, 2));
-        first.land(9);
-        assert_eq!(poll_once(waiting.landed()), Poll::Ready(Some(9)));
+        first.publish(9);
+        assert_eq!(poll_once(waiting.wait()), Poll::Ready(Some(9)));
         assert_eq!(
-            poll_once(expect_follower(late).landed()),
+            poll_once(expect_follower(late).wait()),
             Poll::Ready(Some(9))
         );
         assert_eq!(
-            poll_once(expect_follower(flights.join(&1)).landed()),
+            poll_once(expect_follower(flights.join(&1)).wait()),
             Poll::Ready(Some(9))
         );
         drop((first, other));
@@ -250,12 +250,12 @@ mod tests {
             expect_leader(flights.join(&1)),
             expect_leader(flights.join(&3)),
         );
-        first.also(&2);
-        first.also(&3);
-        first.land(9);
+        first.add_key(&2);
+        first.add_key(&3);
+        first.publish(9);
         let second = expect_follower(flights.join(&2));
         assert_eq!(flights.followers(), 1);
-        assert_eq!(poll_once(second.landed()), Poll::Ready(Some(9)));
+        assert_eq!(poll_once(second.wait()), Poll::Ready(Some(9)));
         drop(first);
         expect_leader(flights.join(&2));
         expect_follower(flights.join(&3));
@@ -269,7 +269,7 @@ mod tests {
         let first = expect_leader(flights.join(&1));
         let waiting = expect_follower(flights.join(&1));
         drop(first);
-        assert_eq!(poll_once(waiting.landed()), Poll::Ready(None));
+        assert_eq!(poll_once(waiting.wait()), Poll::Ready(None));
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let flights = FetchTable::default();
         let old = expect_leader(flights.join(&1));
         assert_eq!(
-            flights.purge(|key, landed| *key == 1 && landed.is_none()),
+            flights.purge(|key, result| *key == 1 && result.is_none()),
             1
         );
         assert!(old.purged());

@@ -40,8 +40,8 @@ impl<K, V> Lifecycle<K, V> for EvictionHook<K, V> {
     type RequestState = ();
 
     fn before_evict(&self, (): &mut (), key: &K, value: &mut V) {
-        if let Some(told) = &self.0 {
-            told(key, value);
+        if let Some(on_evict) = &self.0 {
+            on_evict(key, value);
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct DiskCache {
     written: AtomicU64,
     /// Distinguishes our partial files from those of others. A process number would not, because
     /// containers that share a folder may use the same numbers.
-    own: u64,
+    unique_part: u64,
 }
 
 /// Counts of requests to the cache.
@@ -52,7 +52,7 @@ pub struct DiskCounts {
 const SUFFIX: &str = "kept";
 const PART: &str = "part";
 /// The age from which a partial file counts as abandoned.
-const PART_KEPT: Duration = Duration::from_secs(600);
+const PART_AGE_MAX: Duration = Duration::from_secs(600);
 /// A value's last use is recorded at most this often.
 const USED_EVERY: Duration = Duration::from_secs(60);
 /// Fill level after a sweep, in tenths.
@@ -76,7 +76,7 @@ impl DiskCache {
             misses: AtomicU64::new(0),
             broken: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            own: RandomState::new().build_hasher().finish(),
+            unique_part: RandomState::new().build_hasher().finish(),
         };
         cache.sweep_folder()?;
         Ok(cache)
@@ -149,14 +149,14 @@ impl DiskCache {
             version,
             value,
         };
-        let bytes = record.write();
+        let bytes = record.encode();
         let len = bytes.len() as u64;
         if len > self.bytes_max {
             return Ok(());
         }
         let path = self.path_of(name);
         let number = self.written.fetch_add(1, Relaxed);
-        let part = path.with_extension(format!("{:x}-{number}.{PART}", self.own));
+        let part = path.with_extension(format!("{:x}-{number}.{PART}", self.unique_part));
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         let written = write_file(&part, &bytes).and_then(|()| fs::rename(&part, &path));
         if let Err(error) = written {
@@ -213,7 +213,7 @@ impl DiskCache {
                     bytes += meta.len();
                     files.push((used, meta.len(), path));
                 }
-                Some(PART) if now.duration_since(used).is_ok_and(|ago| ago > PART_KEPT) => {
+                Some(PART) if now.duration_since(used).is_ok_and(|ago| ago > PART_AGE_MAX) => {
                     // Another process may have removed it.
                     let _ = fs::remove_file(&path);
                 }
@@ -238,7 +238,7 @@ impl DiskCache {
     }
 }
 
-/// Does not wait for the disk: a file that a crash leaves behind fails its checksum.
+/// Writes a file without `fsync`. If the machine crashes before the bytes are on disk, the checksum detects it.
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::create_new(path)?.write_all(bytes)
 }

@@ -33,7 +33,7 @@ pub(super) fn checksum_bytes(bytes: &[u8]) -> u64 {
 
 impl<'a> CacheRecord<'a> {
     /// Encodes the record.
-    pub(super) fn write(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let (name, version) = (self.name.as_bytes(), self.version);
         let mut out =
             Vec::with_capacity(HEAD + name.len() + version.len() + self.value.len() + SUM);

@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn a_record_is_read_back(name in ".{0,40}", version: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
         let record = CacheRecord { name: &name, version: &version, value: &value };
-        let bytes = record.write();
+        let bytes = record.encode();
         prop_assert_eq!(CacheRecord::read(&bytes, &name, &version), Ok(&value[..]));
         if other != version {
             prop_assert_eq!(CacheRecord::read(&bytes, &name, &other), Err(RecordError::Other));

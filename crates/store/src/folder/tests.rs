@@ -50,8 +50,8 @@ fn files_are_opened_and_listed() {
         folder.list(&parse_key("a.mp4")),
         Err(Error::NotFound)
     ));
-    assert_eq!(folder.look(&parse_key("tos")).unwrap(), None);
-    assert_eq!(folder.look(&parse_key("a.mp4")).unwrap().unwrap().len, 1);
+    assert_eq!(folder.look_up(&parse_key("tos")).unwrap(), None);
+    assert_eq!(folder.look_up(&parse_key("a.mp4")).unwrap().unwrap().len, 1);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_single_file_is_a_library_of_one() {
     assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 1);
     for other in ["tos/b.mp4", "tos", "folder.mp4"] {
         assert!(matches!(
-            folder.look(&parse_key(other)),
+            folder.look_up(&parse_key(other)),
             Err(Error::NotFound)
         ));
     }

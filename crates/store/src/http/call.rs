@@ -13,7 +13,7 @@ tokio::task_local! {
 
 /// A storage request, and the facts recorded about it.
 pub(crate) struct StorageCall {
-    pub(crate) began: Instant,
+    pub(crate) started: Instant,
     /// Whether a range is requested, so that the whole object would be a wrong response.
     ranged: bool,
     /// Whether only the response's head is read until the bytes are taken.
@@ -40,7 +40,7 @@ pub(crate) struct CallNotes {
     /// The server that received the request, if it is traced.
     pub(crate) server: Option<ServerAddress>,
     /// The time at which the response's head was received.
-    pub(crate) answered: Option<Instant>,
+    pub(crate) head_received: Option<Instant>,
     /// The response's `Date`.
     pub(crate) date: Option<SystemTime>,
     pub(crate) error: Option<TransportError>,
@@ -60,7 +60,7 @@ impl StorageCall {
     /// Creates a request for metadata: a look-up or a listing.
     pub(crate) fn for_metadata() -> StorageCall {
         StorageCall {
-            began: Instant::now(),
+            started: Instant::now(),
             ranged: false,
             head_only: false,
             traceparent: None,

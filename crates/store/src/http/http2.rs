@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use upstream::OpenedStream;
 
-/// Bytes that a server may send of one response, and of all responses of a connection, before any
-/// of them are taken.
+/// Flow-control windows (RFC 9113 section 5.2): unread bytes that a server may send on one stream, and on
+/// all streams of a connection.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 const FRAME_BYTES_MAX: u32 = 256 << 10;

@@ -65,14 +65,14 @@ impl StorageHttpClient {
         let ranged = begin_request(parts.headers.contains_key(header::RANGE));
         let mut uri = parts.uri.clone();
         for _ in 0..=REDIRECTS_MAX {
-            let mut again = Request::new(body.clone());
-            *again.method_mut() = parts.method.clone();
-            *again.headers_mut() = parts.headers.clone();
-            *again.uri_mut() = uri.clone();
-            let (parts, lease) = self.exchange(again).await?;
+            let mut hop = Request::new(body.clone());
+            *hop.method_mut() = parts.method.clone();
+            *hop.headers_mut() = parts.headers.clone();
+            *hop.uri_mut() = uri.clone();
+            let (parts, lease) = self.exchange(hop).await?;
             note(|notes| {
                 notes.status = Some(parts.status.as_u16());
-                notes.answered = Some(Instant::now());
+                notes.head_received = Some(Instant::now());
                 notes.date = parse_date(&parts);
             });
             match redirect_target(&uri, &parts) {
@@ -99,8 +99,10 @@ impl StorageHttpClient {
         };
         match self.attempt(&target, &request, None).await {
             // The server closed a pooled connection just now without a response. All our requests may be repeated.
-            Err((TransportError::Interrupted(_), Some(kept))) => {
-                let second = self.attempt(&target, &request, Some(kept)).await;
+            Err((TransportError::Interrupted(_), Some(stale_connection))) => {
+                let second = self
+                    .attempt(&target, &request, Some(stale_connection))
+                    .await;
                 second.map_err(|(failed, _)| failed)
             }
             outcome => outcome.map_err(|(failed, _)| failed),
@@ -131,8 +133,8 @@ impl StorageHttpClient {
             true => 0,
             false => expected_len(request.headers()),
         };
-        let asked = lease.exchange(&request, expected);
-        match tokio::time::timeout(wait, asked).await {
+        let exchange = lease.exchange(&request, expected);
+        match tokio::time::timeout(wait, exchange).await {
             Ok(Ok(parts)) => Ok((parts, lease)),
             Ok(Err(failed)) => Err((failed, lease.is_reused.then_some(lease.id))),
             Err(_) => Err((TransportError::FirstByteTimeout, None)),
@@ -149,14 +151,14 @@ impl StorageHttpClient {
         add_content_length(&mut parts);
         let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
         let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
-        let whole = parts.status == StatusCode::OK;
-        let empty = parts.headers.get(header::CONTENT_LENGTH);
-        if whole && ranged && empty.is_some_and(|len| len == "0") {
+        let is_ok = parts.status == StatusCode::OK;
+        let content_length = parts.headers.get(header::CONTENT_LENGTH);
+        if is_ok && ranged && content_length.is_some_and(|len| len == "0") {
             // An empty object has no range. Some servers respond with 416, some with 200 and an
             // empty body.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
             note(|notes| notes.status = Some(parts.status.as_u16()));
-        } else if whole && ranged {
+        } else if is_ok && ranged {
             // Ignores the body, which may be the whole film.
             let body = HttpResponseBody::from(Vec::new());
             return Ok(Response::from_parts(parts, body));

@@ -27,7 +27,7 @@ pub(crate) struct WatchedBody {
     waiting: Option<Instant>,
     /// Waiting time since the last full 16 KiB, and the bytes received since then.
     waited: Duration,
-    came: u64,
+    received: u64,
     left: u64,
 }
 
@@ -46,7 +46,7 @@ impl WatchedBody {
             timer: Box::pin(tokio::time::sleep(timeouts.stall)),
             waiting: None,
             waited: Duration::ZERO,
-            came: 0,
+            received: 0,
             left: bytes_max,
         };
         watched.release_if_complete();
@@ -66,9 +66,9 @@ impl WatchedBody {
             .left
             .checked_sub(bytes)
             .ok_or(TransportError::TooLong)?;
-        self.came += bytes;
-        if self.came >= STALL_BYTES {
-            self.came = 0;
+        self.received += bytes;
+        if self.received >= STALL_BYTES {
+            self.received = 0;
             self.waited = Duration::ZERO;
         }
         Ok(())

@@ -45,7 +45,7 @@ fn read_and_slice_give_the_same_bytes() {
         let slice = slice_one(&object, asked).unwrap();
         assert_eq!(slice, &bytes[range]);
     }
-    object.ask([0..1, 5..9], Reason::Plain).unwrap();
+    object.count_ranges([0..1, 5..9], Reason::Plain).unwrap();
     assert_eq!(object.meter.requests(Reason::Plain), 8);
     assert_eq!(object.meter.requests(Reason::Index), 0);
 }
@@ -84,7 +84,11 @@ fn a_range_beyond_the_end_is_refused() {
     for range in [0..len + 1, len..len + 1, u64::MAX - 1..u64::MAX, 2..1] {
         let mut more = vec![0; LEN + 1];
         assert!(object.read_into(range.start, &mut more).is_err());
-        assert!(object.ask([0..1, range.clone()], Reason::Index).is_err());
+        assert!(
+            object
+                .count_ranges([0..1, range.clone()], Reason::Index)
+                .is_err()
+        );
         assert!(matches!(
             object.read(range, Reason::Plain),
             Err(Error::Changed)
@@ -175,6 +179,6 @@ fn a_replaced_file_keeps_its_bytes_for_open_readers() {
     assert!(!object.changed());
     assert_eq!(object.read(0..object.len(), Reason::Plain).unwrap(), bytes);
     let folder = Folder::new(dir.path()).unwrap();
-    let now = folder.look(&Key::parse("film.mp4").unwrap()).unwrap();
+    let now = folder.look_up(&Key::parse("film.mp4").unwrap()).unwrap();
     assert_ne!(now.as_ref(), Some(object.identity()));
 }

@@ -141,8 +141,8 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         let Some(slots) = inner.objects.get_mut(key) else {
             return;
         };
-        let ours = |slot: &CachedFlight<E>| Arc::ptr_eq(&slot.flight, flight);
-        if !slots.get(&range.start).is_some_and(ours) {
+        let is_same = |slot: &CachedFlight<E>| Arc::ptr_eq(&slot.flight, flight);
+        if !slots.get(&range.start).is_some_and(is_same) {
             return;
         }
         if flight.is_whole() {

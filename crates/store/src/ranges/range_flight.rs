@@ -12,7 +12,7 @@ pub(crate) struct RangeFlight<E> {
     _held: MemoryLease,
     state: Mutex<FlightState<E>>,
     /// Notified whenever the state changes.
-    told: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 struct FlightState<E> {
@@ -33,7 +33,7 @@ impl<E: Clone> RangeFlight<E> {
             range,
             _held: held,
             state: Mutex::new(state),
-            told: watch::Sender::new(()),
+            changes: watch::Sender::new(()),
         }
     }
 
@@ -52,20 +52,20 @@ impl<E: Clone> RangeFlight<E> {
         state.chunks.push(bytes);
         state.ends.push(end);
         drop(state);
-        self.told.send_replace(());
+        self.changes.send_replace(());
     }
 
     /// Ends the flight.
     pub(crate) fn end(&self, outcome: Result<(), E>) {
         self.lock().outcome.get_or_insert(outcome);
-        self.told.send_replace(());
+        self.changes.send_replace(());
     }
 
     /// Returns whether all bytes were received.
     pub(crate) fn is_whole(&self) -> bool {
         let state = self.lock();
-        let whole = state.filled_len() == self.range.end - self.range.start;
-        whole && matches!(state.outcome, Some(Ok(())))
+        let is_filled = state.filled_len() == self.range.end - self.range.start;
+        is_filled && matches!(state.outcome, Some(Ok(())))
     }
 
     /// Returns the available bytes of `wanted`, which must be a non-empty part of the range; waits for the first
@@ -73,7 +73,7 @@ impl<E: Clone> RangeFlight<E> {
     pub(crate) async fn read_available(&self, wanted: &Range<u64>) -> Result<Vec<Bytes>, E> {
         let from = wanted.start - self.range.start;
         let to = wanted.end - self.range.start;
-        let mut told = self.told.subscribe();
+        let mut changes = self.changes.subscribe();
         loop {
             {
                 let state = self.lock();
@@ -85,7 +85,7 @@ impl<E: Clone> RangeFlight<E> {
                 }
             }
             // Cannot fail: this object owns the sender.
-            let _ = told.changed().await;
+            let _ = changes.changed().await;
         }
     }
 
@@ -102,16 +102,16 @@ impl<E> FlightState<E> {
     fn slices(&self, from: u64, to: u64) -> Vec<Bytes> {
         let first = self.ends.partition_point(|end| *end <= from);
         let mut slices = Vec::new();
-        let begin = first.checked_sub(1).and_then(|n| self.ends.get(n));
-        let mut begin = begin.copied().unwrap_or(0);
+        let start = first.checked_sub(1).and_then(|n| self.ends.get(n));
+        let mut start = start.copied().unwrap_or(0);
         for (chunk, end) in self.chunks.iter().zip(&self.ends).skip(first) {
-            if begin >= to {
+            if start >= to {
                 break;
             }
             // Within the chunk's length, which is a usize.
-            let (a, b) = (from.max(begin) - begin, to.min(*end) - begin);
+            let (a, b) = (from.max(start) - start, to.min(*end) - start);
             slices.push(chunk.slice(a as usize..b as usize));
-            begin = *end;
+            start = *end;
         }
         slices
     }

@@ -37,12 +37,12 @@ impl BoundedStream {
         wanted: &VecDeque<Range<u64>>,
         reason: Reason,
     ) -> BoundedStream {
-        let (to, windows) = mpsc::channel(1);
+        let (sender, windows) = mpsc::channel(1);
         let runs = group_runs(wanted, object.core().options.waste_bytes);
-        let ours = object.clone();
+        let shared_object = object.clone();
         object
             .core()
-            .spawn(async move { stream_windows(&ours, &runs, reason, &to).await });
+            .spawn(async move { stream_windows(&shared_object, &runs, reason, &sender).await });
         BoundedStream {
             pieces: VecDeque::new(),
             held: None,
@@ -91,7 +91,7 @@ async fn stream_windows(
     object: &Arc<RemoteObject>,
     runs: &[Vec<Range<u64>>],
     reason: Reason,
-    to: &mpsc::Sender<Result<StreamWindow, Error>>,
+    sender: &mpsc::Sender<Result<StreamWindow, Error>>,
 ) {
     let mut len = WINDOW_BYTES_MIN;
     for run in runs {
@@ -102,7 +102,7 @@ async fn stream_windows(
         while at < last.end {
             // Waits until the current window is being read. An error means that the reader was
             // dropped.
-            let Ok(place) = to.reserve().await else {
+            let Ok(slot) = sender.reserve().await else {
                 return;
             };
             let room = object.core().room().max(WINDOW_BYTES_MIN);
@@ -110,7 +110,7 @@ async fn stream_windows(
             at = window.end;
             let fetched = fetch_window(object, window, run, reason).await;
             let failed = fetched.is_err();
-            place.send(fetched);
+            slot.send(fetched);
             if failed {
                 return;
             }
@@ -131,11 +131,11 @@ async fn fetch_window(
         .cache
         .memory_budget()
         .reserve(window.end - window.start);
-    let ask = object.range_request(window.clone(), reason);
+    let request = object.range_request(window.clone(), reason);
     let (mut at, mut pieces) = (window.start, VecDeque::new());
     let fetched = async {
-        let (_, mut whole) = core.open_stream(ask, reason).await?;
-        while let Some(bytes) = whole.next().await? {
+        let (_, mut stream) = core.open_stream(request, reason).await?;
+        while let Some(bytes) = stream.next().await? {
             let end = at + bytes.len() as u64;
             let first = run.partition_point(|range| range.end <= at);
             for range in run.iter().skip(first).take_while(|range| range.start < end) {

@@ -51,18 +51,18 @@ impl EndpointTable {
         options: &Options,
         pool: &Arc<ConnectionPool>,
     ) -> Result<EndpointTable, String> {
-        let mut places = vec![WeightedEndpoint {
+        let mut configs = vec![WeightedEndpoint {
             url: source.to_owned(),
             weight: 1.0,
         }];
-        let mut again = options.endpoints.iter();
-        if let Some(same) = again.find(|other| other.url == source) {
-            places[0].weight = same.weight;
+        let mut configured = options.endpoints.iter();
+        if let Some(same) = configured.find(|other| other.url == source) {
+            configs[0].weight = same.weight;
         }
         let others = options.endpoints.iter().filter(|other| other.url != source);
-        places.extend(others.cloned());
+        configs.extend(others.cloned());
         let open = |through: Option<&str>| {
-            let endpoints = places.iter().map(|place| {
+            let endpoints = configs.iter().map(|place| {
                 let mut client = StorageHttpClient::new(
                     pool.clone(),
                     storage_address::follows_redirects(&place.url),

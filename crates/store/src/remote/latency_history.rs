@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Responses that are remembered.
-const KEPT: usize = 256;
+const SAMPLES_MAX: usize = 256;
 /// Responses that are required for a percentile.
-const ENOUGH: usize = 32;
+const SAMPLES_MIN: usize = 32;
 /// Responses between two updates of the percentiles.
-const EVERY: usize = 16;
+const SAMPLES_PER_UPDATE: usize = 16;
 
 /// Times to first byte of the last responses.
 #[derive(Debug, Default)]
@@ -29,12 +29,12 @@ impl LatencyHistory {
         let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
-        match inner.ring.get_mut(inner.next % KEPT) {
+        match inner.ring.get_mut(inner.next % SAMPLES_MAX) {
             Some(old) => *old = micros,
             None => inner.ring.push(micros),
         }
         inner.next += 1;
-        if inner.ring.len() >= ENOUGH && inner.next.is_multiple_of(EVERY) {
+        if inner.ring.len() >= SAMPLES_MIN && inner.next.is_multiple_of(SAMPLES_PER_UPDATE) {
             inner.sorted.clone_from(&inner.ring);
             inner.sorted.sort_unstable();
         }
@@ -62,7 +62,7 @@ mod tests {
             latency.record(Duration::from_millis(900));
         }
         assert_eq!(latency.percentile(0.95), None);
-        for n in 0..(KEPT + EVERY) as u64 {
+        for n in 0..(SAMPLES_MAX + SAMPLES_PER_UPDATE) as u64 {
             latency.record(Duration::from_millis(n % 100));
         }
         let p95 = latency.percentile(0.95).unwrap();

@@ -39,30 +39,30 @@ impl RemoteCore {
         self: &Arc<RemoteCore>,
         key: &Key,
         prefix: &str,
-        most: usize,
+        entries_max: usize,
     ) -> Result<Vec<FolderEntry>, Error> {
-        let mut tries = self.plan_listing(key);
+        let mut plan = self.plan_listing(key);
         let mut entries = loop {
-            let there = tries.next_attempt().await?;
-            match self.list_at(&there, key, prefix, most).await {
+            let attempt = plan.next_attempt().await?;
+            match self.list_at(&attempt, key, prefix, entries_max).await {
                 Ok(listed) => break listed,
-                Err(trouble) => tries.retry_after(there, trouble)?,
+                Err(failure) => plan.retry_after(attempt, failure)?,
             }
         };
         entries.retain(|entry| key.join(&entry.name).is_ok());
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        entries.truncate(most);
+        entries.truncate(entries_max);
         Ok(entries)
     }
 
     async fn list_at(
         self: &Arc<RemoteCore>,
-        there: &RetryAttempt,
+        attempt: &RetryAttempt,
         key: &Key,
         name_prefix: &str,
-        most: usize,
+        entries_max: usize,
     ) -> Result<Vec<FolderEntry>, RequestFailure> {
-        let endpoint = &there.endpoint;
+        let endpoint = &attempt.endpoint;
         let Some(pages) = &endpoint.pages else {
             return Err(RequestFailure::permanent(Error::Unlisted));
         };
@@ -74,29 +74,29 @@ impl RemoteCore {
         let prefix = Some(format!("{folder}{name_prefix}")).filter(|prefix| !prefix.is_empty());
         let (mut entries, mut page_token) = (Vec::new(), None);
         loop {
-            let mut line = self.start_request(
+            let mut guard = self.start_request(
                 endpoint,
                 key,
-                there.reason,
+                attempt.reason,
                 Reason::Look,
                 "LIST",
                 StorageCall::for_metadata(),
             );
             let options = PaginatedListOptions {
                 delimiter: Some("/".into()),
-                max_keys: Some((most - entries.len()).min(PAGE_ENTRIES_MAX)),
+                max_keys: Some((entries_max - entries.len()).min(PAGE_ENTRIES_MAX)),
                 page_token: page_token.take(),
                 ..PaginatedListOptions::default()
             };
             let list = pages.list_paginated(prefix.as_deref(), options);
-            let page = CALL.scope(line.call.clone(), list).await;
+            let page = CALL.scope(guard.call.clone(), list).await;
             let page =
-                page.map_err(|error| list_failure(endpoint.classify_failure(&mut line, &error)))?;
+                page.map_err(|error| list_failure(endpoint.classify_failure(&mut guard, &error)))?;
             endpoint.record_success();
-            line.complete();
+            guard.complete();
             page_token = page.page_token.clone();
             entries.extend(page_entries(page, &path));
-            if page_token.is_none() || entries.len() >= most {
+            if page_token.is_none() || entries.len() >= entries_max {
                 return Ok(entries);
             }
         }
@@ -104,9 +104,9 @@ impl RemoteCore {
 }
 
 /// Converts the 404 of a listing. A folder without objects is an empty list, so the address is wrong.
-fn list_failure(trouble: RequestFailure) -> RequestFailure {
-    let Error::NotFound = trouble.error else {
-        return trouble;
+fn list_failure(failure: RequestFailure) -> RequestFailure {
+    let Error::NotFound = failure.error else {
+        return failure;
     };
     let what =
         "the storage cannot list this address: status 404; check the endpoint and the bucket";

@@ -73,7 +73,7 @@ pub(crate) struct RemoteCore {
     hedges: RetryBudget,
     pipes: PipePool,
     /// Ranges that are being spliced.
-    straight: Mutex<HashSet<(ObjectName, Range<u64>)>>,
+    spliced_ranges: Mutex<HashSet<(ObjectName, Range<u64>)>>,
     handle: Handle,
 }
 
@@ -111,7 +111,7 @@ impl Remote {
             retries: RetryBudget::new(options.retry_share),
             hedges: RetryBudget::new(options.hedge_share),
             pipes: PipePool::new(options.pipes),
-            straight: Mutex::default(),
+            spliced_ranges: Mutex::default(),
             handle: runtime.handle().clone(),
             options,
         };
@@ -148,10 +148,10 @@ impl Remote {
         self.core.routes.down()
     }
 
-    pub(crate) fn look(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
+    pub(crate) fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
-            async move { core.look(&key).await }
+            async move { core.look_up(&key).await }
         })
     }
 
@@ -168,8 +168,8 @@ impl Remote {
         })
     }
 
-    pub(crate) fn promise(&self, key: &Key, said: ObjectVersion) -> Arc<RemoteObject> {
-        RemoteObject::promised(self.core.clone(), key.clone(), said)
+    pub(crate) fn promise(&self, key: &Key, declared: ObjectVersion) -> Arc<RemoteObject> {
+        RemoteObject::promised(self.core.clone(), key.clone(), declared)
     }
 
     /// Requests the root of the library, to find out whether its server responds. Any HTTP response is a
@@ -191,10 +191,14 @@ impl Remote {
         })
     }
 
-    pub(crate) fn list_first(&self, key: &Key, most: usize) -> Result<Vec<FolderEntry>, Error> {
+    pub(crate) fn list_first(
+        &self,
+        key: &Key,
+        entries_max: usize,
+    ) -> Result<Vec<FolderEntry>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
-            async move { core.list_first(&key, "", most).await }
+            async move { core.list_first(&key, "", entries_max).await }
         })
     }
 
@@ -229,44 +233,46 @@ impl RemoteCore {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.handle.spawn(trace::inherit(async move {
             // Ignores the error: the caller has exited.
-            let _ = tell.send(work.await);
+            let _ = sender.send(work.await);
         }));
         let ended = |_| Error::Broken("the storage threads have exited".into());
-        told.recv().map_err(ended)?
+        receiver.recv().map_err(ended)?
     }
 
     /// Starts a fetch on the caller's runtime, so that no other thread must be woken for each part of the body.
     /// Without one, it runs on the storage threads.
     fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
-        let here = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
-        let held = self
+        let runtime = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
+        let guard = self
             .options
             .holder
             .as_ref()
             .map(FetchGuardFactory::new_guard);
-        here.spawn(trace::inherit(async move {
+        runtime.spawn(trace::inherit(async move {
             fetch.await;
-            drop(held);
+            drop(guard);
         }));
     }
 
-    fn straight(&self) -> MutexGuard<'_, HashSet<(ObjectName, Range<u64>)>> {
-        self.straight.lock().unwrap_or_else(PoisonError::into_inner)
+    fn spliced_ranges(&self) -> MutexGuard<'_, HashSet<(ObjectName, Range<u64>)>> {
+        self.spliced_ranges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the bytes that may still be reserved.
     fn room(&self) -> u64 {
-        let most = self
+        let bytes_max = self
             .options
             .memory_bytes
             .saturating_add(self.options.unsent_bytes);
-        most.saturating_sub(self.cache.memory_budget().bytes())
+        bytes_max.saturating_sub(self.cache.memory_budget().bytes())
     }
 
-    async fn look(self: &Arc<RemoteCore>, key: &Key) -> Result<Option<ObjectVersion>, Error> {
+    async fn look_up(self: &Arc<RemoteCore>, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         if key.is_root() {
             return Ok(None);
         }

@@ -20,7 +20,7 @@ pub struct RemoteObject {
     /// The declared version, until the first response.
     promised: ObjectVersion,
     changed: AtomicBool,
-    /// The first bytes, until the index is built.
+    /// The first bytes of the object; dropped when the index has been built.
     head: Mutex<ObjectHead>,
 }
 
@@ -40,8 +40,8 @@ impl RemoteObject {
             key: key.clone(),
             range: 0..head_bytes,
             state: None,
-            of: reason,
-            piped: false,
+            original_reason: reason,
+            is_spliced: false,
         };
         let (state, head) = match core.read_first(ask, reason).await {
             // An empty object has no satisfiable range.
@@ -75,21 +75,21 @@ impl RemoteObject {
     pub(super) fn promised(
         core: Arc<RemoteCore>,
         key: Key,
-        said: ObjectVersion,
+        declared: ObjectVersion,
     ) -> Arc<RemoteObject> {
         // Two such objects may turn out to be of different versions, so they share no bytes.
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let promised = ObjectVersion {
-            len: said.len,
-            tag: said.tag,
+            len: declared.len,
+            tag: declared.tag,
             ..ObjectVersion::default()
         };
-        let own = ObjectVersion {
+        let unique = ObjectVersion {
             inode: (u64::MAX, NUMBERS.fetch_add(1, Relaxed)),
             ..promised
         };
         Arc::new(RemoteObject {
-            name: ObjectName(Arc::new((key.clone(), own))),
+            name: ObjectName(Arc::new((key.clone(), unique))),
             promised,
             changed: AtomicBool::new(false),
             head: Mutex::default(),
@@ -135,10 +135,10 @@ impl RemoteObject {
             return Ok(head);
         }
         let rest = range.start + head.len() as u64..range.end;
-        let (core, ask) = (self.core.clone(), self.range_request(rest, reason));
+        let (core, request) = (self.core.clone(), self.range_request(rest, reason));
         let read = self
             .core
-            .run(async move { core.read_range(ask, reason).await });
+            .run(async move { core.read_range(request, reason).await });
         let (_, bytes) = read.inspect_err(|error| self.record_error(error))?;
         if head.is_empty() {
             return Ok(bytes);
@@ -160,24 +160,24 @@ impl RemoteObject {
         mut take: impl FnMut(u64, &Bytes) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         self.check_range(&range)?;
-        let (head, coming) = self.take_beginning(&range);
+        let (head, continuation) = self.take_beginning(&range);
         let mut at = range.start + head.len() as u64;
         let enough = !head.is_empty() && take(range.start, &head).is_break();
-        if enough || (coming.is_none() && at == range.end) {
+        if enough || (continuation.is_none() && at == range.end) {
             return Ok(());
         }
-        let poured = self.core.handle.block_on(async {
-            let mut coming = coming;
+        let outcome = self.core.handle.block_on(async {
+            let mut continuation = continuation;
             loop {
-                let mut whole = match coming.take() {
-                    Some(whole) => whole,
+                let mut stream = match continuation.take() {
+                    Some(stream) => stream,
                     None if at >= range.end => return Ok(()),
                     None => {
-                        let ask = self.range_request(at..range.end, reason);
-                        self.core.open_stream(ask, reason).await?.1
+                        let request = self.range_request(at..range.end, reason);
+                        self.core.open_stream(request, reason).await?.1
                     }
                 };
-                while let Some(piece) = whole.next().await? {
+                while let Some(piece) = stream.next().await? {
                     if take(at, &piece).is_break() {
                         return Ok(());
                     }
@@ -185,7 +185,7 @@ impl RemoteObject {
                 }
             }
         });
-        poured.inspect_err(|error| self.record_error(error))
+        outcome.inspect_err(|error| self.record_error(error))
     }
 
     /// Returns the received start of a range, and the response that continues it, if there is one.
@@ -216,13 +216,13 @@ impl RemoteObject {
         &self.name
     }
 
-    pub(super) fn range_request(&self, range: Range<u64>, of: Reason) -> RangeRequest {
+    pub(super) fn range_request(&self, range: Range<u64>, original_reason: Reason) -> RangeRequest {
         RangeRequest {
             key: self.key.clone(),
             range,
             state: Some(self.state.clone()),
-            of,
-            piped: false,
+            original_reason,
+            is_spliced: false,
         }
     }
 
@@ -254,14 +254,14 @@ impl RemoteCore {
     /// Fetches the first bytes of an object, and its version.
     async fn read_first(
         self: &Arc<RemoteCore>,
-        ask: RangeRequest,
+        request: RangeRequest,
         reason: Reason,
     ) -> Result<(Arc<PinnedVersion>, ObjectHead), Error> {
-        if ask.range.end <= HEAD_BYTES {
-            let (state, came) = self.read_range(ask, reason).await?;
-            return Ok((state, ObjectHead::complete(came)));
+        if request.range.end <= HEAD_BYTES {
+            let (state, received) = self.read_range(request, reason).await?;
+            return Ok((state, ObjectHead::complete(received)));
         }
-        let (state, coming) = self.open_stream(ask, reason).await?;
-        Ok((state, ObjectHead::wait_for_data(coming).await?))
+        let (state, stream) = self.open_stream(request, reason).await?;
+        Ok((state, ObjectHead::receive_start(stream).await?))
     }
 }

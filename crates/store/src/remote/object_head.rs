@@ -8,37 +8,40 @@ use std::ops::Range;
 /// The first bytes, as far as they have been received.
 #[derive(Default)]
 pub(super) struct ObjectHead {
-    came: Bytes,
+    received: Bytes,
     /// The rest of the same response.
     rest: Option<ResumingStream>,
 }
 
 impl ObjectHead {
     /// Creates a head that has been received completely.
-    pub(super) fn complete(came: Bytes) -> ObjectHead {
-        ObjectHead { came, rest: None }
+    pub(super) fn complete(received: Bytes) -> ObjectHead {
+        ObjectHead {
+            received,
+            rest: None,
+        }
     }
 
     /// Waits for the start of a head.
-    pub(super) async fn wait_for_data(mut rest: ResumingStream) -> Result<ObjectHead, Error> {
-        let came = rest.next().await?.unwrap_or_default();
+    pub(super) async fn receive_start(mut rest: ResumingStream) -> Result<ObjectHead, Error> {
+        let received = rest.next().await?.unwrap_or_default();
         Ok(ObjectHead {
-            came,
+            received,
             rest: Some(rest),
         })
     }
 
     /// Returns the received bytes at the start of `range`.
     pub(super) fn slice(&self, range: &Range<u64>) -> Bytes {
-        let len = self.came.len() as u64;
+        let len = self.received.len() as u64;
         // Within the head's length, which is a usize.
         let place = |at: u64| at.min(len) as usize;
-        self.came.slice(place(range.start)..place(range.end))
+        self.received.slice(place(range.start)..place(range.end))
     }
 
     /// Returns whether `range` starts in the head and extends beyond the received bytes.
     pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
-        let len = self.came.len() as u64;
+        let len = self.received.len() as u64;
         self.rest.is_some() && range.start <= len && len < range.end
     }
 
@@ -52,15 +55,15 @@ impl ObjectHead {
         let Some(mut rest) = self.rest else {
             return Ok(self);
         };
-        let mut came = self.came.to_vec();
-        while (came.len() as u64) < end {
+        let mut received = self.received.to_vec();
+        while (received.len() as u64) < end {
             match rest.next().await? {
-                Some(bytes) => came.extend_from_slice(&bytes),
-                None => return Ok(ObjectHead::complete(came.into())),
+                Some(bytes) => received.extend_from_slice(&bytes),
+                None => return Ok(ObjectHead::complete(received.into())),
             }
         }
         Ok(ObjectHead {
-            came: came.into(),
+            received: received.into(),
             rest: Some(rest),
         })
     }

@@ -24,7 +24,7 @@ pub(crate) struct ObservedVersion {
 #[derive(Debug)]
 pub(crate) struct PinnedVersion {
     /// The length, and the tag if one was declared.
-    said: ObjectVersion,
+    declared: ObjectVersion,
     seen: OnceLock<ObservedVersion>,
 }
 
@@ -32,22 +32,22 @@ impl PinnedVersion {
     /// Pins the version of an opened object.
     pub(super) fn from_observed(seen: ObservedVersion) -> PinnedVersion {
         PinnedVersion {
-            said: seen.identity,
+            declared: seen.identity,
             seen: OnceLock::from(seen),
         }
     }
 
     /// Pins a declared version.
-    pub(super) fn from_declared(said: ObjectVersion) -> PinnedVersion {
+    pub(super) fn from_declared(declared: ObjectVersion) -> PinnedVersion {
         PinnedVersion {
-            said,
+            declared,
             seen: OnceLock::new(),
         }
     }
 
     /// Length of the object in bytes.
     pub(super) fn len(&self) -> u64 {
-        self.said.len
+        self.declared.len
     }
 
     /// The observed version, once there is one.
@@ -77,10 +77,10 @@ impl PinnedVersion {
     /// # Errors
     /// [`Error::OtherLength`], [`Error::Replaced`].
     pub(super) fn check_declared(&self, now: &ObjectVersion) -> Result<(), Error> {
-        let tags = [self.said.tag, now.tag];
+        let tags = [self.declared.tag, now.tag];
         match () {
-            () if self.said.len != now.len => Err(Error::OtherLength {
-                then: self.said.len,
+            () if self.declared.len != now.len => Err(Error::OtherLength {
+                then: self.declared.len,
             }),
             () if tags[0] != tags[1] && !tags.contains(&0) => Err(Error::Replaced),
             () => Ok(()),
@@ -92,7 +92,7 @@ impl PinnedVersion {
         match self.seen.get() {
             Some(_) => Error::Changed,
             None => Error::OtherLength {
-                then: self.said.len,
+                then: self.declared.len,
             },
         }
     }

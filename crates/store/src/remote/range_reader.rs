@@ -11,11 +11,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Ranges of up to this length together are fetched at once and cached. Longer ones are streamed.
-const KEPT_BYTES_MAX: u64 = 32 << 20;
+const CACHED_BYTES_MAX: u64 = 32 << 20;
 /// The same limit for files that are sent unchanged: their bytes are rarely requested again.
 const PLAIN_BYTES_MAX: u64 = 4 << 20;
 
-/// Bytes that a fetch receives before its readers run on the same thread.
+/// Bytes that a fetch receives before it yields to its readers on the same thread.
 const AHEAD_BYTES_MAX: usize = 192 << 10;
 
 type RangeList = Vec<Range<u64>>;
@@ -105,8 +105,10 @@ impl RemoteObject {
         }
         let options = &self.core().options;
         let wanted = ranges.iter().filter(|range| !range.is_empty()).cloned();
-        let most = KEPT_BYTES_MAX.min(options.memory_bytes / 4);
-        if let Some(extents) = choose_extents(&wanted.collect(), along, options.waste_bytes, most) {
+        let bytes_max = CACHED_BYTES_MAX.min(options.memory_bytes / 4);
+        if let Some(extents) =
+            choose_extents(&wanted.collect(), along, options.waste_bytes, bytes_max)
+        {
             start_flights(self, &extents, Reason::Ahead);
         }
     }
@@ -122,14 +124,14 @@ async fn start_reader(
         .into_iter()
         .filter(|range| !range.is_empty())
         .collect();
-    let most = match reason {
+    let bytes_max = match reason {
         Reason::Plain => PLAIN_BYTES_MAX,
-        _ => KEPT_BYTES_MAX,
+        _ => CACHED_BYTES_MAX,
     };
     let options = &object.core().options;
     // Additional ranges are of use only in the cache.
     let along = if options.memory_bytes > 0 { along } else { &[] };
-    let extents = choose_extents(&wanted, along, options.waste_bytes, most);
+    let extents = choose_extents(&wanted, along, options.waste_bytes, bytes_max);
     let flights = extents.and_then(|extents| start_flights(object, &extents, reason));
     let from = match flights {
         Some(flights) => RangeSource::Flights(flights),
@@ -183,10 +185,10 @@ impl FlightFetch {
     }
 
     async fn fill_flight(&self, reason: Reason) -> Result<(), Error> {
-        let ask = self.object.range_request(self.flight.range(), reason);
-        let (_, mut whole) = self.object.core().open_stream(ask, reason).await?;
+        let request = self.object.range_request(self.flight.range(), reason);
+        let (_, mut stream) = self.object.core().open_stream(request, reason).await?;
         let mut ahead = 0;
-        while let Some(bytes) = whole.next().await? {
+        while let Some(bytes) = stream.next().await? {
             ahead += bytes.len();
             self.flight.push(bytes);
             if ahead >= AHEAD_BYTES_MAX {
@@ -224,7 +226,7 @@ fn choose_extents(
     wanted: &VecDeque<Range<u64>>,
     along: &[Range<u64>],
     waste: u64,
-    most: u64,
+    bytes_max: u64,
 ) -> Option<RangeList> {
     let alone = join_ranges(wanted.iter().cloned().collect(), waste);
     let mut together = join_ranges(wanted.iter().chain(along).cloned().collect(), waste);
@@ -233,7 +235,7 @@ fn choose_extents(
     together.retain(|extent| alone.iter().any(|one| holds(extent, one)));
     [together, alone]
         .into_iter()
-        .find(|extents| total_len(extents) <= most)
+        .find(|extents| total_len(extents) <= bytes_max)
 }
 
 #[cfg(test)]

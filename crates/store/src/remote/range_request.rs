@@ -23,9 +23,9 @@ pub(super) struct RangeRequest {
     /// The required version; `None` when the object is being opened.
     pub(super) state: Option<Arc<PinnedVersion>>,
     /// The reason for which the caller needs the bytes.
-    pub(super) of: Reason,
+    pub(super) original_reason: Reason,
     /// Whether the bytes will be spliced: then only the head is read before they are taken.
-    pub(super) piped: bool,
+    pub(super) is_spliced: bool,
 }
 
 /// A response whose head has been checked.
@@ -40,9 +40,9 @@ pub(super) struct RangeResponse {
 /// The rest of a response: exactly as long as declared, or an error at its end.
 pub(super) struct ResponseBody {
     /// Bypasses `object_store`, which reads the head only.
-    answer: WatchedBody,
+    watched_body: WatchedBody,
     left: u64,
-    line: RequestGuard,
+    guard: RequestGuard,
 }
 
 impl RangeRequest {
@@ -57,63 +57,67 @@ impl Endpoint {
     pub(super) async fn get(
         &self,
         core: &Arc<RemoteCore>,
-        ask: &RangeRequest,
+        request: &RangeRequest,
         reason: Reason,
     ) -> Result<RangeResponse, RequestFailure> {
         let mut options = GetOptions {
-            range: Some(GetRange::Bounded(ask.range.clone())),
+            range: Some(GetRange::Bounded(request.range.clone())),
             ..GetOptions::default()
         };
-        if let Some(seen) = ask.seen() {
+        if let Some(seen) = request.seen() {
             seen.add_preconditions(&mut options);
         }
-        let path = self.path(&ask.key).map_err(RequestFailure::permanent)?;
-        let mut line = core.start_request(
+        let path = self.path(&request.key).map_err(RequestFailure::permanent)?;
+        let mut guard = core.start_request(
             self,
-            &ask.key,
+            &request.key,
             reason,
-            ask.of,
+            request.original_reason,
             "GET",
-            StorageCall::for_range(ask.piped),
+            StorageCall::for_range(request.is_spliced),
         );
-        line.set_range(&ask.range);
-        let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
-        let result = match asked.await {
+        guard.set_range(&request.range);
+        let exchange = CALL.scope(guard.call.clone(), self.store.get_opts(&path, options));
+        let result = match exchange.await {
             Ok(result) => result,
             Err(error) => {
-                let trouble = self.classify_failure(&mut line, &error);
-                return Err(match (trouble.error, &ask.state) {
+                let failure = self.classify_failure(&mut guard, &error);
+                return Err(match (failure.error, &request.state) {
                     (Error::Changed, Some(state)) => {
-                        line.record_failure(RequestFailure::permanent(state.mismatch_error()))
+                        guard.record_failure(RequestFailure::permanent(state.mismatch_error()))
                     }
-                    (error, _) => RequestFailure { error, ..trouble },
+                    (error, _) => RequestFailure { error, ..failure },
                 });
             }
         };
-        let seen = ObservedVersion::new(result.meta.clone()).with_date(line.call.notes().date);
+        let seen = ObservedVersion::new(result.meta.clone()).with_date(guard.call.notes().date);
         let range = result.range.clone();
-        if let Some(state) = &ask.state {
-            let admitted = state.check_response(&seen);
-            let whole = (range == ask.range).then_some(()).ok_or(Error::Changed);
-            admitted
-                .and(whole)
-                .map_err(|error| line.record_failure(RequestFailure::permanent(error)))?;
+        if let Some(state) = &request.state {
+            let version_check = state.check_response(&seen);
+            let range_check = (range == request.range).then_some(()).ok_or(Error::Changed);
+            version_check
+                .and(range_check)
+                .map_err(|error| guard.record_failure(RequestFailure::permanent(error)))?;
         }
         let left = range.end - range.start;
-        let answer = line.call.take_body();
-        let answer =
-            answer.ok_or_else(|| line.record_failure(RequestFailure::from_short_body()))?;
-        if let Some(plain) = answer.is_unencrypted_http1() {
+        let watched_body = guard.call.take_body();
+        let watched_body =
+            watched_body.ok_or_else(|| guard.record_failure(RequestFailure::from_short_body()))?;
+        if let Some(plain) = watched_body.is_unencrypted_http1() {
             self.record_unencrypted(plain);
         }
-        let mut body = ResponseBody { answer, left, line };
-        let first = match ask.piped {
+        let mut body = ResponseBody {
+            watched_body,
+            left,
+            guard,
+        };
+        let first = match request.is_spliced {
             true => body.wait_for_data().await.map(|()| None),
             false => body.next().await,
         };
         let first = first.inspect_err(|_| self.record_outage())?;
         self.record_success();
-        core.latency.record(body.line.call.began.elapsed());
+        core.latency.record(body.guard.call.started.elapsed());
         Ok(RangeResponse {
             seen,
             range,
@@ -130,7 +134,7 @@ impl Endpoint {
         reason: Reason,
     ) -> Result<ObservedVersion, RequestFailure> {
         let path = self.path(key).map_err(RequestFailure::permanent)?;
-        let mut line = core.start_request(
+        let mut guard = core.start_request(
             self,
             key,
             reason,
@@ -142,14 +146,14 @@ impl Endpoint {
             head: true,
             ..GetOptions::default()
         };
-        let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
-        match asked.await {
+        let exchange = CALL.scope(guard.call.clone(), self.store.get_opts(&path, options));
+        match exchange.await {
             Ok(result) => {
                 self.record_success();
-                line.complete();
+                guard.complete();
                 Ok(ObservedVersion::new(result.meta))
             }
-            Err(error) => Err(self.classify_failure(&mut line, &error)),
+            Err(error) => Err(self.classify_failure(&mut guard, &error)),
         }
     }
 }
@@ -161,7 +165,7 @@ impl ResponseBody {
             return Ok(None);
         }
         loop {
-            let bytes = poll_fn(|cx| self.answer.poll_data(cx)).await;
+            let bytes = poll_fn(|cx| self.watched_body.poll_data(cx)).await;
             let bytes = self
                 .count_received(bytes, |bytes| bytes.len() as u64)
                 .await?;
@@ -180,15 +184,15 @@ impl ResponseBody {
         if self.left == 0 {
             return Ok(None);
         }
-        let came = poll_fn(|cx| self.answer.poll_splice(cx, pipe)).await;
-        self.count_received(came, BodyData::len).await
+        let received = poll_fn(|cx| self.watched_body.poll_splice(cx, pipe)).await;
+        self.count_received(received, BodyData::len).await
     }
 
     /// Waits until a byte can be read.
     async fn wait_for_data(&mut self) -> Result<(), RequestFailure> {
-        let begun = poll_fn(|cx| self.answer.poll_readable(cx)).await;
-        begun.map_err(|failed| {
-            self.line
+        let readable = poll_fn(|cx| self.watched_body.poll_readable(cx)).await;
+        readable.map_err(|failed| {
+            self.guard
                 .record_failure(RequestFailure::from_transport(&failed))
         })
     }
@@ -196,34 +200,34 @@ impl ResponseBody {
     /// Checks received bytes against the declared length.
     async fn count_received<T>(
         &mut self,
-        came: Option<Result<T, TransportError>>,
+        received: Option<Result<T, TransportError>>,
         len: impl Fn(&T) -> u64,
     ) -> Result<Option<T>, RequestFailure> {
-        let came = match came {
-            Some(Ok(came)) => came,
+        let received = match received {
+            Some(Ok(received)) => received,
             Some(Err(failed)) => {
                 return Err(self
-                    .line
+                    .guard
                     .record_failure(RequestFailure::from_transport(&failed)));
             }
             None => {
-                return Err(self.line.record_failure(RequestFailure::from_short_body()));
+                return Err(self.guard.record_failure(RequestFailure::from_short_body()));
             }
         };
-        let len = len(&came);
+        let len = len(&received);
         if len > self.left {
             let what = "the storage sends more bytes than requested";
             return Err(self
-                .line
+                .guard
                 .record_failure(RequestFailure::permanent(Error::Broken(what.into()))));
         }
         self.left -= len;
-        self.line.record_bytes(len);
+        self.guard.record_bytes(len);
         if self.left == 0 {
-            self.line.complete();
+            self.guard.complete();
             // Reads to the body's end, so that the connection can be reused.
-            let _ = poll_fn(|cx| self.answer.poll_data(cx)).await;
+            let _ = poll_fn(|cx| self.watched_body.poll_data(cx)).await;
         }
-        Ok(Some(came))
+        Ok(Some(received))
     }
 }

@@ -11,14 +11,14 @@ use crate::http::TransportError;
 pub(super) struct RequestFailure {
     pub(super) error: Error,
     /// Whether it may be repeated.
-    pub(super) again: bool,
+    pub(super) is_retryable: bool,
 }
 
 impl RequestFailure {
     pub(super) fn permanent(error: Error) -> RequestFailure {
         RequestFailure {
             error,
-            again: false,
+            is_retryable: false,
         }
     }
 
@@ -35,7 +35,7 @@ impl RequestFailure {
                 true => Error::Slow(text),
                 false => Error::Broken(text),
             },
-            again: failed.is_transient(),
+            is_retryable: failed.is_transient(),
         }
     }
 }
@@ -54,14 +54,14 @@ impl Endpoint {
             Some(code) => format!("{status} {code}"),
             None => status.to_string(),
         };
-        let trouble = match (&notes.error, notes.status) {
+        let failure = match (&notes.error, notes.status) {
             (Some(failed), _) => RequestFailure::from_transport(failed),
             (None, Some(status)) if notes.credentials => RequestFailure {
                 error: Error::Denied(format!(
                     "credentials for the storage are unavailable: status {}; check the role and the token",
                     describe_status(status)
                 )),
-                again: matches!(status, 429 | 500..=599),
+                is_retryable: matches!(status, 429 | 500..=599),
             },
             (None, Some(status @ 404)) if notes.code.as_deref().is_some_and(is_missing_bucket) => {
                 RequestFailure::permanent(Error::Denied(format!(
@@ -92,7 +92,7 @@ impl Endpoint {
                     "the storage responds with status {}",
                     describe_status(status)
                 )),
-                again: true,
+                is_retryable: true,
             },
             (None, Some(status)) => RequestFailure::permanent(Error::Broken(format!(
                 "unexpected status from the storage: {}",
@@ -104,14 +104,14 @@ impl Endpoint {
                 _ => Error::Denied("credentials for the storage are missing or unavailable".into()),
             }),
         };
-        match trouble.again {
+        match failure.is_retryable {
             true => self.record_outage(),
             false if notes.status.is_some() => self.record_success(),
             false => {}
         }
-        if matches!(trouble.error, Error::Denied(_) | Error::Broken(_)) {
-            tracing::debug!(endpoint = &*self.name, error = %trouble.error, "storage");
+        if matches!(failure.error, Error::Denied(_) | Error::Broken(_)) {
+            tracing::debug!(endpoint = &*self.name, error = %failure.error, "storage");
         }
-        line.record_failure(trouble)
+        line.record_failure(failure)
     }
 }

@@ -60,11 +60,11 @@ impl fmt::Debug for FetchGuardFactory {
 #[derive(Debug, Clone)]
 pub struct CompletedRequest {
     /// Start time.
-    pub began: SystemTime,
+    pub started: SystemTime,
     /// The reason of this request.
     pub reason: Reason,
     /// The original reason, where `reason` is a hedge or a retry.
-    pub of: Reason,
+    pub original_reason: Reason,
     /// `GET`, `HEAD` or `LIST`.
     pub method: &'static str,
     /// The object key.
@@ -105,7 +105,7 @@ impl RemoteCore {
         endpoint: &Endpoint,
         key: &Key,
         reason: Reason,
-        of: Reason,
+        original_reason: Reason,
         method: &'static str,
         mut call: StorageCall,
     ) -> RequestGuard {
@@ -119,9 +119,9 @@ impl RemoteCore {
             span,
             core: self.clone(),
             done: Some(CompletedRequest {
-                began: SystemTime::now(),
+                started: SystemTime::now(),
                 reason,
-                of,
+                original_reason,
                 method,
                 key: key.as_str().to_owned(),
                 endpoint: endpoint.name.clone(),
@@ -155,9 +155,9 @@ impl RequestGuard {
         self.edit_record(|done| done.complete = true);
     }
 
-    pub(super) fn record_failure(&mut self, trouble: RequestFailure) -> RequestFailure {
-        self.edit_record(|done| done.error = Some(trouble.error.to_string()));
-        trouble
+    pub(super) fn record_failure(&mut self, failure: RequestFailure) -> RequestFailure {
+        self.edit_record(|done| done.error = Some(failure.error.to_string()));
+        failure
     }
 
     fn edit_record(&mut self, edit: impl FnOnce(&mut CompletedRequest)) {
@@ -179,8 +179,8 @@ impl Drop for RequestGuard {
         let notes = self.call.notes();
         done.status = notes.status;
         done.connection = notes.connection;
-        done.first_byte = notes.answered.map(|at| at - self.call.began);
-        done.total = self.call.began.elapsed();
+        done.first_byte = notes.head_received.map(|at| at - self.call.started);
+        done.total = self.call.started.elapsed();
         if let Some(span) = &mut self.span {
             describe_request(span, &done);
             if let Some(server) = &notes.server {

@@ -18,59 +18,59 @@ const RESUMPTIONS_MAX: u32 = 32;
 pub(super) struct ResumingStream {
     core: Arc<RemoteCore>,
     /// The part of the range that has not been received.
-    ask: RangeRequest,
+    unreceived: RangeRequest,
     first: Option<Bytes>,
     body: ResponseBody,
     resumed: u32,
     /// Resumptions after which no progress was made.
-    fruitless: u32,
+    resumptions_without_progress: u32,
     /// Start of the response that is being received.
     response_start: u64,
 }
 
 impl RemoteCore {
-    /// Requests a range of an object. With `ask.state`, only of that version.
+    /// Requests a range of an object. With `request.state`, only of that version.
     pub(super) async fn open_stream(
         self: &Arc<RemoteCore>,
-        ask: RangeRequest,
+        request: RangeRequest,
         reason: Reason,
     ) -> Result<(Arc<PinnedVersion>, ResumingStream), Error> {
-        let answer = self.fetch_range(&ask, reason).await?;
+        let response = self.fetch_range(&request, reason).await?;
         let RangeResponse {
             seen,
             range,
             first,
             body,
-        } = answer;
-        let state = ask.state.clone();
+        } = response;
+        let state = request.state.clone();
         let state = state.unwrap_or_else(|| Arc::new(PinnedVersion::from_observed(seen)));
-        let ask = RangeRequest {
+        let request = RangeRequest {
             range,
             state: Some(state.clone()),
-            ..ask
+            ..request
         };
-        let whole = ResumingStream {
+        let stream = ResumingStream {
             core: self.clone(),
             first: Some(first),
             body,
             resumed: 0,
-            fruitless: 0,
-            response_start: ask.range.start,
-            ask,
+            resumptions_without_progress: 0,
+            response_start: request.range.start,
+            unreceived: request,
         };
-        Ok((state, whole))
+        Ok((state, stream))
     }
 
     /// Reads a range into one buffer.
     pub(super) async fn read_range(
         self: &Arc<RemoteCore>,
-        ask: RangeRequest,
+        unreceived: RangeRequest,
         reason: Reason,
     ) -> Result<(Arc<PinnedVersion>, Bytes), Error> {
-        let (state, mut whole) = self.open_stream(ask, reason).await?;
-        let len = whole.ask.range.end - whole.ask.range.start;
+        let (state, mut stream) = self.open_stream(unreceived, reason).await?;
+        let len = stream.unreceived.range.end - stream.unreceived.range.start;
         let mut chunks = Vec::new();
-        while let Some(bytes) = whole.next().await? {
+        while let Some(bytes) = stream.next().await? {
             chunks.push(bytes);
         }
         let bytes = match <[Bytes; 1]>::try_from(chunks) {
@@ -97,7 +97,7 @@ impl ResumingStream {
                     self.count_received(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
                     return Ok(bytes);
                 }
-                Err(trouble) => self.resume_after(trouble).await?,
+                Err(failure) => self.resume_after(failure).await?,
             }
         }
     }
@@ -110,11 +110,11 @@ impl ResumingStream {
                 return Ok(Some(BodyData::Bytes(first)));
             }
             match self.body.next_spliced(pipe).await {
-                Ok(came) => {
-                    self.count_received(came.as_ref().map_or(0, BodyData::len));
-                    return Ok(came);
+                Ok(received) => {
+                    self.count_received(received.as_ref().map_or(0, BodyData::len));
+                    return Ok(received);
                 }
-                Err(trouble) => self.resume_after(trouble).await?,
+                Err(failure) => self.resume_after(failure).await?,
             }
         }
     }
@@ -127,15 +127,21 @@ impl ResumingStream {
     }
 
     /// Requests the rest, if another response can be proved to be of the same version.
-    async fn resume_after(&mut self, trouble: RequestFailure) -> Result<(), Error> {
-        let provable = self.ask.seen().is_some_and(ObservedVersion::is_provable);
-        if !trouble.again || !provable || !self.may_resume() {
-            return Err(trouble.error);
+    async fn resume_after(&mut self, failure: RequestFailure) -> Result<(), Error> {
+        let provable = self
+            .unreceived
+            .seen()
+            .is_some_and(ObservedVersion::is_provable);
+        if !failure.is_retryable || !provable || !self.may_resume() {
+            return Err(failure.error);
         }
         self.resumed += 1;
-        self.response_start = self.ask.range.start;
-        let answer = self.core.fetch_range(&self.ask, Reason::Retry).await?;
-        (self.first, self.body) = (Some(answer.first), answer.body);
+        self.response_start = self.unreceived.range.start;
+        let response = self
+            .core
+            .fetch_range(&self.unreceived, Reason::Retry)
+            .await?;
+        (self.first, self.body) = (Some(response.first), response.body);
         Ok(())
     }
 
@@ -145,15 +151,16 @@ impl ResumingStream {
         if self.resumed >= RESUMPTIONS_MAX {
             return false;
         }
-        if self.ask.range.start - self.response_start >= PROGRESS_BYTES_MIN {
-            self.fruitless = 0;
+        if self.unreceived.range.start - self.response_start >= PROGRESS_BYTES_MIN {
+            self.resumptions_without_progress = 0;
             return true;
         }
-        self.fruitless += 1;
-        self.fruitless <= self.core.options.retries && self.core.retries.try_spend()
+        self.resumptions_without_progress += 1;
+        self.resumptions_without_progress <= self.core.options.retries
+            && self.core.retries.try_spend()
     }
 
     fn count_received(&mut self, bytes: u64) {
-        self.ask.range.start += bytes;
+        self.unreceived.range.start += bytes;
     }
 }

@@ -64,15 +64,15 @@ impl RetryPlan<'_> {
     /// Returns the error if no retry is allowed.
     pub(super) fn retry_after(
         &mut self,
-        there: RetryAttempt,
-        trouble: RequestFailure,
+        attempt: RetryAttempt,
+        failure: RequestFailure,
     ) -> Result<(), Error> {
-        if !trouble.again || self.left == 0 || !self.core.retries.try_spend() {
-            return Err(trouble.error);
+        if !failure.is_retryable || self.left == 0 || !self.core.retries.try_spend() {
+            return Err(failure.error);
         }
         self.left -= 1;
         self.reason = Reason::Retry;
-        self.failed.push(there.endpoint);
+        self.failed.push(attempt.endpoint);
         Ok(())
     }
 }
@@ -102,16 +102,16 @@ impl RemoteCore {
     /// Fetches a range from any endpoint. `reason` is the reason of the first attempt.
     pub(super) async fn fetch_range(
         self: &Arc<RemoteCore>,
-        ask: &RangeRequest,
+        request: &RangeRequest,
         reason: Reason,
     ) -> Result<RangeResponse, Error> {
         self.hedges.record_request();
-        let mut tries = self.plan_retries(&ask.key, reason);
+        let mut plan = self.plan_retries(&request.key, reason);
         loop {
-            let there = tries.next_attempt().await?;
-            match self.race_requests(ask, &there).await {
-                Ok(answer) => return Ok(answer),
-                Err(trouble) => tries.retry_after(there, trouble)?,
+            let attempt = plan.next_attempt().await?;
+            match self.race_requests(request, &attempt).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => plan.retry_after(attempt, failure)?,
             }
         }
     }
@@ -122,12 +122,12 @@ impl RemoteCore {
         key: &Key,
         reason: Reason,
     ) -> Result<ObservedVersion, Error> {
-        let mut tries = self.plan_retries(key, reason);
+        let mut plan = self.plan_retries(key, reason);
         loop {
-            let there = tries.next_attempt().await?;
-            match there.endpoint.head(self, key, there.reason).await {
+            let attempt = plan.next_attempt().await?;
+            match attempt.endpoint.head(self, key, attempt.reason).await {
                 Ok(seen) => return Ok(seen),
-                Err(trouble) => tries.retry_after(there, trouble)?,
+                Err(failure) => plan.retry_after(attempt, failure)?,
             }
         }
     }
@@ -136,28 +136,28 @@ impl RemoteCore {
     /// response counts, and the other request is canceled.
     async fn race_requests(
         self: &Arc<RemoteCore>,
-        ask: &RangeRequest,
-        there: &RetryAttempt,
+        request: &RangeRequest,
+        attempt: &RetryAttempt,
     ) -> Result<RangeResponse, RequestFailure> {
-        let mut first = pin!(there.endpoint.get(self, ask, there.reason));
+        let mut first = pin!(attempt.endpoint.get(self, request, attempt.reason));
         let Some(slow) = self.hedge_delay() else {
             return first.await;
         };
-        if let Ok(answer) = tokio::time::timeout(slow, &mut first).await {
-            return answer;
+        if let Ok(response) = tokio::time::timeout(slow, &mut first).await {
+            return response;
         }
         if !self.hedges.try_spend() {
             return first.await;
         }
-        let mut second = pin!(there.other.get(self, ask, Reason::Hedge));
+        let mut second = pin!(attempt.other.get(self, request, Reason::Hedge));
         tokio::select! {
-            answer = &mut first => match answer {
-                Err(trouble) if trouble.again => second.await,
-                answer => answer,
+            response = &mut first => match response {
+                Err(failure) if failure.is_retryable => second.await,
+                response => response,
             },
-            answer = &mut second => match answer {
+            response = &mut second => match response {
                 Err(_) => first.await,
-                answer => answer,
+                response => response,
             },
         }
     }

@@ -13,7 +13,7 @@ pub(super) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// Starts full, unless the share is 0.
+    /// Creates a full budget, or an empty one if the share is 0.
     pub(super) fn new(share: f64) -> RetryBudget {
         let tokens = if share > 0.0 { TOKENS_MAX } else { 0.0 };
         RetryBudget {

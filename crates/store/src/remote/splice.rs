@@ -16,16 +16,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use upstream::BodyData;
 
 /// Shorter ranges are copied: a pipe and its system calls cost about as much.
-const STRAIGHT_BYTES_MIN: u64 = 128 << 10;
+const SPLICED_BYTES_MIN: u64 = 128 << 10;
 /// Longer ranges than segments are streamed in windows.
-const STRAIGHT_BYTES_MAX: u64 = 32 << 20;
-/// Bytes that are moved before the readers run on the same thread.
+const SPLICED_BYTES_MAX: u64 = 32 << 20;
+/// Bytes that a fetch splices before it yields to the readers on the same thread.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
 
 /// The bytes of a range, in order.
 pub struct SplicedRange {
     pipe: Arc<Pipe>,
-    coming: UnboundedReceiver<Result<BodyData, Error>>,
+    receiver: UnboundedReceiver<Result<BodyData, Error>>,
     /// An item that was received and not returned.
     next: Option<Result<BodyData, Error>>,
     left: u64,
@@ -43,7 +43,7 @@ pub enum SplicedData {
 /// Marks a range as being spliced, so that other clients do not splice it, too.
 struct SpliceClaim {
     core: Arc<RemoteCore>,
-    what: (ObjectName, Range<u64>),
+    range_name: (ObjectName, Range<u64>),
 }
 
 impl RemoteObject {
@@ -53,7 +53,7 @@ impl RemoteObject {
     ///
     /// # Errors
     /// Before the first byte: an error of the object or the storage.
-    pub async fn straight(
+    pub async fn splice_range(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
         reason: Reason,
@@ -70,61 +70,69 @@ async fn start_splice(
     reason: Reason,
 ) -> Result<Option<SplicedRange>, Error> {
     let (core, left) = (object.core(), range.end - range.start);
-    let fits = (STRAIGHT_BYTES_MIN..=STRAIGHT_BYTES_MAX).contains(&left) && left <= core.room();
-    let kept = core.options.memory_bytes > 0 || core.cache.has_any(object.name(), &range);
-    if !fits || kept || !core.routes.are_unencrypted(&object.name().0.0) {
+    let fits = (SPLICED_BYTES_MIN..=SPLICED_BYTES_MAX).contains(&left) && left <= core.room();
+    let is_cached = core.options.memory_bytes > 0 || core.cache.has_any(object.name(), &range);
+    if !fits || is_cached || !core.routes.are_unencrypted(&object.name().0.0) {
         return Ok(None);
     }
-    let Some(under) = SpliceClaim::new(object, &range) else {
+    let Some(claim) = SpliceClaim::new(object, &range) else {
         return Ok(None);
     };
     let Some(pipe) = core.pipes.take_pipe().map(Arc::new) else {
         return Ok(None);
     };
-    let (to, coming) = unbounded_channel();
-    let (ours, into) = (object.clone(), pipe.clone());
+    let (sender, receiver) = unbounded_channel();
+    let (shared_object, shared_pipe) = (object.clone(), pipe.clone());
     core.spawn(async move {
-        if let Err(error) = splice_into(&ours, range, reason, (&into, &to), under).await {
-            ours.record_error(&error);
+        if let Err(error) = splice_into(
+            &shared_object,
+            range,
+            reason,
+            (&shared_pipe, &sender),
+            claim,
+        )
+        .await
+        {
+            shared_object.record_error(&error);
             // Ignores the error: the client has disconnected.
-            let _ = to.send(Err(error));
+            let _ = sender.send(Err(error));
         }
     });
-    let mut straight = SplicedRange {
+    let mut spliced = SplicedRange {
         pipe,
-        coming,
+        receiver,
         next: None,
         left,
         _held: core.cache.memory_budget().reserve(left),
     };
-    straight.next = Some(Ok(straight.receive_part().await?));
-    Ok(Some(straight))
+    spliced.next = Some(Ok(spliced.receive_part().await?));
+    Ok(Some(spliced))
 }
 
 async fn splice_into(
     object: &Arc<RemoteObject>,
     range: Range<u64>,
     reason: Reason,
-    (pipe, to): (&Pipe, &UnboundedSender<Result<BodyData, Error>>),
-    under: SpliceClaim,
+    (pipe, sender): (&Pipe, &UnboundedSender<Result<BodyData, Error>>),
+    claim: SpliceClaim,
 ) -> Result<(), Error> {
-    let (mut left, mut under) = (range.end - range.start, Some(under));
-    let mut ask = object.range_request(range, reason);
-    ask.piped = true;
-    let (_, mut whole) = object.core().open_stream(ask, reason).await?;
+    let (mut left, mut claim) = (range.end - range.start, Some(claim));
+    let mut request = object.range_request(range, reason);
+    request.is_spliced = true;
+    let (_, mut stream) = object.core().open_stream(request, reason).await?;
     let mut ahead = 0;
-    while let Some(came) = whole.next_spliced(pipe).await? {
-        ahead += came.len();
-        left = left.saturating_sub(came.len());
+    while let Some(received) = stream.next_spliced(pipe).await? {
+        ahead += received.len();
+        left = left.saturating_sub(received.len());
         if left == 0 {
             // Releases the claim before the last byte is published, so that a later request can
             // splice the range.
-            under.take();
+            claim.take();
         }
-        if let BodyData::Spliced(_) = came {
-            object.core().meter.count_piped(came.len());
+        if let BodyData::Spliced(_) = received {
+            object.core().meter.count_piped(received.len());
         }
-        if to.send(Ok(came)).is_err() {
+        if sender.send(Ok(received)).is_err() {
             // The client has disconnected, and no other reader can use the bytes.
             break;
         }
@@ -145,14 +153,14 @@ impl SplicedRange {
         if self.left == 0 {
             return Ok(None);
         }
-        let came = match self.next.take() {
-            Some(came) => came?,
+        let data = match self.next.take() {
+            Some(data) => data?,
             None => self.receive_part().await?,
         };
-        let came = match came {
+        let data = match data {
             BodyData::Bytes(bytes) => SplicedData::Bytes(bytes),
             BodyData::Spliced(mut count) => {
-                while let Ok(more) = self.coming.try_recv() {
+                while let Ok(more) = self.receiver.try_recv() {
                     match more {
                         Ok(BodyData::Spliced(more)) => count += more,
                         other => {
@@ -164,13 +172,13 @@ impl SplicedRange {
                 SplicedData::Piped(self.pipe.clone(), count)
             }
         };
-        self.left = self.left.checked_sub(came.len()).ok_or(Error::Changed)?;
-        Ok(Some(came))
+        self.left = self.left.checked_sub(data.len()).ok_or(Error::Changed)?;
+        Ok(Some(data))
     }
 
     async fn receive_part(&mut self) -> Result<BodyData, Error> {
         let ended = || Err(Error::Broken("the storage threads have exited".into()));
-        self.coming.recv().await.unwrap_or_else(ended)
+        self.receiver.recv().await.unwrap_or_else(ended)
     }
 }
 
@@ -186,17 +194,17 @@ impl SplicedData {
 impl SpliceClaim {
     /// Returns `None` if the range is already being spliced.
     fn new(object: &Arc<RemoteObject>, range: &Range<u64>) -> Option<SpliceClaim> {
-        let (core, what) = (object.core(), (object.name().clone(), range.clone()));
-        let first = core.straight().insert(what.clone());
+        let (core, range_name) = (object.core(), (object.name().clone(), range.clone()));
+        let first = core.spliced_ranges().insert(range_name.clone());
         first.then(|| SpliceClaim {
             core: core.clone(),
-            what,
+            range_name,
         })
     }
 }
 
 impl Drop for SpliceClaim {
     fn drop(&mut self) {
-        self.core.straight().remove(&self.what);
+        self.core.spliced_ranges().remove(&self.range_name);
     }
 }

@@ -26,7 +26,7 @@ fn open_film(server: &FaultyServer, options: Options) -> (Store, Object, Arc<Rem
 }
 
 async fn splice_segment(object: &Arc<RemoteObject>) -> Result<Option<SplicedRange>, Error> {
-    object.straight(SEGMENT, Reason::Segment).await
+    object.splice_range(SEGMENT, Reason::Segment).await
 }
 
 fn segment_of(right: &[u8]) -> &[u8] {
@@ -39,9 +39,9 @@ fn most_bytes_are_spliced_on_one_connection() {
     let (store, _, object) = open_film(&server, uncached_options());
     for _ in 0..20 {
         block_on(async {
-            let (mut straight, mut read) =
+            let (mut spliced, mut read) =
                 (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
-            let piped = read_spliced(&mut straight, &mut read).await.unwrap();
+            let piped = read_spliced(&mut spliced, &mut read).await.unwrap();
             assert!(read == segment_of(&right));
             assert!(piped > read.len() / 2, "{piped}");
         });
@@ -72,14 +72,14 @@ fn cached_short_and_pipeless_ranges_are_copied() {
         (uncached_options(), 7..7),
     ] {
         let (_store, object, remote) = open_film(&server, options);
-        let straight = block_on(remote.straight(range.clone(), Reason::Segment));
-        assert!(straight.unwrap().is_none(), "{range:?}");
+        let spliced = block_on(remote.splice_range(range.clone(), Reason::Segment));
+        assert!(spliced.unwrap().is_none(), "{range:?}");
         let (read, error) = read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
         assert!(error.is_none() && read == right[range.start as usize..range.end as usize]);
     }
     let (_store, _, remote) = open_film(&server, uncached_options());
     let past = right.len() as u64 - 500_000..right.len() as u64 + 1;
-    let error = block_on(remote.straight(past, Reason::Segment)).err();
+    let error = block_on(remote.splice_range(past, Reason::Segment)).err();
     assert!(matches!(error, Some(Error::Changed)), "{error:?}");
 }
 
@@ -93,8 +93,8 @@ fn a_slow_reader_of_a_splice_occupies_no_connection() {
     let (store, object, remote) = open_film(&server, options);
     block_on(async {
         let all = 0..right.len() as u64;
-        let straight = remote.straight(all, Reason::Segment).await;
-        let mut straight = straight.unwrap().unwrap();
+        let spliced = remote.splice_range(all, Reason::Segment).await;
+        let mut spliced = spliced.unwrap().unwrap();
         // Waits for the only connection until the first response has been received.
         let other = tokio::task::spawn_blocking(move || {
             read_parts(&object, &[50_000..90_000], Reason::Segment)
@@ -102,7 +102,7 @@ fn a_slow_reader_of_a_splice_occupies_no_connection() {
         let (read, error) = other.await.unwrap();
         assert!(error.is_none() && read == right[50_000..90_000]);
         let mut read = Vec::new();
-        let piped = read_spliced(&mut straight, &mut read).await.unwrap();
+        let piped = read_spliced(&mut spliced, &mut read).await.unwrap();
         assert!(read == right);
         assert!(0 < piped && piped < read.len(), "{piped}");
     });
@@ -141,7 +141,7 @@ fn a_dropped_splice_takes_no_bytes_from_others() {
             // The pipe is returned once the previous fetch notices that its reader was dropped.
             let begun = async || loop {
                 match splice_segment(&object).await.unwrap() {
-                    Some(straight) => return straight,
+                    Some(spliced) => return spliced,
                     None => tokio::task::yield_now().await,
                 }
             };
@@ -159,18 +159,16 @@ fn an_interrupted_splice_resumes_only_on_the_same_version() {
     let (store, _, object) = open_film(&server, uncached_options());
     server.set_faults(&[Fault::Cut(300_000)]);
     block_on(async {
-        let (mut straight, mut read) =
-            (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
-        let piped = read_spliced(&mut straight, &mut read).await.unwrap();
+        let (mut spliced, mut read) = (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
+        let piped = read_spliced(&mut spliced, &mut read).await.unwrap();
         assert!(read == segment_of(&right));
         assert!(piped > read.len() / 2, "{piped}");
     });
     assert_eq!(store.meter().requests(Reason::Retry), 1);
     server.set_faults(&[Fault::Cut(300_000), Fault::ChangeUnsaid]);
     block_on(async {
-        let (mut straight, mut read) =
-            (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
-        let error = read_spliced(&mut straight, &mut read).await.unwrap_err();
+        let (mut spliced, mut read) = (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
+        let error = read_spliced(&mut spliced, &mut read).await.unwrap_err();
         assert!(matches!(error, Error::Changed), "{error:?}");
         assert!(read == segment_of(&right)[..300_000]);
     });

@@ -82,9 +82,9 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Reads a spliced range to its end into `out`. Returns how many of the bytes passed through a pipe.
-pub async fn read_spliced(straight: &mut SplicedRange, out: &mut Vec<u8>) -> Result<usize, Error> {
+pub async fn read_spliced(spliced: &mut SplicedRange, out: &mut Vec<u8>) -> Result<usize, Error> {
     let mut piped = 0;
-    while let Some(came) = straight.next().await? {
+    while let Some(came) = spliced.next().await? {
         match came {
             SplicedData::Bytes(bytes) => out.extend_from_slice(&bytes),
             SplicedData::Piped(pipe, count) => {
@@ -104,9 +104,9 @@ async fn take_parts(
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     if let [range] = wanted
-        && let Some(mut straight) = object.straight(range.clone(), reason).await?
+        && let Some(mut spliced) = object.splice_range(range.clone(), reason).await?
     {
-        read_spliced(&mut straight, out).await?;
+        read_spliced(&mut spliced, out).await?;
         return Ok(());
     }
     let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
@@ -165,7 +165,7 @@ fn check_reads(store: &Store) {
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(object.len(), len, "{name}");
         assert_eq!(
-            store.look(&parse_key(name)).unwrap(),
+            store.look_up(&parse_key(name)).unwrap(),
             Some(*object.identity()),
             "{name}"
         );
@@ -223,14 +223,14 @@ fn check_missing(store: &Store, lists: bool) {
             "{name}"
         );
         assert!(
-            matches!(store.look(&parse_key(name)), Err(Error::NotFound)),
+            matches!(store.look_up(&parse_key(name)), Err(Error::NotFound)),
             "{name}"
         );
     }
     assert!(matches!(store.open(&Key::ROOT), Err(Error::NotFound)));
     assert!(store.open(&parse_key("a folder")).is_err());
     if lists {
-        assert_eq!(store.look(&parse_key("a folder")).unwrap(), None);
+        assert_eq!(store.look_up(&parse_key("a folder")).unwrap(), None);
     }
 }
 
@@ -257,7 +257,7 @@ fn check_listing(store: &Store) {
     assert_eq!(names(&parse_key("a folder")), owned(&folder));
     for entry in store.list(&Key::ROOT).unwrap() {
         if let Some(identity) = entry.file {
-            let looked = store.look(&parse_key(&entry.name)).unwrap();
+            let looked = store.look_up(&parse_key(&entry.name)).unwrap();
             assert_eq!(
                 looked,
                 Some(identity),
