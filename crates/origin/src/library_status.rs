@@ -48,8 +48,8 @@ impl LibraryStatus {
         differs
     }
 
-    /// Starts to list a remote library on a thread of its own. Returns a line that describes it, if the first
-    /// listing ends soon. A local library was opened before, so it is available.
+    /// Starts a thread that lists a remote library. If the first listing finishes soon, returns a line that
+    /// describes the library. A local library needs no thread: opening it has shown that it is available.
     ///
     /// # Errors
     /// When the system cannot create a thread.

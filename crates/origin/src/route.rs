@@ -246,8 +246,8 @@ fn parse_manifest(
         return Ok(Some((parse_key(folder)?, ManifestKind::Description)));
     }
     if let Some(stem) = name.strip_suffix(".mpd") {
-        let ours = !stem.contains('-');
-        return ours
+        let is_manifest = !stem.contains('-');
+        return is_manifest
             .then(|| {
                 Ok((
                     parse_key(folder)?,
@@ -262,14 +262,15 @@ fn parse_manifest(
     if let Some((title, set, rendition)) = split_rendition(folder) {
         return parse_playlist(title, set, rendition, stem);
     }
-    let ours = !stem.contains(['-', '=']);
-    ours.then(|| {
-        Ok((
-            parse_key(folder)?,
-            ManifestKind::Multivariant(parameters::parse_container(query)?),
-        ))
-    })
-    .transpose()
+    let is_manifest = !stem.contains(['-', '=']);
+    is_manifest
+        .then(|| {
+            Ok((
+                parse_key(folder)?,
+                ManifestKind::Multivariant(parameters::parse_container(query)?),
+            ))
+        })
+        .transpose()
 }
 
 /// Splits the folder of a rendition into title, set and rendition.

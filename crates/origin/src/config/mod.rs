@@ -40,7 +40,8 @@ pub struct ServeSettings {
     pub index_cache: IndexCacheMode,
     /// Disk limit of the index cache.
     pub index_disk_bytes: u64,
-    /// URL prefixes that server manifests and index MP4s may name, with the source of their bytes.
+    /// URL prefixes that server manifests and index MP4s may refer to, each with the library from which the
+    /// media is read.
     pub media_from: Vec<(UrlPrefix, String)>,
     /// Memory limit of the segment cache, in bytes.
     pub segment_memory_bytes: u64,

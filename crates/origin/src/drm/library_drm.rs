@@ -22,7 +22,7 @@ pub(crate) struct LibraryDrm {
     /// The first that matches a path applies; `None` leaves its titles unencrypted.
     pub(crate) rules: Vec<(PathPattern, Option<DrmPolicy>)>,
     /// Applies to all other paths.
-    pub(crate) others: Option<DrmPolicy>,
+    pub(crate) default_policy: Option<DrmPolicy>,
 }
 
 impl LibraryDrm {
@@ -31,7 +31,7 @@ impl LibraryDrm {
         let mut rules = self.rules.iter();
         match rules.find(|(pattern, _)| pattern.matches(path)) {
             Some((_, policy)) => policy.as_ref(),
-            None => self.others.as_ref(),
+            None => self.default_policy.as_ref(),
         }
     }
 

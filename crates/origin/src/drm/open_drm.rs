@@ -32,7 +32,7 @@ pub(crate) fn open_library_drm(
     let rules = rules.map(|(pattern, settings)| Ok((pattern.clone(), open(settings)?)));
     Ok(Some(LibraryDrm {
         rules: rules.collect::<Result<_, ProgramError>>()?,
-        others: open(&drm.others)?,
+        default_policy: open(&drm.default_settings)?,
     }))
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn read_secret(flag: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>,
         return Err(failed()(io::Error::other(what)));
     }
     if !SECRET_BYTES_RANGE.contains(&secret.len()) {
-        let (least, most) = SECRET_BYTES_RANGE.into_inner();
+        let (bytes_min, bytes_max) = SECRET_BYTES_RANGE.into_inner();
         let what = format!(
-            "the secret has {} bytes instead of {least} to {most}; create one with `openssl rand -hex 32`",
+            "the secret has {} bytes instead of {bytes_min} to {bytes_max}; create one with `openssl rand -hex 32`",
             secret.len()
         );
         return Err(failed()(io::Error::other(what)));

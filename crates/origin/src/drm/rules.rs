@@ -13,7 +13,7 @@ pub struct DrmRules {
     /// The first rule that matches a title's path applies; `None` leaves its titles unencrypted.
     pub rules: Vec<(PathPattern, Option<DrmSettings>)>,
     /// Settings of the other titles.
-    pub others: Option<DrmSettings>,
+    pub default_settings: Option<DrmSettings>,
 }
 
 impl DrmRules {
@@ -35,14 +35,14 @@ impl DrmRules {
         let rules = tables.iter().map(parse_rule);
         let parsed = DrmRules {
             rules: rules.collect::<Result<_, _>>()?,
-            others: DrmSettings::parse(layers)?,
+            default_settings: DrmSettings::parse(layers)?,
         };
         Ok(Some(parsed).filter(DrmRules::is_protecting))
     }
 
     fn is_protecting(&self) -> bool {
         let mut rules = self.rules.iter();
-        self.others.is_some() || rules.any(|(_, settings)| settings.is_some())
+        self.default_settings.is_some() || rules.any(|(_, settings)| settings.is_some())
     }
 }
 

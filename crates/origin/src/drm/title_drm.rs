@@ -32,7 +32,7 @@ pub(crate) struct TitleDrm {
 
 /// The keys of a title, and of its sources.
 struct LoadedKeys {
-    own: Arc<KeySet>,
+    title_keys: Arc<KeySet>,
     source: Option<Arc<KeySet>>,
 }
 
@@ -69,7 +69,7 @@ impl DrmPolicy {
         }
         let drm = TitleDrm {
             scheme: self.settings.scheme,
-            keys: keys.own,
+            keys: keys.title_keys,
             source_keys: keys.source,
             ciphers,
             version: hash_protection(&protection, &source_marks),
@@ -84,7 +84,7 @@ impl DrmPolicy {
         let has_sources = tracks().any(|track| track.protection.is_some());
         let source = self.source_keys.as_ref().filter(|_| has_sources);
         let mut keys = LoadedKeys {
-            own: Arc::default(),
+            title_keys: Arc::default(),
             source: source.map(|keys| keys.load_keys(title)).transpose()?,
         };
         let is_encrypted_here = |track: &Track| {
@@ -92,7 +92,7 @@ impl DrmPolicy {
             source.is_none_or(|source| keys.source_key(source).is_some())
         };
         if tracks().any(is_encrypted_here) {
-            keys.own = self.source.load_keys(&self.settings, title)?;
+            keys.title_keys = self.source.load_keys(&self.settings, title)?;
         }
         Ok(keys)
     }
@@ -113,11 +113,11 @@ impl DrmPolicy {
             error::from_media(title.as_str(), &bad)
         };
         let facts = TrackFacts::new(track, rendition.bandwidth.average);
-        let own = keys.own.key_of(&facts).map_err(refuse)?;
-        match (own, source) {
-            (Some(own), _) => {
+        let title_key = keys.title_keys.key_of(&facts).map_err(refuse)?;
+        match (title_key, source) {
+            (Some(title_key), _) => {
                 let place = (title, presentation, rendition);
-                let track = self.encrypt_track(&keys.own, (own, source_key), place);
+                let track = self.encrypt_track(&keys.title_keys, (title_key, source_key), place);
                 track.map_err(|bad| error::from_media(title.as_str(), &bad))
             }
             (None, _) if !self.settings.allows_clear_tracks => {
@@ -144,7 +144,7 @@ impl DrmPolicy {
     fn encrypt_track(
         &self,
         keys: &KeySet,
-        (own, source_key): (&TitleKey, Option<&TitleKey>),
+        (title_key, source_key): (&TitleKey, Option<&TitleKey>),
         place: (&Key, &Presentation, &Rendition),
     ) -> Result<TrackDrm, media::Error> {
         let (_, presentation, rendition) = place;
@@ -154,9 +154,9 @@ impl DrmPolicy {
         };
         let mark = source_key.map(mark_source_key);
         Ok(TrackDrm {
-            signaling: Some(self.signal_track(keys, (own, mark), place)?),
+            signaling: Some(self.signal_track(keys, (title_key, mark), place)?),
             ciphers: Some(TrackCiphers {
-                content: Arc::new(ContentCipher::new(&own.key, self.settings.scheme)?),
+                content: Arc::new(ContentCipher::new(&title_key.key, self.settings.scheme)?),
                 source: source.zip(source_key).map(open).transpose()?,
             }),
             source_mark: mark,
@@ -180,22 +180,24 @@ impl DrmPolicy {
     fn signal_track(
         &self,
         keys: &KeySet,
-        (own, source_mark): (&TitleKey, Option<SourceMark>),
+        (title_key, source_mark): (&TitleKey, Option<SourceMark>),
         (title, presentation, rendition): (&Key, &Presentation, &Rendition),
     ) -> Result<TrackSignaling, media::Error> {
         let scheme = self.settings.scheme;
         let content = presentation.files.get(rendition.file_index);
         let content = content.map_or(0, |index| index.fingerprint).to_be_bytes();
         let iv = match scheme {
-            ProtectionScheme::Cbcs => own
-                .explicit_iv
-                .unwrap_or_else(|| own.key.derive_bytes(&[b"headwater cbcs iv", &own.key_id])),
+            ProtectionScheme::Cbcs => title_key.explicit_iv.unwrap_or_else(|| {
+                title_key
+                    .key
+                    .derive_bytes(&[b"headwater cbcs iv", &title_key.key_id])
+            }),
             // The same key and counter for different bytes would reveal both, so the start depends
             // on the rendition and on the version of its content. That of an encrypted source also
             // depends on the source's key.
-            ProtectionScheme::Cenc => own.key.derive_bytes(&[
+            ProtectionScheme::Cenc => title_key.key.derive_bytes(&[
                 b"headwater cenc iv",
-                &own.key_id,
+                &title_key.key_id,
                 &content,
                 rendition.name.as_bytes(),
                 source_mark.as_ref().map_or(&[], |mark| &mark[..]),
@@ -203,10 +205,10 @@ impl DrmPolicy {
         };
         let protection = TrackProtection {
             scheme,
-            key_id: own.key_id,
+            key_id: title_key.key_id,
             iv,
         };
-        let systems = self.list_systems(keys, own, title)?;
+        let systems = self.list_systems(keys, title_key, title)?;
         // Refuses a codec or a parameter set before the first segment is requested.
         SubsampleParser::check(&presentation.track(rendition).codec)?;
         Ok(TrackSignaling::new(
@@ -238,10 +240,15 @@ impl DrmPolicy {
     fn list_systems(
         &self,
         keys: &KeySet,
-        own: &TitleKey,
+        title_key: &TitleKey,
         title: &Key,
     ) -> Result<Vec<SystemSignaling>, media::Error> {
-        let of_source = |system| own.systems.iter().find(|signal| signal.system == system);
+        let of_source = |system| {
+            title_key
+                .systems
+                .iter()
+                .find(|signal| signal.system == system)
+        };
         let mut systems = Vec::new();
         for system in ContentSystem::ALL {
             let known = of_source(system);
@@ -252,7 +259,7 @@ impl DrmPolicy {
                 .cloned()
                 .unwrap_or_else(|| SystemSignaling::new(system));
             let url = self.settings.license_url(system);
-            let url = url.map(|url| expand_license_url(url, title, &own.key_id));
+            let url = url.map(|url| expand_license_url(url, title, &title_key.key_id));
             signal.license_url = signal.license_url.or(url);
             if system == ContentSystem::ClearKey && keys.is_served && signal.license_url.is_none() {
                 let folder = route::title_folder_url(title);
@@ -260,8 +267,8 @@ impl DrmPolicy {
             }
             if system == ContentSystem::PlayReady && self.settings.scheme == ProtectionScheme::Cenc
             {
-                let guid = media::protection::to_guid(&own.key_id);
-                signal.checksum = Some(playready_checksum(&own.key, guid)?);
+                let guid = media::protection::to_guid(&title_key.key_id);
+                signal.checksum = Some(playready_checksum(&title_key.key, guid)?);
             }
             systems.push(signal);
         }

@@ -127,12 +127,16 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
 
 /// Reads the storage settings from flags and from `HEADWATER_STORAGE_*`.
 fn read_storage_settings(flags: &ArgMatches) -> Result<SettingLayers, UsageError> {
-    let ours = |name: &str| name.starts_with("HEADWATER_STORAGE_");
+    let is_storage_setting = |name: &str| name.starts_with("HEADWATER_STORAGE_");
     SettingLayers::new(&SettingSources {
         settings: &[STORAGE],
         tables: &[],
         flags,
-        env: &|name| std::env::var(name).ok().filter(|_| ours(name)),
+        env: &|name| {
+            std::env::var(name)
+                .ok()
+                .filter(|_| is_storage_setting(name))
+        },
         read: &|path| std::fs::read_to_string(path),
     })
 }

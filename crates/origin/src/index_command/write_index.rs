@@ -124,17 +124,19 @@ fn index_media(medium: &MediaFile, has_subsamples: bool) -> Result<Option<Index>
 
 /// Returns the reference to the media in an index MP4 in the folder `out`.
 fn media_reference(medium: &MediaFile, base: Option<&str>, out: &Path) -> Result<String, String> {
-    let own = references::escape_path(medium.file_name()?);
+    let media_name = references::escape_path(medium.file_name()?);
     Ok(match (base, &medium.location) {
-        (Some(base), _) => format!("{base}{own}"),
+        (Some(base), _) => format!("{base}{media_name}"),
         (None, MediaLocation::OnDisk(path)) => {
             let path =
                 relative_path(out, path).ok_or_else(|| error_at(path, "the path is not UTF-8"))?;
             references::escape_path(&path)
         }
-        (None, MediaLocation::InStore(folder)) if is_web_url(folder) => format!("{folder}/{own}"),
+        (None, MediaLocation::InStore(folder)) if is_web_url(folder) => {
+            format!("{folder}/{media_name}")
+        }
         // An index MP4 cannot name a bucket: it is served from the folder of the media.
-        (None, MediaLocation::InStore(_)) => own,
+        (None, MediaLocation::InStore(_)) => media_name,
     })
 }
 
@@ -148,11 +150,11 @@ fn is_web_url(url: &str) -> bool {
 fn index_file_name(medium: &MediaFile, taken: &mut HashSet<String>) -> Result<String, String> {
     let name = medium.file_name()?;
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let whole = name.replace('.', "-");
-    let mut tries = [stem, &whole]
+    let long_stem = name.replace('.', "-");
+    let mut candidates = [stem, &long_stem]
         .map(|name| format!("{name}{INDEX_STEM_SUFFIX}.mp4"))
         .into_iter();
-    let free = tries.find(|name| taken.insert(name.clone()));
+    let free = candidates.find(|name| taken.insert(name.clone()));
     let taken = "another SOURCE has the same name";
     free.ok_or_else(|| format!("{}: {taken}", medium.display_name))
 }

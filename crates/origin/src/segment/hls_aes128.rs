@@ -129,8 +129,10 @@ impl SegmentEncryption {
 impl CbcEncryptor {
     /// Encrypts the complete blocks among the first `written` bytes of `out`.
     pub(crate) fn encrypt_blocks(&mut self, out: &mut [u8], written: usize) -> Result<(), Error> {
-        let whole = written - written % BLOCK_BYTES;
-        let blocks = out.get_mut(self.encrypted_len..whole).unwrap_or_default();
+        let complete_len = written - written % BLOCK_BYTES;
+        let blocks = out
+            .get_mut(self.encrypted_len..complete_len)
+            .unwrap_or_default();
         if blocks.is_empty() {
             return Ok(());
         }
@@ -140,7 +142,7 @@ impl CbcEncryptor {
         if let Some(last) = blocks.last_chunk() {
             self.iv = *last;
         }
-        self.encrypted_len = whole;
+        self.encrypted_len = complete_len;
         Ok(())
     }
 

@@ -363,7 +363,7 @@ impl Catalog {
                 IndexPurpose::Manifests => &catalog.index_cache,
                 IndexPurpose::Segments => &catalog.segment_indexes,
             };
-            let built = Title::build_version(&catalog.stores, indexes, &key, &catalog.title_rules);
+            let built = Title::build(&catalog.stores, indexes, &key, &catalog.title_rules);
             // A missing file is not counted as a build.
             if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
                 catalog.build_count.fetch_add(1, Relaxed);

@@ -135,8 +135,12 @@ fn parse_stored_index(bytes: &[u8], media_len: u64) -> Option<Index> {
         indexer.feed(bytes.get(start..end)?).ok()?;
     }
     let mut references = indexer.take_references()?;
-    let own = references.recorded_media_len().is_some() && references.locations().len() == 1;
-    references.build_index(0, media_len).ok().filter(|_| own)
+    let is_single_file =
+        references.recorded_media_len().is_some() && references.locations().len() == 1;
+    references
+        .build_index(0, media_len)
+        .ok()
+        .filter(|_| is_single_file)
 }
 
 /// Returns the bytes that distinguish one version of a file from another.

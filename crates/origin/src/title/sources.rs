@@ -77,8 +77,8 @@ impl SourceOpener<'_> {
         let object = self.stores.open_server_manifest(&place);
         let object = object.map_err(|e| error::from_store(&e))?;
         let of_media = |e| error::from_media(place.key.as_str(), &e);
-        let most = object.len().min(ism::SERVER_MANIFEST_BYTES_MAX as u64 + 1);
-        let text = object.read(0..most, Reason::Manifest);
+        let bytes_max = object.len().min(ism::SERVER_MANIFEST_BYTES_MAX as u64 + 1);
+        let text = object.read(0..bytes_max, Reason::Manifest);
         let tracks = ism::parse_server_manifest(&text.map_err(|e| error::from_store(&e))?)
             .map_err(of_media)?;
         self.sources
@@ -289,7 +289,8 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     }
 }
 
-/// Keeps the listed tracks; all if none is listed. Returns the languages that were set.
+/// Removes tracks that the list does not contain; if it contains none of them, all stay. Returns the
+/// languages that the list sets.
 fn retain_listed<'a>(
     tracks: &mut Vec<Track>,
     listed_tracks: &'a [SmilTrack],

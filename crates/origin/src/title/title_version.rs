@@ -94,7 +94,9 @@ fn protect(
         return Err(error::from_media(key.as_str(), &bad));
     }
     let Some(policy) = rules.drm.as_ref().and_then(|drm| drm.policy_of(key)) else {
-        source.into_iter().for_each(|own| presentation.protect(own));
+        source
+            .into_iter()
+            .for_each(|source_protection| presentation.protect(source_protection));
         return Ok(None);
     };
     let (drm, protection) = policy.protect_title(key, presentation)?;
@@ -120,7 +122,7 @@ fn check_media_policies(
 
 impl Title {
     /// Opens, indexes and segments a title. Blocks.
-    pub(crate) fn build_version(
+    pub(crate) fn build(
         stores: &MediaStores,
         index_cache: &IndexCache,
         key: &Key,
@@ -256,10 +258,22 @@ impl Title {
     /// Returns `file`, `folder`, or `index` if the title's path leads to a file that names other
     /// files.
     pub(crate) fn source_kind(&self) -> &'static str {
-        let own = FileLocation::in_library(&self.key);
+        let title_file = FileLocation::in_library(&self.key);
         match () {
-            () if self.naming_files.iter().any(|(place, _)| *place == own) => "index",
-            () if self.files.first().is_some_and(|file| file.location == own) => "file",
+            () if self
+                .naming_files
+                .iter()
+                .any(|(place, _)| *place == title_file) =>
+            {
+                "index"
+            }
+            () if self
+                .files
+                .first()
+                .is_some_and(|file| file.location == title_file) =>
+            {
+                "file"
+            }
             () => "folder",
         }
     }
