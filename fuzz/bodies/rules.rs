@@ -40,7 +40,7 @@ pub fn run_case(data: &[u8]) {
         client: client.unwrap_or(IpAddr::from([10, 1, 2, 3])),
         headers: &headers,
         cmcd: &cmcd,
-        answer: None,
+        response: None,
         tcp: None,
     };
     if let Some((rule, actions)) = rules.find_request_actions(&early) {
@@ -49,7 +49,7 @@ pub fn run_case(data: &[u8]) {
         assert!(actions.deny.is_none_or(|status| status.as_u16() >= 400));
     }
     let late = RuleVariables {
-        answer: Some((200, &headers, Some(1 << 20), "hit")),
+        response: Some((200, &headers, Some(1 << 20), "hit")),
         ..early
     };
     let explained = rules.explain_verdicts(&late);

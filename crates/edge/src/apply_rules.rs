@@ -127,7 +127,7 @@ impl RuleApplier {
         let known = (len > 0).then_some(len);
         let (status, headers) = (response.status().as_u16(), response.headers());
         let variables = RuleVariables {
-            answer: Some((status, headers, known, outcome.result())),
+            response: Some((status, headers, known, outcome.result())),
             tcp: tcp.as_ref(),
             ..rule_variables(facts, cmcd, conn.client())
         };
@@ -174,7 +174,7 @@ fn rule_variables<'a>(
         client,
         headers: facts.headers,
         cmcd,
-        answer: None,
+        response: None,
         tcp: None,
     }
 }

@@ -53,23 +53,23 @@ impl VariantIndex {
 
     /// Returns the keys of the cached variants.
     pub fn list_variants(&self) -> Vec<CacheKey> {
-        let kept = self
+        let keys = self
             .variant_keys
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        kept.iter().cloned().collect()
+        keys.iter().cloned().collect()
     }
 
     /// Adds a variant. Returns the key of a variant to evict for it.
     pub fn insert_variant(&self, variant: &CacheKey) -> Option<CacheKey> {
-        let mut kept = self
+        let mut keys = self
             .variant_keys
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|other| other != variant);
-        kept.push_back(variant.clone());
-        if kept.len() > VARIANTS_MAX {
-            kept.pop_front()
+        keys.retain(|other| other != variant);
+        keys.push_back(variant.clone());
+        if keys.len() > VARIANTS_MAX {
+            keys.pop_front()
         } else {
             None
         }

@@ -82,15 +82,15 @@ pub fn strip_cmcd(target: &str) -> Cow<'_, str> {
     let Some((path, query)) = target.split_once('?') else {
         return target.into();
     };
-    let ours = |part: &&str| !(part.starts_with("CMCD=") || *part == "CMCD");
-    if query.split('&').all(|part| ours(&part)) {
+    let is_not_cmcd = |part: &&str| !(part.starts_with("CMCD=") || *part == "CMCD");
+    if query.split('&').all(|part| is_not_cmcd(&part)) {
         return target.into();
     }
-    let kept: Vec<&str> = query.split('&').filter(ours).collect();
-    if kept.is_empty() {
+    let remaining: Vec<&str> = query.split('&').filter(is_not_cmcd).collect();
+    if remaining.is_empty() {
         path.into()
     } else {
-        format!("{path}?{}", kept.join("&")).into()
+        format!("{path}?{}", remaining.join("&")).into()
     }
 }
 

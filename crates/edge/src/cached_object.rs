@@ -54,17 +54,17 @@ impl CachedObject {
         len: Option<u64>,
         request: &HeaderMap,
     ) -> CachedObject {
-        let mut kept = end_to_end_headers(headers);
-        let tags = parse_surrogate_keys(&kept);
+        let mut stored_headers = end_to_end_headers(headers);
+        let tags = parse_surrogate_keys(&stored_headers);
         for name in [header::AGE, header::CONTENT_LENGTH, SURROGATE_KEY] {
-            kept.remove(name);
+            stored_headers.remove(name);
         }
-        declare_implied_vary(&mut kept);
+        declare_implied_vary(&mut stored_headers);
         CachedObject {
             status,
-            validators: validators_with_date(&kept),
-            vary: vary_values(&kept, request),
-            headers: kept,
+            validators: validators_with_date(&stored_headers),
+            vary: vary_values(&stored_headers, request),
+            headers: stored_headers,
             lifetime,
             received_at: Instant::now(),
             declared_len: len,
@@ -225,20 +225,21 @@ fn declared_vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
 /// Returns the headers that a response varies by even without Vary. A response that allows only one
 /// page origin, or that is encoded, does not suit all clients.
 fn implied_vary_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
-    let says = |name: HeaderName, all: &[u8]| {
+    let differs_from = |name: HeaderName, all: &[u8]| {
         let mut values = headers.get_all(name).iter();
         values.any(|value| !value.as_bytes().eq_ignore_ascii_case(all))
     };
-    let origin = says(header::ACCESS_CONTROL_ALLOW_ORIGIN, b"*").then_some(header::ORIGIN);
-    let coding = says(header::CONTENT_ENCODING, b"identity").then_some(header::ACCEPT_ENCODING);
+    let origin = differs_from(header::ACCESS_CONTROL_ALLOW_ORIGIN, b"*").then_some(header::ORIGIN);
+    let coding =
+        differs_from(header::CONTENT_ENCODING, b"identity").then_some(header::ACCEPT_ENCODING);
     origin.into_iter().chain(coding)
 }
 
 /// Adds the implied names to Vary, for caches between the edge and the client.
 fn declare_implied_vary(headers: &mut HeaderMap) {
-    let said = declared_vary_names(headers);
-    let seen: Vec<_> = implied_vary_names(headers).collect();
-    for name in seen.into_iter().filter(|name| !said.contains(name)) {
+    let declared = declared_vary_names(headers);
+    let implied: Vec<_> = implied_vary_names(headers).collect();
+    for name in implied.into_iter().filter(|name| !declared.contains(name)) {
         headers.append(header::VARY, name.into());
     }
 }

@@ -70,7 +70,7 @@ fn add_cache_headers(
     age_s: u64,
     outcome: CacheOutcome,
 ) {
-    let asked = matches!(
+    let contacted_origin = matches!(
         outcome,
         CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
     );
@@ -83,7 +83,7 @@ fn add_cache_headers(
         _ => object.status.as_u16(),
     };
     let ttl_s = Some(object.ttl_at(age_s));
-    add_via_and_cache_status(headers, outcome, ttl_s, asked.then_some(status));
+    add_via_and_cache_status(headers, outcome, ttl_s, contacted_origin.then_some(status));
 }
 
 /// Returns the first byte of the object's body that a request needs, if any.
@@ -106,15 +106,15 @@ pub fn relay_response(
     reply: OriginResponse,
     outcome: CacheOutcome,
 ) -> Response<Body> {
-    let answer = reply.response;
-    let (status, len) = (answer.status, answer.len());
-    let (headers, bodiless) = relayed_headers(method, status, &answer.headers, outcome);
+    let origin_response = reply.response;
+    let (status, len) = (origin_response.status, origin_response.len());
+    let (headers, bodiless) = relayed_headers(method, status, &origin_response.headers, outcome);
     let body = if bodiless {
         Body::empty()
     } else {
-        let pieces = try_unfold(answer, |mut answer| async {
-            let piece = answer.next_data().await.map_err(BodyCut::new)?;
-            Ok::<_, BodyCut>(piece.map(|piece| (piece, answer)))
+        let pieces = try_unfold(origin_response, |mut origin_response| async {
+            let piece = origin_response.next_data().await.map_err(BodyCut::new)?;
+            Ok::<_, BodyCut>(piece.map(|piece| (piece, origin_response)))
         });
         match len {
             Some(len) => Body::sized_stream(len, pieces),
@@ -131,10 +131,10 @@ pub fn relay_response(
 pub fn relayed_headers(
     method: &Method,
     status: StatusCode,
-    said: &HeaderMap,
+    origin_headers: &HeaderMap,
     outcome: CacheOutcome,
 ) -> (HeaderMap, bool) {
-    let mut headers = end_to_end_headers(said);
+    let mut headers = end_to_end_headers(origin_headers);
     headers.remove(SURROGATE_KEY);
     // The sender of a body writes its framing headers. A response to HEAD has no body, so its
     // Content-Length stays.

@@ -65,10 +65,10 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
     let headers = lines
         .map(|line| parse_header_line(line))
         .collect::<Result<HeaderMap, _>>()?;
-    let mut answer = HeaderMap::new();
+    let mut response_headers = HeaderMap::new();
     if let Some(kind) = one("type") {
         let kind = HeaderValue::from_str(kind).map_err(|e| UsageError(format!("type: {e}")))?;
-        answer.insert(http::header::CONTENT_TYPE, kind);
+        response_headers.insert(http::header::CONTENT_TYPE, kind);
     }
     let status = one("status").unwrap_or("200");
     let status = status
@@ -76,9 +76,9 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
         .map_err(|_| UsageError(format!("status: invalid status {status:?}")))?;
     // The name needs a static lifetime.
     let cache = ["hit", "stale", "revalidated", "follow", "miss", "pass"];
-    let asked = one("cache").unwrap_or("hit");
-    let cache = cache.into_iter().find(|name| *name == asked);
-    let cache = cache.ok_or_else(|| UsageError(format!("cache: unknown result {asked:?}")))?;
+    let requested = one("cache").unwrap_or("hit");
+    let cache = cache.into_iter().find(|name| *name == requested);
+    let cache = cache.ok_or_else(|| UsageError(format!("cache: unknown result {requested:?}")))?;
     let cmcd = CmcdData::parse(uri.query(), &headers);
     let named = headers.get("host").and_then(|host| host.to_str().ok());
     let host = uri.authority().map(|host| host.as_str()).or(named);
@@ -91,7 +91,7 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
         client,
         headers: &headers,
         cmcd: &cmcd,
-        answer: Some((status, &answer, None, cache)),
+        response: Some((status, &response_headers, None, cache)),
         tcp: None,
     };
     // The reader may have closed the pipe (`| head`).

@@ -66,14 +66,14 @@ pub fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
         .flat_map(|text| text.split(','))
         .map(str::trim)
         .collect();
-    let mut kept = HeaderMap::with_capacity(headers.len() + 4);
+    let mut end_to_end = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
         let named = named.iter().any(|n| n.eq_ignore_ascii_case(name.as_str()));
         if !named && !HOP_BY_HOP.contains(name) {
-            kept.append(name.clone(), value.clone());
+            end_to_end.append(name.clone(), value.clone());
         }
     }
-    kept
+    end_to_end
 }
 
 /// Returns the headers of a relayed interim response: 102 has none, and unknown statuses are dropped.
@@ -99,10 +99,10 @@ pub fn forwarded_names(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName>
 
 /// Returns the request headers for a cacheable response.
 pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
-    let mut kept = HeaderMap::with_capacity(16);
+    let mut forwarded = HeaderMap::with_capacity(16);
     for name in forwarded_names(also) {
         for value in request.get_all(name) {
-            kept.append(name.clone(), value.clone());
+            forwarded.append(name.clone(), value.clone());
         }
     }
     // The request id does not affect a response, unless it is so long that the origin rejects it.
@@ -110,28 +110,34 @@ pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> He
     // forwarded.
     let id = request.get(&REQUEST_ID);
     if let Some(id) = id.filter(|id| id.len() <= CHARS_MAX) {
-        kept.insert(REQUEST_ID, id.clone());
+        forwarded.insert(REQUEST_ID, id.clone());
     }
     // The edge is the user agent of a shared fetch.
-    let ours = || HeaderValue::from_static(NAME);
-    kept.entry(header::USER_AGENT).or_insert_with(ours);
-    kept
+    let edge_agent = || HeaderValue::from_static(NAME);
+    forwarded
+        .entry(header::USER_AGENT)
+        .or_insert_with(edge_agent);
+    forwarded
 }
 
 /// Returns the request headers for a response to this client alone.
 pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
-    let mut kept = end_to_end_headers(request);
+    let mut forwarded = end_to_end_headers(request);
     for name in FORWARDING_CLAIMS {
-        kept.remove(name);
+        forwarded.remove(name);
     }
     for name in PER_MESSAGE {
-        kept.remove(name);
+        forwarded.remove(name);
     }
-    let disguised: Vec<HeaderName> = kept.keys().filter(|n| is_disguised(n)).cloned().collect();
+    let disguised: Vec<HeaderName> = forwarded
+        .keys()
+        .filter(|n| is_disguised(n))
+        .cloned()
+        .collect();
     for name in disguised {
-        kept.remove(name);
+        forwarded.remove(name);
     }
-    kept
+    forwarded
 }
 
 /// Headers that each sender of a message writes itself.
@@ -161,13 +167,13 @@ pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
     if !headers.keys().any(|name| *name == CDN_LOOP) {
         return false;
     }
-    let ours = instance.to_str().unwrap_or(NAME);
+    let own_id = instance.to_str().unwrap_or(NAME);
     headers
         .get_all(CDN_LOOP)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(','))
-        .any(|member| member.split(';').next().unwrap_or_default().trim() == ours)
+        .any(|member| member.split(';').next().unwrap_or_default().trim() == own_id)
 }
 
 /// Starts the span of a request to the origin if the client's request is traced, and names it in the

@@ -1,12 +1,12 @@
 //! The origins: pools of servers, the order in which they get a request, retries and health.
 
 mod choice;
-mod counts;
 mod credentials;
 mod dns_origin;
 mod health;
 mod member;
 mod membership;
+mod origin_metrics;
 mod pools;
 mod resolver;
 mod retry_budget;
@@ -14,9 +14,9 @@ mod states;
 mod title_folder;
 
 pub use choice::BalanceMethod;
-pub use counts::OriginMetrics;
 pub use credentials::{EdgeCredentials, check_pair};
 pub use health::HealthPolicy;
+pub use origin_metrics::OriginMetrics;
 pub use pools::{OriginPool, OriginPools, read_pools};
 
 use std::collections::BTreeMap;
@@ -165,29 +165,31 @@ impl OriginClient {
     /// 502 or 504 when no origin sent a response head.
     pub async fn send_repeatable(
         &self,
-        mut question: OriginRequest<'_>,
+        mut origin_request: OriginRequest<'_>,
     ) -> Result<OriginResponse, Error> {
-        let pool = self.find_pool(question.pool)?;
-        let mut request = question.take_http_request(())?;
+        let pool = self.find_pool(origin_request.pool)?;
+        let mut request = origin_request.take_http_request(())?;
         self.authenticate(pool, request.headers_mut());
-        let began = Instant::now();
+        let started = Instant::now();
         let mut last = Err(empty_pool_failure());
-        let attempts = self.attempt_order(pool, question.target, began).await;
+        let attempts = self
+            .attempt_order(pool, origin_request.target, started)
+            .await;
         for (nth, member) in attempts.enumerate() {
             if nth > 0 && !self.take_retry(pool) {
                 break;
             }
-            let host = question.host.unwrap_or(&member.host).clone();
+            let host = origin_request.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
-            let sent = member.upstream.send(question.worker, &request).await;
+            let sent = member.upstream.send(origin_request.worker, &request).await;
             let failed = self.record_result(pool, &member, &sent);
             last = sent;
             if !failed {
                 break;
             }
         }
-        self.counts.record_response_time(&last, began);
-        to_response(last, began)
+        self.counts.record_response_time(&last, started);
+        to_response(last, started)
     }
 
     /// Sends a request that must not be repeated. The next origin gets it only if the previous one
@@ -197,16 +199,18 @@ impl OriginClient {
     /// 502 or 504 when no origin sent a response head.
     pub async fn send_once(
         &self,
-        mut question: OriginRequest<'_>,
+        mut origin_request: OriginRequest<'_>,
         body: Body,
     ) -> Result<OriginResponse, Error> {
-        let pool = self.find_pool(question.pool)?;
+        let pool = self.find_pool(origin_request.pool)?;
         let mut unsent = Some(Box::new(
-            question.take_http_request(RequestUpload::new(body))?,
+            origin_request.take_http_request(RequestUpload::new(body))?,
         ));
-        let began = Instant::now();
+        let started = Instant::now();
         let mut last = Err(empty_pool_failure());
-        let attempts = self.attempt_order(pool, question.target, began).await;
+        let attempts = self
+            .attempt_order(pool, origin_request.target, started)
+            .await;
         for (nth, member) in attempts.enumerate() {
             let Some(mut request) = unsent.take() else {
                 break;
@@ -214,10 +218,13 @@ impl OriginClient {
             if nth > 0 && !self.take_retry(pool) {
                 break;
             }
-            let host = question.host.unwrap_or(&member.host).clone();
+            let host = origin_request.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
             self.authenticate(pool, request.headers_mut());
-            let sent = member.upstream.send_once(question.worker, *request).await;
+            let sent = member
+                .upstream
+                .send_once(origin_request.worker, *request)
+                .await;
             last = sent.map_err(|(failed, back)| {
                 unsent = back;
                 failed
@@ -228,8 +235,8 @@ impl OriginClient {
                 break;
             }
         }
-        self.counts.record_response_time(&last, began);
-        to_response(last, began)
+        self.counts.record_response_time(&last, started);
+        to_response(last, started)
     }
 
     /// Returns the proofs for the origins.
@@ -298,7 +305,7 @@ impl OriginClient {
         sent: &Result<UpstreamResponse, UpstreamError>,
     ) -> bool {
         let result = match sent {
-            Ok(answer) if answer.status.is_server_error() => "error",
+            Ok(response) if response.status.is_server_error() => "error",
             Ok(_) => "answer",
             Err(failed) if failed.is_upload => "client",
             Err(failed) if failed.is_timeout => "late",
@@ -313,7 +320,7 @@ impl OriginClient {
             // The origin is not at fault, and may never have had a complete request.
             Err(failed) if failed.is_upload => return false,
             // By these statuses, the origin itself reports that it cannot serve.
-            Ok(answer) => matches!(answer.status.as_u16(), 502..=504),
+            Ok(response) => matches!(response.status.as_u16(), 502..=504),
             Err(_) => true,
         };
         let (now, probed) = (Instant::now(), pool.probe.is_some());
@@ -345,9 +352,9 @@ impl OriginClient {
                 .filter(|listed| listed.member.lock_health().is_suspended())
                 .count()
         };
-        let out = self.pools.values().map(suspended).sum::<usize>();
-        let out = i64::try_from(out).unwrap_or(i64::MAX);
-        self.counts.suspended_now.set(out);
+        let suspended_count = self.pools.values().map(suspended).sum::<usize>();
+        let suspended_count = i64::try_from(suspended_count).unwrap_or(i64::MAX);
+        self.counts.suspended_now.set(suspended_count);
     }
 }
 
@@ -383,11 +390,11 @@ fn empty_pool_failure() -> UpstreamError {
 
 fn to_response(
     last: Result<UpstreamResponse, UpstreamError>,
-    began: Instant,
+    started: Instant,
 ) -> Result<OriginResponse, Error> {
     Ok(OriginResponse {
         response: last.map_err(|failed| map_failure(&failed))?,
-        elapsed: began.elapsed(),
+        elapsed: started.elapsed(),
         received_at: SystemTime::now(),
     })
 }

@@ -78,44 +78,44 @@ impl Edge {
     /// Removes objects. A `soft` purge keeps them for revalidation and for failures of the origin.
     /// Fetches under way are delivered but not stored. Returns the number of affected objects and
     /// fetches.
-    pub fn purge_target(&self, what: &PurgeTarget, soft: bool) -> usize {
+    pub fn purge_target(&self, target: &PurgeTarget, soft: bool) -> usize {
         // Fetches are marked first: a fetch that ends now checks the mark after it has stored its
         // object.
-        let flying = self.flights.purge(|key, landed| {
-            match landed {
+        let marked_fetches = self.flights.purge(|key, outcome| {
+            match outcome {
                 Some(FetchOutcome::Stored(object, _) | FetchOutcome::Revalidated(object)) => {
-                    what.matches_entry(key, Some(object))
+                    target.matches_entry(key, Some(object))
                 }
                 // A response that has not arrived yet may predate the purge and contain the tag.
-                None if matches!(what, PurgeTarget::Tag(_)) => true,
-                _ => what.matches_entry(key, None),
+                None if matches!(target, PurgeTarget::Tag(_)) => true,
+                _ => target.matches_entry(key, None),
             }
         });
-        let meant = Mutex::new(Vec::new());
+        let matched = Mutex::new(Vec::new());
         self.memory.retain(|key, entry| {
             let object = match entry {
                 CacheEntry::Object(object) => object,
                 // Blocks are useful only while their object is valid.
-                CacheEntry::Block(_) => return soft || !what.matches_entry(key, None),
+                CacheEntry::Block(_) => return soft || !target.matches_entry(key, None),
                 CacheEntry::Variants(_) | CacheEntry::Unshareable { .. } => return true,
             };
-            if !what.matches_entry(key, Some(object)) {
+            if !target.matches_entry(key, Some(object)) {
                 return true;
             }
             object.is_purged.store(true, Relaxed);
-            let mut meant = meant.lock().unwrap_or_else(PoisonError::into_inner);
-            meant.push(object.clone());
+            let mut matched = matched.lock().unwrap_or_else(PoisonError::into_inner);
+            matched.push(object.clone());
             soft
         });
-        let meant = meant.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let matched = matched.into_inner().unwrap_or_else(PoisonError::into_inner);
         // The disk tier is purged after memory, because evicted objects move from memory to disk. A
         // soft purge also removes objects on disk.
-        let filed = self
+        let on_disk = self
             .disk
-            .purge_entries(|key, tags| what.matches_disk_entry(key, tags));
+            .purge_entries(|key, tags| target.matches_disk_entry(key, tags));
         if !soft {
-            meant.iter().for_each(|object| self.forget_object(object));
+            matched.iter().for_each(|object| self.forget_object(object));
         }
-        flying + meant.len() + filed
+        marked_fetches + matched.len() + on_disk
     }
 }

@@ -137,10 +137,10 @@ pub fn start_edge(
     start_resolutions(&mut running, &live)?;
     #[cfg(feature = "nats")]
     crate::fleet::start_fleet_commands(&mut running, &live, nats, &metrics, workers + 2)?;
-    let told = live.clone();
+    let reload_target = live.clone();
     running.on_hangup(move || {
         // `reload` logs the error.
-        let _ = told.reload();
+        let _ = reload_target.reload();
     })?;
     running.start_server(MAIN, server, move |worker| {
         let live = live.clone();

@@ -50,7 +50,7 @@ struct ResponseIdentity {
     request_id: BoundedText,
     connection: u64,
     request: u64,
-    began: Instant,
+    started: Instant,
 }
 
 impl TcpSampler {
@@ -80,11 +80,11 @@ impl TcpSampler {
         }
         let name = pending
             .request_identity()
-            .map(|(request_id, began)| ResponseIdentity {
+            .map(|(request_id, started)| ResponseIdentity {
                 request_id: request_id.clone(),
                 connection: conn.id(),
                 request: conn.request,
-                began,
+                started,
             });
         let (rtt, delivery) = (self.rtt.clone(), self.delivery.clone());
         let watch = conn.watch();
@@ -191,7 +191,7 @@ impl ResponseIdentity {
             connection: self.connection,
             request: self.request,
             phase,
-            since_us: micros(self.began.elapsed()),
+            since_us: micros(self.started.elapsed()),
             info,
         }
     }

@@ -72,7 +72,7 @@ pub struct RequestTelemetry {
 
 /// A request in progress.
 pub struct PendingRecord {
-    began: Instant,
+    started: Instant,
     content: ContentKind,
     /// The record so far; absent if neither records nor debug logs need it.
     access: Option<Box<AccessRecord>>,
@@ -98,7 +98,7 @@ impl PendingRecord {
     /// Returns the request id and the time of arrival, if the request is recorded.
     pub fn request_identity(&self) -> Option<(&BoundedText, Instant)> {
         let access = self.access.as_ref()?;
-        Some((&access.request_id, self.began))
+        Some((&access.request_id, self.started))
     }
 }
 
@@ -144,12 +144,12 @@ impl RequestTelemetry {
         }
     }
 
-    /// Updates the gauges and renders all metrics for a request with these headers. `kept` provides
+    /// Updates the gauges and renders all metrics for a request with these headers. `memory_use` is
     /// the number of bytes and objects in memory.
     pub fn render_metrics<K, T>(
         &self,
         request_headers: &HeaderMap,
-        kept: (u64, usize),
+        memory_use: (u64, usize),
         flights: &FetchTable<K, T>,
     ) -> Response<Body>
     where
@@ -157,8 +157,9 @@ impl RequestTelemetry {
         T: Clone,
     {
         let set = |gauge: &Gauge, count| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-        self.bytes.set(i64::try_from(kept.0).unwrap_or(i64::MAX));
-        set(&self.objects, kept.1);
+        self.bytes
+            .set(i64::try_from(memory_use.0).unwrap_or(i64::MAX));
+        set(&self.objects, memory_use.1);
         set(&self.flights, flights.len());
         set(&self.followers, flights.followers());
         let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
@@ -181,7 +182,7 @@ impl RequestTelemetry {
     pub fn begin_request(&self, parts: &Parts, conn: &Conn) -> PendingRecord {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         PendingRecord {
-            began: Instant::now(),
+            started: Instant::now(),
             content: ContentKind::from_path(parts.uri.path()),
             traced: self.tracing.as_ref().and_then(|on| on.start_request(parts)),
             access: wanted.then(|| Box::new(AccessRecord::from_request(parts, conn))),
@@ -212,7 +213,7 @@ impl RequestTelemetry {
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
         let timings = self.timings.clone();
         let PendingRecord {
-            began,
+            started,
             content,
             access,
             traced,
@@ -224,10 +225,10 @@ impl RequestTelemetry {
         let body = body.on_end(true, move |end| {
             traffic.count_request(kind, status);
             traffic.count_bytes(kind, end.bytes);
-            timings.record_request(timing, began, end);
+            timings.record_request(timing, started, end);
             if let Some(traced) = traced {
                 if let Some(trace_id) = traced.exported_trace_id() {
-                    timings.record_exemplar(timing, began, end, trace_id);
+                    timings.record_exemplar(timing, started, end, trace_id);
                 }
                 traced.end(status, ("headwater.cache", summary.outcome.result()));
             }
@@ -238,8 +239,8 @@ impl RequestTelemetry {
             access.kind = KINDS.get(kind).copied().unwrap_or("relay");
             access.bytes = end.bytes;
             access.complete = end.complete;
-            access.total_us = end.finished.map_or(0, |at| micros(at - began));
-            access.first_byte_us = end.first_byte.map(|at| micros(at - began));
+            access.total_us = end.finished.map_or(0, |at| micros(at - started));
+            access.first_byte_us = end.first_byte.map(|at| micros(at - started));
             let cut = end.error.as_ref().map(ToString::to_string);
             access.error = summary.error.map(|e| e.context).or(cut).map(Into::into);
             access.cached = (summary.outcome != CacheOutcome::Local).then(|| CacheFacts {

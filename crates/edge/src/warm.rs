@@ -32,7 +32,7 @@ pub struct WarmReport {
     pub fetched: usize,
     /// Already cached.
     pub here: usize,
-    /// Answered by the origin, but not cacheable.
+    /// Fetched, but not cacheable.
     pub passed: usize,
     /// Failed.
     pub failed: usize,
@@ -50,8 +50,8 @@ pub fn parse_url_list(text: &str, base: &str) -> Result<Vec<Uri>, String> {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut urls = Vec::new();
     for line in lines {
-        let whole = line.starts_with('/') || line.contains("://");
-        let text = if whole {
+        let is_complete = line.starts_with('/') || line.contains("://");
+        let text = if is_complete {
             line.to_owned()
         } else {
             format!("{base}{line}")

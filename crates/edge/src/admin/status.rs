@@ -58,13 +58,13 @@ fn summarize_connections(admin: &AdminPort) -> Value {
     let looked_at: usize = by.values().map(Vec::len).sum();
     let rows = by.iter().map(|(algorithm, all)| {
         let sum = |of: fn(&TcpInfo) -> Option<u64>| all.iter().filter_map(of).sum::<u64>();
-        let (sent, again) = (sum(|i| i.bytes_sent), sum(|i| i.bytes_retrans));
+        let (sent, retransmitted) = (sum(|i| i.bytes_sent), sum(|i| i.bytes_retrans));
         json!({
             "algorithm": algorithm, "connections": all.len(),
             "rtt_us": median_of(all, |info| info.rtt_us.map(u64::from)),
             "delivery_bytes_per_s": median_of(all, |info| info.delivery_rate_bytes_per_s),
             "paced": all.iter().filter(|i| i.max_pacing_rate_bytes_per_s.is_some_and(|r| r < u64::MAX)).count(),
-            "retransmitted": again as f64 / sent.max(1) as f64,
+            "retransmitted": retransmitted as f64 / sent.max(1) as f64,
         })
     });
     json!({ "open": open, "looked_at": looked_at, "by_algorithm": rows.collect::<Vec<_>>() })

@@ -5,7 +5,7 @@ use crate::cache_outcome::MissReason;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
 
 /// Returns an object that was five seconds old on arrival, just now.
-fn kept() -> CachedObject {
+fn cached_object() -> CachedObject {
     let lifetime = FreshnessLifetime {
         fresh: Duration::from_secs(60),
         source: LifetimeSource::MaxAge,
@@ -19,7 +19,7 @@ fn kept() -> CachedObject {
     CachedObject::new(StatusCode::OK, &none, lifetime, Some(0), &none)
 }
 
-fn said(headers: &HeaderMap) -> Vec<(&str, &str)> {
+fn header_pairs(headers: &HeaderMap) -> Vec<(&str, &str)> {
     let text = |value: &'_ HeaderValue| value.to_str().unwrap().to_owned().leak() as &str;
     headers
         .iter()
@@ -29,7 +29,7 @@ fn said(headers: &HeaderMap) -> Vec<(&str, &str)> {
 
 #[test]
 fn hit_headers_are_prepared_for_one_second() {
-    let object = kept();
+    let object = cached_object();
     let expected = [
         ("age", "5"),
         ("via", "1.1 headwater"),
@@ -39,7 +39,7 @@ fn hit_headers_are_prepared_for_one_second() {
         let old = HeaderMap::from_iter([(header::AGE, HeaderValue::from(second))]);
         object.hit_headers.store(Some(Arc::new((second, old))));
         assert_eq!(
-            said(&response_headers(&object, CacheOutcome::Hit)),
+            header_pairs(&response_headers(&object, CacheOutcome::Hit)),
             expected,
             "{second}"
         );
@@ -49,14 +49,14 @@ fn hit_headers_are_prepared_for_one_second() {
     let marked = HeaderMap::from_iter([(header::VIA, HeaderValue::from_static("x"))]);
     object.hit_headers.store(Some(Arc::new((5, marked))));
     assert_eq!(
-        said(&response_headers(&object, CacheOutcome::Hit)),
+        header_pairs(&response_headers(&object, CacheOutcome::Hit)),
         [("via", "x")]
     );
 }
 
 #[test]
 fn other_outcomes_do_not_use_prepared_hit_headers() {
-    let object = kept();
+    let object = cached_object();
     let hit = response_headers(&object, CacheOutcome::Hit);
     for outcome in [
         CacheOutcome::DiskHit,

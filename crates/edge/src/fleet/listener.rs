@@ -60,7 +60,7 @@ async fn receive_forever(
     metrics: FleetMetrics,
     worker: usize,
 ) {
-    let client = connect_patiently(&settings, &metrics).await;
+    let client = connect_with_retries(&settings, &metrics).await;
     let node = settings.node.clone();
     let mut executor = CommandExecutor::new(edge, node, client.clone(), metrics, worker);
     loop {
@@ -74,7 +74,7 @@ async fn receive_forever(
 
 /// Connects, even if the server starts later. The files of the credentials are read again before
 /// each attempt.
-async fn connect_patiently(settings: &NatsSettings, metrics: &FleetMetrics) -> Client {
+async fn connect_with_retries(settings: &NatsSettings, metrics: &FleetMetrics) -> Client {
     loop {
         let attempt = async {
             let connected = metrics.connected.clone();

@@ -126,13 +126,13 @@ impl<'a> FieldText<'a> {
     /// Takes an integer of at most 15 digits, or a decimal of at most 12 and 3.
     fn take_number(&mut self) -> Option<MemberValue> {
         let sign = if self.take('-').is_some() { -1 } else { 1 };
-        let whole = self.take_while(|c| c.is_ascii_digit());
+        let integer = self.take_while(|c| c.is_ascii_digit());
         if self.take('.').is_some() {
             let fraction = self.take_while(|c| c.is_ascii_digit());
-            let fits = (1..=12).contains(&whole.len()) && (1..=3).contains(&fraction.len());
+            let fits = (1..=12).contains(&integer.len()) && (1..=3).contains(&fraction.len());
             return fits.then_some(MemberValue::Other);
         }
-        let value: i64 = whole.parse().ok().filter(|_| whole.len() <= 15)?;
+        let value: i64 = integer.parse().ok().filter(|_| integer.len() <= 15)?;
         Some(MemberValue::Integer(sign * value))
     }
 

@@ -145,10 +145,10 @@ impl CacheDirectives {
             }
             // Without an argument, any staleness is acceptable.
             "max-stale" => {
-                let most = argument.map_or(Duration::from_secs(SECONDS_MAX), |_| {
+                let max_stale = argument.map_or(Duration::from_secs(SECONDS_MAX), |_| {
                     parse_delta_seconds(argument)
                 });
-                keep_shorter(&mut self.max_stale, most);
+                keep_shorter(&mut self.max_stale, max_stale);
             }
             "min-fresh" => keep_shorter(&mut self.min_fresh, parse_delta_seconds(argument)),
             _ => {}

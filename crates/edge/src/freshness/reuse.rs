@@ -22,39 +22,39 @@ pub enum ReuseDecision {
 
 /// Decides on a stored response. `resident` is the time since its arrival.
 pub fn judge_reuse(
-    kept: &FreshnessLifetime,
+    stored: &FreshnessLifetime,
     resident: Duration,
     request: &CacheDirectives,
 ) -> ReuseDecision {
-    let mut age = kept.age.saturating_add(resident);
+    let mut age = stored.age.saturating_add(resident);
     if is_planted("age-ignored") {
         age = Duration::ZERO;
     }
-    if kept.no_cache {
+    if stored.no_cache {
         return ReuseDecision::Revalidate(RevalidationReason::NoCache);
     }
     if request.no_cache {
         return ReuseDecision::Revalidate(RevalidationReason::RequestNoCache);
     }
-    if request.max_age.is_some_and(|most| age > most) && request.max_stale.is_none() {
+    if request.max_age.is_some_and(|limit| age > limit) && request.max_stale.is_none() {
         return ReuseDecision::Revalidate(RevalidationReason::RequestMaxAge);
     }
-    if let Some(left) = kept.fresh.checked_sub(age).filter(|left| !left.is_zero()) {
+    if let Some(left) = stored.fresh.checked_sub(age).filter(|left| !left.is_zero()) {
         return match request.min_fresh {
-            Some(least) if left < least => {
+            Some(min_fresh) if left < min_fresh => {
                 ReuseDecision::Revalidate(RevalidationReason::RequestMinFresh)
             }
             _ => ReuseDecision::Fresh,
         };
     }
-    let staleness = age.saturating_sub(kept.fresh);
-    if kept.must_revalidate {
+    let staleness = age.saturating_sub(stored.fresh);
+    if stored.must_revalidate {
         ReuseDecision::Revalidate(RevalidationReason::MustRevalidate)
     } else if request.min_fresh.is_some() {
         ReuseDecision::Revalidate(RevalidationReason::RequestMinFresh)
-    } else if staleness < kept.stale_while_revalidate {
+    } else if staleness < stored.stale_while_revalidate {
         ReuseDecision::WhileRevalidate
-    } else if request.max_stale.is_some_and(|most| staleness <= most) {
+    } else if request.max_stale.is_some_and(|limit| staleness <= limit) {
         ReuseDecision::Stale
     } else {
         ReuseDecision::Revalidate(RevalidationReason::Expired)
@@ -64,18 +64,18 @@ pub fn judge_reuse(
 /// Returns whether a stored response may be used after a failure of the origin (RFC 5861 section
 /// 4): the response or the request allows it, and the response does not forbid stale use.
 pub fn allows_stale_on_error(
-    kept: &FreshnessLifetime,
+    stored: &FreshnessLifetime,
     resident: Duration,
     request: &CacheDirectives,
 ) -> bool {
     if is_planted("stale-on-any-error") {
         return true;
     }
-    let age = kept.age.saturating_add(resident);
-    let staleness = age.saturating_sub(kept.fresh);
-    let allowed = kept
+    let age = stored.age.saturating_add(resident);
+    let staleness = age.saturating_sub(stored.fresh);
+    let allowed = stored
         .stale_if_error
-        .max(kept.stale_while_revalidate)
+        .max(stored.stale_while_revalidate)
         .max(request.stale_if_error.unwrap_or_default());
-    !kept.must_revalidate && !kept.no_cache && !request.no_cache && staleness < allowed
+    !stored.must_revalidate && !stored.no_cache && !request.no_cache && staleness < allowed
 }

@@ -43,12 +43,12 @@ fn headers(lines: &[&str]) -> HeaderMap {
     map
 }
 
-fn kept(status: u16, lines: &[&str]) -> Result<FreshnessLifetime, UncacheableReason> {
-    kept_for("", status, lines)
+fn lifetime_from(status: u16, lines: &[&str]) -> Result<FreshnessLifetime, UncacheableReason> {
+    judge_with("", status, lines)
 }
 
 /// Judges a response; `request` contains letters for `A`uthorization, `C`ookie and `P`OST.
-fn kept_for(
+fn judge_with(
     request: &str,
     status: u16,
     lines: &[&str],
@@ -58,7 +58,7 @@ fn kept_for(
     } else {
         Method::GET
     };
-    let asked = ExchangeFacts {
+    let exchange = ExchangeFacts {
         method: &method,
         has_authorization: request.contains('A'),
         has_cookies: request.contains('C'),
@@ -66,7 +66,7 @@ fn kept_for(
     };
     let status = StatusCode::from_u16(status).unwrap();
     judge_storage(
-        &asked,
+        &exchange,
         status,
         &headers(lines),
         now(),

@@ -10,8 +10,8 @@ use http::header::HeaderValue;
 use upstream::{ClientCertificate, TrustedAuthorities, UpstreamClient, UpstreamLimits};
 
 use super::choice;
-use super::counts::OriginMetrics;
 use super::health::OriginHealth;
+use super::origin_metrics::OriginMetrics;
 use super::resolver::ResolvedServer;
 
 /// One origin server.

@@ -54,7 +54,7 @@ impl OriginResolver {
         let builder = if servers.is_empty() {
             Resolver::builder_tokio()?
         } else {
-            let servers = servers.iter().map(configure_server).collect();
+            let servers = servers.iter().map(name_server_config).collect();
             let config = ResolverConfig::from_name_servers(servers);
             let mut builder =
                 Resolver::builder_with_config(config, TokioRuntimeProvider::default());
@@ -179,7 +179,7 @@ fn name_servers(service: &SRV, target: &str, addresses: &[IpAddr]) -> Vec<Resolv
     addresses.into_iter().enumerate().map(server).collect()
 }
 
-fn configure_server(address: &SocketAddr) -> NameServerConfig {
+fn name_server_config(address: &SocketAddr) -> NameServerConfig {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     let connections = connections.map(|mut connection| {
         connection.port = address.port();

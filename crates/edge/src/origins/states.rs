@@ -75,14 +75,15 @@ impl PoolMember {
             return false;
         };
         request.headers_mut().extend(headers);
-        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.upstream.send(worker, &request)).await;
-        let Ok(Ok(mut answer)) = asked else {
+        let exchange =
+            tokio::time::timeout(PROBE_TIMEOUT, self.upstream.send(worker, &request)).await;
+        let Ok(Ok(mut response)) = exchange else {
             return false;
         };
-        let good = answer.status.is_success() || answer.status.is_redirection();
+        let good = response.status.is_success() || response.status.is_redirection();
         // A drained response lets the connection be reused. Draining a long body is not worth it.
-        if answer.len().is_some_and(|len| len < 4096) {
-            while let Ok(Some(_)) = answer.next_data().await {}
+        if response.len().is_some_and(|len| len < 4096) {
+            while let Ok(Some(_)) = response.next_data().await {}
         }
         good
     }

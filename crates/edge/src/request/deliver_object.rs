@@ -37,7 +37,7 @@ impl Edge {
     }
 
     /// Responds with an object that is not stored in blocks.
-    pub(super) fn deliver_hit(
+    pub(super) fn deliver_unblocked(
         &self,
         facts: &RequestFacts<'_>,
         object: &Arc<CachedObject>,

@@ -83,7 +83,7 @@ impl Edge {
                         self.revalidate_in_background(worker, facts, key, &object);
                     }
                     let served = match object.blocks {
-                        None => self.deliver_hit(facts, &object, outcome),
+                        None => self.deliver_unblocked(facts, &object, outcome),
                         Some(_) => {
                             let deliver =
                                 self.deliver_object(worker, facts, &object, outcome, None);

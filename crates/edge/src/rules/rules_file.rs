@@ -265,7 +265,7 @@ fn check_number_types(program: &Program) -> Result<(), String> {
         client: std::net::Ipv4Addr::LOCALHOST.into(),
         headers: &headers,
         cmcd: &cmcd,
-        answer: None,
+        response: None,
         tcp: None,
     };
     match facts.evaluate_program(program, &NamedNetworks::default()) {

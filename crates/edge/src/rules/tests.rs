@@ -20,7 +20,7 @@ fn facts<'a>(path: &'a str, headers: &'a HeaderMap, cmcd: &'a CmcdData) -> RuleV
         client: "10.1.2.3".parse::<IpAddr>().unwrap(),
         headers,
         cmcd,
-        answer: Some((200, headers, Some(5000), "hit")),
+        response: Some((200, headers, Some(5000), "hit")),
         tcp: None,
     }
 }
@@ -197,7 +197,7 @@ fn request_actions_need_no_response() {
     let (headers, cmcd) = player("tb=6000");
     let early = |path| {
         let facts = RuleVariables {
-            answer: None,
+            response: None,
             ..facts(path, &headers, &cmcd)
         };
         rules.find_request_actions(&facts).unwrap().1

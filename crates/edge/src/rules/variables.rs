@@ -29,7 +29,7 @@ pub struct RuleVariables<'a> {
     pub headers: &'a HeaderMap,
     pub cmcd: &'a CmcdData,
     /// Status, headers and length of the response, and the cache's result.
-    pub answer: Option<(u16, &'a HeaderMap, Option<u64>, &'static str)>,
+    pub response: Option<(u16, &'a HeaderMap, Option<u64>, &'static str)>,
     pub tcp: Option<&'a TcpInfo>,
 }
 
@@ -82,7 +82,7 @@ impl RuleVariables<'_> {
                 });
                 pairs.collect::<ValueMap>().into()
             }
-            "cache" => self.answer.map_or("", |(.., cache)| cache).into(),
+            "cache" => self.response.map_or("", |(.., cache)| cache).into(),
             "response" => self.response_variable(),
             "tcp" => self
                 .tcp
@@ -92,7 +92,7 @@ impl RuleVariables<'_> {
     }
 
     fn response_variable(&self) -> Value {
-        let Some((status, headers, bytes, _)) = self.answer else {
+        let Some((status, headers, bytes, _)) = self.response else {
             return ValueMap::new().into();
         };
         let kind = header_text(headers, "content-type");
@@ -123,7 +123,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 fn tcp_variable(info: &TcpInfo) -> Value {
     let ms = |us: Option<u32>| us.map(|us| f64::from(us) / 1000.0);
     let loss = match (info.bytes_retrans, info.bytes_sent) {
-        (Some(again), Some(sent)) if sent > 0 => Some(again as f64 / sent as f64),
+        (Some(retransmitted), Some(sent)) if sent > 0 => Some(retransmitted as f64 / sent as f64),
         (Some(_), Some(_)) => Some(0.0),
         _ => None,
     };

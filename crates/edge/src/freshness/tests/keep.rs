@@ -149,7 +149,7 @@ fn section_3_what_may_be_kept() {
         ("", 200, &["Cache-Control: no-cache", "ETag: \"a\""], Ok(0)),
         ("", 200, &["Cache-Control: max-age=0", "ETag: \"a\""], Ok(0)),
     ] {
-        let found = kept_for(request, status, lines);
+        let found = judge_with(request, status, lines);
         let found = found.map(|lifetime| lifetime.fresh.as_secs());
         assert_eq!(found, expected, "{request} {status} {lines:?}");
     }

@@ -78,7 +78,7 @@ fn section_4_2_1_lifetimes_in_their_order() {
         ),
         (&["ETag: \"a\""], 0, LifetimeSource::Nothing),
     ] {
-        let found = kept(200, lines).unwrap();
+        let found = lifetime_from(200, lines).unwrap();
         assert_eq!(
             (found.fresh.as_secs(), found.source),
             (seconds, source),
@@ -102,7 +102,7 @@ fn section_4_2_3_age() {
     ] {
         let mut lines = lines.to_vec();
         lines.push("Cache-Control: max-age=100");
-        let asked = ExchangeFacts {
+        let exchange = ExchangeFacts {
             method: &Method::GET,
             has_authorization: false,
             has_cookies: false,
@@ -110,7 +110,7 @@ fn section_4_2_3_age() {
         };
         let map = headers(&lines);
         let found = judge_storage(
-            &asked,
+            &exchange,
             StatusCode::OK,
             &map,
             now(),
@@ -120,23 +120,31 @@ fn section_4_2_3_age() {
         assert_eq!(found.age, s(expected), "{lines:?}");
     }
     // Stale on arrival, and without a validator.
-    let old = kept(200, &["Cache-Control: max-age=9", "Age: 9"]);
+    let old = lifetime_from(200, &["Cache-Control: max-age=9", "Age: 9"]);
     assert_eq!(old, Err(UncacheableReason::NoLifetime));
 }
 
 #[test]
 fn negative_responses_have_a_short_default_lifetime() {
-    assert_eq!(kept(404, &[]).unwrap().source, LifetimeSource::Negative);
-    assert_eq!(kept(410, &[]).unwrap().fresh, s(1));
     assert_eq!(
-        kept(404, &["Cache-Control: max-age=60"]).unwrap().fresh,
+        lifetime_from(404, &[]).unwrap().source,
+        LifetimeSource::Negative
+    );
+    assert_eq!(lifetime_from(410, &[]).unwrap().fresh, s(1));
+    assert_eq!(
+        lifetime_from(404, &["Cache-Control: max-age=60"])
+            .unwrap()
+            .fresh,
         s(60)
     );
     assert_eq!(
-        kept(404, &["Cache-Control: no-store"]),
+        lifetime_from(404, &["Cache-Control: no-store"]),
         Err(UncacheableReason::NoStore)
     );
-    assert_eq!(kept_for("C", 404, &[]), Err(UncacheableReason::NoLifetime));
+    assert_eq!(
+        judge_with("C", 404, &[]),
+        Err(UncacheableReason::NoLifetime)
+    );
 }
 
 #[test]
@@ -145,14 +153,14 @@ fn a_rule_ttl_overrides_all_but_prohibitions() {
         ttl: Some(s(50)),
         ..FreshnessPolicy::default()
     };
-    let asked = ExchangeFacts {
+    let exchange = ExchangeFacts {
         method: &Method::GET,
         has_authorization: false,
         has_cookies: false,
         delay: s(0),
     };
     let judge =
-        |lines: &[&str]| judge_storage(&asked, StatusCode::OK, &headers(lines), now(), &policy);
+        |lines: &[&str]| judge_storage(&exchange, StatusCode::OK, &headers(lines), now(), &policy);
     let found = judge(&["Cache-Control: max-age=1, no-cache"]).unwrap();
     assert_eq!(
         (found.fresh, found.source, found.no_cache),
@@ -248,7 +256,7 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
             Ok((0, LifetimeSource::Nothing)),
         ),
     ] {
-        let found = kept(200, lines).map(|found| (found.fresh.as_secs(), found.source));
+        let found = lifetime_from(200, lines).map(|found| (found.fresh.as_secs(), found.source));
         assert_eq!(found, expected, "{lines:?}");
     }
 }
@@ -265,7 +273,7 @@ fn dates_with_a_wrong_weekday_or_other_letter_case_count() {
             "Date: TUE, 14 NOV 2023 22:13:20 GMT",
             &format!("Expires: {expires}"),
         ];
-        let found = kept(200, &lines).map(|found| (found.fresh.as_secs(), found.source));
+        let found = lifetime_from(200, &lines).map(|found| (found.fresh.as_secs(), found.source));
         assert_eq!(found, Ok((60, LifetimeSource::Expires)), "{expires}");
     }
 }

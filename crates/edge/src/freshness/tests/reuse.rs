@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn section_4_and_5_2_1_use_of_a_kept_answer() {
     use RevalidationReason::*;
-    for (answer, resident, request, expected) in [
+    for (response, resident, request, expected) in [
         ("max-age=10", 9, "", ReuseDecision::Fresh),
         ("max-age=10", 10, "", ReuseDecision::Revalidate(Expired)),
         (
@@ -111,9 +111,10 @@ fn section_4_and_5_2_1_use_of_a_kept_answer() {
             ReuseDecision::Revalidate(RequestMaxAge),
         ),
     ] {
-        let lifetime = kept(200, &[&format!("Cache-Control: {answer}"), "ETag: \"a\""]).unwrap();
+        let lifetime =
+            lifetime_from(200, &[&format!("Cache-Control: {response}"), "ETag: \"a\""]).unwrap();
         let found = judge_reuse(&lifetime, s(resident), &directives(request));
-        assert_eq!(found, expected, "{answer} | {resident} | {request}");
+        assert_eq!(found, expected, "{response} | {resident} | {request}");
     }
 }
 
@@ -128,7 +129,7 @@ fn section_5_4_pragma_counts_only_without_cache_control() {
 
 #[test]
 fn rfc_5861_section_4_stale_if_error() {
-    for (answer, resident, request, expected) in [
+    for (response, resident, request, expected) in [
         ("max-age=10, stale-if-error=5", 14, "", true),
         ("max-age=10, stale-if-error=5", 15, "", false),
         ("max-age=10", 14, "stale-if-error=5", true),
@@ -144,8 +145,9 @@ fn rfc_5861_section_4_stale_if_error() {
         ("max-age=10, stale-while-revalidate=5", 14, "", true),
         ("s-maxage=10, stale-if-error=5", 14, "", true),
     ] {
-        let lifetime = kept(200, &[&format!("Cache-Control: {answer}"), "ETag: \"a\""]).unwrap();
+        let lifetime =
+            lifetime_from(200, &[&format!("Cache-Control: {response}"), "ETag: \"a\""]).unwrap();
         let found = allows_stale_on_error(&lifetime, s(resident), &directives(request));
-        assert_eq!(found, expected, "{answer} | {resident} | {request}");
+        assert_eq!(found, expected, "{response} | {resident} | {request}");
     }
 }

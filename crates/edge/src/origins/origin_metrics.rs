@@ -98,10 +98,10 @@ impl OriginMetrics {
     pub(super) fn record_response_time(
         &self,
         sent: &Result<UpstreamResponse, UpstreamError>,
-        began: Instant,
+        started: Instant,
     ) {
         if sent.is_ok() {
-            self.response_time.observe(began.elapsed());
+            self.response_time.observe(started.elapsed());
         }
     }
 }
