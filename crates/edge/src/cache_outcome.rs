@@ -173,7 +173,7 @@ pub enum CacheOutcome {
     Revalidated(RevalidationReason),
     /// The request joined another request's fetch.
     Follow(MissReason),
-    /// The request led a fetch. With a reason, the response was not stored.
+    /// The request led a fetch. The second reason is set if the response was not stored.
     Miss(MissReason, Option<UncacheableReason>),
     /// The request bypassed the cache.
     Pass(PassReason),

@@ -28,8 +28,8 @@ pub struct LocalFile {
 /// Gaps of up to this length are read with the ranges around them: copying them costs about as much
 /// as the system call that they save.
 const JOINED_GAP_BYTES_MAX: u64 = 8 << 10;
-/// Most bytes read per byte of the ranges. With longer gaps the ranges are read separately, because
-/// the returned bytes keep the gaps in memory.
+/// Limit on the bytes read for several ranges, as a multiple of their length. Beyond it, the ranges are
+/// read separately, because the returned bytes hold the gaps between them in memory.
 const READ_AMPLIFICATION_MAX: u64 = 2;
 
 /// Distance between the bytes that [`LocalFile::resident`] probes: the kernel evicts pages in larger runs.

@@ -46,7 +46,7 @@ pub(crate) enum SpliceOutcome {
 }
 
 impl PipePool {
-    /// Creates a pool of at most `most` pipes.
+    /// Creates a pool of at most `pipes_max` pipes.
     pub(crate) fn new(pipes_max: usize) -> PipePool {
         let (empty, left) = (Vec::new(), pipes_max);
         PipePool(Arc::new(Mutex::new(SparePipes { empty, left })))
@@ -82,7 +82,7 @@ impl PipeEnds {
 }
 
 impl Pipe {
-    /// Moves up to `most` bytes from a socket into the pipe.
+    /// Moves up to `bytes_max` bytes from a socket into the pipe.
     ///
     /// # Errors
     /// `WouldBlock` when the socket has no bytes; otherwise its error.

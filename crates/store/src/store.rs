@@ -168,7 +168,7 @@ impl Store {
         }
     }
 
-    /// Lists up to `most` entries of a folder without reading the rest, sorted by name.
+    /// Lists up to `entries_max` entries of a folder without reading the rest, sorted by name.
     ///
     /// # Errors
     /// Same as [`Store::list`], except for the number of entries.

@@ -55,8 +55,9 @@ const PROBES_MIN: u32 = 2;
 const DOUBLINGS_MAX: u32 = 5;
 
 impl OriginHealth {
-    /// Returns the origin's share of requests, from 0 (suspended) to 1. With probes, only they end
-    /// a suspension; without, a trial with few requests does.
+    /// Returns the origin's share of requests, from 0 (suspended) to 1. If the pool
+    /// has probes, only successful probes end a suspension. Otherwise the origin gets few requests as a
+    /// trial.
     pub fn request_share(&self, care: &HealthPolicy, probed: bool, now: Instant) -> f64 {
         match self.state {
             HealthState::Active(None) => 1.0,

@@ -94,7 +94,7 @@ impl OriginMetrics {
         }
     }
 
-    /// Records the time of a request that was sent at `began`, unless no origin responded.
+    /// Records the time of a request that was sent at `started`, unless no origin responded.
     pub(super) fn record_response_time(
         &self,
         sent: &Result<UpstreamResponse, UpstreamError>,

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why the NATS server cannot be used.
+/// The reason why the NATS server cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BusError {
     #[error(
@@ -32,7 +32,7 @@ pub(crate) enum BusError {
     Runtime(io::Error),
 }
 
-/// Why a message cannot be sent or understood.
+/// The reason why a message cannot be sent or understood.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MessageError {
     #[error(
@@ -45,7 +45,7 @@ pub(crate) enum MessageError {
     Decode(serde_json::Error),
 }
 
-/// Why an agent did not execute an order.
+/// The reason why an agent did not execute an order.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OrderError {
     /// The agent was silent for too long.
@@ -61,7 +61,7 @@ pub(crate) enum OrderError {
     Stopped,
 }
 
-/// Why the agents cannot execute a run.
+/// The reason why the agents cannot execute a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FleetError {
     #[error(transparent)]
@@ -86,7 +86,7 @@ pub(crate) enum FleetError {
     Order(#[from] OrderError),
 }
 
-/// Why the places of a document cannot be assigned to agents.
+/// The reason why the places of a document cannot be assigned to agents.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlacementError {
     #[error("no agent has the name or label {wanted:?}; available agents: {available:?}")]
@@ -98,7 +98,7 @@ pub(crate) enum PlacementError {
     Conflict(Vec<String>),
 }
 
-/// Why an agent cannot start.
+/// The reason why an agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentError {
     #[error(transparent)]
@@ -109,7 +109,7 @@ pub(crate) enum AgentError {
     Signals(io::Error),
 }
 
-/// Why an agent cannot execute an order.
+/// The reason why an agent cannot execute an order.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {
     #[error("{0}")]

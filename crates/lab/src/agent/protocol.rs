@@ -90,7 +90,7 @@ pub(super) enum AgentReply {
     MachineNoise(MachineNoise),
     /// The agent serves another session.
     Busy,
-    /// Why the order failed.
+    /// The reason why the order failed.
     Failed(String),
 }
 

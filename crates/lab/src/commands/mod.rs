@@ -108,7 +108,7 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Why a command ends early.
+/// The reason why a command ends early.
 #[derive(Debug)]
 pub(crate) enum CommandError {
     /// Wrong usage: exit status 2.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Why a built-in function cannot be used.
+/// The reason why a built-in function cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BuiltInFunctionError {
     /// Similar to a known name.

@@ -82,7 +82,7 @@ impl TryFrom<RawSink> for document::SinkSpec {
     }
 }
 
-/// Why a function or a sink is invalid.
+/// The reason why a function or a sink is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ComponentError {
     #[error("`with` needs a built-in function; name it with use = FUNCTION")]

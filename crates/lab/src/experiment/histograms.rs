@@ -15,7 +15,7 @@ const HISTOGRAM_MAX: usize = 8 << 20;
 /// Size limit of a log.
 const LOG_MAX: u64 = 64 << 20;
 
-/// Why a histogram cannot be read, written or added.
+/// The reason why a histogram cannot be read, written or added.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HistogramError {
     #[error("invalid histogram: longer than {HISTOGRAM_MAX} bytes")]

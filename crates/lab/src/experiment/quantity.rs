@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 
-/// Why the text of a quantity is invalid.
+/// The reason why the text of a quantity is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QuantitySyntaxError {
     #[error("invalid divisor; write a number other than 0 after ` / `")]
@@ -24,7 +24,7 @@ pub(crate) enum QuantitySyntaxError {
     Form,
 }
 
-/// Why a quantity has no value.
+/// The reason why a quantity has no value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QuantityError {
     #[error(transparent)]

@@ -35,7 +35,7 @@ pub(super) fn open_records(records: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Why a folder cannot hold the results of a document.
+/// The reason why a folder cannot hold the results of a document.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
     #[error(transparent)]

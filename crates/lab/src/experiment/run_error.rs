@@ -11,7 +11,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why a run was aborted or discarded.
+/// The reason why a run was aborted or discarded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("stopped")]
@@ -101,7 +101,7 @@ impl RunError {
     }
 }
 
-/// Why a link cannot be started.
+/// The reason why a link cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkFault {
     #[error(transparent)]
@@ -117,7 +117,7 @@ pub(crate) enum LinkFault {
     },
 }
 
-/// Why the results of a sink cannot be read.
+/// The reason why the results of a sink cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SinkFault {
     #[error("cannot read the output: {0}")]

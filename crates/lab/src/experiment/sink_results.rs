@@ -23,7 +23,7 @@ pub(crate) struct ResultError {
     fault: ResultFault,
 }
 
-/// Why a series or distribution cannot be collected.
+/// The reason why a series or distribution cannot be collected.
 #[derive(Debug, thiserror::Error)]
 enum ResultFault {
     #[error("no array at {0}")]

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a source is unavailable.
+/// The reason why a source is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("source {name}: {} does not exist", path.display())]
@@ -64,7 +64,7 @@ pub(crate) fn prepare_sources(
     Ok(found)
 }
 
-/// Made in another folder and renamed, so that it is complete.
+/// Makes a source in a temporary folder and renames it, so that no run sees an incomplete one.
 fn make_source(
     name: &str,
     command: &str,

@@ -17,7 +17,7 @@ pub struct LinkSettingError {
     pub fault: LinkSettingFault,
 }
 
-/// Why a setting of a link is invalid.
+/// The reason why a setting of a link is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkSettingFault {
     /// Not a value with a unit.

@@ -33,7 +33,7 @@ pub struct SentCounters {
     pub dropped: u64,
 }
 
-/// Why netem cannot be used for a link.
+/// The reason why netem cannot be used for a link.
 #[derive(Debug, thiserror::Error)]
 enum NetemError {
     #[error("netem cannot follow a rate trace; leave out by = \"netem\"")]

@@ -3,7 +3,7 @@
 use super::UnitError;
 use serde::Serialize;
 
-/// Why a rate trace is invalid.
+/// The reason why a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A line that is not a step.
@@ -22,7 +22,7 @@ pub enum TraceError {
     NoEnd,
 }
 
-/// Why a line of a rate trace is invalid.
+/// The reason why a line of a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceLineFault {
     /// Not two fields.

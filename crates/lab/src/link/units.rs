@@ -2,7 +2,7 @@
 
 use super::{LossModel, QueueSize};
 
-/// Why a value of a link is invalid.
+/// The reason why a value of a link is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// Not a rate.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Limit of a report, decompressed.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Why a stored report cannot be read.
+/// The reason why a stored report cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportFileError {
     /// A folder or file that cannot be read.

@@ -55,7 +55,7 @@ pub(super) struct WorkflowEntry {
     pub(super) number: u64,
 }
 
-/// Why an operation is not possible.
+/// The reason why an operation is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RegistryError {
     /// The identifier is in use.
@@ -134,7 +134,7 @@ impl WorkflowRegistry {
             .ok_or(RegistryError::NotFound)
     }
 
-    /// Returns all workflows or all tasks, in the order of their posts.
+    /// Returns all workflows or all tasks, in the order in which they were posted.
     pub(super) fn list_entries(&self, tasks: bool) -> Vec<WorkflowEntry> {
         let inner = self.lock();
         let of_kind = inner.entries.iter().filter(|(key, _)| key.is_task == tasks);

@@ -11,7 +11,7 @@ use crate::experiment::{
 use crate::link::{UnavailableError, check_links_available};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a workflow is in error.
+/// The reason why a workflow is in error.
 #[derive(Debug, thiserror::Error)]
 enum WorkflowError {
     #[error(transparent)]

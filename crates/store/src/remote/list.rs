@@ -9,7 +9,7 @@ use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 use std::sync::Arc;
 
-/// Entries that are returned of one folder.
+/// Limit on the entries of a listed folder.
 const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 /// Entries that storages return in one response.
@@ -34,7 +34,7 @@ impl RemoteCore {
         }
     }
 
-    /// Lists at most `most` entries, with as few pages as needed.
+    /// Lists at most `entries_max` entries, with as few pages as needed.
     pub(super) async fn list_first(
         self: &Arc<RemoteCore>,
         key: &Key,

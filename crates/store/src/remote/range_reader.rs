@@ -221,7 +221,7 @@ impl Drop for FlightFetch {
 
 /// Chooses extents that contain all of `wanted`: gaps of up to `waste` bytes are included, and
 /// ranges of `along` that are equally close. Sorted and without overlap. `None` if they exceed
-/// `most` bytes together.
+/// `bytes_max` bytes together.
 fn choose_extents(
     wanted: &VecDeque<Range<u64>>,
     along: &[Range<u64>],

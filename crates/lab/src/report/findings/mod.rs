@@ -26,7 +26,7 @@ pub struct Findings {
     claims: Vec<ClaimFinding>,
 }
 
-/// Why the findings cannot be computed.
+/// The reason why the findings cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum FindingsError {
     /// A file that cannot be read.

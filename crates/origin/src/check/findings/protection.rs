@@ -234,7 +234,7 @@ impl EncryptedRendition<'_> {
         signals.find(|signal| signal.system == system)
     }
 
-    /// ClearKey has no requirements.
+    /// Returns whether ClearKey is the only system. It has no requirements.
     fn has_only_clear_key(&self) -> bool {
         let mut signals = self.signaling.systems.iter();
         signals.all(|signal| signal.system == ContentSystem::ClearKey)
