@@ -417,3 +417,16 @@ fn colors_are_for_terminals_only() {
     let plain = in_terminal("NO_COLOR").unwrap().stdout;
     assert!(!String::from_utf8_lossy(&plain).contains('\x1b'));
 }
+
+#[test]
+fn video_that_begins_after_its_audio_is_reported_with_the_effect_on_hls_js() {
+    let Some(film) = fixture_path("video_late.mp4") else {
+        return;
+    };
+    let output = run_check(&["--json", path_text(&film)]);
+    let findings = list_findings(&parse_titles(&output)[0]);
+    let hint = |(level, what): &(String, String)| {
+        level == "hint" && what.contains("starts 0.700 s") && what.contains("hls.js skips")
+    };
+    assert!(findings.iter().any(hint), "{findings:?}");
+}

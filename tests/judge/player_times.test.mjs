@@ -121,7 +121,9 @@ for (const { title, isPartial } of films) {
         const isHls = !engine.endsWith('dash') && !engine.endsWith('time');
         const shift = isHls ? from - first + lead : 0;
         const delay = Math.max(...sources.map((s) => s.first - s.decoded));
-        assert.ok(shift > -SLACK_S && shift < delay + SLACK_S, `starts ${shift} s late, decoded at most ${delay} s early: ${report}`);
+        // hls.js starts a film whose video begins after its audio with the first picture.
+        const skipped = Math.max(0, ...sources.filter((s) => s.kind === 'video').map((s) => s.decoded - late));
+        assert.ok(shift > -skipped - SLACK_S && shift < delay + SLACK_S, `starts ${shift} s late, decoded at most ${delay} s early: ${report}`);
         assert.ok(isHls || Math.abs(from - first) < SLACK_S, `the first presentation time: ${report}`);
         assert.ok(to - shift > ends[0] - SLACK_S && to - shift < ends[1] + SLACK_S, `the last presentation time: ${report}`);
         assert.ok(Math.abs(done.duration - to) < SLACK_S, `the duration: ${report}`);

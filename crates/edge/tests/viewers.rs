@@ -145,8 +145,7 @@ fn events_become_sessions_metrics_and_records() {
 fn a_session_of_requests_is_joined_with_its_connection() {
     let served = CollectingEdge::new(&[]);
     let mut client = served.edge.connect();
-    let query =
-        "/films/tos.mp4/6000-9f86d081884c7d65/video=3/1.m4s?CMCD=bl%3D8000%2Cbr%3D3200%2Cot%3Dv%2Csid%3D%22q%22";
+    let query = "/films/tos.mp4/6000-9f86d081884c7d65/video=3/1.m4s?CMCD=bl%3D8000%2Cbr%3D3200%2Cot%3Dv%2Csid%3D%22q%22";
     for _ in 0..2 {
         assert_eq!(client.request("GET", query, &[]).status, 200);
     }

@@ -232,13 +232,17 @@ fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
         .fold(f64::INFINITY, f64::min);
     for rendition in &title.renditions {
         let late = start(rendition) - first;
+        let effect = match title.track(rendition).codec.video().is_some() {
+            true => "; over HLS, hls.js skips the audio before the first picture",
+            false => "",
+        };
         if late > LATE_START_S {
             found.push(Finding::new(
                 FindingLevel::Hint,
                 &rendition.name,
                 format!(
                     "starts {late:.3} s after the first rendition (an empty edit or a late \
-                         first fragment)"
+                         first fragment){effect}"
                 ),
                 "if this is not intended, export without an edit list",
             ));
