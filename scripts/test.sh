@@ -50,24 +50,25 @@ section() {
 }
 trap 'kill "$running" ${downloads:+"$downloads"}; exit 130' INT TERM
 
-install() {
+# Exported functions reach every script below, so none is named like a command.
+install_tools() {
   scripts/install.sh test || return 1
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }
 # Downloads the tools, servers and players that the section `tests` and the later ones use.
-download() {
+download_tools() {
   local script status=0
   for script in players storage otel nats nbmp packager schema api ttconv modules chart_tools; do scripts/$script.sh; done
   scripts/baselines.sh || status=1
   for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
   return $status
 }
-export -f install download
+export -f install_tools download_tools
 
-section install 20 bash -c install
+section install 20 bash -c install_tools
 # Downloads wait for the network while clippy uses the cores.
-timeout --kill-after=20 20m bash -c download > "$logs/download.log" 2>&1 &
+timeout --kill-after=20 20m bash -c download_tools > "$logs/download.log" 2>&1 &
 downloads=$!
 section format 2 cargo fmt --all --check
 section clippy 15 cargo clippy --workspace --all-targets --locked -- -D warnings

@@ -144,7 +144,17 @@ impl Presentation {
 
     /// Estimates the bytes that protection adds to a fragment. They are exact if the source's own
     /// encryption is served.
+    #[inline]
     pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
+        // The lengths of all segments of a playlist are computed.
+        if self.protection.is_none() && self.track(rendition).protection.is_none() {
+            return 0;
+        }
+        self.estimate_protected_len(rendition, samples)
+    }
+
+    #[cold]
+    fn estimate_protected_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
         let count = samples.len() as u64;
         if let Some(source) = self.served_source_protection(rendition) {
             return SampleAuxiliary::from_source(&source.auxiliary, samples).len();
