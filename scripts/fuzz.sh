@@ -49,4 +49,4 @@ fuzz() {
 export -f fuzz
 # A target uses one core. Exit status 255 makes xargs start no further target after a failure.
 printf '%s\n' "${targets[@]}" |
-  xargs -n 1 -P "$(nproc)" bash -c 'fuzz "$0" || exit 255'
+  xargs -n 1 -P "$(nproc)" bash -c 'fuzz "$0" || exit 255' || exit 1 # not 124, which is a timeout elsewhere

@@ -53,7 +53,10 @@ pub(super) fn resolve_edit_list(
         let duration = i64::try_from(duration).unwrap_or(i64::MAX);
         Time::new(duration, movie_timescale).round_to(timescale)
     };
-    window.rounding_slack = Time::new(1, movie_timescale).ceil_to(timescale);
+    // In a multiple of the track's timescale, as index MP4s have it, every end is exact.
+    if !movie_timescale.is_multiple_of(timescale) {
+        window.rounding_slack = Time::new(1, movie_timescale).ceil_to(timescale);
+    }
     let leading = edits
         .iter()
         .take_while(|edit| edit.media_time == -1)
