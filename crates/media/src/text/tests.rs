@@ -417,6 +417,10 @@ fn captions_inside_of_video_are_found() {
     assert!(!hls.contains("NONE"), "{hls}");
     let mpd = crate::manifest::dash::write_mpd(&film, Default::default());
     assert!(mpd.contains("cea-608:2015\" value=\"CC2;CC3\"/>"), "{mpd}");
+    assert!(
+        mpd.contains("cea-708:2015\" value=\"1=lang:und\"/>"),
+        "{mpd}"
+    );
 }
 
 #[test]

@@ -131,20 +131,25 @@ fn write_template(
     out.push_str("      </SegmentTemplate>\n");
 }
 
-/// Writes which CEA-608 captions the video contains (ANSI/SCTE 214-1, 7.1.3).
+/// Writes which CEA-608 and CEA-708 captions the video contains (ANSI/SCTE 214-1, 7.1).
 pub(super) fn write_caption_channels(out: &mut String, presentation: &Presentation) {
-    let channels = presentation.text.caption_channels().iter();
-    let channels = channels.filter_map(|channel| match channel {
+    let channels = presentation.text.caption_channels();
+    let cea608 = channels.iter().filter_map(|channel| match channel {
         CaptionChannel::Cea608(channel) => Some(format!("CC{channel}")),
         CaptionChannel::Cea708(_) => None,
     });
+    // A service must have a language, and the video names none.
+    let cea708 = channels.iter().filter_map(|channel| match channel {
+        CaptionChannel::Cea608(_) => None,
+        CaptionChannel::Cea708(service) => Some(format!("{service}=lang:und")),
+    });
+    write_caption_scheme(out, "urn:scte:dash:cc:cea-608:2015", cea608);
+    write_caption_scheme(out, "urn:scte:dash:cc:cea-708:2015", cea708);
+}
+
+fn write_caption_scheme(out: &mut String, scheme: &str, channels: impl Iterator<Item = String>) {
     let value = channels.collect::<Vec<_>>().join(";");
     if !value.is_empty() {
-        write_property(
-            out,
-            "Accessibility",
-            "urn:scte:dash:cc:cea-608:2015",
-            &value,
-        );
+        write_property(out, "Accessibility", scheme, &value);
     }
 }
