@@ -1,7 +1,7 @@
 //! Lengths of AVC slice headers (ISO/IEC 14496-10, 7.3.3), with the parameter sets that they need
 //! (7.3.2.1 and 7.3.2.2).
 
-use super::slice_header_reader::{ceil_log2, read_header_start, stored_len};
+use super::slice_header_reader::{ceil_log2, measure_headers};
 use crate::codec::avc::{WITH_CHROMA, skip_scaling_list};
 use crate::codec::bit_reader::{BitReader, remove_emulation_prevention};
 use std::collections::BTreeMap;
@@ -67,7 +67,10 @@ impl AvcParameterSets {
 
     /// Returns the bytes of a slice's NAL header and slice header; `None` if it cannot be read.
     pub(super) fn header_len(&self, nal: &[u8]) -> Option<usize> {
-        let rbsp = read_header_start(nal);
+        measure_headers(nal, |rbsp| self.parse_headers(rbsp))
+    }
+
+    fn parse_headers(&self, rbsp: &[u8]) -> Option<usize> {
         let head = *rbsp.first()?;
         let mut bits = BitReader::new(rbsp.get(1..)?);
         let whole = bits.bits_left();
@@ -83,7 +86,7 @@ impl AvcParameterSets {
         };
         slice.skip_rest(&mut bits)?;
         let used = (whole.checked_sub(bits.bits_left())?).div_ceil(8);
-        (!bits.is_past_end()).then(|| stored_len(nal, 1 + used))
+        (!bits.is_past_end()).then_some(1 + used)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::hevc_parameter_sets::{HevcParameterSets, HevcPicture, HevcSequence};
 use super::hevc_reference_pictures::ReferencePictureSet;
-use super::slice_header_reader::{ceil_log2, read_header_start, stored_len};
+use super::slice_header_reader::{ceil_log2, measure_headers};
 use crate::codec::bit_reader::BitReader;
 
 /// Pictures of one reference list.
@@ -15,7 +15,10 @@ impl HevcParameterSets {
     /// Returns the bytes of a slice's NAL header and slice segment header; `None` if it cannot be
     /// read.
     pub(super) fn header_len(&self, nal: &[u8]) -> Option<usize> {
-        let rbsp = read_header_start(nal);
+        measure_headers(nal, |rbsp| self.parse_headers(rbsp))
+    }
+
+    fn parse_headers(&self, rbsp: &[u8]) -> Option<usize> {
         let unit_type = rbsp.first()? >> 1 & 63;
         let mut bits = BitReader::new(rbsp.get(2..)?);
         let whole = bits.bits_left();
@@ -37,7 +40,7 @@ impl HevcParameterSets {
         // byte_alignment(): a one, and zeros up to the next byte.
         bits.skip(1);
         let used = whole.checked_sub(bits.bits_left())?.div_ceil(8);
-        (!bits.is_past_end()).then(|| stored_len(nal, 2 + used))
+        (!bits.is_past_end()).then_some(2 + used)
     }
 }
 

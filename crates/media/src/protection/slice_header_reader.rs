@@ -2,13 +2,21 @@
 
 use crate::codec::bit_reader::remove_emulation_prevention;
 
+/// Bytes of a NAL unit in which nearly all slice headers end. Removing emulation prevention bytes costs
+/// a step per byte, and a segment has many slices.
+const USUAL_HEADER_BYTES: usize = 128;
+
 /// Bytes of a NAL unit in which a slice header ends. The longest legal ones have some hundred bytes;
 /// long lists of entry points stay below this limit, too.
 const HEADER_BYTES_MAX: usize = 4096;
 
-/// Returns the start of a NAL unit without emulation prevention bytes.
-pub(super) fn read_header_start(nal: &[u8]) -> Vec<u8> {
-    remove_emulation_prevention(nal.get(..HEADER_BYTES_MAX).unwrap_or(nal))
+/// Returns the stored bytes of a slice's headers. `parse` gets the start of the NAL unit without emulation
+/// prevention bytes, and returns how many of its bytes are headers; `None` if they do not end in it.
+pub(super) fn measure_headers(nal: &[u8], parse: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+    let parse_start = |start: &[u8]| parse(&remove_emulation_prevention(start));
+    let usual = nal.get(..USUAL_HEADER_BYTES).and_then(parse_start);
+    let len = usual.or_else(|| parse_start(nal.get(..HEADER_BYTES_MAX).unwrap_or(nal)));
+    len.map(|len| stored_len(nal, len))
 }
 
 /// Returns the shortest start of `nal` that contains `len` bytes besides emulation prevention bytes.
@@ -31,4 +39,20 @@ pub(super) fn stored_len(nal: &[u8], len: usize) -> usize {
 /// Returns the bits of a fixed-length code for `count` values: `Ceil(Log2(count))`.
 pub(super) fn ceil_log2(count: u32) -> u32 {
     count.max(1).next_power_of_two().trailing_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_longer_than_usual_are_parsed_from_a_longer_start() {
+        // 1,000 bytes of headers, and an emulation prevention byte in them.
+        let mut nal = vec![1; 5000];
+        nal[500..503].copy_from_slice(&[0, 0, 3]);
+        let parse = |start: &[u8]| (start.len() >= 1000).then_some(1000);
+        assert_eq!(measure_headers(&nal, parse), Some(1001));
+        assert_eq!(measure_headers(&nal[..900], parse), None);
+        assert_eq!(measure_headers(&nal, |start| Some(start.len())), Some(128));
+    }
 }
