@@ -3,6 +3,7 @@
 use crate::admin::{self, AdminPort};
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
 use crate::demo_film::DemoFilm;
+use crate::drm::license_origins::list_license_origins;
 use crate::drm::open_drm::{open_library_drm, read_secret};
 use crate::request_handler::RequestHandler;
 use crate::response::library_list::LibraryList;
@@ -257,7 +258,7 @@ fn build_request_handler(
         static_files: Arc::new(StaticFiles::new(store, recheck)),
         library_list: LibraryList::new(catalog.clone()),
         library_status: Arc::default(),
-        web_page: WebPage::new(),
+        web_page: WebPage::new(&list_license_origins(settings.drm.as_ref())),
         telemetry,
         collector: None,
         has_admin_port: settings.admin.is_some(),

@@ -162,3 +162,16 @@ fn printed_rules_are_valid_settings() {
     let drm = parse(&layers);
     assert_eq!((drm.rules.len(), &parse(&printed)), (3, &drm));
 }
+
+/// The content policy of the page blocked requests to license servers of other origins.
+#[test]
+fn the_page_may_request_licenses_from_the_set_servers() {
+    let (one, other) = (TextFile::new(SECRET), TextFile::new(SECRET));
+    let server = serve_folders(&rules(&one.keys("secret"), &other.keys("secret")));
+    let page = server.get("/");
+    let policy = page.header("content-security-policy");
+    assert!(
+        policy.contains("connect-src 'self' https://l.example;"),
+        "{policy}"
+    );
+}

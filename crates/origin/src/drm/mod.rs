@@ -14,6 +14,7 @@ mod key_metrics;
 pub(crate) mod key_set;
 pub(crate) mod key_source;
 mod library_drm;
+pub(crate) mod license_origins;
 pub(crate) mod open_drm;
 pub mod path_pattern;
 pub mod rules;

@@ -5,7 +5,7 @@ use crate::response::responder::ClientRequest;
 use http::Response;
 use http::header::{self, HeaderValue};
 use net::{Body, Error};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 #[derive(rust_embed::RustEmbed)]
@@ -33,21 +33,29 @@ const ASSET_TYPES: [(&str, &str); 6] = [
 /// Asset names carry no version, so caches must revalidate them.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Content security policy: the page runs and fetches only what this server provides, and feeds the
-/// player from memory.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-     media-src 'self' blob: data:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; \
-     form-action 'none'; frame-ancestors 'self'",
-);
+/// Returns the content security policy: the page runs only what this server provides, fetches only from
+/// this server and from license servers, and feeds the player from memory.
+fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
+    let mut fetched = vec!["'self'"];
+    fetched.extend(license_origins.iter().map(String::as_str));
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+         media-src 'self' blob: data:; connect-src {}; worker-src 'self' blob:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'self'",
+        fetched.join(" ")
+    );
+    // Origins consist of visible ASCII characters, so the other value is never used.
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
 
 /// The embedded assets by name.
 pub(crate) struct WebPage {
     assets: HashMap<String, Arc<EncodedVariants>>,
+    policy: HeaderValue,
 }
 
 impl WebPage {
-    pub(crate) fn new() -> WebPage {
+    pub(crate) fn new(license_origins: &BTreeSet<String>) -> WebPage {
         let part = |name: std::borrow::Cow<'static, str>| {
             let file = EmbeddedAssets::get(&name)?;
             let known = ASSET_TYPES
@@ -60,6 +68,7 @@ impl WebPage {
         };
         WebPage {
             assets: EmbeddedAssets::iter().filter_map(part).collect(),
+            policy: content_security_policy(license_origins),
         }
     }
 
@@ -74,7 +83,7 @@ impl WebPage {
                 let mut response = text.respond(request).await;
                 response
                     .headers_mut()
-                    .insert(header::CONTENT_SECURITY_POLICY, POLICY);
+                    .insert(header::CONTENT_SECURITY_POLICY, self.policy.clone());
                 Ok(response)
             }
             None => Err(crate::error::not_found("unknown page asset")),
