@@ -109,7 +109,6 @@ plays_over_mutual_tls() {
 check_with hadolint "Dockerfile" hadolint Dockerfile
 check_with haproxy "haproxy.cfg" haproxy -c -f deploy/haproxy/haproxy.cfg
 check_with check-jsonschema "compose.yaml, compose schema" check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
-check "sizing page" python3 bench/sizing.py --check
 check_with promtool "prometheus.yml" promtool check config --syntax-only deploy/compose/prometheus.yml
 check "compose.yaml, settings" reads_compose_settings
 check_with helm "helm lint" helm lint --strict "$chart"

@@ -15,6 +15,7 @@ mod process;
 mod readme;
 mod records;
 mod settings;
+mod sizing;
 
 use std::path::{Path, PathBuf};
 
