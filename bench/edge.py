@@ -228,7 +228,7 @@ def report(args, rounds, caches, tails, idle, long):
     if idle:
         each = ", ".join(f"{name} {of['each'] / 1024:.1f} KiB ({of['each_of_second_half'] / 1024:.1f})"
                          for name, of in idle.items())  # fmt: skip
-        lines += ["", f"{edge_beside.IDLE} idle clients of a fresh process, private memory each "
+        lines += ["", f"{edge_beside.IDLE} idle clients of a fresh process, private dirty memory each "
                       f"(of the second half of them): {each}"]  # fmt: skip
     if long:
         lines += ["", f"1 GiB to four clients at a time, 256 MiB of cached responses: {long >> 20} MiB at most"]

@@ -193,9 +193,11 @@ def run(args, servers, folder):
     warm = argparse.Namespace(**{**vars(args), "seconds": 3})
     for generator in start_load(warm, *servers, folder):
         generator.communicate()
+    many = ["--rate", "max", "--connections", "16", "--threads", "1"]
+    # Reaches every worker of the origin: each keeps a pipe from its first segment on.
+    load(args.binary, "rate", f"manifest:{servers[0].url}/{args.film}/.mpd", *many, "--duration", "3s").communicate()
     # Fills the edge's memory, so that it only evicts from now on.
-    fill = ["--rate", "max", "--connections", "16", "--duration", f"{FILL_SECONDS}s", "--threads", "1"]
-    load(args.binary, "rate", f"@{folder / 'targets'}", *fill).communicate()
+    load(args.binary, "rate", f"@{folder / 'targets'}", *many, "--duration", f"{FILL_SECONDS}s").communicate()
     time.sleep(IDLE_SECONDS + 5)
     port = servers[0].address[1]
     descriptors = [server.descriptors(port) for server in servers]

@@ -180,7 +180,7 @@ def measure_slow_viewers(args, work, ended, what, identity=None):
     rounds = [{"ours": a, "nginx": b} for a, b in zip(*of.values(), strict=True)]
     return [
         Row(f"{what}: CPU", "nginx, ready-made", 1.0, *of_each("cpu_a_second"), SECONDS, less=True, rounds=rounds),
-        Row(f"{what}: private memory", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
+        Row(f"{what}: private dirty memory", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
     ]
 
 

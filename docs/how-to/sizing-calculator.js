@@ -1,6 +1,6 @@
 // The calculator of the sizing page. Its formulas are those of bench/sizing.py, which compares the results.
 'use strict';
-const COEFFICIENTS = {"viewer_cores_per_gbps": 0.1147, "viewer_kib": 3.8, "edge_miss_gb_per_core_second": 1.68, "origin_gb_per_core_second": 2.76, "storage_requests_per_segment": 1.025, "storage_requests_per_cold_title": 2, "index_mib_per_two_hour_title": 6.8};
+const COEFFICIENTS = {"viewer_cores_per_gbps": 0.0927, "viewer_kib": 5.1, "edge_miss_gb_per_core_second": 3.86, "origin_gb_per_core_second": 2.76, "storage_requests_per_segment": 1.025, "storage_requests_per_cold_title": 2, "index_mib_per_two_hour_title": 6.8};
 const SECONDS_PER_MONTH = 30 * 86400;
 
 /** Returns the edges for these viewers: one of several may be lost. */
