@@ -9,6 +9,7 @@
 mod commands;
 mod dashboards;
 mod findings;
+mod journeys;
 mod links;
 mod metrics;
 mod process;

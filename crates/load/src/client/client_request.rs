@@ -138,16 +138,6 @@ impl RequestOutcome {
         self.fault.is_none() && (200..300).contains(&self.status)
     }
 
-    /// Time from the scheduled start to the last byte.
-    pub fn latency_from_due(&self) -> Duration {
-        self.last_byte.saturating_duration_since(self.due)
-    }
-
-    /// Time from sending to the last byte.
-    pub fn latency_from_sent(&self) -> Option<Duration> {
-        Some(self.last_byte.saturating_duration_since(self.sent?))
-    }
-
     pub(super) fn record_failure(&mut self, failure: RequestFailure) {
         self.last_byte = Instant::now();
         self.fault = Some(failure.fault);

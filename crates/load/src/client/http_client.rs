@@ -57,11 +57,6 @@ impl HttpClient {
         outcome
     }
 
-    /// Closes idle connections.
-    pub fn close_idle(&self) {
-        self.idle_connections().clear();
-    }
-
     /// Sends the request and follows redirects.
     async fn follow_redirects(
         &self,

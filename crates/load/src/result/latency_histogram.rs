@@ -87,11 +87,6 @@ impl LatencyHistogram {
         }
     }
 
-    /// Returns the mean in milliseconds; reports never show it alone.
-    pub fn mean_ms(&self) -> f64 {
-        self.0.mean() / 1e6
-    }
-
     /// Returns the share of times of at most `ms`.
     pub fn share_at_most(&self, ms: f64) -> f64 {
         self.0.quantile_below((ms.max(0.0) * 1e6) as u64)

@@ -4,7 +4,7 @@
 
 use super::super::request_target::{RequestKind, RequestTarget};
 use super::civil_time::parse_rfc3339;
-use super::{REQUESTS_MAX, Recording, RecordingError, move_to_base};
+use super::{EntryError, REQUESTS_MAX, Recording, RecordingError, move_to_base};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use std::io::BufRead;
@@ -80,8 +80,8 @@ pub(super) fn read_archive(
     }
     let mut recording = Recording::default();
     for (number, entry) in archive.log.entries.into_iter().enumerate() {
-        let wrong = |cause: String| RecordingError::Entry(number, cause);
-        match entry.into_target(base).map_err(wrong)? {
+        let invalid = |cause| RecordingError::Entry(number, cause);
+        match entry.into_target(base).map_err(invalid)? {
             Some(target) => recording.push(target)?,
             None => recording.skipped += 1,
         }
@@ -91,26 +91,23 @@ pub(super) fn read_archive(
 
 impl ArchiveEntry {
     /// Returns the request; none if it was not sent over HTTP.
-    fn into_target(self, base: Option<&Url>) -> Result<Option<RequestTarget>, String> {
+    fn into_target(self, base: Option<&Url>) -> Result<Option<RequestTarget>, EntryError> {
         let started = parse_rfc3339(&self.started_date_time);
-        let started = started.ok_or_else(|| {
-            let text = &self.started_date_time;
-            format!("invalid startedDateTime {text:.40?}")
-        })?;
+        let started = started.ok_or(EntryError::StartTime(self.started_date_time))?;
         let ArchiveRequest {
             method,
             url,
             headers,
             post_data,
         } = self.request;
-        let url = Url::parse(&url).map_err(|error| format!("invalid URL: {error}: {url:.80}"))?;
+        let url = Url::parse(&url).map_err(|error| EntryError::Url(error, url))?;
         if !matches!(url.scheme(), "http" | "https") || self.from_cache.is_some() {
             return Ok(None);
         }
         let url = base.map_or_else(|| url.clone(), |base| move_to_base(&url, base));
         let method: Method = method
             .parse()
-            .map_err(|_| format!("invalid method {method:.20?}"))?;
+            .map_err(|_| EntryError::Method(method))?;
         let headers = repeatable_headers(&headers);
         let kind = match headers.contains_key(http::header::RANGE) {
             true => RequestKind::Range,

@@ -43,7 +43,7 @@ pub enum RecordingError {
     Har(#[from] serde_json::Error),
     /// An entry of the archive is invalid: its index and the cause.
     #[error("$.log.entries[{0}]: {1}")]
-    Entry(usize, String),
+    Entry(usize, EntryError),
     /// A line of the log is invalid: its number, from 1, and the cause.
     #[error("line {0}: {1}")]
     Line(u64, &'static str),
@@ -56,6 +56,20 @@ pub enum RecordingError {
     /// The file contains no request that can be repeated.
     #[error("the file contains no request that can be repeated ({0} were skipped)")]
     Empty(u64),
+}
+
+/// The cause of an archive entry that cannot be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// The start of the request is not a date of RFC 3339.
+    #[error("invalid startedDateTime {0:.40?}")]
+    StartTime(String),
+    /// The URL is not absolute, or malformed.
+    #[error("invalid URL: {0}: {1:.80}")]
+    Url(url::ParseError, String),
+    /// The method is no token.
+    #[error("invalid method {0:.20?}")]
+    Method(String),
 }
 
 /// Reads a recording. `base` replaces scheme, host and port of each request.
