@@ -124,7 +124,7 @@ pub struct CmcdRecord {
     pub network: String,
     /// Name of this network in the metrics: of `cmcd-network`, or `ipv4` or `ipv6`.
     pub network_name: String,
-    /// Class of the session's title in the metrics: of `cmcd-title-class`, or `other`.
+    /// Title class in the metrics, as named by `cmcd-title-class`, or `other`.
     pub title_class: String,
     /// Path of the requested object; null for events.
     pub path: Option<BoundedText>,

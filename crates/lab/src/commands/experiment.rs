@@ -76,7 +76,7 @@ fn time_slice_argument() -> Arg {
         .long("for")
         .value_name("DURATION")
         .value_parser(net::config::duration)
-        .help("Start no run that would not end within this time, such as 40min [default: no limit]")
+        .help("Skip runs that would finish after this time, such as 40min [default: no limit]")
 }
 
 /// Defines the commands.

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A line that is not a step.
-    #[error("line {line}: {fault}; write seconds and a rate, such as `12.5 8mbit`")]
+    #[error("line {line}: {fault}")]
     Line {
         /// Number of the line, from 1.
         line: usize,
@@ -26,19 +26,19 @@ pub enum TraceError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceLineFault {
     /// Not two fields.
-    #[error("expected two fields")]
+    #[error("expected two fields; write seconds and a rate, such as `12.5 8mbit`")]
     Form,
     /// The first field is not a number.
-    #[error("the seconds are not a number")]
+    #[error("the seconds are not a number; write them like `12.5`")]
     Seconds,
     /// The seconds are out of range.
-    #[error("the seconds are not between 0 and 1000000")]
+    #[error("the seconds are not between 0 and 1000000; use a number between them")]
     SecondsRange,
     /// The first line does not start at 0.
-    #[error("the first line does not start at second 0")]
+    #[error("the first line does not start at second 0; add a line such as `0 8mbit`")]
     Start,
-    /// The seconds do not increase.
-    #[error("the seconds do not increase")]
+    /// The times of lines do not increase.
+    #[error("times of lines do not increase; sort the lines by second")]
     Order,
     /// The second field is not a rate.
     #[error(transparent)]

@@ -13,7 +13,7 @@ use crate::conn::InFlight;
 #[derive(Debug)]
 pub struct Chunk {
     parts: PartList,
-    /// Boxed, because each request moves its chunk about twenty times, and most chunks have none.
+    /// Boxed to keep chunks small: each is moved about twenty times, and most have no file.
     file: Option<Box<BodyFile>>,
     progress: Option<Arc<SendProgress>>,
     /// In a body's last chunk: the response is in flight until this chunk is sent.

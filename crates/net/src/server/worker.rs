@@ -119,7 +119,7 @@ where
                 biased;
                 () = &mut end => return,
                 accepted = accept_any(&self.listeners) => {
-                    // Without connections, nothing was due.
+                    // Restarts the tick: no timer was needed without connections.
                     if self.open.lock_entries().is_empty() {
                         tick.reset();
                     }

@@ -13,10 +13,10 @@ use super::session::ViewerSession;
 pub(super) struct SessionView {
     pub session: String,
     pub title: Option<String>,
-    /// The class of the title, of `cmcd-title-class`.
+    /// Title class, as named by `cmcd-title-class`.
     pub title_class: String,
     pub network: String,
-    /// The name of the network, of `cmcd-network`.
+    /// Network name, as named by `cmcd-network`.
     pub network_name: String,
     pub pathway: Option<String>,
     pub state: &'static str,

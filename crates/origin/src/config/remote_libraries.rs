@@ -40,7 +40,7 @@ pub const STORAGE: &[Setting] = &[
         "storage-first-byte-timeout",
         "DURATION",
         "5s",
-        "Timeout for the first byte of a storage response; then 504",
+        "Timeout for the first byte of a storage response",
     ),
     Setting::new(
         "storage-stall-timeout",

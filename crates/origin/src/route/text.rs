@@ -32,7 +32,7 @@ pub enum TextPlaylist {
     Imsc,
 }
 
-/// Forms of text in CMAF.
+/// CMAF text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CmafText {
     /// WebVTT.

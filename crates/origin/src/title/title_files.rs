@@ -119,8 +119,7 @@ pub(crate) fn open_title(
     title: &Key,
 ) -> Result<(TitleFiles, TitleSources), Error> {
     let name = title.name();
-    // Opening a remote file also checks that it exists, so a film's own name needs no separate
-    // look-up.
+    // Opening a remote film also checks that it exists, so skip the look-up.
     if stores.film_store().is_remote() && (is_media(name) || is_server_manifest(name)) {
         match TitleSources::open_sources(stores, index_cache, [title].into_iter()) {
             Err(error) if error.status == StatusCode::NOT_FOUND => {}

@@ -27,7 +27,7 @@ pub(crate) struct RangeCache<K, E> {
 }
 
 struct RangeCacheState<K, E> {
-    /// The flights of each object by their start. They never overlap.
+    /// Range flights of each object, keyed by start offset. They never overlap.
     objects: HashMap<K, BTreeMap<u64, CachedFlight<E>>>,
     /// Complete flights by their last use.
     order: BTreeMap<u64, (K, u64)>,

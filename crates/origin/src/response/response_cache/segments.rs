@@ -146,7 +146,7 @@ impl SegmentCache {
         Some(segment.send_segment(source.verified(), request).await)
     }
 
-    /// Adds the segment to the requested bytes and returns their previous value.
+    /// Adds the segment's length to the requested bytes; returns the previous total.
     fn record_request(&self, segment: &CachedSegment) -> u64 {
         self.requested_bytes.fetch_add(segment.body_len(), Relaxed)
     }

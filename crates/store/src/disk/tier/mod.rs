@@ -3,8 +3,8 @@
 //! Each file describes itself completely, with checksums of header and body. Files are written
 //! under another name and renamed, so that the process may be killed at any time. A file of an
 //! earlier run is checked before its first use, because a crash of the machine may have damaged it.
-//! An index in memory is read from the files in the background at startup. It evicts by the same
-//! policy as the memory cache. A folder belongs to one process.
+//! At startup, a background task builds the in-memory index from the files. The index evicts by the
+//! same policy as the memory cache. A folder belongs to one process.
 
 mod file;
 mod format;
