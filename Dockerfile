@@ -20,6 +20,7 @@ COPY --from=build /root-of-image/ /
 USER 65532:65532
 ENV HEADWATER_LISTEN=0.0.0.0:8080
 EXPOSE 8080
+VOLUME ["/films", "/cache"]
 HEALTHCHECK --interval=10s CMD ["/headwater", "health"]
 ENTRYPOINT ["/headwater"]
 CMD ["serve"]

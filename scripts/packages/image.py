@@ -2,7 +2,8 @@
 
     python3 scripts/packages/image.py BINARY VERSION OUT
 
-`docker load` and `podman load` accept it. The image contains the binary and an empty folder `/films`.
+The archive is in the format of `docker load` and `podman load`; no container engine has loaded it. The
+image contains the binary and the empty folders `/films`, `/cache` and `/tmp`.
 """
 
 import gzip

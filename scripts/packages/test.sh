@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs each package that build.sh made into a clean root and plays a film from it.
+# Installs each package that build.sh made and plays a film from it. Only the Debian package and the
+# image get a root of their own; archive and wheel run on the host.
 #
 #   scripts/packages/test.sh
 #
