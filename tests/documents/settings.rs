@@ -14,6 +14,8 @@ macro_rules! append_settings {
                 "" => String::new(),
                 default => format!("`{default}`"),
             };
+            let length = setting.help.chars().count();
+            assert!(length < 90, "help of {}: {length} characters", setting.name);
             let repeatable = if setting.list { "; repeatable" } else { "" };
             $page += &format!(
                 "| `{}` | `{}`{repeatable} | {default} | {} |\n",

@@ -32,7 +32,7 @@ const OWN: &[Setting] = &[
         "dns-server",
         "IP:PORT",
         "",
-        "DNS server for dns+ origins, such as Consul's; several are allowed [default: the system's]",
+        "DNS server for dns+ origins, such as Consul's; repeatable [default: the system's]",
     )
     .as_list(),
     Setting::new(
@@ -47,12 +47,17 @@ const OWN: &[Setting] = &[
         "",
         "Certificate chain in PEM that the edge presents to origins with client-ca",
     ),
-    Setting::new("origin-key", "FILE", "", "Private key of origin-cert in PEM"),
+    Setting::new(
+        "origin-key",
+        "FILE",
+        "",
+        "Private key of origin-cert in PEM",
+    ),
     Setting::new(
         "origin-balance",
         "path|folder|first",
         "path",
-        "Choice of the origin: by hash of the path or of the title's folder, or the first available",
+        "Choice of the origin: hash of the path, hash of the title's folder, or first available",
     ),
     Setting::new(
         "origin-health",

@@ -70,8 +70,7 @@ pub const STORAGE: &[Setting] = &[
         "storage-unsent",
         "MEMORY",
         "10% up to 256MiB",
-        "Memory limit for fetched bytes that are not sent yet; beyond it, fetching \
-         waits for clients",
+        "Memory limit for fetched bytes that are not sent yet; at the limit, fetching waits",
     ),
     Setting::new(
         "storage-waste",

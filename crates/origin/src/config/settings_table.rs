@@ -16,7 +16,7 @@ const PLACE: Setting = Setting::new(
     SOURCE,
     "SOURCE",
     "",
-    "Folder of films, a film, or URL of a folder (s3, gs, az, http, https); none: built-in film",
+    "Film, folder of films, or URL (s3, gs, az, http, https) of a folder; none: built-in film",
 )
 .as_positional();
 

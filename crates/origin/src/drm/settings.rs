@@ -16,31 +16,31 @@ pub const DRM: &[Setting] = &[
         "drm-keys",
         "SOURCE",
         "",
-        "Encrypt segments (CENC) with keys of secret:FILE, cpix:FILE|URL, speke:URL or udrm:URL; or none",
+        "Keys to encrypt segments (CENC): secret:FILE, cpix:FILE|URL, speke:URL, udrm:URL or none",
     ),
     Setting::new(
         "drm-scheme",
         "cbcs|cenc",
         "",
-        "Protection scheme; cenc is only for old devices, and not supported by Apple devices [default: cbcs]",
+        "Protection scheme; Apple devices need cbcs, some old devices cenc [default: cbcs]",
     ),
     Setting::new(
         "drm-key-per",
         "title|type|resolution",
         "",
-        "Tracks that share a key (secret:, speke:); resolution: one each for SD, HD, UHD, audio [default: title]",
+        "Tracks with one key (secret:, speke:); resolution: SD, HD, UHD, audio [default: title]",
     ),
     Setting::new(
         "drm-source-keys",
         "SOURCE",
         "",
-        "Decrypt encrypted films with keys of cpix:FILE|URL or udrm:URL, and encrypt them with drm-keys; or none",
+        "Keys to decrypt encrypted films before drm-keys applies: cpix:FILE|URL, udrm:URL or none",
     ),
     Setting::new(
         "drm-systems",
         "SYSTEM",
         "",
-        "DRM system to signal in manifests: widevine, playready, fairplay or clearkey [default: clearkey for secret:FILE]",
+        "DRM in manifests: widevine, playready, fairplay or clearkey (default for secret:FILE)",
     )
     .as_list(),
     Setting::new(
