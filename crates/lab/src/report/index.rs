@@ -26,7 +26,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
         "machine",
     ];
     let mut table = ReportTable::new(head);
-    let mut links = Vec::new();
+    let mut titles = Vec::new();
     for path in paths {
         let Some(json) = read_report_as::<serde_json::Value>(&path)? else {
             continue;
@@ -49,10 +49,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
         };
         let count = json.pointer("/runs").and_then(serde_json::Value::as_u64);
         let machine = [word("/machines/0/cpu"), word("/machines/0/kernel")].join(", ");
-        links.push(format!(
-            "- [{}]({id}/report.md)",
-            escape_line(&word("/name"))
-        ));
+        titles.push((id.clone(), word("/name"), word("/scale")));
         table.rows.push(vec![
             id,
             word("/scale"),
@@ -62,7 +59,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
             machine,
         ]);
     }
-    let links = links.join("\n");
+    let links = list_links(&titles);
     Ok(format!(
         "# Results\n\n`headwater lab index` writes this page from the reports below. The scale is the \
          `--scale` of the run. All arms of an experiment ran on one machine, in interleaved rounds. Each folder \
@@ -70,4 +67,36 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
          from it.\n\n{links}\n{}",
         table.markdown()
     ))
+}
+
+/// Returns links to reports of `(folder, title, scale)`. A title of several reports has their scale.
+fn list_links(titles: &[(String, String, String)]) -> String {
+    let links = titles.iter().map(|(id, title, scale)| {
+        let is_repeated = titles.iter().filter(|(_, other, _)| other == title).count() > 1;
+        let title = match is_repeated {
+            true => format!("{title}, scale {scale}"),
+            false => title.clone(),
+        };
+        format!("- [{}]({id}/report.md)", escape_line(&title))
+    });
+    links.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_titles_have_their_scale() {
+        let titles = [
+            ("a", "Clients", "small"),
+            ("b", "Clients", "many"),
+            ("c", "Pacing", "small"),
+        ];
+        let titles = titles.map(|(id, title, scale)| (id.into(), title.into(), scale.into()));
+        assert_eq!(
+            list_links(&titles),
+            "- [Clients, scale small](a/report.md)\n- [Clients, scale many](b/report.md)\n- [Pacing](c/report.md)"
+        );
+    }
 }
