@@ -20,7 +20,7 @@ COEFFICIENTS = json.loads((ROOT / "bench/coefficients.json").read_text())
 BEGIN, END = "<!-- sizing: {} -->", "<!-- end of sizing -->"
 MACHINES = (1, 3, 30, 3000)
 SECONDS_PER_MONTH = 30 * 86400
-# Of the table of costs. They are no provider's.
+# Example prices for the table of costs. They are not those of any provider.
 EXAMPLE = {
     "price_per_million": 0.4,
     "price_per_gb": 0.01,

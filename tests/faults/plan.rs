@@ -137,7 +137,7 @@ fn plan_requests(random: &mut SeededRandom, resources: &[Resource]) -> PlanStep 
 }
 
 fn plan_kind(random: &mut SeededRandom, policy: CachingPolicy) -> RequestKind {
-    // Of a large resource, mostly single blocks, so that others are fetched later.
+    // Most requests for a large resource get one block, so that later requests fetch the others.
     if policy == CachingPolicy::Large && random.has_chance(80) {
         let first = random.below(LARGE_BYTES - BODY_BYTES_MIN);
         return RequestKind::Range(first, first + random.pick(&[10, 100_000]));

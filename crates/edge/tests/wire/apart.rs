@@ -70,9 +70,9 @@ fn a_range_of_an_unshareable_object_is_passed_as_a_range() {
         .respond(200, &["Cache-Control: private"], b"whole");
     assert_eq!(client.read_response("GET").text(), "whole");
     client.send("GET", "/a", &["Range: bytes=0-1"]);
-    let asked = origin.next_request();
-    assert_eq!(asked.header("range"), Some("bytes=0-1"));
-    asked.respond(206, &["Content-Range: bytes 0-1/5"], b"wh");
+    let exchange = origin.next_request();
+    assert_eq!(exchange.header("range"), Some("bytes=0-1"));
+    exchange.respond(206, &["Content-Range: bytes 0-1/5"], b"wh");
     assert_eq!(client.read_response("GET").text(), "wh");
 }
 

@@ -120,14 +120,14 @@ fn blocks_are_stored_on_disk() {
     assert!(first.get_path("/film").body == film);
     first.wait_for_metric("headwater_cache_flights", 0);
     first.drain();
-    let asked = seen.lock().unwrap().len();
+    let request_count = seen.lock().unwrap().len();
     let second = start_edge(address, folder.path());
     second.wait_for_metric("headwater_cache_disk_objects", 6);
     assert!(second.get_path("/film").body == film);
     let line = "Range: bytes=1048570-1048580";
     let part = second.request("GET", "/film", &[line]);
     assert!(part.body == film[1_048_570..=1_048_580]);
-    assert_eq!(seen.lock().unwrap().len(), asked);
+    assert_eq!(seen.lock().unwrap().len(), request_count);
 }
 
 #[test]

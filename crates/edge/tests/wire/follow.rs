@@ -14,9 +14,9 @@ fn a_thousand_clients_share_one_fetch_while_it_arrives() {
     for client in &mut clients {
         client.send("GET", "/segment", &[]);
     }
-    let mut asked = origin.next_request();
-    asked.send(format_head(200, &[KEEP], Some(6)));
-    asked.send("abc");
+    let mut exchange = origin.next_request();
+    exchange.send(format_head(200, &[KEEP], Some(6)));
+    exchange.send("abc");
     // All clients have the first half before the second is sent.
     for client in &mut clients {
         assert_eq!(client.read_head().status, 200);
@@ -27,8 +27,8 @@ fn a_thousand_clients_share_one_fetch_while_it_arrives() {
     late.send("GET", "/segment", &["Range: bytes=1-4"]);
     assert_eq!(late.read_head().status, 206);
     assert_eq!(late.take(2), b"bc");
-    asked.send("def");
-    asked.finish();
+    exchange.send("def");
+    exchange.finish();
     for client in &mut clients {
         assert_eq!(client.take(3), b"def");
     }
@@ -45,17 +45,17 @@ fn a_leader_can_disconnect_without_harm() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut first = edge.connect();
     first.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
+    let mut exchange = origin.next_request();
     let mut second = edge.connect();
     second.send("GET", "/a", &[]);
-    asked.send(format_head(200, &[KEEP], Some(6)));
-    asked.send("abc");
+    exchange.send(format_head(200, &[KEEP], Some(6)));
+    exchange.send("abc");
     first.read_head();
     second.read_head();
     assert_eq!(second.take(3), b"abc");
     drop(first);
-    asked.send("def");
-    asked.finish();
+    exchange.send("def");
+    exchange.finish();
     assert_eq!(second.take(3), b"def");
     edge.wait_for_metric("headwater_cache_objects", 1);
     assert_eq!(origin.request_count(), 1);
@@ -67,11 +67,11 @@ fn a_fetch_continues_and_is_stored_after_all_clients_disconnect() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut only = edge.connect();
     only.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
+    let mut exchange = origin.next_request();
     drop(only);
-    asked.send(format_head(200, &[KEEP], Some(3)));
-    asked.send("abc");
-    asked.finish();
+    exchange.send(format_head(200, &[KEEP], Some(3)));
+    exchange.send("abc");
+    exchange.finish();
     edge.wait_for_metric("headwater_cache_objects", 1);
     assert_eq!(
         edge.get_path("/a").cache_status(),
@@ -89,9 +89,9 @@ fn a_cut_fetch_cuts_its_readers_and_stores_nothing() {
         for client in &mut clients {
             client.send("GET", "/a", &[]);
         }
-        let mut asked = origin.next_request();
-        asked.send(format_head(200, &[KEEP, framing], None));
-        asked.send(if framing.contains("chunked") {
+        let mut exchange = origin.next_request();
+        exchange.send(format_head(200, &[KEEP, framing], None));
+        exchange.send(if framing.contains("chunked") {
             "3\r\nabc\r\n"
         } else {
             "abc"
@@ -105,7 +105,7 @@ fn a_cut_fetch_cuts_its_readers_and_stores_nothing() {
             assert_eq!(client.read_head().status, 200);
             assert_eq!(client.take(expected.len()), expected);
         }
-        drop(asked);
+        drop(exchange);
         // A cut body must not look complete: neither nine bytes nor a last chunk.
         for client in &mut clients {
             assert_eq!(client.read_to_end(), b"");
@@ -125,14 +125,14 @@ fn a_drain_waits_for_running_fetches() {
     let mut edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
     client.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
-    asked.send(format_head(200, &[KEEP], Some(6)));
-    asked.send("abc");
+    let mut exchange = origin.next_request();
+    exchange.send(format_head(200, &[KEEP], Some(6)));
+    exchange.send("abc");
     client.read_head();
     assert_eq!(client.take(3), b"abc");
     edge.shutdown().drain();
-    asked.send("def");
-    asked.finish();
+    exchange.send("def");
+    exchange.finish();
     assert_eq!(client.take(3), b"def");
     edge.drain();
 }

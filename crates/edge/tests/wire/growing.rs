@@ -10,12 +10,12 @@ fn ranges_of_a_growing_object_of_known_length() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut leader = edge.connect();
     leader.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
-    asked.send(format_head(200, &[KEEP, "ETag: \"1\""], Some(9)));
-    asked.send("abcd");
+    let mut exchange = origin.next_request();
+    exchange.send(format_head(200, &[KEEP, "ETag: \"1\""], Some(9)));
+    exchange.send("abcd");
     leader.read_head();
     assert_eq!(leader.take(4), b"abcd");
-    let asks = [
+    let ranges = [
         (vec!["Range: bytes=1-2"], 206, "bc", Some("bytes 1-2/9")),
         (vec!["Range: bytes=2-5"], 206, "cdef", Some("bytes 2-5/9")),
         (vec!["Range: bytes=7-"], 206, "hi", Some("bytes 7-8/9")),
@@ -36,7 +36,7 @@ fn ranges_of_a_growing_object_of_known_length() {
         ),
     ];
     let mut clients = Vec::new();
-    for (lines, status, _, range) in &asks {
+    for (lines, status, _, range) in &ranges {
         let mut client = edge.connect();
         client.send("GET", "/a", lines);
         let head = client.read_head();
@@ -50,9 +50,9 @@ fn ranges_of_a_growing_object_of_known_length() {
         outside.header("content-range").as_deref(),
         Some("bytes */9")
     );
-    asked.send("efghi");
-    asked.finish();
-    for (mut client, (lines, _, body, _)) in clients.into_iter().zip(asks) {
+    exchange.send("efghi");
+    exchange.finish();
+    for (mut client, (lines, _, body, _)) in clients.into_iter().zip(ranges) {
         assert_eq!(client.take(body.len()), body.as_bytes(), "{lines:?}");
     }
     assert_eq!(leader.take(5), b"efghi");
@@ -66,19 +66,19 @@ fn a_range_of_a_growing_object_of_unknown_length_gets_the_full_response() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut leader = edge.connect();
     leader.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
-    asked.send(format_head(
+    let mut exchange = origin.next_request();
+    exchange.send(format_head(
         200,
         &[KEEP, "Transfer-Encoding: chunked"],
         None,
     ));
-    asked.send("4\r\nabcd\r\n");
+    exchange.send("4\r\nabcd\r\n");
     assert_eq!(leader.read_head().status, 200);
     let mut part = edge.connect();
     part.send("GET", "/a", &["Range: bytes=1-2"]);
     assert_eq!(part.read_head().status, 200);
-    asked.send("2\r\nef\r\n0\r\n\r\n");
-    asked.finish();
+    exchange.send("2\r\nef\r\n0\r\n\r\n");
+    exchange.finish();
     for mut client in [leader, part] {
         let mut text = String::new();
         while !text.ends_with("0\r\n\r\n") {

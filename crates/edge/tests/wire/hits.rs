@@ -9,16 +9,16 @@ fn the_second_request_is_a_hit() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
     client.send("GET", "/a?x=1", &["X-Forwarded-Host: evil", "Accept: a"]);
-    let asked = origin.next_request();
-    assert_eq!(asked.target(), "/a?x=1");
+    let exchange = origin.next_request();
+    assert_eq!(exchange.target(), "/a?x=1");
     assert_eq!(
-        asked.header("host"),
+        exchange.header("host"),
         Some(origin.address.to_string().as_str())
     );
-    assert_eq!(asked.header("x-forwarded-host"), None);
-    assert_eq!(asked.header("accept"), Some("a"));
-    assert_eq!(asked.header("via"), Some("1.1 headwater"));
-    asked.respond(
+    assert_eq!(exchange.header("x-forwarded-host"), None);
+    assert_eq!(exchange.header("accept"), Some("a"));
+    assert_eq!(exchange.header("via"), Some("1.1 headwater"));
+    exchange.respond(
         200,
         &[KEEP, "Age: 7", "X: y", "Connection: X-Hop", "X-Hop: 1"],
         b"abc",
@@ -56,12 +56,12 @@ fn complete_objects_answer_ranges_conditions_and_head() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
     client.send("GET", "/a", &["Range: bytes=2-3", "If-None-Match: \"b\""]);
-    let asked = origin.next_request();
+    let exchange = origin.next_request();
     assert_eq!(
-        (asked.header("range"), asked.header("if-none-match")),
+        (exchange.header("range"), exchange.header("if-none-match")),
         (None, None)
     );
-    asked.respond(
+    exchange.respond(
         200,
         &[KEEP, "ETag: \"b\"", "Content-Type: text/x"],
         b"0123456789",

@@ -59,20 +59,20 @@ fn large_objects_without_validator_are_passed() {
     whole.wait_for_hangup();
     // With unknown length, the size becomes known during the fetch.
     client.send("GET", "/live", &[]);
-    let mut asked = origin.next_request();
-    asked.send(format_head(
+    let mut exchange = origin.next_request();
+    exchange.send(format_head(
         200,
         &[KEEP, "Transfer-Encoding: chunked"],
         None,
     ));
     let feed = std::thread::spawn(move || {
         for _ in 0..4 {
-            asked.send(format!("{:x}\r\n", 1 << 20));
-            asked.send(vec![7; 1 << 20]);
-            asked.send("\r\n");
+            exchange.send(format!("{:x}\r\n", 1 << 20));
+            exchange.send(vec![7; 1 << 20]);
+            exchange.send("\r\n");
         }
-        asked.send("0\r\n\r\n");
-        asked.finish();
+        exchange.send("0\r\n\r\n");
+        exchange.finish();
     });
     let answer = client.read_response("GET");
     feed.join().unwrap();
@@ -90,7 +90,7 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
         ScriptedOrigin::start_with(move |exchange| respond_to_range(exchange, "\"1\"", &answered));
     let edge = TestEdge::new(address, &SMALL);
     let mut client = edge.connect();
-    let asked = || seen.lock().unwrap().len();
+    let request_count = || seen.lock().unwrap().len();
     for (first, last, requests) in [
         // The first request fetches the whole object to learn its length; then blocks follow.
         (10, 19, 2),
@@ -106,7 +106,7 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
         assert_eq!(answer.header("content-range"), Some(range));
         assert!(answer.body == body[first..=last], "{first}-{last}");
         edge.wait_for_metric("headwater_cache_flights", 0);
-        assert_eq!(asked(), requests, "{first}-{last}");
+        assert_eq!(request_count(), requests, "{first}-{last}");
     }
     let whole = client.request("GET", "/film", &[]);
     assert!((whole.status, &whole.body) == (200, &body));
@@ -128,7 +128,7 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
     let lines = ["Range: bytes=0-0", "If-Range: \"0\""];
     let answer = client.request("GET", "/film", &lines);
     assert!((answer.status, &answer.body) == (200, &body));
-    assert_eq!(asked(), 6);
+    assert_eq!(request_count(), 6);
 }
 
 #[test]
@@ -245,13 +245,13 @@ fn an_endless_error_is_not_read_without_clients() {
     let edge = TestEdge::new(origin.address, &SMALL);
     let mut client = edge.connect();
     client.send("GET", "/sick", &[]);
-    let mut asked = origin.next_request();
-    asked.send(format_head(500, &["Transfer-Encoding: chunked"], None));
+    let mut exchange = origin.next_request();
+    exchange.send(format_head(500, &["Transfer-Encoding: chunked"], None));
     assert_eq!(client.read_head().status, 500);
     drop(client);
     let chunk = [b"100000\r\n", &vec![7; 1 << 20][..], b"\r\n"].concat();
     assert!(
-        (0..1000).any(|_| !asked.try_send(&chunk)),
+        (0..1000).any(|_| !exchange.try_send(&chunk)),
         "the edge read the whole response"
     );
 }

@@ -18,10 +18,10 @@ fn a_long_body_is_shared_while_it_arrives_and_its_connection_reused() {
         let (path, body) = (format!("/{round}"), make_body(round));
         let (mut first, mut second, mut part) = (edge.connect(), edge.connect(), edge.connect());
         first.send("GET", &path, &[]);
-        let mut asked = origin.next_request();
+        let mut exchange = origin.next_request();
         second.send("GET", &path, &[]);
-        asked.send(format_head(200, &[KEEP], Some(LEN)));
-        asked.send(&body[..HALF]);
+        exchange.send(format_head(200, &[KEEP], Some(LEN)));
+        exchange.send(&body[..HALF]);
         for client in [&mut first, &mut second] {
             assert_eq!(client.read_head().status, 200);
             assert!(client.take(HALF) == body[..HALF]);
@@ -29,8 +29,8 @@ fn a_long_body_is_shared_while_it_arrives_and_its_connection_reused() {
         part.send("GET", &path, &["Range: bytes=149000-151999"]);
         assert_eq!(part.read_head().status, 206);
         assert!(part.take(1000) == body[149_000..HALF]);
-        asked.send(&body[HALF..]);
-        asked.finish();
+        exchange.send(&body[HALF..]);
+        exchange.finish();
         assert!(first.take(LEN - HALF) == body[HALF..]);
         assert!(second.take(LEN - HALF) == body[HALF..]);
         assert!(part.take(2000) == body[HALF..152_000]);
@@ -53,15 +53,15 @@ fn a_cut_long_body_is_cut_for_all_and_not_stored() {
     let edge = TestEdge::new(origin.address, &[]);
     let (mut first, mut second) = (edge.connect(), edge.connect());
     first.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
+    let mut exchange = origin.next_request();
     second.send("GET", "/a", &[]);
-    asked.send(format_head(200, &[KEEP], Some(LEN)));
-    asked.send(&make_body(0)[..HALF]);
+    exchange.send(format_head(200, &[KEEP], Some(LEN)));
+    exchange.send(&make_body(0)[..HALF]);
     for client in [&mut first, &mut second] {
         client.read_head();
         assert!(client.take(HALF) == make_body(0)[..HALF]);
     }
-    drop(asked);
+    drop(exchange);
     assert_eq!(
         (first.read_to_end(), second.read_to_end()),
         (vec![], vec![])

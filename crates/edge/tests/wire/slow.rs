@@ -15,11 +15,11 @@ fn a_client_that_does_not_read_delays_no_other() {
     let edge = TestEdge::new(origin.address, &[]);
     let (mut slow, mut fast) = (edge.connect(), edge.connect());
     slow.send("GET", "/a", &[]);
-    let mut asked = origin.next_request();
+    let mut exchange = origin.next_request();
     fast.send("GET", "/a", &[]);
-    asked.send(format_head(200, &[KEEP], Some(LEN)));
-    asked.send(make_bytes(0, LEN));
-    asked.finish();
+    exchange.send(format_head(200, &[KEEP], Some(LEN)));
+    exchange.send(make_bytes(0, LEN));
+    exchange.finish();
     assert!(fast.read_response("GET").body == make_bytes(0, LEN));
     edge.wait_for_metric("headwater_cache_flights", 0);
     assert_eq!(
@@ -42,22 +42,22 @@ fn an_unstored_body_waits_for_its_slowest_reader() {
     let edge = TestEdge::new(origin.address, &["--memory", "16MiB"]);
     let (mut slow, mut fast) = (edge.connect(), edge.connect());
     slow.send("GET", "/live", &[]);
-    let mut asked = origin.next_request();
+    let mut exchange = origin.next_request();
     fast.send("GET", "/live", &[]);
     edge.wait_for_metric("headwater_cache_flights", 1);
-    asked.send(format_head(
+    exchange.send(format_head(
         200,
         &[KEEP, "Transfer-Encoding: chunked"],
         None,
     ));
     let feed = std::thread::spawn(move || {
         for n in 0..PIECES {
-            asked.send(format!("{PIECE:x}\r\n"));
-            asked.send(make_bytes(n * PIECE, PIECE));
-            asked.send("\r\n");
+            exchange.send(format!("{PIECE:x}\r\n"));
+            exchange.send(make_bytes(n * PIECE, PIECE));
+            exchange.send("\r\n");
         }
-        asked.send("0\r\n\r\n");
-        asked.finish();
+        exchange.send("0\r\n\r\n");
+        exchange.finish();
     });
     let reads = std::thread::spawn(move || fast.read_response("GET"));
     // Byte by byte at first, then the rest.

@@ -16,11 +16,11 @@ fn stale_responses_are_revalidated_and_replaced() {
     // Two clients share one revalidation and its response.
     let mut other = edge.connect();
     client.send("GET", "/a", &[]);
-    let asked = origin.next_request();
+    let exchange = origin.next_request();
     other.send("GET", "/a", &[]);
-    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
+    assert_eq!(exchange.header("if-none-match"), Some("\"1\""));
     edge.wait_for_metric("headwater_cache_followers", 1);
-    asked.respond(304, &["Cache-Control: max-age=5", "Age: 5", "X: new"], b"");
+    exchange.respond(304, &["Cache-Control: max-age=5", "Age: 5", "X: new"], b"");
     for client in [&mut client, &mut other] {
         let answer = client.read_response("GET");
         assert_eq!((answer.status, answer.text().as_str()), (200, "one"));
@@ -29,8 +29,8 @@ fn stale_responses_are_revalidated_and_replaced() {
     let revalidated = "headwater_cache_requests_total{result=\"revalidated\"}";
     assert!(edge.read_metric(revalidated) >= 1);
     client.send("GET", "/a", &[]);
-    let asked = origin.next_request();
-    asked.respond(200, &[KEEP, "ETag: \"2\""], b"two");
+    let exchange = origin.next_request();
+    exchange.respond(200, &[KEEP, "ETag: \"2\""], b"two");
     assert_eq!(client.read_response("GET").text(), "two");
     edge.wait_for_metric("headwater_cache_objects", 1);
     assert_eq!(client.request("GET", "/a", &[]).text(), "two");
@@ -56,9 +56,9 @@ fn stale_responses_are_served_during_revalidation() {
         stale.cache_status(),
         "headwater; hit; detail=stale-while-revalidate"
     );
-    let asked = origin.next_request();
+    let exchange = origin.next_request();
     assert_eq!(client.request("GET", "/a", &[]).text(), "old");
-    asked.respond(200, &[KEEP], b"new");
+    exchange.respond(200, &[KEEP], b"new");
     edge.wait_for_metric("headwater_cache_flights", 0);
     let fresh = client.request("GET", "/a", &[]);
     assert_eq!(
@@ -127,9 +127,9 @@ fn origin_failures_map_to_a_status_for_all_followers() {
     for client in &mut clients {
         client.send("GET", "/sick", &[]);
     }
-    let asked = origin.next_request();
+    let exchange = origin.next_request();
     edge.wait_for_metric("headwater_cache_followers", 1);
-    asked.respond(500, &[], b"sick");
+    exchange.respond(500, &[], b"sick");
     for client in &mut clients {
         assert_eq!(client.read_response("GET").status, 500);
     }
@@ -172,9 +172,9 @@ fn a_304_that_implies_a_variant_is_not_shared() {
     edge.wait_for_metric("headwater_cache_objects", 1);
     let allowed = "access-control-allow-origin";
     client.send("GET", "/a", &["Origin: https://evil"]);
-    let asked = origin.next_request();
-    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
-    asked.respond(
+    let exchange = origin.next_request();
+    assert_eq!(exchange.header("if-none-match"), Some("\"1\""));
+    exchange.respond(
         304,
         &[KEEP, "Access-Control-Allow-Origin: https://evil"],
         b"",

@@ -12,7 +12,7 @@ pub(super) enum SessionEvent {
     /// The server exited.
     Server(io::Result<ExitStatus>),
     /// A signal or the end of standard input.
-    Asked,
+    StopRequested,
 }
 
 /// Waits until the command exits, or without a command until termination is requested.
@@ -30,8 +30,8 @@ pub(super) async fn until_end(
                 let end = end.map_or_else(|error| error.to_string(), |status| status.to_string());
                 super::print_message(format_args!("the server exited: {end}"));
             }
-            SessionEvent::Asked if with_command => return ExitCode::from(130),
-            SessionEvent::Asked => return ExitCode::SUCCESS,
+            SessionEvent::StopRequested if with_command => return ExitCode::from(130),
+            SessionEvent::StopRequested => return ExitCode::SUCCESS,
         }
     }
     ExitCode::FAILURE
@@ -43,7 +43,7 @@ pub(super) fn forward_signals(events: &mpsc::UnboundedSender<SessionEvent>) -> i
         let (mut signals, events) = (signal(kind)?, events.clone());
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                let _ = events.send(SessionEvent::Asked);
+                let _ = events.send(SessionEvent::StopRequested);
             }
         });
     }
@@ -65,6 +65,6 @@ pub(super) fn until_eof(events: &mpsc::UnboundedSender<SessionEvent>) {
     let events = events.clone();
     std::thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        events.send(SessionEvent::Asked)
+        events.send(SessionEvent::StopRequested)
     });
 }

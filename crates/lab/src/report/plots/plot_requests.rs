@@ -25,10 +25,10 @@ pub(super) struct PlotRequest {
 }
 
 pub(super) fn list_requests(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
-    let asked = &plan.document.plot;
-    match asked.is_empty() {
+    let plots = &plan.document.plot;
+    match plots.is_empty() {
         true => suggest_plots(plan, runs),
-        false => asked
+        false => plots
             .iter()
             .map(|plot| read_request(plot.get_ref(), plan, runs))
             .collect(),
