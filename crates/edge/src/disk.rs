@@ -292,7 +292,10 @@ impl Edge {
     /// others.
     pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
         self.disk.remove_entry(key.as_str());
-        if self.overload.may_cache() || !has_body(&entry) || self.memory.get(&key).is_some() {
+        if self.overload.has_memory_to_cache()
+            || !has_body(&entry)
+            || self.memory.get(&key).is_some()
+        {
             self.memory.insert(key, entry);
         }
     }
@@ -315,7 +318,7 @@ impl Edge {
             return;
         }
         let key = key();
-        if self.overload.may_cache() {
+        if self.overload.has_memory_to_cache() {
             self.move_to_arena(&key, object);
         }
         self.disk

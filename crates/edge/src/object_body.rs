@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use net::{Body, Chunk};
-use store::cache::{BrokenBody, GrowingBody};
+use store::cache::{BodyFailure, GrowingBody};
 use store::{Arena, TierBody};
 
 use crate::disk_body::DiskBody;
@@ -115,7 +115,7 @@ impl ObjectBody {
 
     /// Ends the body with an error.
     pub fn fail(&self, why: &str) {
-        self.growing.end(Err(BrokenBody(why.into())));
+        self.growing.end(Err(BodyFailure(why.into())));
     }
 
     /// Completes the body. Chunks that are small, or that retain larger buffers, are repacked.

@@ -128,7 +128,7 @@ impl OverloadManager {
     }
 
     /// Returns whether there is memory for caching a response.
-    pub fn may_cache(&self) -> bool {
+    pub fn has_memory_to_cache(&self) -> bool {
         self.level() == OverloadLevel::Normal
     }
 

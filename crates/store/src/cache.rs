@@ -9,5 +9,5 @@ mod growing_body;
 mod memory_cache;
 
 pub use fetch_table::{FetchFollower, FetchLeader, FetchTable, FetchTicket, SharedFetch};
-pub use growing_body::{BrokenBody, GrowingBody, GrowingReader};
+pub use growing_body::{BodyFailure, GrowingBody, GrowingReader};
 pub use memory_cache::{EvictionListener, MemoryCache, MemoryWeight};

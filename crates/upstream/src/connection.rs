@@ -126,7 +126,7 @@ impl Connection {
                 return Ok((head, headers));
             }
             if let Some(handler) = request.on_interim {
-                handler.handle(head.status, &headers);
+                handler.handle_interim_response(head.status, &headers);
             }
         }
         Err(ExchangeError::UnexpectedInterim)

@@ -17,7 +17,7 @@ impl InterimHandler {
         InterimHandler(Arc::new(handle))
     }
 
-    pub(crate) fn handle(&self, status: u16, headers: &HeaderMap) {
+    pub(crate) fn handle_interim_response(&self, status: u16, headers: &HeaderMap) {
         if let Ok(status) = StatusCode::from_u16(status)
             && status != StatusCode::CONTINUE
         {

@@ -10,15 +10,15 @@ use http::Uri;
 pub struct DnsOrigin {
     /// The name that is resolved.
     pub name: String,
-    pub records: DnsRecords,
+    pub records: DnsRecordKind,
     /// The server that every member stands for: its authority is the Host, and its host the TLS
     /// name.
     pub server: Uri,
 }
 
-/// The records that list the servers of an origin.
+/// Kind of the DNS records that list the servers of an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DnsRecords {
+pub enum DnsRecordKind {
     /// A, or AAAA if there is no A; all servers listen on this port.
     Addresses { port: u16 },
     /// SRV, which also contain the ports (RFC 2782).
@@ -49,7 +49,7 @@ fn parse_name(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     let default_port = if scheme == "https" { 443 } else { 80 };
     Ok(DnsOrigin {
         name: name.to_owned(),
-        records: DnsRecords::Addresses {
+        records: DnsRecordKind::Addresses {
             port: url.port_u16().unwrap_or(default_port),
         },
         server: build_server_url(scheme, url.authority().map_or("", |at| at.as_str()))?,
@@ -72,7 +72,7 @@ fn parse_service(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     };
     Ok(DnsOrigin {
         name: name.to_owned(),
-        records: DnsRecords::Services,
+        records: DnsRecordKind::Services,
         server: build_server_url(scheme, domain)?,
     })
 }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn urls_name_records_and_the_server_that_members_stand_for() {
-        let addresses = |port| DnsRecords::Addresses { port };
+        let addresses = |port| DnsRecordKind::Addresses { port };
         for (url, name, records, server) in [
             (
                 "dns+http://origin:8080",
@@ -125,13 +125,13 @@ mod tests {
             (
                 "dns+srv+http://_http._tcp.origin.ns",
                 "_http._tcp.origin.ns",
-                DnsRecords::Services,
+                DnsRecordKind::Services,
                 "http://origin.ns/",
             ),
             (
                 "dns+srv+https://_web._tcp.o",
                 "_web._tcp.o",
-                DnsRecords::Services,
+                DnsRecordKind::Services,
                 "https://o/",
             ),
         ] {

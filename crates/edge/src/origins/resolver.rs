@@ -13,7 +13,7 @@ use hickory_resolver::proto::rr::rdata::SRV;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::{Resolver, TokioResolver};
 
-use super::dns_origin::{DnsOrigin, DnsRecords};
+use super::dns_origin::{DnsOrigin, DnsRecordKind};
 
 /// Limit on the servers of one origin.
 pub const MEMBERS_MAX: usize = 128;
@@ -74,8 +74,8 @@ impl OriginResolver {
     ) -> Result<Vec<ResolvedServer>, ResolutionError> {
         let found = tokio::time::timeout(RESOLUTION_TIMEOUT, async {
             match origin.records {
-                DnsRecords::Addresses { port } => self.resolve_name(&origin.name, port).await,
-                DnsRecords::Services => self.resolve_services(&origin.name).await,
+                DnsRecordKind::Addresses { port } => self.resolve_name(&origin.name, port).await,
+                DnsRecordKind::Services => self.resolve_services(&origin.name).await,
             }
         });
         let timed_out = |_| ResolutionError::Failed("timeout".into());

@@ -10,9 +10,9 @@
 //! in `kernel.rs`.
 
 mod availability;
+mod cleanup_process;
 mod competing_flow;
 mod direction_model;
-mod guard;
 mod kernel;
 mod lateness;
 mod link_settings;
@@ -25,9 +25,9 @@ mod tun_link;
 mod units;
 
 pub use availability::UnavailableError;
+pub use cleanup_process::{ProcessGuard, run_guard};
 pub use competing_flow::CompetingFlow;
 pub use direction_model::{DirectionModel, PacketCounts};
-pub use guard::{ProcessGuard, run_guard};
 pub use lateness::LatenessPercentiles;
 pub use link_settings::{LinkSettingError, LinkSettingFault};
 pub use link_shape::{DirectionShape, LinkShape, LossModel, MTU, QueueSize};

@@ -22,14 +22,14 @@ pub(super) async fn read_proxy_header<T: AsyncRead + Unpin>(
 ) -> io::Result<Option<SocketAddr>> {
     let mut head = [0; 16];
     io.read_exact(&mut head).await?;
-    let len = rest_len(&head).map_err(io::Error::other)?;
+    let len = proxy_header_rest_len(&head).map_err(io::Error::other)?;
     let mut rest = vec![0; len];
     io.read_exact(&mut rest).await?;
     client_address(&head, &rest).map_err(io::Error::other)
 }
 
 /// Returns the number of bytes after the fixed part.
-fn rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
+fn proxy_header_rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
     let [.., high, low] = *head;
     let len = usize::from(u16::from_be_bytes([high, low]));
     if !head.starts_with(SIGNATURE) {

@@ -140,7 +140,7 @@ impl ViewerSession {
             errors: self.errors - before.1,
             start_up_ms: self.start_up_ms.filter(|_| before.2.is_none()),
             bitrate_kbps: self.sampled_bitrate(report),
-            buffer_ms: bounded_number(report.data, "bl"),
+            buffer_ms: non_negative_number(report.data, "bl"),
         }
     }
 
@@ -167,7 +167,7 @@ impl ViewerSession {
 
     fn update_numbers(&mut self, data: &CmcdData) {
         let is_main_media = is_main_media(data);
-        let update = |key, to: &mut Option<f64>| *to = bounded_number(data, key).or(*to);
+        let update = |key, to: &mut Option<f64>| *to = non_negative_number(data, key).or(*to);
         update("mtp", &mut self.throughput_kbps);
         update("dfa", &mut self.dropped_frames);
         if is_main_media {
@@ -239,7 +239,7 @@ impl ViewerSession {
             ReportMode::Event => !self.has_requests && report.data.text("e") == Some("t"),
         };
         is_sample
-            .then(|| bounded_number(report.data, "br"))
+            .then(|| non_negative_number(report.data, "br"))
             .flatten()
     }
 }
@@ -288,7 +288,7 @@ impl PlayState {
 /// reports a few milliseconds then.
 fn reported_start(data: &CmcdData) -> Option<f64> {
     let is_starting = matches!(data.text("sta"), Some("s" | "d"));
-    let ms = bounded_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
+    let ms = non_negative_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
     ms.filter(|_| !is_starting)
 }
 
@@ -298,7 +298,7 @@ fn is_main_media(data: &CmcdData) -> bool {
 }
 
 /// Returns a number that is not negative, preferring the item for video in a list.
-fn bounded_number(data: &CmcdData, key: &str) -> Option<f64> {
+fn non_negative_number(data: &CmcdData, key: &str) -> Option<f64> {
     let is_main = |item: &&CmcdItem| item.has_parameter("v") || item.has_parameter("av");
     let of_video = data.items(key).iter().find(is_main);
     let number = match of_video.map(|item| &item.value) {

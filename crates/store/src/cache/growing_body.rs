@@ -25,7 +25,7 @@ struct GrowingState {
     pieces: Vec<(u64, Bytes)>,
     dropped: u64,
     len: u64,
-    end: Option<Result<(), BrokenBody>>,
+    end: Option<Result<(), BodyFailure>>,
     /// The offset and the waker of each reader.
     readers: Vec<Option<ReaderPosition>>,
     /// The writer, while it waits for readers.
@@ -42,15 +42,15 @@ struct ReaderPosition {
 
 /// The reason why a body is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokenBody(pub Arc<str>);
+pub struct BodyFailure(pub Arc<str>);
 
-impl fmt::Display for BrokenBody {
+impl fmt::Display for BodyFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for BrokenBody {}
+impl std::error::Error for BodyFailure {}
 
 impl GrowingBody {
     /// Creates a complete body.
@@ -78,7 +78,7 @@ impl GrowingBody {
     }
 
     /// Completes or breaks the body. Only the first call counts.
-    pub fn end(&self, how: Result<(), BrokenBody>) {
+    pub fn end(&self, how: Result<(), BodyFailure>) {
         let mut inner = self.lock_state();
         inner.end.get_or_insert(how);
         inner.wake_readers();
@@ -232,7 +232,7 @@ pub struct GrowingReader {
 }
 
 impl Stream for GrowingReader {
-    type Item = Result<Vec<Bytes>, BrokenBody>;
+    type Item = Result<Vec<Bytes>, BodyFailure>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.at >= self.end {
@@ -280,14 +280,14 @@ impl Drop for GrowingReader {
 mod tests {
     use super::*;
 
-    fn poll_next(reader: &mut GrowingReader) -> Poll<Option<Result<Vec<u8>, BrokenBody>>> {
+    fn poll_next(reader: &mut GrowingReader) -> Poll<Option<Result<Vec<u8>, BodyFailure>>> {
         let mut cx = Context::from_waker(Waker::noop());
         let joined = |pieces: Vec<Bytes>| pieces.concat();
         let polled = Pin::new(reader).poll_next(&mut cx);
         polled.map(|item| item.map(|result| result.map(joined)))
     }
 
-    fn ready_with(bytes: &[u8]) -> Poll<Option<Result<Vec<u8>, BrokenBody>>> {
+    fn ready_with(bytes: &[u8]) -> Poll<Option<Result<Vec<u8>, BodyFailure>>> {
         Poll::Ready(Some(Ok(bytes.to_vec())))
     }
 
@@ -313,13 +313,13 @@ mod tests {
     fn a_broken_body_returns_its_bytes_and_then_the_reason() {
         let body = Arc::new(GrowingBody::default());
         body.push(Bytes::from_static(b"abc"));
-        body.end(Err(BrokenBody("reset".into())));
+        body.end(Err(BodyFailure("reset".into())));
         body.end(Ok(()));
         let mut reader = body.read(1..9).unwrap();
         assert_eq!(poll_next(&mut reader), ready_with(b"bc"));
         assert_eq!(
             poll_next(&mut reader),
-            Poll::Ready(Some(Err(BrokenBody("reset".into()))))
+            Poll::Ready(Some(Err(BodyFailure("reset".into()))))
         );
         assert_eq!(body.pieces(), None);
     }

@@ -55,7 +55,7 @@ impl PartialSegment {
 
 impl AbandonRule {
     /// Returns the seconds after a request before which the rule never abandons the segment.
-    pub fn earliest_s(self, segment_s: f64) -> f64 {
+    pub fn earliest_abandonment_s(self, segment_s: f64) -> f64 {
         match self {
             AbandonRule::Never => f64::INFINITY,
             AbandonRule::HlsJs => segment_s / 2.0,

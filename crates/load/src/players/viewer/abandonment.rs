@@ -28,13 +28,13 @@ pub(super) struct AbandonedSegment {
 impl Viewer {
     /// Plans the first check of a segment that is requested now.
     pub(super) fn plan_abandon_check(&mut self, now: Micros, pending: &PendingFetch) {
-        let earliest_s = self
+        let earliest_abandonment_s = self
             .settings
             .abandon
-            .earliest_s(pending.duration_us as f64 / 1e6);
+            .earliest_abandonment_s(pending.duration_us as f64 / 1e6);
         let is_adaptive = self.abr.as_ref().is_some_and(|abr| abr.is_adaptive());
-        self.abandon_check = (is_adaptive && earliest_s.is_finite())
-            .then(|| now + ((earliest_s * 1e6) as Micros).max(CHECK_INTERVAL_US));
+        self.abandon_check = (is_adaptive && earliest_abandonment_s.is_finite())
+            .then(|| now + ((earliest_abandonment_s * 1e6) as Micros).max(CHECK_INTERVAL_US));
     }
 
     /// Abandons the segment in flight if the player's rule chooses another level instead.

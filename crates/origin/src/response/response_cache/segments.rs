@@ -117,7 +117,7 @@ impl SegmentCache {
     }
 
     fn insert(&self, path: &str, segment: Arc<CachedSegment>) {
-        if self.overload.may_cache() && self.fits_in_shard(segment.memory_bytes()) {
+        if self.overload.has_memory_to_cache() && self.fits_in_shard(segment.memory_bytes()) {
             self.entries.insert(path.into(), segment);
         }
     }
@@ -155,7 +155,7 @@ impl SegmentCache {
     fn should_promote(&self, segment: &CachedSegment) -> bool {
         let requested_bytes = self.record_request(segment);
         let promotion = &segment.promotion;
-        if promotion.is_promoting.load(Relaxed) || !self.overload.may_cache() {
+        if promotion.is_promoting.load(Relaxed) || !self.overload.has_memory_to_cache() {
             return false;
         }
         let is_due = segment.is_small() || self.is_near_hit(segment, requested_bytes);
