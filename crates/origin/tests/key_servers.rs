@@ -3,6 +3,9 @@
 
 mod support;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use media::protection::decode_base64;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -414,4 +417,109 @@ fn key_documents_are_found_by_the_titles_path() {
     assert_eq!(other.status, 503, "{error}");
     // The path of the key folder is not for viewers.
     assert!(!error.contains(folder.path().to_str().unwrap()), "{error}");
+}
+
+const WISEPLAY: &str = "3d5e6d35-9b9a-41e8-b843-dd3c6e72c42c";
+const COMMON: &str = "1077efec-c0b2-4d02-ace3-3c1e52e2fb4b";
+/// A `pssh` box of WisePlay with the data `wise`, in base64.
+const WISEPLAY_PSSH: &str = "AAAAJHBzc2gAAAAAPV5tNZuaQei4Q908bnLELAAAAAR3aXNl";
+/// A `pssh` box with two key ids, in base64.
+const COMMON_PSSH: &str =
+    "AAAARHBzc2gBAAAAEHfv7MCyTQKs4zweUuL7SwAAAAIAAAAAAAAAAAAAAAAAAAChAAAAAAAAAAAAAAAAAAAAogAAAAA=";
+const WISEPLAY_DASH: &str = "<wise:x xmlns:wise=\"urn:wise\">1</wise:x>";
+const WISEPLAY_KEY: &str = "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"wise://1\",KEYFORMAT=\"wise\"\n";
+const WISEPLAY_SESSION: &str =
+    "#EXT-X-SESSION-KEY:METHOD=SAMPLE-AES,URI=\"wise://1\",KEYFORMAT=\"wise\"\n";
+
+/// Returns a document whose only key has these elements `DRMSystem`.
+fn cpix_with_systems(systems: &[(&str, &str)]) -> String {
+    let systems = systems.iter().map(|(uuid, content)| {
+        format!("<DRMSystem kid=\"{LOW}\" systemId=\"{uuid}\">{content}</DRMSystem>")
+    });
+    let list = format!(
+        "<DRMSystemList>{}</DRMSystemList></CPIX>",
+        systems.collect::<String>()
+    );
+    cpix(&[(LOW, VALUE, "<VideoFilter/><AudioFilter/>")]).replace("</CPIX>", &list)
+}
+
+#[test]
+fn explicit_signaling_of_any_system_is_written_unchanged() {
+    let wiseplay = format!(
+        "<PSSH>{WISEPLAY_PSSH}</PSSH><ContentProtectionData>{}</ContentProtectionData>\
+         <HLSSignalingData playlist=\"media\">{}</HLSSignalingData>\
+         <HLSSignalingData playlist=\"master\">{}</HLSSignalingData>",
+        STANDARD.encode(WISEPLAY_DASH),
+        STANDARD.encode(WISEPLAY_KEY),
+        STANDARD.encode(WISEPLAY_SESSION),
+    );
+    let common = format!("<PSSH>{COMMON_PSSH}</PSSH>");
+    let unsignaled = "00000000-0000-0000-0000-0000000000ff";
+    let document = TextFile::new(&cpix_with_systems(&[
+        (WISEPLAY, &wiseplay),
+        (COMMON, &common),
+        (WISEPLAY, &common),
+        (unsignaled, "<PSSH/>"),
+        ("edef8ba9-79d6-4ace-a3c8-27dcd51d21ed", ""),
+    ]));
+    let license = "https://l.example/ck";
+    let flags = [
+        "--drm-systems=clearkey",
+        "--drm-license-url-clearkey",
+        license,
+    ];
+    let server = serve_with_keys(&document.keys("cpix"), &flags);
+    let mpd = server.text("/film/.mpd");
+    let start = |uuid| format!("<ContentProtection schemeIdUri=\"urn:uuid:{uuid}\"");
+    let wiseplay = format!("{}>{WISEPLAY_DASH}</ContentProtection>", start(WISEPLAY));
+    let common = format!(
+        "{}><cenc:pssh>{COMMON_PSSH}</cenc:pssh></ContentProtection>",
+        start(COMMON)
+    );
+    // In the order of the document, after the systems of the settings.
+    let places = ["value=\"ClearKey1.0\"", &wiseplay, &common].map(|part| mpd.find(part));
+    assert!(
+        places[0].is_some() && places.is_sorted(),
+        "{places:?}: {mpd}"
+    );
+    let sets = mpd.matches("<AdaptationSet").count();
+    for (uuid, count) in [(WISEPLAY, sets), (COMMON, sets), (unsignaled, 0)] {
+        assert_eq!(mpd.matches(&start(uuid)).count(), count, "{uuid}: {mpd}");
+    }
+    let multivariant = server.text("/film/.m3u8");
+    assert_eq!(
+        multivariant.matches(WISEPLAY_SESSION).count(),
+        1,
+        "{multivariant}"
+    );
+    let boxes = [WISEPLAY_PSSH, COMMON_PSSH].map(|text| decode_base64(text).unwrap());
+    for playlist in playlists(&server, "film") {
+        let text = server.text(&playlist);
+        assert_eq!(text.matches(WISEPLAY_KEY).count(), 1, "{text}");
+        let init = server.get(&segments(&server, &playlist)[0]).body;
+        let count = |bytes: &[u8]| init.windows(bytes.len()).filter(|w| *w == bytes).count();
+        assert_eq!(
+            boxes.each_ref().map(|pssh| count(pssh)),
+            [1, 1],
+            "{playlist}"
+        );
+        // ClearKey has no second common box.
+        assert_eq!(count(b"pssh"), 3, "{playlist}");
+    }
+}
+
+#[test]
+fn other_systems_of_nginx_vod_key_servers_are_signaled() {
+    let json = format!(
+        r#"[{{"key":"{VALUE}","key_id":"{VALUE}","pssh":[{{"uuid":"{WISEPLAY}","data":"d2lzZQ=="}}]}}]"#
+    );
+    let keys = KeyServer::new(move |_| respond("200 OK", "", &json));
+    let server = serve_with_keys(&keys.url("udrm"), &[]);
+    let mpd = server.text("/film/.mpd");
+    assert!(
+        mpd.contains(&format!("<cenc:pssh>{WISEPLAY_PSSH}</cenc:pssh>")),
+        "{mpd}"
+    );
+    let init = &segments(&server, &playlists(&server, "film")[0])[0];
+    assert!(contains(&server.get(init).body, b"wise"));
 }

@@ -72,7 +72,14 @@ impl TrackSignaling {
             session.extend(session_keys(system, &protection, pssh.as_deref()));
             let listed = pssh.as_deref().filter(|_| places != PsshPlaces::Init);
             elements.extend(content_protection(system, &protection, listed));
-            boxes.extend(pssh.filter(|_| places != PsshPlaces::Manifest));
+            // An explicit common `pssh` replaces the one that is generated for ClearKey.
+            let is_replaced = |pssh: &Vec<u8>| {
+                let is_same = |known: &Vec<u8>| known.get(12..28) == pssh.get(12..28);
+                let mut explicit = systems.iter().filter_map(|known| known.pssh.as_ref());
+                system.pssh.is_none() && explicit.any(is_same)
+            };
+            let listed = pssh.filter(|pssh| !is_replaced(pssh));
+            boxes.extend(listed.filter(|_| places != PsshPlaces::Manifest));
         }
         TrackSignaling {
             protection,
@@ -170,6 +177,9 @@ fn content_protection(
     pssh: Option<&[u8]>,
 ) -> Option<String> {
     let value = match system.system {
+        ContentSystem::Other(_) if system.pssh.is_none() && system.dash_content.is_none() => {
+            return None;
+        }
         ContentSystem::Widevine | ContentSystem::Other(_) => "",
         ContentSystem::PlayReady => " value=\"MSPR 2.0\"",
         ContentSystem::ClearKey => " value=\"ClearKey1.0\"",

@@ -272,6 +272,14 @@ impl DrmPolicy {
             }
             systems.push(signal);
         }
+        // Nothing is generated for other systems, so they are signaled as the source defines them.
+        for signal in &title_key.systems {
+            if let ContentSystem::Other(_) = signal.system
+                && systems.iter().all(|known| known.system != signal.system)
+            {
+                systems.push(signal.clone());
+            }
+        }
         Ok(systems)
     }
 }
