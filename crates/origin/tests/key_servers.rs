@@ -113,6 +113,40 @@ fn a_key_server_is_requested_once_per_title() {
     assert_eq!(keys.requests().len(), 1);
 }
 
+/// Returns the number of requests that a slow key server gets for these concurrent requests.
+fn count_fetches(path: &str, flags: &[&str], targets: &[&str]) -> usize {
+    let keys = KeyServer::new(|_| {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        respond("200 OK", "", &three_keys())
+    });
+    let server = serve_with_keys(&format!("cpix:http://{}{path}", keys.address), flags);
+    std::thread::scope(|scope| {
+        let server = &server;
+        for target in targets {
+            scope.spawn(move || assert_eq!(server.get(target).status, 200, "{target}"));
+        }
+    });
+    keys.requests().len()
+}
+
+#[test]
+fn concurrent_requests_share_one_fetch() {
+    let of_title = ["/film/.mpd", "/film/.m3u8", "/film/.json", "/film/.mpd"];
+    assert_eq!(count_fetches("/keys/{title}", &[], &of_title), 1);
+    // The keys are loaded again for every check of the title's files.
+    let rechecked = ["--recheck", "0s"];
+    assert_eq!(count_fetches("/keys/{title}", &rechecked, &of_title), 1);
+    let of_two = [
+        "/film/.mpd",
+        "/film.mp4/.mpd",
+        "/film/.m3u8",
+        "/film.mp4/.m3u8",
+    ];
+    assert_eq!(count_fetches("/keys/{title}", &[], &of_two), 2);
+    // Both titles have the same document.
+    assert_eq!(count_fetches("/keys", &[], &of_two), 1);
+}
+
 #[test]
 fn source_keys_of_another_server_are_requested_without_the_headers() {
     if !has_ffmpeg() {

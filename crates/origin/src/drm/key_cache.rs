@@ -4,7 +4,8 @@
 use super::key_metrics::KeyMetrics;
 use super::key_set::KeySet;
 use quick_cache::sync::Cache;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::Key;
 
@@ -21,7 +22,12 @@ pub(crate) struct KeyCache {
     /// Additional time for which cached keys are used while the key server fails.
     stale_if_error: Duration,
     metrics: KeyMetrics,
+    /// Loads that have not ended, so that concurrent requests share one.
+    loads: Mutex<HashMap<Key, Arc<SharedLoad>>>,
 }
+
+/// The result of a load. Concurrent requests wait for the first one's.
+type SharedLoad = OnceLock<Result<Arc<KeySet>, String>>;
 
 #[derive(Clone)]
 struct CachedKeys {
@@ -43,22 +49,52 @@ impl KeyCache {
             max_age,
             stale_if_error,
             metrics,
+            loads: Mutex::default(),
         }
     }
 
     /// Returns the keys of a title, and loads them with `load` if they are absent or old. Old keys are
-    /// returned if that fails.
+    /// returned if that fails. Concurrent calls for a title share one load and its error. Blocks.
     pub(crate) fn get_or_load(
         &self,
         title: &Key,
         load: impl FnOnce() -> Result<KeySet, String>,
     ) -> Result<Arc<KeySet>, String> {
-        let cached = self.entries.get(title);
-        if let Some(cached) = &cached
-            && self.is_usable(cached)
-        {
-            return Ok(cached.keys.clone());
+        if let Some(keys) = self.find_usable(title) {
+            return Ok(keys);
         }
+        let shared = self.lock_loads().entry(title.clone()).or_default().clone();
+        // Another load may have ended after the keys were looked up.
+        let load = || {
+            self.find_usable(title)
+                .map_or_else(|| self.load(title, load), Ok)
+        };
+        let result = shared.get_or_init(load).clone();
+        let mut loads = self.lock_loads();
+        if loads
+            .get(title)
+            .is_some_and(|known| Arc::ptr_eq(known, &shared))
+        {
+            loads.remove(title);
+        }
+        result
+    }
+
+    fn lock_loads(&self) -> MutexGuard<'_, HashMap<Key, Arc<SharedLoad>>> {
+        self.loads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find_usable(&self, title: &Key) -> Option<Arc<KeySet>> {
+        let cached = self.entries.get(title)?;
+        self.is_usable(&cached).then_some(cached.keys)
+    }
+
+    fn load(
+        &self,
+        title: &Key,
+        load: impl FnOnce() -> Result<KeySet, String>,
+    ) -> Result<Arc<KeySet>, String> {
+        let cached = self.entries.get(title);
         match (load(), cached) {
             (Ok(keys), _) => {
                 self.metrics.loaded.inc();
@@ -143,5 +179,35 @@ mod tests {
         assert!(strict.get_or_load(&title, || Err("down".into())).is_err());
         let counts = [&counts.loaded, &counts.stale, &counts.failed].map(|count| count.get());
         assert_eq!(counts, [4, 1, 2]);
+    }
+
+    #[test]
+    fn concurrent_requests_share_one_load_and_its_error() {
+        use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+        let title = Key::parse("a").unwrap();
+        let counts = KeyMetrics::new(&net::metrics::Metrics::new());
+        let cache = KeyCache::new(Duration::MAX / 4, Duration::ZERO, counts);
+        for is_down in [true, false] {
+            let (loads, barrier) = (AtomicU32::new(0), std::sync::Barrier::new(8));
+            let load = || {
+                loads.fetch_add(1, SeqCst);
+                // The others are waiting by then.
+                std::thread::sleep(Duration::from_secs(1));
+                match is_down {
+                    true => Err("down".to_owned()),
+                    false => Ok(keys(1)),
+                }
+            };
+            let ask = || {
+                barrier.wait();
+                cache.get_or_load(&title, load).is_err()
+            };
+            let results = std::thread::scope(|scope| {
+                let threads = [(); 8].map(|()| scope.spawn(ask));
+                threads.map(|thread| thread.join().unwrap())
+            });
+            assert_eq!((loads.into_inner(), results), (1, [is_down; 8]));
+            assert!(cache.lock_loads().is_empty());
+        }
     }
 }

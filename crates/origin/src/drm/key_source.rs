@@ -44,7 +44,7 @@ impl KeySource {
             } => {
                 let decryptor = decryptor.as_ref();
                 let load = || key_document::load_document(settings, (client, decryptor), title);
-                let keys = cache.get_or_load(title, load);
+                let keys = cache.get_or_load(&settings.keys.select_cache_key(title), load);
                 let unavailable = |error| {
                     Error::upstream(StatusCode::SERVICE_UNAVAILABLE, format!("keys: {error}"))
                 };

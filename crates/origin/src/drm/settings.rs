@@ -6,6 +6,7 @@ use media::protection::{ContentSystem, ProtectionScheme, PsshPlaces};
 use net::config::{Setting, SettingLayers, UsageError, duration, switch};
 use std::path::PathBuf;
 use std::time::Duration;
+use store::Key;
 
 /// The settings, as they are declared.
 ///
@@ -295,6 +296,22 @@ impl KeyLocation {
         let url: Uri = url.replace("{title}", "title").parse().ok()?;
         let authority = url.authority()?.as_str().to_ascii_lowercase();
         Some((url.scheme_str()?.to_owned(), authority))
+    }
+
+    /// Returns the name under which a title's keys are cached: the root, if all titles have one
+    /// document.
+    pub(crate) fn select_cache_key(&self, title: &Key) -> Key {
+        match self {
+            KeyLocation::CpixFile(place)
+            | KeyLocation::CpixUrl(place)
+            | KeyLocation::Udrm(place)
+                if !place.contains("{title}") =>
+            {
+                Key::ROOT
+            }
+            // SPEKE's requests contain the title.
+            _ => title.clone(),
+        }
     }
 }
 

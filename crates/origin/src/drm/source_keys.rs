@@ -34,7 +34,8 @@ impl SourceKeys {
             let what = format!("keys: source keys: {error}");
             Error::upstream(StatusCode::SERVICE_UNAVAILABLE, what)
         };
-        self.cache.get_or_load(title, load).map_err(unavailable)
+        let cached = self.location.select_cache_key(title);
+        self.cache.get_or_load(&cached, load).map_err(unavailable)
     }
 }
 
