@@ -13,6 +13,7 @@ mod left_out;
 mod packet_fidelity;
 mod playlist_cache;
 mod protected_processes;
+mod protected_secrets;
 mod range_delivery;
 mod s3_storage;
 mod slow_readers;
