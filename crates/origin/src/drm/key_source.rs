@@ -19,7 +19,7 @@ pub(crate) enum KeySource {
     /// From files or a key server.
     Documents {
         client: KeyClient,
-        cache: KeyCache,
+        cache: Box<KeyCache>,
         /// Decrypts the values of documents, if there is a private key.
         decryptor: Option<DocumentDecryptor>,
     },

@@ -44,7 +44,11 @@ fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, Pro
         }
         _ => KeySource::Documents {
             client: open_key_client(drm.headers_file.as_deref())?,
-            cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),
+            cache: Box::new(KeyCache::new(
+                drm.cache,
+                drm.stale_if_error,
+                metrics.clone(),
+            )),
             decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
         },
     };
