@@ -278,11 +278,15 @@ fn every_arm_and_every_discarded_run_is_reported_and_html_is_escaped() {
 #[test]
 fn the_first_lines_explain_the_verdict() {
     let plan = parse_plan(DOCUMENT);
-    let flat = |record: RunRecord| {
-        let values = [("seconds".to_owned(), 1.0 + 0.01 * f64::from(record.round))].into();
+    // Each of the two is slower in every other round.
+    let alternate = |record: RunRecord| {
+        let slower = record.round % 2 == u32::from(record.arm["kind"] == "slow");
+        let seconds = if slower { 1.01 } else { 1.0 };
+        let values = [("seconds".to_owned(), seconds)].into();
         RunRecord { values, ..record }
     };
-    let records: Vec<RunRecord> = sample_records(&plan, 1.0).into_iter().map(flat).collect();
+    let records = sample_records(&plan, 1.0).into_iter().map(alternate);
+    let records: Vec<RunRecord> = records.collect();
     let (report, json) = create_report(&plan, &records);
     assert_eq!(report.finding.outcome, FindingOutcome::Mixed);
     let lines = report.markdown();

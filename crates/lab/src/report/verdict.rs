@@ -15,7 +15,7 @@ pub enum Verdict {
     Weaker,
     /// The effect has the source's direction, and the source gives no figure.
     DirectionOnly,
-    /// The effect has the opposite direction, or the source found none.
+    /// The interval excludes every effect in the source's direction, or the source found none.
     Contradicted,
     /// The interval allows several of these, or there are too few rounds for an interval.
     Undecided,
@@ -96,8 +96,8 @@ impl ClaimBounds {
             ClaimBounds::Own(_) => Verdict::Undecided,
             ClaimBounds::Source(SourceRange::Direction(direction), neutral) => {
                 let agrees = match direction {
-                    SourceDirection::More => [low > neutral, high < neutral],
-                    SourceDirection::Less => [high < neutral, low > neutral],
+                    SourceDirection::More => [low > neutral, high <= neutral],
+                    SourceDirection::Less => [high < neutral, low >= neutral],
                 };
                 match agrees {
                     [true, _] => Verdict::DirectionOnly,
@@ -113,22 +113,24 @@ impl ClaimBounds {
 }
 
 /// Compares an interval with the source's range. An interval that contains the neutral value does
-/// not establish a direction, unless the source's range contains it too.
+/// not establish a direction. This matters unless the source found no effect: a range that ends at
+/// the neutral value, such as "up to 24 % higher", has a direction.
 fn judge_figures(
     [low, high]: [f64; 2],
     [source_low, source_high]: [f64; 2],
     neutral: f64,
 ) -> Verdict {
-    let contains = |low: f64, high: f64| low <= neutral && neutral <= high;
+    let found_no_effect = source_low < neutral && neutral < source_high
+        || source_low == neutral && source_high == neutral;
     let meets = low <= source_high && high >= source_low;
     if meets {
-        return match contains(low, high) && !contains(source_low, source_high) {
+        return match low <= neutral && neutral <= high && !found_no_effect {
             true => Verdict::Undecided,
             false => Verdict::Repeated,
         };
     }
-    // A source that found no effect: any effect contradicts it.
-    if source_low < neutral && neutral < source_high {
+    // Any effect contradicts a source that found none.
+    if found_no_effect {
         return Verdict::Contradicted;
     }
     // Mirrors effects below the neutral value, so that the source's effect is above it.
@@ -142,7 +144,7 @@ fn judge_figures(
     };
     match () {
         () if low > source_high => Verdict::Stronger,
-        () if high < neutral => Verdict::Contradicted,
+        () if high <= neutral => Verdict::Contradicted,
         () if low > neutral => Verdict::Weaker,
         () => Verdict::Undecided,
     }
@@ -155,6 +157,7 @@ mod tests {
     #[test]
     fn intervals_are_compared_with_the_range_of_the_source() {
         let (up, down, none) = ([1.1, 1.24], [0.73, 0.9], [0.95, 1.05]);
+        let (up_to, down_to) = ([1.0, 1.24], [0.73, 1.0]);
         for (interval, range, verdict) in [
             ([1.2, 1.4], up, Verdict::Repeated),
             ([1.15, 1.2], up, Verdict::Repeated),
@@ -170,6 +173,21 @@ mod tests {
             ([0.95, 1.1], down, Verdict::Undecided),
             ([0.97, 1.2], none, Verdict::Repeated),
             ([1.2, 1.3], none, Verdict::Contradicted),
+            ([1.0, 1.0], up, Verdict::Contradicted),
+            // A range that ends at the neutral value has a direction.
+            ([1.02, 1.1], up_to, Verdict::Repeated),
+            ([1.2, 1.3], up_to, Verdict::Repeated),
+            ([1.3, 1.4], up_to, Verdict::Stronger),
+            ([0.85, 1.02], up_to, Verdict::Undecided),
+            ([0.9, 1.5], up_to, Verdict::Undecided),
+            ([1.0, 1.1], up_to, Verdict::Undecided),
+            ([0.9, 1.0], up_to, Verdict::Undecided),
+            ([0.85, 0.98], up_to, Verdict::Contradicted),
+            ([0.8, 0.95], down_to, Verdict::Repeated),
+            ([0.5, 0.6], down_to, Verdict::Stronger),
+            ([0.85, 1.02], down_to, Verdict::Undecided),
+            ([1.0, 1.2], down_to, Verdict::Undecided),
+            ([1.02, 1.2], down_to, Verdict::Contradicted),
         ] {
             let bounds = ClaimBounds::Source(SourceRange::Figures(range), 1.0);
             assert_eq!(
@@ -179,9 +197,30 @@ mod tests {
             );
             assert_eq!(bounds.judge(None), Verdict::Undecided);
         }
-        // Values without a denominator have an effect above 0.
-        let value = ClaimBounds::Source(SourceRange::Figures([0.28, 0.30]), 0.0);
-        assert_eq!(value.judge(Some([0.25, 0.27])), Verdict::Weaker);
+    }
+
+    #[test]
+    fn values_without_a_denominator_have_an_effect_above_zero() {
+        let (count, share, zero) = ([1.0, 300.0], [0.28, 0.30], [0.0, 0.0]);
+        for (interval, range, verdict) in [
+            ([0.25, 0.27], share, Verdict::Weaker),
+            ([0.0, 0.0], count, Verdict::Contradicted),
+            ([0.0, 0.5], count, Verdict::Undecided),
+            ([0.0, 5.0], count, Verdict::Undecided),
+            ([0.2, 0.5], count, Verdict::Weaker),
+            ([3.0, 5.0], count, Verdict::Repeated),
+            ([400.0, 500.0], count, Verdict::Stronger),
+            ([0.0, 0.0], zero, Verdict::Repeated),
+            ([2.0, 3.0], zero, Verdict::Contradicted),
+            ([-3.0, -2.0], zero, Verdict::Contradicted),
+        ] {
+            let bounds = ClaimBounds::Source(SourceRange::Figures(range), 0.0);
+            let found = bounds.judge(Some(interval));
+            assert_eq!(found, verdict, "{interval:?} {range:?}");
+        }
+        let more = ClaimBounds::Source(SourceRange::Direction(SourceDirection::More), 0.0);
+        assert_eq!(more.judge(Some([0.0, 0.0])), Verdict::Contradicted);
+        assert_eq!(more.judge(Some([0.0, 2.0])), Verdict::Undecided);
     }
 
     #[test]
@@ -190,6 +229,7 @@ mod tests {
         for (interval, verdict) in [
             ([0.2, 0.3], Verdict::DirectionOnly),
             ([1.1, 1.3], Verdict::Contradicted),
+            ([1.0, 1.0], Verdict::Contradicted),
             ([0.9, 1.1], Verdict::Undecided),
         ] {
             let bounds = ClaimBounds::Source(less, 1.0);
