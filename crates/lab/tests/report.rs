@@ -437,6 +437,49 @@ fn claims_without_runs_are_counted_as_not_measured() {
 }
 
 #[test]
+fn values_of_zero_are_judged_and_survive_json() {
+    let document = DOCUMENT.replace("source = [2.5, 3.5]", "source = \"less\"");
+    let plan = parse_plan(&document);
+    let report_of = |slow: f64, fast: f64| {
+        let mut records = sample_records(&plan, 1.0);
+        for record in &mut records {
+            let seconds = if record.arm["kind"] == "slow" {
+                slow
+            } else {
+                fast
+            };
+            record.values.insert("seconds".into(), seconds);
+        }
+        create_report(&plan, &records)
+    };
+    let read = |report: &ExperimentReport| -> ExperimentReport {
+        serde_json::from_str(&report.json().unwrap()).unwrap()
+    };
+    let (less, _) = report_of(0.0, 1.0);
+    assert_eq!(less.claims[0].verdict, Verdict::DirectionOnly);
+    assert_eq!(less.claims[0].interval, Some([0.0, 0.0]));
+    let (more, json) = report_of(1.0, 0.0);
+    let found = &more.claims[0];
+    assert_eq!(found.verdict, Verdict::Contradicted);
+    assert_eq!(
+        (found.value, found.range),
+        (f64::INFINITY, [f64::INFINITY; 2])
+    );
+    assert_eq!(json["claims"][0]["value"], "infinity");
+    assert!(more.markdown().contains("∞ – ∞"), "{}", more.markdown());
+    for report in [&less, &more] {
+        assert_eq!(read(report).json().unwrap(), report.json().unwrap());
+        assert_eq!(read(report).markdown(), report.markdown());
+    }
+    let (none, _) = report_of(0.0, 0.0);
+    let found = &none.claims[0];
+    assert_eq!((found.verdict, found.n), (Verdict::Undecided, 0));
+    let reason = "both values are zero in 8 of 8 rounds";
+    assert_eq!(found.because.as_deref(), Some(reason));
+    assert!(none.finding.lines[0].contains(reason), "{:?}", none.finding);
+}
+
+#[test]
 fn claims_of_our_own_are_counted_as_expected() {
     let text = DOCUMENT
         .replace("source = [2.5, 3.5]", "at-least = 2.0")

@@ -12,26 +12,32 @@ pub struct PairedRatio {
     pub median: f64,
     /// 95 % interval of the median ratio; none with fewer than six rounds.
     pub interval: Option<ConfidenceInterval>,
-    /// Geometric mean of the ratios.
-    pub geometric: f64,
+    /// Geometric mean of the ratios; `None` if one of them is zero and another one infinite.
+    pub geometric: Option<f64>,
     /// Ratio of the means. Use it if the cost is the sum of the values, not that of a typical
     /// round.
     pub of_means: f64,
 }
 
 impl PairedRatio {
-    /// Divides `a[k]` by `b[k]`, both measured in round `k`. Returns `None` without rounds, or
-    /// unless all values are positive.
+    /// Divides `a[k]` by `b[k]`, both measured in round `k`. The ratio to zero is infinite. Returns
+    /// `None` without rounds, if a value is negative or not finite, or if both values of a round are
+    /// zero.
     pub fn from_pairs(a: &[f64], b: &[f64]) -> Option<PairedRatio> {
-        if a.len() != b.len() || !are_positive(a) || !are_positive(b) {
+        let has_ratio = |(a, b): (&f64, &f64)| *a > 0.0 || *b > 0.0;
+        if a.len() != b.len() || !are_amounts(a) || !are_amounts(b) {
+            return None;
+        }
+        if !a.iter().zip(b).all(has_ratio) {
             return None;
         }
         let rounds: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
         let logs: Vec<f64> = rounds.iter().map(|ratio| ratio.ln()).collect();
+        let geometric = mean(&logs).exp();
         Some(PairedRatio {
-            median: median(&logs).exp(),
+            median: median_ratio(&logs),
             interval: median_interval(&rounds),
-            geometric: mean(&logs).exp(),
+            geometric: (!geometric.is_nan()).then_some(geometric),
             of_means: mean(a) / mean(b),
             rounds,
         })
@@ -45,9 +51,25 @@ impl PairedRatio {
     }
 }
 
-/// Returns whether a ratio of these values exists; never without values.
-pub(crate) fn are_positive(values: &[f64]) -> bool {
-    !values.is_empty() && values.iter().all(|v| v.is_finite() && *v > 0.0)
+/// Returns the median of ratios, from their logarithms. Between two ratios in the middle it is their
+/// geometric mean, so that exchanging numerators and denominators inverts it.
+fn median_ratio(logs: &[f64]) -> f64 {
+    let mut sorted = logs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
+    let middle = [at((logs.len() - 1) / 2), at(logs.len() / 2)];
+    match middle {
+        // Zero and infinity: 1 is the only median that an exchange inverts.
+        [f64::NEG_INFINITY, f64::INFINITY] => 1.0,
+        [f64::NEG_INFINITY, _] => 0.0,
+        [_, f64::INFINITY] => f64::INFINITY,
+        _ => median(logs).exp(),
+    }
+}
+
+/// Returns whether these values are finite and not negative; never without values.
+pub(crate) fn are_amounts(values: &[f64]) -> bool {
+    !values.is_empty() && values.iter().all(|v| v.is_finite() && *v >= 0.0)
 }
 
 #[cfg(test)]
@@ -61,7 +83,7 @@ mod tests {
         let a = b.map(|value| value * 1.5);
         let ratio = PairedRatio::from_pairs(&a, &b).unwrap();
         let near = |value: f64| (value - 1.5).abs() < 1e-9;
-        assert!(near(ratio.geometric) && near(ratio.median) && near(ratio.of_means));
+        assert!(near(ratio.geometric.unwrap()) && near(ratio.median) && near(ratio.of_means));
         let found = ratio.interval.unwrap();
         assert!(near(found.low) && near(found.high));
         assert!(ratio.rounds.iter().all(|round| near(*round)));
@@ -94,16 +116,43 @@ mod tests {
     fn means_and_medians_differ_where_values_have_two_modes() {
         let ratio = PairedRatio::from_pairs(&[1.0, 1.0, 1.0, 9.0], &[1.0; 4]).unwrap();
         assert_eq!((ratio.median, ratio.of_means), (1.0, 3.0));
-        assert!((ratio.geometric - 9.0_f64.powf(0.25)).abs() < 1e-12);
+        assert!((ratio.geometric.unwrap() - 9.0_f64.powf(0.25)).abs() < 1e-12);
         assert_eq!((ratio.range(), ratio.interval), ([1.0, 9.0], None));
     }
 
     #[test]
+    fn ratios_of_and_to_zero_have_an_order() {
+        let (some, none) = ([2.0; 6], [0.0; 6]);
+        let zero = PairedRatio::from_pairs(&none, &some).unwrap();
+        assert_eq!(
+            (zero.median, zero.geometric, zero.of_means),
+            (0.0, Some(0.0), 0.0)
+        );
+        let found = zero.interval.unwrap();
+        assert_eq!((found.low, found.high), (0.0, 0.0));
+        let infinite = PairedRatio::from_pairs(&some, &none).unwrap();
+        let infinity = f64::INFINITY;
+        assert_eq!((infinite.median, infinite.of_means), (infinity, infinity));
+        assert_eq!(infinite.geometric, Some(infinity));
+        let found = infinite.interval.unwrap();
+        assert_eq!((found.low, found.high), (infinity, infinity));
+        // Some rounds only: order statistics are those of the other rounds.
+        let a = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let b = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0];
+        let mixed = PairedRatio::from_pairs(&a, &b).unwrap();
+        assert!((mixed.median - 3.0).abs() < 1e-12);
+        assert_eq!((mixed.geometric, mixed.range()), (None, [0.0, infinity]));
+        let even = PairedRatio::from_pairs(&[0.0, 1.0], &[1.0, 0.0]).unwrap();
+        assert_eq!(even.median, 1.0);
+    }
+
+    #[test]
     fn values_that_cannot_be_compared_have_no_ratio() {
-        let none: [(&[f64], &[f64]); 4] = [
+        let none: [(&[f64], &[f64]); 5] = [
             (&[], &[]),
             (&[1.0], &[1.0, 2.0]),
-            (&[0.0], &[1.0]),
+            (&[1.0, 0.0], &[1.0, 0.0]),
+            (&[-1.0], &[1.0]),
             (&[1.0], &[f64::NAN]),
         ];
         for (a, b) in none {

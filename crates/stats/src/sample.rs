@@ -59,7 +59,11 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     let place = last as f64 * share.clamp(0.0, 1.0);
     let at = |place: f64| sorted.get(place as usize).copied().unwrap_or(f64::NAN);
     let (low, high) = (at(place.floor()), at(place.ceil()));
-    low + (high - low) * place.fract()
+    // Equal neighbours may be infinite; their difference would not be a number.
+    match low == high {
+        true => low,
+        false => low + (high - low) * place.fract(),
+    }
 }
 
 fn standard_deviation(values: &[f64]) -> f64 {
@@ -94,5 +98,6 @@ mod tests {
             assert!((quantile(&values, share) - value).abs() < 1e-12, "{share}");
         }
         assert!(median(&[]).is_nan());
+        assert_eq!(median(&[f64::INFINITY; 3]), f64::INFINITY);
     }
 }

@@ -1,6 +1,6 @@
 //! The ratio between two configurations that were not measured in the same rounds.
 
-use crate::ratio::are_positive;
+use crate::ratio::are_amounts;
 use crate::{ConfidenceInterval, median};
 
 /// Minimum number of values of each side for an interval, as for paired rounds.
@@ -13,7 +13,8 @@ const TAIL_MAX: f64 = 0.025;
 /// Returns the factor by which `a` exceeds `b`: the median of the ratios of every value of `a` to
 /// every value of `b` (Hodges and Lehmann 1963). Its 95 % interval inverts the rank-sum test
 /// (Hollander and Wolfe, section 4.3), and is `None` below six values of a side. Uses the first 400
-/// values of each side. Returns `None` unless both sides have only positive values.
+/// values of each side. The ratio to zero is infinite. Returns `None` if a side is empty, a value is
+/// negative or not finite, or if both sides contain zero.
 pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInterval>)> {
     let first = |values: &[f64]| {
         values
@@ -23,7 +24,8 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
             .collect::<Vec<f64>>()
     };
     let (a, b) = (first(a), first(b));
-    if !are_positive(&a) || !are_positive(&b) {
+    let has_zero = |values: &[f64]| values.contains(&0.0);
+    if !are_amounts(&a) || !are_amounts(&b) || has_zero(&a) && has_zero(&b) {
         return None;
     }
     let ratio_to = |b: &f64| a.iter().map(move |a| a / *b).collect::<Vec<f64>>();
@@ -101,7 +103,14 @@ mod tests {
     #[test]
     fn few_or_impossible_values_have_no_interval() {
         assert_eq!(unpaired_ratio(&[1.0; 5], &[1.0; 9]).unwrap(), (1.0, None));
-        assert_eq!(unpaired_ratio(&[0.0; 6], &[1.0; 6]), None);
+        assert_eq!(unpaired_ratio(&[0.0; 6], &[0.0; 6]), None);
+        let (zero, interval) = unpaired_ratio(&[0.0; 6], &[1.0; 6]).unwrap();
+        assert_eq!((zero, interval.unwrap().high), (0.0, 0.0));
+        let (infinite, interval) = unpaired_ratio(&[1.0; 6], &[0.0; 6]).unwrap();
+        assert_eq!(
+            (infinite, interval.unwrap().low),
+            (f64::INFINITY, f64::INFINITY)
+        );
         assert_eq!(unpaired_ratio(&[], &[1.0; 6]), None);
         // The longest samples stay exact.
         let many: Vec<f64> = (1..=1000).map(f64::from).collect();

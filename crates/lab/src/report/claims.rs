@@ -7,6 +7,7 @@ use super::verdict::{ClaimBounds, Verdict};
 use crate::experiment::document::Expectation;
 use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
+use stats::PairedRatio;
 
 /// An expectation for one combination of the other variables.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,12 +23,16 @@ pub struct ClaimResult {
     /// Whether the value is a ratio.
     pub ratio: bool,
     /// Median of the rounds' ratios or values; 0 without rounds.
+    #[serde(with = "super::json_number")]
     pub value: f64,
     /// Its 95 % interval; `None` below six rounds.
+    #[serde(with = "super::json_number", default)]
     pub interval: Option<[f64; 2]>,
     /// Smallest and largest round.
+    #[serde(with = "super::json_number")]
     pub range: [f64; 2],
-    /// For ratios: the geometric mean, and the ratio of means.
+    /// For ratios: the geometric mean, and the ratio of means; `None` without a geometric mean.
+    #[serde(with = "super::json_number", default)]
     pub geometric_and_of_means: Option<[f64; 2]>,
     /// Lower bound.
     pub at_least: Option<f64>,
@@ -127,6 +132,33 @@ fn describe_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
     }
 }
 
+/// Returns an undecided result with the reason why measured values have no ratio. Returns `None`
+/// without values, and for a claim without bounds.
+fn explain_missing_ratio(
+    expect: &Expectation,
+    arm: &Arm,
+    a: &[f64],
+    b: &[f64],
+) -> Option<ClaimResult> {
+    ClaimBounds::of(expect)?;
+    let rounds = a.len();
+    let count = |of: fn(f64, f64) -> bool| a.iter().zip(b).filter(|(a, b)| of(**a, **b)).count();
+    let zero = count(|a, b| a == 0.0 && b == 0.0);
+    let because = match zero {
+        _ if rounds == 0 => return None,
+        0 => {
+            let invalid = count(|a, b| !(a >= 0.0 && b >= 0.0 && (a + b).is_finite()));
+            format!("a value is negative or not finite in {invalid} of {rounds} rounds")
+        }
+        zero => format!("both values are zero in {zero} of {rounds} rounds"),
+    };
+    Some(ClaimResult {
+        because: Some(because),
+        verdict: Verdict::Undecided,
+        ..describe_claim(expect, arm)
+    })
+}
+
 /// Returns `None` if nothing was measured.
 fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Option<ClaimResult> {
     let to = value_texts(&expect.to);
@@ -138,8 +170,12 @@ fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Optio
     } else {
         let mut other = arm.clone();
         other.extend(to.clone());
-        let (n, ratio) = runs.ratio(arm, &other, quantity)?;
-        let beside = Some([ratio.geometric, ratio.of_means]);
+        let (a, b) = runs.pairs(arm, &other, quantity)?;
+        let Some(ratio) = PairedRatio::from_pairs(&a, &b) else {
+            return explain_missing_ratio(expect, arm, &a, &b);
+        };
+        let (n, of_means) = (a.len(), ratio.of_means);
+        let beside = ratio.geometric.map(|geometric| [geometric, of_means]);
         let interval = ratio.interval.map(as_pair);
         (n, ratio.median, interval, ratio.range(), beside)
     };

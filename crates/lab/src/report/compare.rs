@@ -63,8 +63,10 @@ pub struct ComparedQuantity {
 pub struct FolderChange {
     /// Median of the ratios of every round of one to every round of the other, as the rounds are not
     /// paired.
+    #[serde(with = "super::json_number")]
     pub ratio: f64,
     /// Its 95 % interval; `None` below six rounds of either.
+    #[serde(with = "super::json_number")]
     pub interval: Option<[f64; 2]>,
     /// Whether the interval excludes 1.
     pub beyond_noise: bool,
@@ -228,7 +230,7 @@ fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>]) -> ComparedQ
     }
 }
 
-/// Returns `None` unless all values are positive.
+/// Returns `None` if a value is negative, or if a ratio of two zeros occurs.
 fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
     let (ratio, interval) = stats::unpaired_ratio(other, first)?;
     let interval = interval.map(as_pair);

@@ -14,6 +14,7 @@ mod finding;
 mod findings;
 mod html;
 mod index;
+mod json_number;
 mod markdown;
 mod plots;
 mod quantity_words;

@@ -163,10 +163,13 @@ pub struct MapRow {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MapCell {
     /// Median of the ratios.
+    #[serde(with = "super::json_number")]
     pub ratio: f64,
     /// 95 % interval of the median; `None` below six rounds.
+    #[serde(with = "super::json_number", default)]
     pub interval: Option<[f64; 2]>,
     /// Smallest and largest ratio.
+    #[serde(with = "super::json_number")]
     pub range: [f64; 2],
     /// Number of rounds.
     pub n: usize,

@@ -65,6 +65,22 @@ impl<'a> RunIndex<'a> {
             .collect()
     }
 
+    /// Returns the values of two arms in the rounds that both have; `None` if an arm has no runs.
+    pub(super) fn pairs(
+        &self,
+        arm: &Arm,
+        to: &Arm,
+        quantity: &str,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        let own = self.by_arm.get(arm)?;
+        let other = self.by_arm.get(to)?;
+        let both = own.iter().filter_map(|(round, record)| {
+            let value = record.values.get(quantity)?;
+            Some((*value, *other.get(round)?.values.get(quantity)?))
+        });
+        Some(both.unzip())
+    }
+
     /// Returns the ratio of two arms over the rounds that both have, and their number.
     pub(super) fn ratio(
         &self,
@@ -72,13 +88,7 @@ impl<'a> RunIndex<'a> {
         to: &Arm,
         quantity: &str,
     ) -> Option<(usize, PairedRatio)> {
-        let own = self.by_arm.get(arm)?;
-        let other = self.by_arm.get(to)?;
-        let both = own.iter().filter_map(|(round, record)| {
-            let value = record.values.get(quantity)?;
-            Some((*value, *other.get(round)?.values.get(quantity)?))
-        });
-        let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
+        let (a, b) = self.pairs(arm, to, quantity)?;
         Some((a.len(), PairedRatio::from_pairs(&a, &b)?))
     }
 

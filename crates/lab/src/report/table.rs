@@ -42,7 +42,7 @@ impl ReportTable {
         for row in &self.rows {
             out += "<tr>";
             for cell in row {
-                let plain = cell.starts_with(|c: char| c.is_ascii_digit() || "-–".contains(c));
+                let plain = cell.starts_with(|c: char| c.is_ascii_digit() || "-–∞".contains(c));
                 let class = if plain { "" } else { " class=\"text\"" };
                 let _ = write!(out, "<td{class}>{}</td>", escape_html(cell));
             }
@@ -70,6 +70,7 @@ pub(super) fn escape_html(text: &str) -> String {
 /// Formats a number with four significant digits.
 pub(super) fn format_number(value: f64) -> String {
     let digits = match value.abs() {
+        f64::INFINITY => return if value < 0.0 { "-∞" } else { "∞" }.into(),
         0.0 => 0,
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,
@@ -147,6 +148,7 @@ mod tests {
             (0.5, "0.500"),
             (0.012346, "0.01235"),
             (1e-9, "1.000e-9"),
+            (f64::INFINITY, "∞"),
         ] {
             assert_eq!(format_number(value), text, "{value}");
         }

@@ -141,7 +141,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Lists the parts that have data.
+    /// Lists the parts that have data, also those whose data have no ratio.
     fn parts_table(&self, document: u32) -> ReportTable {
         let head = [
             "#",
@@ -155,7 +155,8 @@ impl Findings {
         ];
         let mut table = ReportTable::new(head);
         for (claim, found) in self.of_document(document) {
-            let measured = found.parts.iter().filter(|part| part.result.n > 0);
+            let is_measured = |part: &&ClaimPart| part.result.verdict != Verdict::NotMeasured;
+            let measured = found.parts.iter().filter(is_measured);
             for part in measured {
                 let run = self.catalogue.run.get(part.run);
                 table.rows.push(claim_part_row(claim.number, part, run));
@@ -180,13 +181,18 @@ impl Findings {
 
 fn claim_part_row(number: u32, part: &ClaimPart, run: Option<&PlannedRun>) -> Vec<String> {
     let result = &part.result;
+    let reason = || result.because.clone().unwrap_or_default();
+    let [value, certainty] = match result.n {
+        0 => ["–".into(), reason()],
+        _ => [format_number(result.value), result.format_certainty()],
+    };
     vec![
         number.to_string(),
         result.that.clone(),
         describe_arm(&result.cell),
         part.source.to_string(),
-        format_number(result.value),
-        result.format_certainty(),
+        value,
+        certainty,
         result.verdict.as_words().into(),
         run.map_or("–".into(), |run| run.id.clone()),
     ]

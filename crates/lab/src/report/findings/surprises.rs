@@ -33,6 +33,7 @@ fn parts_with_deviation(claim: &ClaimFinding) -> impl Iterator<Item = (&ClaimPar
 
 /// Returns the factor between a value and the nearest figure of the source, as the absolute value
 /// of its logarithm; `None` for results within the source's range, and for values without a factor.
+/// A ratio of zero or infinity is an infinite deviation.
 fn measure_deviation(part: &ClaimPart) -> Option<f64> {
     let differs = matches!(
         part.result.verdict,
@@ -45,5 +46,5 @@ fn measure_deviation(part: &ClaimPart) -> Option<f64> {
         SourceRange::Direction(_) => 1.0,
     };
     let factor = (value / nearest).ln().abs();
-    (differs && factor.is_finite()).then_some(factor)
+    (differs && (factor.is_finite() || part.result.ratio)).then_some(factor)
 }

@@ -86,7 +86,7 @@ fn map_panel(
             describe_arm(arm),
             format_number(ratio.median),
             format_interval_or_range(interval, n, ratio.range()),
-            format_number(ratio.geometric),
+            ratio.geometric.map_or("–".into(), format_number),
             format_number(ratio.of_means),
             n.to_string(),
         ]);

@@ -1,0 +1,126 @@
+//! Numbers that may be infinite, in JSON.
+//!
+//! JSON has no infinity: without this form it would become `null`, and a stored report could not be
+//! read again. A ratio to zero is written as `"infinity"`.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A number that is not negative infinity.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum JsonNumber {
+    Finite(f64),
+    Infinite(InfinityWord),
+}
+
+/// The word for an infinite number.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum InfinityWord {
+    Infinity,
+}
+
+/// A number, several, or none, with its form in JSON.
+pub(super) trait InJson: Copy {
+    type Form: Serialize + DeserializeOwned;
+    fn to_form(self) -> Self::Form;
+    fn from_form(form: Self::Form) -> Self;
+}
+
+impl InJson for f64 {
+    type Form = JsonNumber;
+
+    fn to_form(self) -> JsonNumber {
+        match self == f64::INFINITY {
+            true => JsonNumber::Infinite(InfinityWord::Infinity),
+            false => JsonNumber::Finite(self),
+        }
+    }
+
+    fn from_form(form: JsonNumber) -> f64 {
+        match form {
+            JsonNumber::Finite(number) => number,
+            JsonNumber::Infinite(InfinityWord::Infinity) => f64::INFINITY,
+        }
+    }
+}
+
+impl InJson for [f64; 2] {
+    type Form = [JsonNumber; 2];
+
+    fn to_form(self) -> [JsonNumber; 2] {
+        self.map(f64::to_form)
+    }
+
+    fn from_form(form: [JsonNumber; 2]) -> [f64; 2] {
+        form.map(f64::from_form)
+    }
+}
+
+impl InJson for Option<[f64; 2]> {
+    type Form = Option<[JsonNumber; 2]>;
+
+    fn to_form(self) -> Self::Form {
+        self.map(InJson::to_form)
+    }
+
+    fn from_form(form: Self::Form) -> Self {
+        form.map(InJson::from_form)
+    }
+}
+
+/// Writes numbers in their form.
+///
+/// # Errors
+/// The serializer fails.
+pub(super) fn serialize<T: InJson, S: Serializer>(
+    numbers: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    numbers.to_form().serialize(serializer)
+}
+
+/// Reads numbers in their form.
+///
+/// # Errors
+/// The input is neither a number nor the word `infinity`.
+pub(super) fn deserialize<'de, T: InJson, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    T::Form::deserialize(deserializer).map(T::from_form)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Numbers {
+        #[serde(with = "super")]
+        one: f64,
+        #[serde(with = "super", default)]
+        some: Option<[f64; 2]>,
+    }
+
+    #[test]
+    fn infinite_numbers_survive_json() {
+        for (one, some, text) in [
+            (0.0, None, r#"{"one":0.0,"some":null}"#),
+            (
+                f64::INFINITY,
+                Some([0.1, f64::INFINITY]),
+                r#"{"one":"infinity","some":[0.1,"infinity"]}"#,
+            ),
+        ] {
+            let numbers = Numbers { one, some };
+            assert_eq!(serde_json::to_string(&numbers).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Numbers>(text).unwrap(), numbers);
+        }
+        assert!(serde_json::from_str::<Numbers>(r#"{"one":"more"}"#).is_err());
+        assert_eq!(
+            serde_json::from_str::<Numbers>(r#"{"one":3}"#).unwrap().one,
+            3.0
+        );
+    }
+}
