@@ -68,6 +68,10 @@ impl Findings {
 
     fn write_surprises(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\n## The most surprising results\n")?;
+        let mut parts = self.claims.iter().flat_map(|claim| &claim.parts);
+        if parts.all(|part| part.result.verdict == Verdict::NotMeasured) {
+            return writeln!(out, "No claim is measured yet.");
+        }
         let surprises = list_surprises(&self.claims);
         if surprises.is_empty() {
             return writeln!(out, "No measured claim differs from its source.");
