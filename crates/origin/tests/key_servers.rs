@@ -542,6 +542,18 @@ fn explicit_signaling_of_any_system_is_written_unchanged() {
     }
 }
 
+/// Init segments contain `pssh` boxes and may be cached for a year, so other boxes need other URLs.
+#[test]
+fn another_pssh_box_changes_the_urls_of_init_segments() {
+    let urls = [WISEPLAY_PSSH, COMMON_PSSH].map(|pssh| {
+        let system = format!("<PSSH>{pssh}</PSSH>");
+        let document = TextFile::new(&cpix_with_systems(&[(WISEPLAY, &system)]));
+        let server = serve_with_keys(&document.keys("cpix"), &[]);
+        playlists(&server, "film")
+    });
+    assert_ne!(urls[0], urls[1]);
+}
+
 #[test]
 fn other_systems_of_nginx_vod_key_servers_are_signaled() {
     let json = format!(

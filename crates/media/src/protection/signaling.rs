@@ -44,6 +44,11 @@ pub enum PsshPlaces {
 }
 
 impl TrackSignaling {
+    /// Returns the `pssh` boxes of the init segment.
+    pub fn pssh_boxes(&self) -> &[Vec<u8>] {
+        &self.pssh_boxes
+    }
+
     /// Writes the signaling of a track that is encrypted in the source. Its `pssh` boxes are in the
     /// init segment, too.
     pub fn from_source(source: &SourceProtection, systems: &[SystemSignaling]) -> TrackSignaling {

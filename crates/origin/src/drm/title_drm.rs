@@ -298,16 +298,17 @@ fn mark_source_key(source: &TitleKey) -> SourceMark {
     source.key.derive_bytes(&[label, &source.key_id])
 }
 
-/// Returns a hash of schemes, key ids, IVs and source marks, for segment URLs. No key can be derived
-/// from it.
+/// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source marks, for the URLs of segments and
+/// init segments. No key can be derived from it.
 fn hash_protection(protection: &TitleProtection, source_marks: &[SourceMark]) -> u64 {
     let tracks = protection.tracks.iter().map(|track| {
         track.as_ref().map_or(Vec::new(), |track| {
             let scheme = track.protection.scheme.name().as_bytes();
-            [scheme, &track.protection.key_id, &track.protection.iv].concat()
+            let boxes = track.pssh_boxes().concat();
+            [scheme, &track.protection.key_id, &track.protection.iv, &boxes].concat()
         })
     });
-    let bytes = tracks.flat_map(|track| [vec![track.len() as u8], track].concat());
+    let bytes = tracks.flat_map(|track| [&track.len().to_be_bytes()[..], &track].concat());
     let bytes = bytes.chain(source_marks.iter().flatten().copied());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
