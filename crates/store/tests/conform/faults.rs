@@ -179,6 +179,25 @@ fn each_fault_when_a_film_is_opened_is_a_clean_error() {
 }
 
 #[test]
+fn an_exact_server_gets_the_path_of_a_library_with_single_slashes() {
+    let right = object_bytes("film.mp4");
+    let objects = [
+        ("film.mp4", right.clone()),
+        ("films/film.mp4", right.clone()),
+        ("films/new/film.mp4", right.clone()),
+    ];
+    let server = FaultyServer::new(&objects, true);
+    for folder in ["", "films", "films/", "films/new", "films/new/"] {
+        let library = server.url() + folder;
+        let store = Store::new(&library, patient_options()).unwrap();
+        let object = store.open(&parse_key("film.mp4"));
+        let object = object.unwrap_or_else(|error| panic!("{library}: {error}"));
+        let read = object.read(0..right.len() as u64, Reason::Index).unwrap();
+        assert!(read == right, "{library}");
+    }
+}
+
+#[test]
 fn a_single_fault_is_retried() {
     for fault in [
         Fault::Cut(0),
