@@ -9,7 +9,7 @@ EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
 # `make run` leaves port 8080 to the servers of the README's examples.
 RUN_LISTEN ?= 127.0.0.1:8088
 
-.PHONY: help run install dist test quick fmt soak fleet bench more-bench experiments judge fixtures fuzz docs clean
+.PHONY: help run install dist test quick fmt faults soak fleet bench more-bench experiments judge fixtures fuzz docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (default 60)
 
 fmt: ## format the Rust code
 	cargo fmt --all
+
+faults: ## break the edge at random for FAULT_SECONDS (default 60), and find every planted bug
+	@scripts/faults.sh
 
 soak: ## run both servers under mixed load for SOAK_SECONDS (default 1800); memory must stay flat
 	@scripts/install.sh run
