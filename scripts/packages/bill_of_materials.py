@@ -1,10 +1,19 @@
-"""Writes a CycloneDX 1.5 document of the crates in the binary, from `cargo metadata` on standard input.
+"""Writes a CycloneDX 1.5 document of the crates and scripts in the binary, from `cargo metadata` on standard input.
 
     cargo metadata --format-version 1 | python3 scripts/packages/bill_of_materials.py VERSION
 """
 
 import json
+import pathlib
 import sys
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+# A file that builds embed if it was fetched, and the lock file of its packages. The bundle of dash.js contains all
+# packages that it depends on.
+SCRIPTS = (
+    ("player/vendor/dash.all.min.js", "player/package-lock.json"),
+    ("vendor/uPlot/uPlot.iife.min.js", "vendor/package-lock.json"),
+)
 
 
 def find_linked(metadata):
@@ -33,6 +42,21 @@ def describe(package):
     return entry
 
 
+def describe_scripts():
+    """The packages of the embedded players and of the plotting library."""
+    for file, lock in SCRIPTS:
+        if not (ROOT / file).exists():
+            continue
+        packages = json.loads((ROOT / lock).read_text())["packages"]
+        for path, package in packages.items():
+            if not path:
+                continue
+            name, version = path.removeprefix("node_modules/"), package["version"]
+            yield {"type": "library", "name": name, "version": version,
+                   "purl": f"pkg:npm/{name.replace('@', '%40')}@{version}",
+                   "licenses": [{"expression": package["license"]}]}  # fmt: skip
+
+
 def main():
     metadata = json.load(sys.stdin)
     linked = find_linked(metadata)
@@ -44,7 +68,7 @@ def main():
         "specVersion": "1.5",
         "version": 1,
         "metadata": {"component": subject},
-        "components": [describe(p) for p in packages],
+        "components": [*map(describe, packages), *describe_scripts()],
     }
     json.dump(document, sys.stdout, indent=1)
 

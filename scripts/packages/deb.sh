@@ -9,6 +9,17 @@ folder=$1 version=$2 out=$3
 root=$out/deb
 control=$root/DEBIAN
 doc=$root/usr/share/doc/headwater
+
+# write_copyright: the licences in Debian's machine-readable format.
+write_copyright() {
+  echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+  printf '\nFiles: *\nCopyright: 2026 The Headwater authors\nLicense: MIT or Apache-2.0\n'
+  printf '\nLicense: MIT\n'
+  sed '1,/^Copyright/d; s/^$/./; s/^/ /' "$folder/LICENSE-MIT" | sed '1d'
+  printf '\nLicense: Apache-2.0\n'
+  echo " On Debian systems, the whole text is in /usr/share/common-licenses/Apache-2.0."
+}
+
 install -D -m 755 "$folder/headwater" "$root/usr/bin/headwater"
 install -d "$control" "$doc" "$root/usr/share/man/man1" "$root/etc/headwater"
 install -D -m 644 -t "$root/lib/systemd/system" "$folder"/systemd/*.service "$folder"/systemd/*.socket
@@ -19,7 +30,7 @@ done
 install -D -m 644 "$folder/completions/headwater.bash" "$root/usr/share/bash-completion/completions/headwater"
 install -D -m 644 "$folder/completions/headwater.zsh" "$root/usr/share/zsh/vendor-completions/_headwater"
 install -D -m 644 "$folder/completions/headwater.fish" "$root/usr/share/fish/vendor_completions.d/headwater.fish"
-install -m 644 "$folder/LICENSE-MIT" "$doc/copyright"
+write_copyright > "$doc/copyright"
 gzip -9n < "$folder/CHANGELOG.md" > "$doc/changelog.gz"
 
 (cd "$root" && find etc -type f | sort | sed 's#^#/#') > "$control/conffiles"

@@ -23,6 +23,11 @@ rm -rf "$root"
 mkdir -p "$root"
 
 (cd "$out" && sha256sum --quiet --check SHA256SUMS)
+# Builds without the players embed none.
+if [ -f player/vendor/dash.all.min.js ] && ! grep -q '"pkg:npm/hls.js@' "$out"/*.cdx.json; then
+  echo "FAILED bill of materials: the players are missing"
+  exit 1
+fi
 
 # play NAME COMMAND…: starts a server on a free port and decodes the whole film.
 play() {
@@ -69,6 +74,8 @@ play tar.gz "$binary" serve media
 make_debian_root
 cp "$out"/*.deb "$root/debian/package.deb"
 chroot "$root/debian" dpkg --install /package.deb > "$root/dpkg.log"
+grep -q '^License: MIT or Apache-2.0$' "$root/debian/usr/share/doc/headwater/copyright" \
+  || { echo "FAILED deb: copyright does not name both licences"; exit 1; }
 mkdir -p "$root/debian/srv/films"
 cp -r media/demo "$root/debian/srv/films"
 play deb chroot "$root/debian" headwater serve --config /etc/headwater/serve.toml --index-cache memory
