@@ -7,10 +7,13 @@ use support::{ScriptedOrigin, TestEdge};
 
 /// Returns the number of timed requests with a cache result and a kind of content.
 fn timed_requests(edge: &TestEdge, result: &str, kind: &str) -> u64 {
+    count_timings(edge, "http_request_duration", result, kind)
+}
+
+/// Returns the number of values in a histogram of times.
+fn count_timings(edge: &TestEdge, histogram: &str, result: &str, kind: &str) -> u64 {
     let labels = format!("{{result=\"{result}\",kind=\"{kind}\"}}");
-    edge.read_metric(&format!(
-        "headwater_http_request_duration_seconds_count{labels}"
-    ))
+    edge.read_metric(&format!("headwater_{histogram}_seconds_count{labels}"))
 }
 
 #[test]
@@ -32,21 +35,22 @@ fn requests_are_timed_by_cache_result_and_kind_of_content() {
         assert_eq!(edge.get_path(path).status, 200, "{path}");
     }
     assert_eq!(edge.request("POST", "/a", &[]).status, 200);
-    for (result, kind, count) in [
-        ("miss", "segment", 2),
-        ("hit", "segment", 2),
-        ("miss", "playlist", 1),
-        ("hit", "playlist", 0),
-        ("miss", "other", 2),
-        ("hit", "other", 2),
-        ("pass", "other", 1),
-        ("stale", "other", 0),
+    // The response to HEAD has no body, and so no first byte.
+    assert_eq!(edge.request("HEAD", "/a.m4s", &[]).status, 200);
+    for (result, kind, count, with_body) in [
+        ("miss", "segment", 2, 2),
+        ("hit", "segment", 3, 2),
+        ("miss", "playlist", 1, 1),
+        ("hit", "playlist", 0, 0),
+        ("miss", "other", 2, 2),
+        ("hit", "other", 2, 2),
+        ("pass", "other", 1, 1),
+        ("stale", "other", 0, 0),
     ] {
-        assert_eq!(
-            timed_requests(&edge, result, kind),
-            count,
-            "{result} {kind}"
-        );
+        let requests = timed_requests(&edge, result, kind);
+        assert_eq!(requests, count, "{result} {kind}");
+        let first_bytes = count_timings(&edge, "http_first_byte", result, kind);
+        assert_eq!(first_bytes, with_body, "{result} {kind}");
     }
     // All misses and the POST needed the origin.
     let from_origin = "headwater_upstream_response_seconds_count";
