@@ -122,6 +122,11 @@ pub fn find_common_port(addresses: &[&str]) -> u16 {
     }
 }
 
+/// Returns an address as text, with an IPv6 address in brackets.
+fn format_address(ip: &str, port: u16) -> String {
+    SocketAddr::new(ip.parse().unwrap(), port).to_string()
+}
+
 fn start_origin(folder: &TempFolder, ip: &str, port: u16) -> HeadwaterServer {
     start_origin_with(folder, ip, port, &[])
 }
@@ -132,7 +137,7 @@ pub fn start_origin_with(
     port: u16,
     flags: &[&str],
 ) -> HeadwaterServer {
-    let (films, listen) = (folder.0.join("films"), format!("{ip}:{port}"));
+    let (films, listen) = (folder.0.join("films"), format_address(ip, port));
     let mut command = Command::new("sh");
     // The last --listen counts: the common flags of the tests contain another one.
     let script = "shift 3; exec \"$0\" serve --listen \"$@\"";
@@ -361,4 +366,51 @@ fn srv_records_list_members_with_ports_of_their_own() {
         );
     }
     assert_eq!(count_responses(&origins[1]), before);
+}
+
+#[test]
+fn addresses_of_ipv6_are_members_of_names_without_ipv4() {
+    const IP6: &str = "::1";
+    let folder = TempFolder::new();
+    let Some(mut dns) = DnsServer::new(&folder) else {
+        return;
+    };
+    if TcpListener::bind((IP6, 0)).is_err() {
+        report_skip("this machine has no IPv6 loopback");
+        return;
+    }
+    write_films(&folder);
+    let port = find_common_port(&[IP6, IPS[0]]);
+    let [six, mut four] = [IP6, IPS[0]].map(|ip| start_origin(&folder, ip, port));
+    let read_films = |edge: &HeadwaterServer| {
+        for n in 0..10 {
+            let target = format!("/film-{n}.bin");
+            let response = edge.request("GET", &target, &[("Cookie", "a=b")]);
+            assert_eq!((response.status, &*response.body), (200, target.as_bytes()));
+        }
+    };
+    dns.start(&[IP6], &[]);
+    let edge = start_edge(&format!("dns+http://{NAME}:{port}"), &dns);
+    wait_for_members(&edge, 1);
+    read_films(&edge);
+    assert_eq!((count_responses(&six), count_responses(&four)), (10, 0));
+    // With both addresses, a server would otherwise be two members.
+    dns.change_addresses(&[IP6, IPS[0]]);
+    wait_until("the IPv4 member", || {
+        edge.request("GET", "/film-1.bin", &[("Cookie", "a=b")]);
+        count_responses(&four) > 0
+    });
+    let before = count_responses(&six);
+    read_films(&edge);
+    assert_eq!(count_responses(&six), before);
+    assert_eq!(read_metric(&edge, "headwater_upstream_members "), 1);
+    // The name keeps its AAAA record alone.
+    dns.change_addresses(&[IP6]);
+    let reaches_six = || {
+        edge.request("GET", "/film-1.bin", &[("Cookie", "a=b")]);
+        count_responses(&six) > before
+    };
+    wait_until("the IPv6 member", reaches_six);
+    assert_eq!(four.terminate(), Some(0));
+    read_films(&edge);
 }
