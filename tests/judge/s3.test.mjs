@@ -132,3 +132,24 @@ test('no storage request was retried', async (t) => {
   assert.equal(await countRequests('retry'), retriedAtFirst);
   assert.ok(await countRequests('segment') > 0);
 });
+
+test('with a wrong secret, the page shows the error of the storage and its remedy', async (t) => {
+  if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  process.env.AWS_SECRET_ACCESS_KEY = 'wrong';
+  const wrong = await serve('s3://films', '--storage-option', `aws_endpoint_url=http://127.0.0.1:${storage.port}`);
+  process.env.AWS_SECRET_ACCESS_KEY = SECRET;
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${wrong.url}/`);
+    const alert = page.locator('[role=alert]');
+    await alert.waitFor();
+    assert.equal(await alert.innerText(), 'The library cannot be listed: the storage denies access: '
+      + 'status 403 SignatureDoesNotMatch; check the secret key (AWS_SECRET_ACCESS_KEY).');
+    assert.doesNotMatch(await page.locator('body').innerText(), /Put MP4 files|Upload MP4 files/);
+    assert.equal((await fetch(`${wrong.url}/readyz`)).status, 503);
+  } finally {
+    await page.close();
+    wrong.stop();
+  }
+});
