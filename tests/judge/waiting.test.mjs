@@ -1,9 +1,13 @@
 // The page explains why the picture stands still, with every player, and plays on when data arrives again.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { begun, ended, launch, open } from './browser.mjs';
 import { startRelay } from './relay.mjs';
-import { serve, skip } from './support.mjs';
+import { library, serve, skip } from './support.mjs';
 
 let origin;
 let relay;
@@ -94,3 +98,37 @@ test('a film is not waiting while it is paused or over', async (t) => {
   assert.deepEqual(monitor, [null, 'none']);
   await view.page.close();
 });
+
+const MISSING = 'The server does not have this film, or a part of it is missing.';
+// Chromium's own player does not tell the page why a segment failed.
+for (const [player, what] of [['mse', MISSING], ['hls', MISSING], ['dash', MISSING], ['shaka', MISSING], ['native', 'The film stopped arriving.']]) {
+  test(`a film that is deleted during playback is an error for the viewer (${player})`, async (t) => {
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-deleted-'));
+    fs.cpSync(path.join(library, 'film'), path.join(folder, 'film'), { recursive: true });
+    const server = await serve(folder, '--segment', '2s');
+    try {
+      const view = await open(browser, server, 'film', `player=${player}`);
+      await view.until('the start', begun);
+      assert.deepEqual((await view.state()).errors, []);
+      // Nothing beyond 35 s is in the buffers.
+      await view.page.evaluate(() => document.querySelector('video').pause());
+      fs.rmSync(path.join(folder, 'film'), { recursive: true });
+      while ((await fetch(`${server.url}/film/.mpd`)).status !== 404) await sleep(100);
+      await view.page.evaluate(() => { window.headwater.seek(37); document.querySelector('video').play().catch(() => {}); });
+      await view.until('the error', () => document.querySelector('[role=alert]')?.textContent);
+      const alert = view.page.locator('[role=alert]');
+      const said = await alert.innerText();
+      assert.ok(said.startsWith(what), said);
+      // Numbers of statuses and names of engines are for the log.
+      assert.doesNotMatch(said, /\d{3}|Error|hls\.js|dash\.js|Shaka/);
+      assert.match(said, /(Check the address|Try again), or choose another (film|player)/);
+      assert.ok(await alert.isVisible());
+      assert.ok(await alert.getByRole('button', { name: 'Try again' }).isVisible());
+      await view.page.close();
+    } finally {
+      server.stop();
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+}
