@@ -1,4 +1,4 @@
-// A report of a small real run in Chromium: every kind of plot is drawn in light and dark mode, and the page
+// Reports of small real runs in Chromium: every kind of plot is drawn in light and dark mode, and the page
 // makes no request. Screenshots: target/screenshots.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -8,7 +8,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { launch } from './browser.mjs';
-import { binary, root, skip } from './support.mjs';
+import { binary, root, serve, skip } from './support.mjs';
 
 const shots = path.join(root, 'target/screenshots');
 const DOCUMENT = `
@@ -131,4 +131,57 @@ test('every plot of a report is drawn', async (t) => {
     }
     await page.close();
   }
+});
+
+/** Records the texts that are drawn on canvases and in SVG images, which contain the titles of axes. */
+function recordDrawnTexts() {
+  window.drawnTexts = new Set();
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function record(text, ...more) {
+    window.drawnTexts.add(String(text));
+    return fillText.call(this, text, ...more);
+  };
+}
+
+test('a load report is one sentence, one chart and closed details, with axis titles in words and units', async (t) => {
+  if (!browser) return skip(t, 'reports in a browser: Chromium is not installed');
+  const file = path.join(out, 'load.html');
+  const server = await serve();
+  const url = `${server.url}/avc.mp4/.m3u8`;
+  const run = spawnSync(binary, ['load', 'rate', url, '--rate', 'steps:40+40/1s..120', '--html', file], { encoding: 'utf8', timeout: 60_000 });
+  server.stop();
+  assert.equal(run.status, 0, run.stderr + run.stdout);
+  const page = await browser.newPage({ viewport: { width: 1200, height: 900 }, offline: true });
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('request', (request) => /^https?:/.test(request.url()) && faults.push(request.url()));
+  await page.addInitScript(recordDrawnTexts);
+  await page.goto(pathToFileURL(file).href);
+  const lead = await page.locator('header p').allInnerTexts();
+  assert.equal(lead.length, 1, JSON.stringify(lead));
+  // Numbers have points in them, so only a point before a space ends a sentence.
+  assert.match(lead[0], /^[A-Z0-9].*\.$/);
+  assert.equal(lead[0].match(/\.( |$)/g).length, 1, lead[0]);
+  const plots = () => page.evaluate(() => [...document.querySelectorAll('.plot')]
+    .filter((plot) => plot.checkVisibility()).map((plot) => plot.querySelector('h2').textContent));
+  assert.deepEqual(await plots(), ['Latency by percentile']);
+  const details = page.locator('details');
+  assert.ok(await details.count() >= 4);
+  assert.equal(await page.locator('details[open]').count(), 0);
+  const readTexts = () => page.evaluate(() => [...window.drawnTexts, ...[...document.querySelectorAll('svg text')].map((text) => text.textContent)]);
+  const assertDrawn = async (titles) => {
+    const texts = await readTexts();
+    for (const title of titles) assert.ok(texts.includes(title), `${title}: ${texts}`);
+  };
+  await page.waitForFunction(() => window.drawnTexts.size > 0 || document.querySelector('svg text'));
+  await assertDrawn(['Share of requests (%)', 'Latency (ms)']);
+  for (const summary of await page.locator('details > summary').all()) await summary.click();
+  await page.waitForFunction(() => document.querySelectorAll('.plot').length >= 6);
+  await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+  await assertDrawn(['Time since the start (s)', 'Requests per second', 'Received (Mb/s)', 'Open connections',
+    'Offered load (requests per second)', 'Successful requests per second']);
+  const shown = await plots();
+  assert.equal(new Set(shown).size, shown.length, 'each chart once');
+  assert.deepEqual(faults, []);
+  await page.close();
 });

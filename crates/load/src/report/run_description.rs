@@ -9,29 +9,31 @@ use std::time::{Duration, UNIX_EPOCH};
 /// End of the dates that can be written, in Unix milliseconds: the year 10000.
 const DATE_MS_END: u64 = 253_402_300_800_000;
 
-/// Describes the result in one or two sentences.
+/// Describes the result in one sentence.
 pub(super) fn describe_result(run: &RunResult) -> String {
     let total = run.merged_stats();
-    let sentence = match run.viewing.as_deref() {
+    let mut parts = vec![match run.viewing.as_deref() {
         Some(viewing) => describe_viewing(viewing),
         None => describe_requests(run, &total),
-    };
-    let errors = match total.error_count() {
-        _ if total.requests == 0 => String::new(),
-        0 => " No request failed.".into(),
+    }];
+    match total.error_count() {
+        _ if total.requests == 0 => {}
+        0 => parts.push("no request failed".to_owned()),
         errors => {
-            let percent = errors as f64 / total.requests as f64 * 100.0;
-            format!(
-                " {errors} of {} requests failed ({percent:.2} %).",
-                total.requests
-            )
+            let (requests, percent) = (
+                total.requests,
+                errors as f64 / total.requests as f64 * 100.0,
+            );
+            parts.push(format!(
+                "{errors} of {requests} requests failed ({percent:.2} %)"
+            ));
         }
-    };
-    let behind = match run.fell_behind() {
-        true => " The generator fell behind its schedule, so these times include its lateness.",
-        false => "",
-    };
-    sentence + &errors + behind
+    }
+    if run.fell_behind() {
+        let late = "the generator fell behind its schedule, so these times include its lateness";
+        parts.push(late.to_owned());
+    }
+    parts.join("; ") + "."
 }
 
 fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
@@ -51,7 +53,7 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
             1 => ("1 request".to_owned(), "it was"),
             count => (format!("{count} requests"), "the slowest was"),
         };
-        return format!("{count}{rate}: {slowest_was} complete {slowest} ms after {since}.");
+        return format!("{count}{rate}: {slowest_was} complete {slowest} ms after {since}");
     };
     let (count, half) = (total.requests, figures.format("p50"));
     let sentence =
@@ -59,17 +61,17 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
     // Few requests support no percentile above the median.
     match share > 0.5 {
         true => format!(
-            "{sentence}, {} % within {} ms.",
+            "{sentence}, {} % within {} ms",
             share * 100.0,
             format_ms(ms)
         ),
-        false => sentence + ".",
+        false => sentence,
     }
 }
 
 fn describe_viewing(viewing: &PopulationStats) -> String {
     format!(
-        "{} viewers played {:.1} minutes of video with {} stalls, which took {:.2} % of the time.",
+        "{} viewers played {:.1} minutes of video with {} stalls, which took {:.2} % of the time",
         viewing.viewers,
         viewing.played_s / 60.0,
         viewing.stalls,
