@@ -9,10 +9,11 @@ use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
 use crate::response::web_page::WebPage;
 use crate::response::{content_key, license, manifests, title_text};
-use crate::route::{self, OriginRequest};
+use crate::route::{self, OriginRequest, RouteError};
 use crate::segment::hls_aes128;
 use crate::telemetry::{RequestInProgress, Telemetry};
 use crate::title::catalog::Catalog;
+use crate::title::file_names::is_media;
 use crate::{error, segment};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -187,7 +188,9 @@ impl RequestHandler {
         uri: &Uri,
         client_request: &ClientRequest<'_>,
     ) -> (ResourceKind, ResponseResult) {
-        let routed = route::parse_route(uri.path(), uri.query()).map_err(error::from_route);
+        let routed = route::parse_route(uri.path(), uri.query())
+            .and_then(|request| refuse_parts_of_films(request, uri.query()))
+            .map_err(error::from_route);
         let kind = routed
             .as_ref()
             .map_or(ResourceKind::Other, ResourceKind::from_request);
@@ -301,6 +304,21 @@ impl RequestHandler {
             .refresh_gauges(&self.catalog, &self.segment_cache);
         self.telemetry.metrics().response(request_headers)
     }
+}
+
+/// Rejects parameters that select a part of a film whose file is requested.
+fn refuse_parts_of_films(
+    request: OriginRequest,
+    query: Option<&str>,
+) -> Result<OriginRequest, RouteError> {
+    if let OriginRequest::File(key) = &request {
+        let name = key.name();
+        // A film needs no suffix. Other files have parameters of their own, such as versions.
+        if is_media(name) || !name.contains('.') {
+            route::refuse_selections(query)?;
+        }
+    }
+    Ok(request)
 }
 
 /// Responds to `/healthz`.

@@ -200,11 +200,14 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         });
     }
     if let Some(request) = text::parse_text_url(folder, name)? {
+        if matches!(request, OriginRequest::Manifest { .. }) {
+            refuse_selections(query)?;
+        }
         return Ok(request);
     }
     match parse_manifest(folder, name, query)? {
         Some((title, manifest)) => {
-            parameters::refuse_selections(query)?;
+            refuse_selections(query)?;
             // A nameless manifest or one inside a set is never a file; any other may be.
             let named = !NAMELESS_MANIFESTS.contains(&name) && manifest.segment_set().is_none();
             let file = named.then(|| parse_key(&path)).transpose()?;
@@ -463,4 +466,5 @@ mod tests;
 mod text;
 
 pub use display::{escape_strictly, title_folder_url};
+pub(crate) use parameters::refuse_selections;
 pub use text::{CmafText, TextPart, TextPlaylist, TextUrl, TextVersion};

@@ -1,4 +1,4 @@
-//! Query parameters of manifests.
+//! Query parameters of manifests and films.
 
 use super::{DashAddressing, HlsContainer, RouteError, percent_decode};
 
@@ -29,7 +29,7 @@ const SELECTIONS: [&str; 17] = [
 ];
 
 /// Rejects parameters that select a part of a title; others that are unknown are ignored.
-pub(super) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
+pub(crate) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
     for pair in query.unwrap_or_default().split('&') {
         let name = percent_decode(pair.split('=').next().unwrap_or_default())?;
         // MediaPackage ignores the case.

@@ -169,6 +169,65 @@ fn each_url_has_its_status() {
 }
 
 #[test]
+fn parameters_that_select_a_part_of_a_film_are_refused_with_the_reason() {
+    let server = TestServer::new(&[]);
+    std::fs::write(
+        server.path("film.en.vtt"),
+        "WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n",
+    )
+    .unwrap();
+    std::fs::write(server.path("poster.jpg"), "x").unwrap();
+    std::fs::copy(server.path("film.mp4"), server.path("bare")).unwrap();
+    let video = video_playlist(&server, "film.mp4", "hls");
+    let text = server.text("/film.mp4/.m3u8");
+    let text = text.split('"').find(|part| part.contains("/text=en/"));
+    let text = format!("/film.mp4/{}", text.unwrap());
+    let segment = first_segment(&server, &video);
+    for (name, value) in [
+        ("filter", "type==%22video%22"),
+        ("vbegin", "10"),
+        ("vend", "20"),
+        ("t", "00:10-00:20"),
+        ("max_bitrate", "500000"),
+        ("min_bitrate", "500000"),
+        ("tracks", "1"),
+        ("sort_tracks", "bitrate"),
+        ("start_index", "1"),
+        ("base_path", "x"),
+        ("aws.manifestfilter", "video_bitrate:0-1000000"),
+        ("wowzaplaystart", "30000"),
+        ("wowzaplayduration", "40000"),
+        ("max_resolution", "720p"),
+        ("min_resolution", "720p"),
+        ("asset_start_time", "10"),
+        ("asset_end_time", "60"),
+    ] {
+        for path in [
+            "/film.mp4/.m3u8",
+            "/film.mp4/.mpd",
+            &video,
+            &text,
+            "/film.mp4",
+            "/bare",
+        ] {
+            let response = server.get(&format!("{path}?{name}={value}"));
+            assert_eq!(response.status, 400, "{path}?{name}");
+            let body = String::from_utf8(response.body).unwrap();
+            let reason = format!(
+                "400 Bad Request: the parameter `{name}` is not supported; without it, the response is the whole title\n"
+            );
+            assert_eq!(body, reason, "{path}");
+        }
+        // Segments and files that are no films have no parts that a parameter selects.
+        for path in [&segment, "/poster.jpg", "/film.en.vtt"] {
+            let response = server.get(&format!("{path}?{name}={value}"));
+            assert_eq!(response.status, 200, "{path}?{name}");
+        }
+    }
+    assert_eq!(server.get("/film.mp4?utm_source=filter").status, 200);
+}
+
+#[test]
 fn each_method_has_its_status() {
     let server = TestServer::new(&[]);
     for (method, status) in [
