@@ -70,7 +70,9 @@ impl TrackRole {
     /// Converts a media characteristic in a `tagc` box (QuickTime File Format, "Media
     /// characteristics").
     fn from_characteristic(tag: &[u8]) -> Option<TrackRole> {
-        match tag.trim_ascii_end().strip_suffix(b"\0").unwrap_or(tag) {
+        let tag = tag.trim_ascii_end();
+        // Some writers end the tag with NUL, before or after spaces.
+        match tag.strip_suffix(b"\0").unwrap_or(tag).trim_ascii_end() {
             b"public.main-program-content" => Some(TrackRole::Main),
             b"public.auxiliary-content" => Some(TrackRole::Supplementary),
             b"public.dubbed-translation" | b"public.voice-over-translation" => Some(TrackRole::Dub),
@@ -166,6 +168,15 @@ mod tests {
             (vec![(b"kind", b"\0\0\0\0urn:other\0main\0")], vec![]),
         ] {
             assert_eq!(read_roles(&boxes), roles);
+        }
+    }
+
+    #[test]
+    fn spaces_and_nul_after_a_media_characteristic_are_ignored() {
+        for end in ["", " ", "\n", "\0", "\0 ", " \0", " \0\n"] {
+            let tag = format!("public.auxiliary-content{end}");
+            let roles = read_roles(&[(b"tagc", tag.as_bytes())]);
+            assert_eq!(roles, [TrackRole::Supplementary], "{end:?}");
         }
     }
 
