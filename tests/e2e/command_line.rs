@@ -58,14 +58,20 @@ fn a_port_alone_listens_on_this_machine() {
 fn a_port_in_use_names_the_remedy_once() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let output = run_to_end(&["serve", "--listen", &address]);
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(
-        error.contains("stop the program that uses the port"),
-        "{error}"
-    );
-    assert_eq!(error.matches(&address).count(), 1, "{error}");
+    for command in [
+        &["serve"][..],
+        &["edge", "--origin", "http://127.0.0.1:9"],
+        &["lab", "serve"],
+    ] {
+        let output = run_to_end(&[command, &["--listen", &address]].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {error}");
+        assert!(
+            error.contains("stop the program that uses the port, or choose another port"),
+            "{command:?}: {error}"
+        );
+        assert_eq!(error.matches(&address).count(), 1, "{command:?}: {error}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use crate::ffmpeg;
 use crate::support::{HeadwaterServer, fixture_path};
 use std::collections::HashMap;
+use std::net::TcpListener;
+use std::process::Command;
 
 #[test]
 fn a_film_plays_through_the_edge_and_the_origin_sends_each_segment_once() {
@@ -121,5 +123,37 @@ fn explain_reports_the_matching_rule_and_the_reasons() {
     for wrong in [["--client", "ten"], ["--cache", "lucky"], ["--header", "x"]] {
         let (well, _, why) = explain(&[url, wrong[0], wrong[1]]);
         assert!(!well && why.contains(wrong[1]), "{wrong:?}: {why}");
+    }
+}
+
+#[test]
+fn an_unreachable_origin_is_a_sentence_for_viewers_and_a_cause_in_the_logs() {
+    let folder = crate::support::TempFolder::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap().to_string();
+    drop(closed);
+    let [log, records] = ["log", "records"].map(|name| folder.0.join(name));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" 2> \"$LOG\""]);
+    shell.arg(env!("CARGO_BIN_EXE_headwater")).env("LOG", &log);
+    let origin = format!("http://{address}");
+    let records_path = records.to_str().unwrap();
+    let arguments = ["--origin", &origin, "--records", records_path];
+    let mut edge = HeadwaterServer::spawn(shell, "edge", &arguments);
+    let response = edge.get("/film.mp4/.m3u8");
+    edge.terminate();
+    assert_eq!(response.status, 502);
+    assert_eq!(
+        response.header("headwater-error"),
+        Some("upstream; the origin is not reachable")
+    );
+    assert_eq!(
+        String::from_utf8(response.body).unwrap(),
+        "502 Bad Gateway: the origin is not reachable\n"
+    );
+    for file in [&log, &records] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let cause = format!("{address}: Connection refused");
+        assert!(text.contains(&cause), "{}: {text}", file.display());
     }
 }

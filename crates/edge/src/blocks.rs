@@ -101,7 +101,7 @@ impl BlockCursor {
             };
             let block = block.map_err(|error| match error {
                 BlockError::ValidatorChanged => BodyCut::new("the object changed during delivery"),
-                BlockError::OriginFailed(error) => BodyCut::new(error.context.as_str()),
+                BlockError::OriginFailed(error) => BodyCut::new(error.cause()),
             })?;
             let start = n * layout.block_bytes;
             let within = self.at - start..range.end - start;

@@ -324,6 +324,9 @@ impl OriginClient {
             Err(_) => true,
         };
         let (now, probed) = (Instant::now(), pool.probe.is_some());
+        if let Err(failed) = sent {
+            member.log_failure(failed, now);
+        }
         let change = if failed {
             member
                 .lock_health()
@@ -399,12 +402,29 @@ fn to_response(
     })
 }
 
-/// Maps failures of an origin to the client's status. This is the only place that does.
+/// Maps failures of an origin to the client's response. This is the only place that does. The reason
+/// names the origin's address, so it is for the record only.
 fn map_failure(failed: &UpstreamError) -> Error {
-    match (failed.is_upload, failed.is_timeout) {
-        (true, true) => Error::client(StatusCode::REQUEST_TIMEOUT, failed),
-        (true, false) => Error::client(StatusCode::BAD_REQUEST, failed),
-        (false, true) => Error::upstream(StatusCode::GATEWAY_TIMEOUT, failed),
-        (false, false) => Error::upstream(StatusCode::BAD_GATEWAY, failed),
-    }
+    let error = match (failed.is_upload, failed.is_timeout) {
+        (true, true) => {
+            let what = "the body of the request did not arrive in time";
+            Error::client(StatusCode::REQUEST_TIMEOUT, what)
+        }
+        (true, false) => {
+            let what = "the body of the request is incomplete";
+            Error::client(StatusCode::BAD_REQUEST, what)
+        }
+        (false, true) => {
+            let what = "the origin does not respond in time";
+            Error::upstream(StatusCode::GATEWAY_TIMEOUT, what)
+        }
+        (false, false) => {
+            let what = match failed.may_have_arrived {
+                true => "the origin sent no valid response",
+                false => "the origin is not reachable",
+            };
+            Error::upstream(StatusCode::BAD_GATEWAY, what)
+        }
+    };
+    error.with_detail(failed)
 }

@@ -242,7 +242,8 @@ impl RequestTelemetry {
             access.total_us = end.finished.map_or(0, |at| micros(at - started));
             access.first_byte_us = end.first_byte.map(|at| micros(at - started));
             let cut = end.error.as_ref().map(ToString::to_string);
-            access.error = summary.error.map(|e| e.context).or(cut).map(Into::into);
+            let error = summary.error.map(|error| error.cause().to_owned());
+            access.error = error.or(cut).map(Into::into);
             access.cached = (summary.outcome != CacheOutcome::Local).then(|| CacheFacts {
                 cache: summary.outcome.result(),
                 reason: summary.outcome.reason(),

@@ -40,8 +40,11 @@ pub struct Error {
     pub status: StatusCode,
     /// Whether the same request may succeed a little later.
     pub retry: bool,
-    /// The cause and its place (object, box, byte). Shown to the client and written to the record.
+    /// The cause and its place (object, box, byte). Shown to the client, and written to the record
+    /// without a detail.
     pub context: String,
+    /// The cause for operators, such as the address of a server. Written to the record only.
+    pub detail: Option<String>,
 }
 
 /// The most characters of context that a response carries in its header.
@@ -55,6 +58,7 @@ impl Error {
             status,
             retry: false,
             context: context.to_string(),
+            detail: None,
         }
     }
 
@@ -66,6 +70,7 @@ impl Error {
             status,
             retry: true,
             context: context.to_string(),
+            detail: None,
         }
     }
 
@@ -77,6 +82,7 @@ impl Error {
             status,
             retry: false,
             context: context.to_string(),
+            detail: None,
         }
     }
 
@@ -85,6 +91,18 @@ impl Error {
     pub fn with_retry(mut self, retry: bool) -> Error {
         self.retry = retry;
         self
+    }
+
+    /// The same error, with the cause for operators.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl fmt::Display) -> Error {
+        self.detail = Some(detail.to_string());
+        self
+    }
+
+    /// Returns the cause for operators.
+    pub fn cause(&self) -> &str {
+        self.detail.as_deref().unwrap_or(&self.context)
     }
 
     /// Returns a response with a short text body and the reason in `Headwater-Error`.
@@ -157,6 +175,19 @@ mod tests {
             "{header}"
         );
         assert_eq!(header.len(), "client; ".len() + HEADER_CHARS_MAX);
+    }
+
+    #[test]
+    fn the_detail_is_for_the_record_only() {
+        let error = Error::upstream(StatusCode::BAD_GATEWAY, "the origin is not reachable");
+        assert_eq!(error.cause(), "the origin is not reachable");
+        let detailed = error.clone().with_detail("127.0.0.1:9: refused");
+        assert_eq!(detailed.cause(), "127.0.0.1:9: refused");
+        assert_eq!(detailed.to_string(), error.to_string());
+        assert_eq!(
+            detailed.response().headers()[ERROR],
+            "upstream; the origin is not reachable"
+        );
     }
 
     #[test]

@@ -4,7 +4,6 @@ use crate::route::RouteError;
 use crate::title::references;
 use http::StatusCode;
 use net::Error;
-use net::error::ErrorSide;
 use store::{BadKey, Key};
 
 /// Converts a malformed or unknown URL.
@@ -72,12 +71,7 @@ pub(crate) fn from_media(file: &str, error: &media::Error) -> Error {
     } else {
         format!("{file}: {error}")
     };
-    Error {
-        side: ErrorSide::Upstream,
-        status,
-        retry: false,
-        context,
-    }
+    Error::upstream(status, context).with_retry(false)
 }
 
 /// Converts an error about a file that another file names. It is not the client's fault.
@@ -126,6 +120,7 @@ pub(crate) fn from_task(error: &tokio::task::JoinError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use net::error::ErrorSide;
 
     #[test]
     fn each_failure_of_the_storage_has_its_side_and_status() {

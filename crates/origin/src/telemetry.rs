@@ -344,7 +344,7 @@ impl Telemetry {
             access.total_us = end.finished.map_or(0, |at| micros(at - started));
             access.first_byte_us = end.first_byte.map(|at| micros(at - started));
             let cut = end.error.as_ref().map(|cut| cut.to_string());
-            access.error = error.map(|e| e.context).or(cut).map(Into::into);
+            access.error = error.map(|e| e.cause().to_owned()).or(cut).map(Into::into);
             log_request(&access);
             if let Some(recorder) = &recorder {
                 recorder.record_access(*access);

@@ -4,10 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use http::Uri;
 use http::header::HeaderValue;
-use upstream::{ClientCertificate, TrustedAuthorities, UpstreamClient, UpstreamLimits};
+use upstream::{
+    ClientCertificate, TrustedAuthorities, UpstreamClient, UpstreamError, UpstreamLimits,
+};
 
 use super::choice;
 use super::health::OriginHealth;
@@ -27,7 +30,13 @@ pub(super) struct PoolMember {
     pub health: Mutex<OriginHealth>,
     pub answers: AtomicU64,
     pub failures: AtomicU64,
+    /// The time of the last failure in the log.
+    pub logged_at: Mutex<Option<Instant>>,
 }
+
+/// Shortest time between two failures of a member in the log: while an origin is down, each request
+/// fails.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A member as the pool lists it now.
 #[derive(Debug, Clone)]
@@ -57,6 +66,18 @@ impl PoolMember {
             "error" | "late" | "failed" => self.failures.fetch_add(1, Relaxed),
             _ => 0,
         };
+    }
+
+    /// Logs why a request failed, unless a failure was logged a short time ago.
+    pub fn log_failure(&self, failed: &UpstreamError, now: Instant) {
+        let mut logged_at = self
+            .logged_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if logged_at.is_none_or(|at| now.saturating_duration_since(at) >= LOG_INTERVAL) {
+            *logged_at = Some(now);
+            tracing::warn!(origin = self.url, error = %failed, "a request to the origin failed");
+        }
     }
 
     /// Returns the address if the member was found in DNS.
@@ -109,6 +130,7 @@ impl MemberSettings<'_> {
             health: Mutex::default(),
             answers: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            logged_at: Mutex::default(),
         }))
     }
 }

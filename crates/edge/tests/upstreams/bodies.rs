@@ -97,7 +97,12 @@ fn a_request_that_may_have_arrived_is_not_repeated() {
     client.send("POST", "/pay", &["Content-Length: 1"]);
     client.write_ignoring_errors(b"1");
     drop(origin.next_request());
-    assert_eq!(client.read_response("POST").status, 502);
+    let answer = client.read_response("POST");
+    assert_eq!(answer.status, 502);
+    assert_eq!(
+        answer.text(),
+        "502 Bad Gateway: the origin sent no valid response\n"
+    );
     assert_eq!((origin.request_count(), other.request_count()), (1, 0));
     // A request that cannot have arrived is repeated.
     let edge = crate::start_edge(

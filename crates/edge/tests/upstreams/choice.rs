@@ -93,6 +93,10 @@ fn a_single_origin_gets_requests_after_any_failures() {
         assert_eq!(answer.status, 502);
         let readers = answer.header("access-control-allow-origin");
         assert_eq!(readers.as_deref(), Some("*"), "a player may read it");
+        assert_eq!(
+            answer.text(),
+            "502 Bad Gateway: the origin is not reachable\n"
+        );
     }
     assert_eq!(count_sent(&edge, dead, "failed"), 3);
 }
