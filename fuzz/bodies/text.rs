@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
     let parse = match selector % 5 {
         0 => parse_vtt,
         1 => parse_srt,
-        2 => parse_ttml,
+        2 => |text: &str, problems: &mut Vec<_>| parse_ttml(text, 3_600_000, problems),
         3 => return check_list(&list_of(parse_tx3g_sample(data))),
         _ => return check_list(&list_of(parse_wvtt_sample(data))),
     };

@@ -43,7 +43,7 @@ fn documents_of_segments_contain_their_part_of_a_cue() {
     let mut shown = Vec::new();
     for n in 0..film.text_grid().unwrap().segment_count() {
         let mut problems = Vec::new();
-        let read = parse_ttml(&document(&film, &list, n), &mut problems);
+        let read = parse_ttml(&document(&film, &list, n), i64::MAX, &mut problems);
         assert!(
             problems
                 .iter()
@@ -69,7 +69,7 @@ fn documents_of_segments_contain_their_part_of_a_cue() {
 fn markup_is_written_as_spans_and_read_back() {
     let text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<b>a & b</b> <i>c<u>d</i>e\n<c.yellow.x>&lt;f&gt;&#33;</c> &unknown; <v Bob>\"g\"\n";
     let list = cues(text);
-    let read = parse_ttml(&document(&film(&list), &list, 0), &mut Vec::new());
+    let read = parse_ttml(&document(&film(&list), &list, 0), i64::MAX, &mut Vec::new());
     assert_eq!(
         read.cues()[0].payload,
         "<b>a &amp; b</b> <i>c<u>d</u></i>e\n<c.yellow>&lt;f>!</c> &amp;unknown; \"g\""

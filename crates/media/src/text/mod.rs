@@ -22,7 +22,10 @@ mod srt;
 mod tests;
 mod timestamp;
 mod ttml;
+mod ttml_spans;
 mod ttml_style;
+#[cfg(test)]
+mod ttml_tests;
 mod ttml_time;
 mod tx3g;
 mod vtt;

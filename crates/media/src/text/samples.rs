@@ -45,8 +45,10 @@ pub fn parse_text_samples<'a>(
             TextFormat::Tx3g => append_cues(&mut cues, tx3g::parse_sample(bytes), &shown),
             TextFormat::Stpp => {
                 for cue in parse_document_sample(bytes, n, problems) {
-                    // Documents may repeat what other samples show.
-                    let own = cue.start_ms - start..cue.end_ms - start;
+                    // Documents may repeat what other samples show, and text without an end is
+                    // shown until its sample ends.
+                    let end = cue.end_ms.saturating_sub(start);
+                    let own = cue.start_ms - start..end;
                     let own = own.start.max(shown.start)..own.end.min(shown.end);
                     append_cues(&mut cues, [cue], &own);
                 }

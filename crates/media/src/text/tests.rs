@@ -95,6 +95,7 @@ fn ttml_is_converted_with_its_styles_and_regions() {
   <p begin="20s">endless</p>
   <p begin="30s" end="32s"><span begin="0s" end="1s">x</span><span begin="1s" end="2s">y</span></p>
  </div></body></tt>"##,
+        60_000,
         &mut problems,
     );
     let cues: Vec<_> = list
@@ -108,13 +109,21 @@ fn ttml_is_converted_with_its_styles_and_regions() {
         [
             (2500, 4000, "line:10% size:80% position:50%,center", one),
             (12_500, 13_000, "", "frames"),
+            (22_000, 60_000, "", "endless"),
             (32_000, 33_000, "", "x"),
             (33_000, 34_000, "", "y"),
         ]
     );
-    assert_eq!(problems, []);
+    assert_eq!(
+        problems,
+        [
+            CueProblem::Overlapping(32_000),
+            CueProblem::Overlapping(33_000)
+        ]
+    );
+    problems.clear();
     for broken in ["", "<x/>", "<tt>", "WEBVTT"] {
-        parse_ttml(broken, &mut problems);
+        parse_ttml(broken, 60_000, &mut problems);
     }
     assert_eq!(
         problems,
@@ -443,7 +452,7 @@ fn styles_that_refer_to_each_other_are_bounded() {
     let document = format!(
         "<tt><head><styling>{styles}</styling></head><body><div>{paragraphs}</div></body></tt>"
     );
-    let list = parse_ttml(&document, &mut Vec::new());
+    let list = parse_ttml(&document, 60_000, &mut Vec::new());
     assert_eq!(list.cues().len(), 100);
 }
 
@@ -451,6 +460,7 @@ fn styles_that_refer_to_each_other_are_bounded() {
 fn times_of_ttml_are_bounded() {
     let list = parse_ttml(
         "<tt><body begin='9999h'><div begin='9999h'><p begin='1s' end='2s'>a</p></div><p begin='0s' dur='9999h'>b</p></body></tt>",
+        60_000,
         &mut Vec::new(),
     );
     let cues: Vec<_> = list.cues().iter().map(|cue| &*cue.payload).collect();

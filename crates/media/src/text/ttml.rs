@@ -3,22 +3,29 @@
 //! Supported: nested timing containers, styles by reference and inline, regions, the time
 //! expressions of TTML2 (8.3), and the eight colours that WebVTT has classes for.
 
+use super::ttml_spans::{
+    SPANS_MAX, WRITTEN_MAX, count_content, find_timed_spans, has_only_timed_spans, has_text,
+    is_shown, list_times,
+};
 use super::ttml_style::{TtmlStyle, TtmlStyles};
-use super::ttml_time::TtmlClock;
+use super::ttml_time::{TtmlClock, TtmlTime};
 use super::wvtt::remove_blank_lines;
 use super::{Cue, CueList, CueProblem};
 use crate::xml::{XmlElement, XmlNode, parse_document};
 
-/// Parses a TTML document.
-pub fn parse_ttml(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
-    let cues = parse_ttml_cues(text).unwrap_or_else(|| {
+/// Parses a TTML document. Text without an end is shown until the end of the film.
+pub fn parse_ttml(text: &str, film_end_ms: i64, problems: &mut Vec<CueProblem>) -> CueList {
+    let mut cues = parse_ttml_cues(text).unwrap_or_else(|| {
         problems.push(CueProblem::Malformed(1));
         Vec::new()
     });
+    let endless = cues.iter_mut().filter(|cue| cue.end_ms == i64::MAX);
+    endless.for_each(|cue| cue.end_ms = film_end_ms);
     CueList::from_cues(String::new(), cues, problems)
 }
 
-/// Returns the cues of a document; `None` if it is not TTML.
+/// Returns the cues of a document; `None` if it is not TTML. The end of a cue without one is
+/// [`i64::MAX`], which callers replace.
 pub(super) fn parse_ttml_cues(text: &str) -> Option<Vec<Cue>> {
     let root = parse_document(text).ok()?;
     if root.name != "tt" {
@@ -28,6 +35,7 @@ pub(super) fn parse_ttml_cues(text: &str) -> Option<Vec<Cue>> {
         clock: TtmlClock::of_document(&root),
         styles: TtmlStyles::of_document(&root),
         cues: Vec::new(),
+        written: 0,
     };
     if let Some(body) = root.first_child("body") {
         let all = (0, i64::MAX);
@@ -40,11 +48,13 @@ struct TtmlReader<'a> {
     clock: TtmlClock,
     styles: TtmlStyles<'a>,
     cues: Vec<Cue>,
+    /// Elements and bytes that were written more than once.
+    written: usize,
 }
 
 impl TtmlReader<'_> {
     /// Reads `body`, `div` or `p`. Times of children count from the start of their parent.
-    fn read_container(&mut self, element: &XmlElement, parent: (i64, i64), style: &TtmlStyle) {
+    fn read_container(&mut self, element: &XmlElement, parent: TtmlTime, style: &TtmlStyle) {
         let time = self.clock.resolve_time(element, parent);
         let style = self.styles.resolve_style(element, style);
         if element.name == "p" {
@@ -64,36 +74,61 @@ impl TtmlReader<'_> {
         }
     }
 
-    /// Adds the cues of a paragraph: one, or one per timed span.
-    fn read_paragraph(&mut self, p: &XmlElement, time: (i64, i64), style: &TtmlStyle) {
-        let timed = p
-            .children_named("span")
-            .filter(|span| self.clock.is_timed(span));
-        let timed: Vec<&XmlElement> = timed.collect();
+    /// Adds the cues of a paragraph: one, one per timed span, or one per change of the shown spans.
+    fn read_paragraph(&mut self, p: &XmlElement, time: TtmlTime, style: &TtmlStyle) {
+        let timed = find_timed_spans(&self.clock, p, time);
         if timed.is_empty() {
-            let mut payload = String::new();
-            self.write_content(p, style, &TtmlStyle::default(), &mut payload);
-            self.push_cue(p, time, style, &payload);
-            return;
-        }
-        for span in timed {
-            let mut payload = String::new();
-            let inner = self.styles.resolve_style(span, style);
-            self.write_content(span, &inner, &TtmlStyle::default(), &mut payload);
-            self.push_cue(span, self.clock.resolve_time(span, time), &inner, &payload);
+            self.push_cue(p, time, style, &[]);
+        } else if has_only_timed_spans(&self.clock, p, timed.len()) {
+            for (span, time) in timed {
+                let inner = self.styles.resolve_style(span, style);
+                self.push_cue(span, time, &inner, &[]);
+            }
+        } else {
+            self.split_paragraph(p, time, style, &timed);
         }
     }
 
+    /// Adds a cue for each time between changes of the shown spans. A paragraph that is too large for
+    /// this is shown whole.
+    fn split_paragraph(
+        &mut self,
+        p: &XmlElement,
+        time: TtmlTime,
+        style: &TtmlStyle,
+        timed: &[(&XmlElement, TtmlTime)],
+    ) {
+        let times = list_times(time, timed);
+        let written = times.len().saturating_mul(count_content(p));
+        self.written = self.written.saturating_add(written);
+        if timed.len() > SPANS_MAX || self.written > WRITTEN_MAX {
+            self.push_cue(p, time, style, &[]);
+            return;
+        }
+        for part in times {
+            let is_hidden =
+                |span: &&(&XmlElement, TtmlTime)| span.1.0 > part.0 || span.1.1 <= part.0;
+            let hidden = timed.iter().filter(is_hidden).map(|(span, _)| *span);
+            let hidden: Vec<&XmlElement> = hidden.collect();
+            if has_text(p, &hidden) {
+                self.push_cue(p, part, style, &hidden);
+            }
+        }
+    }
+
+    /// Adds a cue with the text of an element, without that of the `hidden` spans.
     fn push_cue(
         &mut self,
         element: &XmlElement,
-        time: (i64, i64),
+        time: TtmlTime,
         style: &TtmlStyle,
-        payload: &str,
+        hidden: &[&XmlElement],
     ) {
+        let mut payload = String::new();
+        self.write_content(element, style, &TtmlStyle::default(), hidden, &mut payload);
         let lines: Vec<&str> = payload.split('\n').map(str::trim).collect();
         let payload = remove_blank_lines(&lines.join("\n"));
-        if time.1 == i64::MAX || payload.is_empty() {
+        if payload.is_empty() {
             return;
         }
         let id = element.attribute("id").unwrap_or_default();
@@ -116,6 +151,7 @@ impl TtmlReader<'_> {
         element: &XmlElement,
         style: &TtmlStyle,
         written: &TtmlStyle,
+        hidden: &[&XmlElement],
         out: &mut String,
     ) {
         let tags = style.tags_beyond(written);
@@ -125,9 +161,9 @@ impl TtmlReader<'_> {
             match node {
                 XmlNode::Text(text) => write_text(text, out),
                 XmlNode::Element(child) if child.name == "br" => out.push('\n'),
-                XmlNode::Element(child) if child.name == "span" => {
+                XmlNode::Element(child) if is_shown(child, hidden) => {
                     let inner = self.styles.resolve_style(child, style);
-                    self.write_content(child, &inner, style, out);
+                    self.write_content(child, &inner, style, hidden, out);
                 }
                 XmlNode::Element(_) => {}
             }

@@ -6,6 +6,9 @@ use crate::xml::XmlElement;
 /// Maximum time, in milliseconds: 10 000 hours.
 const TIME_MS_MAX: f64 = 36e9;
 
+/// Start and end, in milliseconds. The end is [`i64::MAX`] if there is none.
+pub(super) type TtmlTime = (i64, i64);
+
 /// The rates of a document.
 pub(super) struct TtmlClock {
     /// Frames per second, with the multiplier applied.
@@ -37,7 +40,7 @@ impl TtmlClock {
     }
 
     /// Returns the start and end of an element within its parent's, in milliseconds.
-    pub(super) fn resolve_time(&self, element: &XmlElement, parent: (i64, i64)) -> (i64, i64) {
+    pub(super) fn resolve_time(&self, element: &XmlElement, parent: TtmlTime) -> TtmlTime {
         let time = |name| {
             element
                 .attribute(name)

@@ -199,12 +199,9 @@ impl TitleSearch {
         let files = TitleFiles::find_media(store, key);
         // A library that cannot be listed has no text beside its films.
         if let Ok(files) = files {
-            let none = files.clone();
-            text.extend(
-                files
-                    .with_text_beside(store, key, &none)
-                    .read_text(store, key),
-            );
+            let files = files.clone().with_text_beside(store, key, &files);
+            let film_end_ms = presentation.duration.round_to(1000);
+            text.extend(files.read_text(store, key, film_end_ms));
         }
         Ok(presentation.with_text(Arc::new(TextSet::new(text))))
     }

@@ -44,12 +44,14 @@ pub(crate) fn select_text(
         .collect()
 }
 
-/// Reads and parses text files. Logs those that cannot be read, and leaves them out. Blocks.
+/// Reads and parses text files of a film that ends at `film_end_ms`. Logs those that cannot be read,
+/// and leaves them out. Blocks.
 pub(crate) fn read_sidecars(
     store: &Store,
     title: &Key,
     media: &[Key],
     text: &[(Key, ObjectVersion)],
+    film_end_ms: i64,
 ) -> Vec<TextRendition> {
     let mut stems: Vec<&str> = media.iter().map(display_name_of).collect();
     stems.push(display_name_of(title));
@@ -59,7 +61,7 @@ pub(crate) fn read_sidecars(
         .collect();
     stems.extend(stripped);
     let read = text.iter().filter_map(|(key, version)| {
-        let rendition = read_sidecar(store, key, version, &stems);
+        let rendition = read_sidecar(store, key, version, &stems, film_end_ms);
         if let Err(error) = &rendition {
             tracing::warn!(file = key.as_str(), %error, "cannot read text; it is left out");
         }
@@ -73,6 +75,7 @@ fn read_sidecar(
     key: &Key,
     version: &ObjectVersion,
     stems: &[&str],
+    film_end_ms: i64,
 ) -> Result<TextRendition, Error> {
     if version.len > TEXT_BYTES_MAX {
         return Err(Error::Refused("text files may have at most 16 MiB"));
@@ -81,7 +84,7 @@ fn read_sidecar(
     let bytes = object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)?;
     let mut problems = Vec::new();
     let name = parse_sidecar_name(key.name(), stems);
-    let cues = parse_cues(key.name(), &bytes, &mut problems);
+    let cues = parse_cues(key.name(), &bytes, film_end_ms, &mut problems);
     Ok(TextRendition {
         language: name.language,
         kind: name.kind,
@@ -93,11 +96,16 @@ fn read_sidecar(
     })
 }
 
-fn parse_cues(name: &str, bytes: &[u8], problems: &mut Vec<CueProblem>) -> CueList {
+fn parse_cues(
+    name: &str,
+    bytes: &[u8],
+    film_end_ms: i64,
+    problems: &mut Vec<CueProblem>,
+) -> CueList {
     let text = decode_text(bytes, problems);
     match text_suffix(name) {
         Some("srt") => parse_srt(&text, problems),
         Some("vtt") => parse_vtt(&text, problems),
-        _ => parse_ttml(&text, problems),
+        _ => parse_ttml(&text, film_end_ms, problems),
     }
 }

@@ -83,10 +83,15 @@ impl TitleFiles {
         self
     }
 
-    /// Reads and parses the text. Blocks.
-    pub(crate) fn read_text(&self, store: &Store, title: &Key) -> Vec<TextRendition> {
+    /// Reads and parses the text of a film that ends at `film_end_ms`. Blocks.
+    pub(crate) fn read_text(
+        &self,
+        store: &Store,
+        title: &Key,
+        film_end_ms: i64,
+    ) -> Vec<TextRendition> {
         let media: Vec<Key> = self.keys().cloned().collect();
-        sidecars::read_sidecars(store, title, &media, &self.text)
+        sidecars::read_sidecars(store, title, &media, &self.text, film_end_ms)
     }
 
     /// Returns the keys of the media.

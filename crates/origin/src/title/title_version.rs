@@ -163,7 +163,7 @@ impl Title {
         let (hls, drm) = cut(lengths.hls_ms)?;
         let objects = || files.iter().map(|file| &*file.object);
         let mut text = read_embedded_text(&hls, objects());
-        text.extend(found.read_text(stores.film_store(), key));
+        text.extend(found.read_text(stores.film_store(), key, hls.duration.round_to(1000)));
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
             false => captions_of_title(&hls),

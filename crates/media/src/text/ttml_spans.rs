@@ -1,0 +1,82 @@
+//! Paragraphs of TTML whose spans have times of their own.
+
+use super::ttml_time::{TtmlClock, TtmlTime};
+use crate::xml::{XmlElement, XmlNode};
+use std::ptr;
+
+/// Maximum number of timed spans of a paragraph that is split.
+pub(super) const SPANS_MAX: usize = 64;
+/// Maximum number of elements and bytes of a document that are written again for each change of the
+/// shown spans. A small file could become a large one without it.
+pub(super) const WRITTEN_MAX: usize = 4 << 20;
+
+/// Returns the spans within an element that have times of their own, with these times.
+pub(super) fn find_timed_spans<'a>(
+    clock: &TtmlClock,
+    element: &'a XmlElement,
+    time: TtmlTime,
+) -> Vec<(&'a XmlElement, TtmlTime)> {
+    let mut found = Vec::new();
+    append_timed_spans(clock, element, time, &mut found);
+    found
+}
+
+fn append_timed_spans<'a>(
+    clock: &TtmlClock,
+    element: &'a XmlElement,
+    time: TtmlTime,
+    found: &mut Vec<(&'a XmlElement, TtmlTime)>,
+) {
+    for span in element.children_named("span") {
+        let own = clock.resolve_time(span, time);
+        if clock.is_timed(span) {
+            found.push((span, own));
+        }
+        append_timed_spans(clock, span, own, found);
+    }
+}
+
+/// Returns whether a paragraph with `count` timed spans consists of them, without other text.
+pub(super) fn has_only_timed_spans(clock: &TtmlClock, p: &XmlElement, count: usize) -> bool {
+    let spans = p.children_named("span");
+    let direct = spans.filter(|span| clock.is_timed(span)).count();
+    direct == count && !has_untimed_text(clock, p)
+}
+
+fn has_untimed_text(clock: &TtmlClock, element: &XmlElement) -> bool {
+    let mut spans = element.children_named("span");
+    !element.text.trim().is_empty()
+        || spans.any(|span| !clock.is_timed(span) && has_untimed_text(clock, span))
+}
+
+/// Returns the times between the changes of the shown spans of a paragraph.
+pub(super) fn list_times(time: TtmlTime, timed: &[(&XmlElement, TtmlTime)]) -> Vec<TtmlTime> {
+    let shown = timed.iter().filter(|(_, time)| time.0 < time.1);
+    let changes = shown.flat_map(|(_, time)| [time.0, time.1]);
+    let mut bounds: Vec<i64> = changes
+        .filter(|at| (time.0..time.1).contains(at))
+        .chain([time.0, time.1])
+        .collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+/// Returns whether a child is a span that is not hidden.
+pub(super) fn is_shown(child: &XmlElement, hidden: &[&XmlElement]) -> bool {
+    child.name == "span" && !hidden.iter().any(|span| ptr::eq(*span, child))
+}
+
+/// Returns whether an element has text outside of the `hidden` spans.
+pub(super) fn has_text(element: &XmlElement, hidden: &[&XmlElement]) -> bool {
+    element.nodes().any(|node| match node {
+        XmlNode::Text(text) => !text.trim().is_empty(),
+        XmlNode::Element(child) => is_shown(child, hidden) && has_text(child, hidden),
+    })
+}
+
+/// Counts the elements and bytes of text within an element.
+pub(super) fn count_content(element: &XmlElement) -> usize {
+    let children = element.children.iter().map(count_content);
+    1 + element.text.len() + children.sum::<usize>()
+}
