@@ -12,11 +12,20 @@ pub(super) const COLORS: [(&str, &str); 8] = [
     ("black", "#000000"),
 ];
 
+/// Name and value of the green of HTML and TTML.
+const GREEN: (&str, &str) = ("green", "#008000");
+
 /// Returns the class of a colour, which is a name or a value in any case. A value may have an alpha
 /// channel, which is ignored.
+///
+/// No class has the value of `green`. It becomes `lime`, which CEA-608 calls green, because colours
+/// of subtitles tell speakers apart.
 pub(super) fn find_color_class(color: &str) -> Option<&'static str> {
     let color = color.trim().to_ascii_lowercase();
     let value = color.get(..7).unwrap_or(&color);
+    if color == GREEN.0 || value == GREEN.1 {
+        return Some("lime");
+    }
     let mut known = COLORS.iter();
     let found = known.find(|(name, hex)| color == *name || value == *hex);
     found.map(|(name, _)| *name)
@@ -30,6 +39,9 @@ mod tests {
     fn names_and_values_have_the_same_class() {
         for color in ["yellow", " Yellow", "#ffff00", "#FFFF00", "#ffff0080"] {
             assert_eq!(find_color_class(color), Some("yellow"), "{color}");
+        }
+        for color in ["green", "Green", "#008000", "#008000ff", "lime", "#00FF00"] {
+            assert_eq!(find_color_class(color), Some("lime"), "{color}");
         }
         for other in ["", "#", "orange", "#ffff01", "ÿellow", "yellowish"] {
             assert_eq!(find_color_class(other), None, "{other}");

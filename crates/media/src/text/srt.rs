@@ -111,17 +111,41 @@ fn convert_tag(tag: &str) -> Option<String> {
         "b" | "i" | "u" | "/b" | "/i" | "/u" => Some(format!("<{lower}>")),
         "/font" => Some("</c>".to_owned()),
         font if font.starts_with("font") => {
-            let color = font.split_once("color=").map(|(_, color)| color);
-            let color = color.unwrap_or_default().trim_matches(['"', '\'', ' ']);
-            let class = find_color_class(color).map(|class| format!("<c.{class}>"));
+            let class = find_color(font).and_then(find_color_class);
+            let class = class.map(|class| format!("<c.{class}>"));
             Some(class.unwrap_or_else(|| "<c>".to_owned()))
         }
         _ => None,
     }
 }
 
+/// Returns the value of the attribute `color` of a tag in lower case, whose other attributes may
+/// precede or follow it.
+fn find_color(tag: &str) -> Option<&str> {
+    let starts = tag.match_indices("color").map(|(at, _)| at);
+    // Other names, such as `bgcolor`, end in the same letters.
+    let mut starts = starts.filter(|at| tag[..*at].ends_with([' ', '\t', '\n', '"', '\'']));
+    starts.find_map(|at| {
+        let name_and_value = tag.get(at..)?.split_once('=')?;
+        let is_whole_name = name_and_value.0.trim_end() == "color";
+        let value = name_and_value.1.trim_start();
+        let quoted = value.strip_prefix(['"', '\'']);
+        let end = match quoted {
+            Some(_) => &['"', '\''][..],
+            None => &[' ', '\t', '\n', '"', '\''],
+        };
+        let value = quoted.unwrap_or(value).split(end).next();
+        value.filter(|_| is_whole_name)
+    })
+}
+
+/// Returns the cue settings of the alignment among override codes, such as `an8\pos(1,2)`.
+fn alignment_cue_settings(codes: &str) -> Option<&'static str> {
+    codes.split('\\').find_map(find_alignment)
+}
+
 /// Returns the cue settings of an alignment code, which counts like a numeric keypad.
-fn alignment_cue_settings(code: &str) -> Option<&'static str> {
+fn find_alignment(code: &str) -> Option<&'static str> {
     match code.trim() {
         "an1" => Some("align:left"),
         "an3" => Some("align:right"),
