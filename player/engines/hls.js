@@ -30,6 +30,7 @@ export async function start({ video, path, title, report, variant, session }) {
     hls.once(Hls.Events.MANIFEST_PARSED, done);
     hls.on(Hls.Events.ERROR, (_, data) => data.fatal && failed(new Error(describeForViewer(data)[0])));
   });
+  const captions = controlCaptions(hls, video);
   hls.loadSource(titleUrl(path, variant === 'ts' ? '.m3u8?format=ts' : '.m3u8'));
   hls.attachMedia(video);
   await parsed;
@@ -40,11 +41,39 @@ export async function start({ video, path, title, report, variant, session }) {
     audios: () => hls.audioTracks.map((t) => ({ label: t.name || language(t.lang), language: t.lang })),
     audio: () => hls.audioTrack,
     chooseAudio: (index) => { report.expect('audio'); hls.audioTrack = index; },
-    texts: () => hls.subtitleTracks.map((t) => ({ label: t.name || language(t.lang), language: t.lang })),
-    text: () => hls.subtitleTrack,
-    chooseText: (index) => { hls.subtitleTrack = index; },
+    texts: () => [...hls.subtitleTracks, ...captions.announced()].map((t) => ({ label: t.name || language(t.lang), language: t.lang })),
+    text: () => (captions.chosen() < 0 ? hls.subtitleTrack : hls.subtitleTracks.length + captions.chosen()),
+    chooseText: (index) => {
+      const own = index - hls.subtitleTracks.length;
+      hls.subtitleTrack = own < 0 ? index : -1;
+      captions.choose(Math.max(own, -1));
+    },
     throughput: () => hls.bandwidthEstimate,
-    close: () => hls.destroy(),
+    close: () => { captions.close(); hls.destroy(); },
+  };
+}
+
+/** Controls captions inside of the video. hls.js does not list them, and adds a track to the element when their
+ *  first cue arrives. It parses CEA-608 only. */
+function controlCaptions(hls, video) {
+  let announced = [];
+  let chosen = -1;
+  hls.on(globalThis.Hls.Events.MANIFEST_LOADED, (_, { captions }) => {
+    announced = (captions ?? []).filter(({ instreamId }) => /^CC[1-4]$/.test(instreamId));
+  });
+  const show = () => {
+    const subtitles = hls.subtitleTracks.map(({ trackNode }) => trackNode?.track);
+    for (const track of video.textTracks) {
+      const index = subtitles.includes(track) ? -1 : announced.findIndex(({ name }) => name === track.label);
+      if (index >= 0) track.mode = index === chosen ? 'showing' : 'hidden';
+    }
+  };
+  video.textTracks.addEventListener('addtrack', show);
+  return {
+    announced: () => announced,
+    chosen: () => chosen,
+    choose: (index) => { chosen = index; show(); },
+    close: () => video.textTracks.removeEventListener('addtrack', show),
   };
 }
 

@@ -102,6 +102,21 @@ test('hls.js shows captions in the video, unless the operator declares that ther
   silent.stop();
 });
 
+test('captions in the video can be chosen and hidden on the page with hls.js', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page, state, until, faults } = await openIn(browser, library, 'avc_captions.mp4', 'player=hls&variant=cmaf');
+  await until('the menu', () => window.headwater.state().texts.length > 0);
+  assert.equal((await state()).text, -1, 'no text is shown without being asked for');
+  await page.evaluate(() => window.headwater.text(0));
+  await until('a caption', () => [...document.querySelector('video').textTracks].some((track) => track.mode === 'showing' && track.cues?.length > 0));
+  assert.equal((await state()).text, 0);
+  await page.evaluate(() => window.headwater.text(-1));
+  await until('no caption', () => [...document.querySelector('video').textTracks].every((track) => track.mode !== 'showing'));
+  const last = await state();
+  assert.deepEqual([last.text, last.errors, faults], [-1, [], []]);
+  await page.close();
+});
+
 for (const manifest of ['.mpd', '.m3u8']) {
   test(`Shaka Player knows the purposes of audio in ${manifest}`, async (t) => {
     if (!browser) return skip(t, 'browsers: Chromium is not installed');
