@@ -24,6 +24,26 @@ const PART_KINDS: &[PartKind] = &[
         remedy: "nothing if it is a cover or a still picture; store a second video in a file of its own",
     },
     PartKind {
+        fragments: &["would need many requests"],
+        level: FindingLevel::Warning,
+        remedy: "store the text beside the film as FILM.LANGUAGE.srt (`ffmpeg -i FILM -map 0:s:0 FILM.en.srt`)",
+    },
+    PartKind {
+        fragments: &["at most 16 MiB"],
+        level: FindingLevel::Warning,
+        remedy: "shorten the text to 16 MiB, for example by removing images and fonts",
+    },
+    PartKind {
+        fragments: &["it cannot be read", "its storage failed"],
+        level: FindingLevel::Warning,
+        remedy: "make the file readable for the server, and check the storage",
+    },
+    PartKind {
+        fragments: &["no cue of it could be parsed"],
+        level: FindingLevel::Warning,
+        remedy: "export it again as WebVTT or SRT",
+    },
+    PartKind {
         fragments: &[
             "(time code",
             "(metadata",
@@ -97,6 +117,24 @@ mod tests {
                 "this format of text is not supported; convert it to WebVTT or SRT",
                 Warning,
                 "`ffmpeg -i film.en.ass film.en.vtt`",
+            ),
+            (
+                "a.mp4, track 3 (text)",
+                "the text of this remote film would need many requests; store it as a file beside the film",
+                Warning,
+                "FILM.en.srt",
+            ),
+            (
+                "film.en.srt",
+                "text files may have at most 16 MiB; shorten it",
+                Warning,
+                "shorten the text",
+            ),
+            (
+                "film.en.srt",
+                "it cannot be read: there is no such file; make it readable for the server",
+                Warning,
+                "readable",
             ),
             (
                 "a.mp4, track 4 (audio)",

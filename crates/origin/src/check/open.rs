@@ -168,10 +168,12 @@ impl TitleSearch {
     /// Opens the title at `key`, which consists of `files`, with its text.
     fn open_title(&self, key: &Key, files: &[Key]) -> Result<OpenedTitle, String> {
         let sources = open_sources(&self.stores, files)?;
-        let presentation = self.build_presentation(&sources, key)?;
+        let mut left_out_text = sources.left_out.clone();
+        let presentation = self.build_presentation(&sources, key, &mut left_out_text)?;
         let media = sources.media.iter();
         let names: Vec<&str> = media.clone().map(|(place, ..)| place.key.name()).collect();
         let mut left_out = list_tracks(&presentation, &names);
+        left_out.extend(left_out_text);
         left_out.extend(list_sidecars(self.stores.film_store(), key));
         let media_keys = media.filter_map(|(place, ..)| place.library_key().cloned());
         Ok(OpenedTitle {
@@ -182,26 +184,29 @@ impl TitleSearch {
         })
     }
 
-    /// Builds the presentation of the title at `key`, with its text.
+    /// Builds the presentation of the title at `key`, with its text. Appends the text that cannot be
+    /// read to `left_out`.
     fn build_presentation(
         &self,
         sources: &TitleSources,
         key: &Key,
+        left_out: &mut Vec<LeftOutPart>,
     ) -> Result<Presentation, String> {
         let files = sources.media.iter().map(|(.., index)| index.clone());
         let rules = PackagingRules {
             segment_duration_ms: self.segment_ms,
         };
         let presentation = Presentation::new(files.collect(), &rules).map_err(|e| e.to_string())?;
-        let objects = sources.media.iter().map(|(_, object, _)| &**object);
-        let mut text = read_embedded_text(&presentation, objects);
+        let objects = sources.media.iter();
+        let objects = objects.map(|(place, object, _)| (place.key.name(), &**object));
+        let mut text = read_embedded_text(&presentation, objects, left_out);
         let store = self.stores.film_store();
         let files = TitleFiles::find_media(store, key);
         // A library that cannot be listed has no text beside its films.
         if let Ok(files) = files {
             let files = files.clone().with_text_beside(store, key, &files);
             let film_end_ms = presentation.duration.round_to(1000);
-            text.extend(files.read_text(store, key, film_end_ms));
+            text.extend(files.read_text(store, key, film_end_ms, left_out));
         }
         Ok(presentation.with_text(Arc::new(TextSet::new(text))))
     }

@@ -1,6 +1,7 @@
 //! Text tracks inside of a title's films: read whole and converted to cues.
 
 use crate::title::joined_ranges::join_close_ranges;
+use crate::title::left_out::LeftOutPart;
 use media::index::Track;
 use media::presentation::Presentation;
 use media::text::{TextRendition, parse_text_samples, text_sample_ranges, text_track_kind};
@@ -16,23 +17,27 @@ const REMOTE_READS_MAX: usize = 32;
 const REMOTE_GAP_BYTES_MAX: u64 = 1 << 20;
 const LOCAL_GAP_BYTES_MAX: u64 = 4 << 10;
 
-/// Reads the text tracks of a title. Logs those that cannot be read, and leaves them out. Blocks.
+/// Reads the text tracks of a title. Appends those that cannot be read to `left_out`. `files` are the
+/// names and contents of its films. Blocks.
 pub(crate) fn read_embedded_text<'a>(
     presentation: &Presentation,
-    objects: impl Iterator<Item = &'a Object>,
+    files: impl Iterator<Item = (&'a str, &'a Object)>,
+    left_out: &mut Vec<LeftOutPart>,
 ) -> Vec<TextRendition> {
-    let tracks = presentation.files.iter().zip(objects);
-    let tracks = tracks
-        .flat_map(|(index, object)| index.text_tracks.iter().map(move |track| (track, object)));
+    let tracks = presentation.files.iter().zip(files);
+    let tracks =
+        tracks.flat_map(|(index, file)| index.text_tracks.iter().map(move |track| (track, file)));
     let mut renditions: Vec<TextRendition> = Vec::new();
-    for (track, object) in tracks.take(TRACKS_MAX) {
+    for (track, (file, object)) in tracks.take(TRACKS_MAX) {
+        let name = || format!("{file}, track {} (text)", track.id);
         match read_track(presentation, track, object) {
             // Each file of a ladder often has a copy.
             Ok(new) if renditions.iter().any(|known| is_copy(known, &new)) => {}
-            Ok(new) => renditions.push(new),
-            Err(error) => {
-                tracing::warn!(track = track.id, %error, "cannot read text; it is left out");
-            }
+            Ok(new) => match LeftOutPart::from_broken_text(&name(), &new) {
+                Some(broken) => left_out.push(broken),
+                None => renditions.push(new),
+            },
+            Err(error) => left_out.push(LeftOutPart::from_text_error(name(), &error)),
         }
     }
     renditions
@@ -49,7 +54,9 @@ fn read_track(
     object: &Object,
 ) -> Result<TextRendition, Error> {
     let ranges = text_sample_ranges(track);
-    let ranges = ranges.ok_or(Error::Refused("text may have at most 16 MiB"))?;
+    let ranges = ranges.ok_or(Error::Refused(
+        "text may have at most 16 MiB and 200 000 samples; shorten it",
+    ))?;
     let samples = read_ranges(object, &ranges)?;
     let mut problems = Vec::new();
     let bytes = samples.iter().map(Vec::as_slice);

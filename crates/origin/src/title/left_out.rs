@@ -1,10 +1,12 @@
 //! Tracks and files of a title that are not served, each with the reason.
 
 use crate::title::file_names::display_name_of;
+use http::StatusCode;
 use media::presentation::Presentation;
+use media::text::{CueProblem, TextRendition};
 use serde::Serialize;
 use std::fmt;
-use store::{Key, Store};
+use store::{Error, Key, Store};
 
 /// A track or file that is not served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -13,6 +15,47 @@ pub(crate) struct LeftOutPart {
     pub(crate) name: String,
     /// The reason, which follows "because".
     pub(crate) reason: String,
+}
+
+impl LeftOutPart {
+    /// Describes text that cannot be read. The log has the details of a failed storage, which viewers
+    /// may not see.
+    pub(crate) fn from_text_error(name: String, error: &Error) -> LeftOutPart {
+        tracing::warn!(name, %error, "cannot read text");
+        let reason = match error {
+            // The reason contains its remedy.
+            Error::Refused(why) if why.contains("; ") => (*why).to_owned(),
+            Error::Denied(_) | Error::Slow(_) | Error::Broken(_) => {
+                "its storage failed; check the storage".to_owned()
+            }
+            error => format!("it cannot be read: {error}; make it readable for the server"),
+        };
+        LeftOutPart { name, reason }
+    }
+
+    /// Describes a file of text that a server manifest names and that cannot be opened.
+    pub(crate) fn from_named_text(name: String, error: &net::Error) -> LeftOutPart {
+        tracing::warn!(name, %error, "cannot read text");
+        let reason = match error.status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => format!("{error}; export it again"),
+            StatusCode::NOT_FOUND => {
+                "there is no such file; store it or correct the manifest".to_owned()
+            }
+            _ => "its storage failed; check the storage".to_owned(),
+        };
+        LeftOutPart { name, reason }
+    }
+
+    /// Describes text of which nothing could be parsed; `None` if something could.
+    pub(crate) fn from_broken_text(name: &str, text: &TextRendition) -> Option<LeftOutPart> {
+        let mut problems = text.problems.iter();
+        let is_broken = text.cues.cues().is_empty()
+            && problems.any(|problem| matches!(problem, CueProblem::Malformed(_)));
+        is_broken.then(|| LeftOutPart {
+            name: name.to_owned(),
+            reason: "no cue of it could be parsed; export it again as WebVTT or SRT".to_owned(),
+        })
+    }
 }
 
 impl fmt::Display for LeftOutPart {
@@ -124,6 +167,25 @@ mod tests {
     fn text_files_in_the_folder_of_a_title_are_left_out() {
         let files = ["film/v1.mp4", "film/en.ass", "film/sub/de.ass", "de.ass"];
         assert_eq!(names_beside(&files, "film"), ["en.ass"]);
+    }
+
+    #[test]
+    fn text_that_is_left_out_has_a_reason_and_a_remedy_but_no_address_of_the_storage() {
+        let reason_of = |error| LeftOutPart::from_text_error("film.en.srt".into(), &error).reason;
+        let why = "it would need many requests; store it as a file beside the film";
+        assert_eq!(reason_of(Error::Refused(why)), why);
+        let failed = reason_of(Error::Broken("https://storage.internal/ failed".into()));
+        assert_eq!(failed, "its storage failed; check the storage");
+        let denied = reason_of(Error::Refused("permission denied by the storage"));
+        assert!(
+            denied.ends_with("make it readable for the server"),
+            "{denied}"
+        );
+        let missing = reason_of(Error::NotFound);
+        assert!(
+            missing.contains("no such file; make it readable"),
+            "{missing}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! and parsed.
 
 use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
+use crate::title::left_out::LeftOutPart;
 use crate::title::sidecar_name::{parse_sidecar_name, text_suffix};
 use media::text::{
     CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_ttml,
@@ -44,14 +45,15 @@ pub(crate) fn select_text(
         .collect()
 }
 
-/// Reads and parses text files of a film that ends at `film_end_ms`. Logs those that cannot be read,
-/// and leaves them out. Blocks.
+/// Reads and parses text files of a film that ends at `film_end_ms`. Appends those that cannot be
+/// read to `left_out`. Blocks.
 pub(crate) fn read_sidecars(
     store: &Store,
     title: &Key,
     media: &[Key],
     text: &[(Key, ObjectVersion)],
     film_end_ms: i64,
+    left_out: &mut Vec<LeftOutPart>,
 ) -> Vec<TextRendition> {
     let mut stems: Vec<&str> = media.iter().map(display_name_of).collect();
     stems.push(display_name_of(title));
@@ -60,14 +62,18 @@ pub(crate) fn read_sidecars(
         .filter_map(|stem| stem.strip_suffix(INDEX_STEM_SUFFIX))
         .collect();
     stems.extend(stripped);
-    let read = text.iter().filter_map(|(key, version)| {
-        let rendition = read_sidecar(store, key, version, &stems, film_end_ms);
-        if let Err(error) = &rendition {
-            tracing::warn!(file = key.as_str(), %error, "cannot read text; it is left out");
+    let mut renditions = Vec::new();
+    for (key, version) in text {
+        let name = key.name();
+        match read_sidecar(store, key, version, &stems, film_end_ms) {
+            Ok(new) => match LeftOutPart::from_broken_text(name, &new) {
+                Some(broken) => left_out.push(broken),
+                None => renditions.push(new),
+            },
+            Err(error) => left_out.push(LeftOutPart::from_text_error(name.to_owned(), &error)),
         }
-        rendition.ok()
-    });
-    read.collect()
+    }
+    renditions
 }
 
 fn read_sidecar(
@@ -78,7 +84,9 @@ fn read_sidecar(
     film_end_ms: i64,
 ) -> Result<TextRendition, Error> {
     if version.len > TEXT_BYTES_MAX {
-        return Err(Error::Refused("text files may have at most 16 MiB"));
+        return Err(Error::Refused(
+            "text files may have at most 16 MiB; shorten it",
+        ));
     }
     let object = store.open_whole(key)?;
     let bytes = object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)?;
@@ -107,5 +115,42 @@ fn parse_cues(
         Some("srt") => parse_srt(&text, problems),
         Some("vtt") => parse_vtt(&text, problems),
         _ => parse_ttml(&text, film_end_ms, problems),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Options;
+
+    #[test]
+    fn text_files_that_cannot_be_read_are_left_out_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let cue = "1\n00:00:01,000 --> 00:00:02,000\na\n";
+        std::fs::write(path("film.en.srt"), cue).unwrap();
+        std::fs::write(path("film.de.srt"), cue).unwrap();
+        std::fs::write(path("film.fr.srt"), "<html>").unwrap();
+        let large = std::fs::File::create(path("film.es.srt")).unwrap();
+        large.set_len(TEXT_BYTES_MAX + 1).unwrap();
+        let store = Store::new(folder.path().to_str().unwrap(), Options::default()).unwrap();
+        let title = Key::parse("film.mp4").unwrap();
+        let found = find_beside(&store, &title).unwrap();
+        std::fs::remove_file(path("film.de.srt")).unwrap();
+        let mut left_out = Vec::new();
+        let media = [title.clone()];
+        let texts = read_sidecars(&store, &title, &media, &found, 1000, &mut left_out);
+        let languages: Vec<_> = texts.iter().map(|text| &*text.language).collect();
+        assert_eq!(languages, ["en"]);
+        let mut parts: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+        parts.sort();
+        assert_eq!(
+            parts,
+            [
+                "left out: film.de.srt, because it cannot be read: there is no such file; make it readable for the server",
+                "left out: film.es.srt, because text files may have at most 16 MiB; shorten it",
+                "left out: film.fr.srt, because no cue of it could be parsed; export it again as WebVTT or SRT",
+            ]
+        );
     }
 }

@@ -9,6 +9,7 @@ use crate::title::caption_channels::find_captions;
 use crate::title::file_names::{FILES_MAX, is_server_manifest};
 use crate::title::index_cache::IndexCache;
 use crate::title::indexer::{self, IndexedFile};
+use crate::title::left_out::LeftOutPart;
 use crate::title::stores::{FileLocation, MediaStores};
 use media::bmff::dref::MediaLocation;
 use media::index::{ExternalReferences, Index, MediaVersion, Track};
@@ -25,6 +26,8 @@ pub(crate) struct TitleSources {
     pub(crate) media: Vec<(FileLocation, Arc<Object>, Arc<Index>)>,
     /// Files that only name others, with their versions when read.
     pub(crate) naming_files: Vec<(FileLocation, ObjectVersion)>,
+    /// Files of text that cannot be read.
+    pub(crate) left_out: Vec<LeftOutPart>,
 }
 
 /// Remote files of a title that are indexed in parallel.
@@ -107,8 +110,10 @@ impl SourceOpener<'_> {
         self.add_media_files(&listed(media), &wrong)?;
         // The film plays without its text.
         for file in listed(text) {
+            let name = file.0.key.name().to_owned();
             if let Err(error) = self.add_media_files(&[file], &wrong) {
-                tracing::warn!(manifest = place.key.as_str(), %error, "cannot read text; it is left out");
+                let part = LeftOutPart::from_named_text(name, &error);
+                self.sources.left_out.push(part);
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use crate::error;
 use crate::title::file_names::{FILES_MAX, is_media, is_server_manifest};
 use crate::title::index_cache::IndexCache;
+use crate::title::left_out::LeftOutPart;
 use crate::title::sidecars;
 use crate::title::sources::TitleSources;
 use crate::title::stores::{FileLocation, MediaStores};
@@ -83,15 +84,17 @@ impl TitleFiles {
         self
     }
 
-    /// Reads and parses the text of a film that ends at `film_end_ms`. Blocks.
+    /// Reads and parses the text of a film that ends at `film_end_ms`. Appends what cannot be read to
+    /// `left_out`. Blocks.
     pub(crate) fn read_text(
         &self,
         store: &Store,
         title: &Key,
         film_end_ms: i64,
+        left_out: &mut Vec<LeftOutPart>,
     ) -> Vec<TextRendition> {
         let media: Vec<Key> = self.keys().cloned().collect();
-        sidecars::read_sidecars(store, title, &media, &self.text, film_end_ms)
+        sidecars::read_sidecars(store, title, &media, &self.text, film_end_ms, left_out)
     }
 
     /// Returns the keys of the media.

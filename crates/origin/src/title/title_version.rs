@@ -135,6 +135,7 @@ impl Title {
         let version = seal.as_ref().map_or(0, TitleEncryption::secret_version);
         let (found, sources) = open_title(stores, index_cache, key)?;
         let naming = sources.naming_files;
+        let mut left_out_text = sources.left_out;
         check_media_policies(rules, key, &sources.media)?;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (place, object, index) in sources.media {
@@ -161,9 +162,12 @@ impl Title {
         };
         let lengths = rules.segment_lengths;
         let (hls, drm) = cut(lengths.hls_ms)?;
-        let objects = || files.iter().map(|file| &*file.object);
-        let mut text = read_embedded_text(&hls, objects());
-        text.extend(found.read_text(stores.film_store(), key, hls.duration.round_to(1000)));
+        let objects = files
+            .iter()
+            .map(|file| (file.location.key.name(), &*file.object));
+        let mut text = read_embedded_text(&hls, objects, &mut left_out_text);
+        let film_end_ms = hls.duration.round_to(1000);
+        text.extend(found.read_text(stores.film_store(), key, film_end_ms, &mut left_out_text));
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
             false => captions_of_title(&hls),
@@ -184,6 +188,7 @@ impl Title {
             .max();
         let names: Vec<&str> = files.iter().map(|file| file.location.key.name()).collect();
         let mut left_out = list_tracks(&hls, &names);
+        left_out.extend(left_out_text);
         left_out.extend(list_sidecars(stores.film_store(), key));
         Ok(Title {
             key: key.clone(),
