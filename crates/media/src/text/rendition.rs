@@ -14,8 +14,6 @@ pub enum TextKind {
     Captions,
     /// Only passages that viewers of the original language need, such as foreign dialogue.
     Forced,
-    /// Descriptions of the picture.
-    Descriptions,
 }
 
 /// One language of text.

@@ -171,7 +171,6 @@ fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
                 TextKind::Subtitles => "subtitles",
                 TextKind::Captions => "captions",
                 TextKind::Forced => "forced",
-                TextKind::Descriptions => "descriptions",
             },
             language: text.language_tag(),
             label: text.display_name(),

@@ -82,7 +82,6 @@ fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: 
         TextKind::Subtitles => "subtitle",
         TextKind::Captions => "caption",
         TextKind::Forced => "forced-subtitle",
-        TextKind::Descriptions => "description",
     };
     if rendition.kind == TextKind::Captions {
         // 2: for the hard of hearing.

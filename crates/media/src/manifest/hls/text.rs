@@ -122,7 +122,6 @@ impl TextRendition {
             TextKind::Subtitles => language.to_owned(),
             TextKind::Captions => format!("{language} (captions)"),
             TextKind::Forced => format!("{language} (forced)"),
-            TextKind::Descriptions => format!("{language} (descriptions)"),
         }
     }
 }
