@@ -15,11 +15,11 @@ use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
 use media::index::Index;
 use media::presentation::{ManifestRules, PackagingRules, Presentation};
-use media::text::TextSet;
+use media::text::{TextRendition, TextSet};
 use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
-use store::{Key, Object, ObjectVersion};
+use store::{Key, Object, ObjectVersion, Store};
 use trace::SpanKind;
 
 /// Target segment lengths.
@@ -120,6 +120,23 @@ fn check_media_policies(
     }
 }
 
+/// Reads the text in the films of a title and beside them. Appends what cannot be read to `left_out`.
+/// Blocks.
+fn read_texts(
+    (store, key): (&Store, &Key),
+    found: &TitleFiles,
+    presentation: &Presentation,
+    files: &[TitleFile],
+    left_out: &mut Vec<LeftOutPart>,
+) -> Vec<TextRendition> {
+    let films = files.iter();
+    let films = films.map(|file| (file.location.key.name(), &*file.object));
+    let mut text = read_embedded_text(presentation, films, left_out);
+    let film_end_ms = presentation.duration.round_to(1000);
+    text.extend(found.read_text(store, key, film_end_ms, left_out));
+    text
+}
+
 impl Title {
     /// Opens, indexes and segments a title. Blocks.
     pub(crate) fn build(
@@ -135,7 +152,7 @@ impl Title {
         let version = seal.as_ref().map_or(0, TitleEncryption::secret_version);
         let (found, sources) = open_title(stores, index_cache, key)?;
         let naming = sources.naming_files;
-        let mut left_out_text = sources.left_out;
+        let mut left_out = sources.left_out;
         check_media_policies(rules, key, &sources.media)?;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (place, object, index) in sources.media {
@@ -147,12 +164,10 @@ impl Title {
         }
         let cut = |segment_ms| {
             let span = trace::start_span("present", SpanKind::Internal);
-            let presentation = Presentation::new(
-                indexes.clone(),
-                &PackagingRules {
-                    segment_duration_ms: segment_ms,
-                },
-            );
+            let packaging = PackagingRules {
+                segment_duration_ms: segment_ms,
+            };
+            let presentation = Presentation::new(indexes.clone(), &packaging);
             drop(span);
             let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
             presentation.version_hash ^= version;
@@ -162,12 +177,13 @@ impl Title {
         };
         let lengths = rules.segment_lengths;
         let (hls, drm) = cut(lengths.hls_ms)?;
-        let objects = files
-            .iter()
-            .map(|file| (file.location.key.name(), &*file.object));
-        let mut text = read_embedded_text(&hls, objects, &mut left_out_text);
-        let film_end_ms = hls.duration.round_to(1000);
-        text.extend(found.read_text(stores.film_store(), key, film_end_ms, &mut left_out_text));
+        let text = read_texts(
+            (stores.film_store(), key),
+            &found,
+            &hls,
+            &files,
+            &mut left_out,
+        );
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
             false => captions_of_title(&hls),
@@ -181,14 +197,10 @@ impl Title {
             Arc::new(cut(lengths.dash_ms)?.0.with_text(text))
         };
         let named = naming.iter().map(|(_, identity)| identity.modified());
-        let modified = files
-            .iter()
-            .map(|file| file.object.identity().modified())
-            .chain(named)
-            .max();
+        let opened = files.iter().map(|file| file.object.identity().modified());
+        let modified = opened.chain(named).max();
         let names: Vec<&str> = files.iter().map(|file| file.location.key.name()).collect();
-        let mut left_out = list_tracks(&hls, &names);
-        left_out.extend(left_out_text);
+        left_out.extend(list_tracks(&hls, &names));
         left_out.extend(list_sidecars(stores.film_store(), key));
         Ok(Title {
             key: key.clone(),
