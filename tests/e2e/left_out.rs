@@ -110,6 +110,34 @@ fn check_names_the_parts_that_are_left_out() {
 }
 
 #[test]
+fn text_files_that_cannot_be_read_are_named_with_reason_and_remedy() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let folder = TempFolder::new();
+    folder.write_file("film.mp4", &std::fs::read(film).unwrap());
+    folder.write_file("film.de.srt", b"<html>");
+    let large = std::fs::File::create(folder.0.join("film.es.srt")).unwrap();
+    large.set_len((16 << 20) + 1).unwrap();
+    let expected = [
+        "film.de.srt: no cue of it could be parsed; export it again as WebVTT or SRT",
+        "film.es.srt: text files may have at most 16 MiB; shorten it",
+    ];
+    let server = HeadwaterServer::serve_source(&folder.0);
+    let description = describe(&server, "film.mp4");
+    let mut left_out = left_out_of(&description);
+    left_out.sort();
+    assert_eq!(left_out, expected);
+    assert!(description["texts"].is_null(), "{description}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let output = command.args(["check", folder.0.to_str().unwrap()]).output();
+    let report = String::from_utf8(output.unwrap().stdout).unwrap();
+    for part in ["no cue of it could be parsed", "at most 16 MiB"] {
+        assert!(report.contains(part), "{report}");
+    }
+}
+
+#[test]
 fn the_log_names_the_parts_that_are_left_out() {
     let Some(folder) = tracks_folder() else {
         return;
