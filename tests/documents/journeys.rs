@@ -51,7 +51,11 @@ fn has_function(program: &str, step: &JourneyStep) -> bool {
     let own = crates.join(program).join("src").join(&step.file);
     [own, crates.join(&step.file)].into_iter().any(|path| {
         // A folder is a module whose functions are in `mod.rs`.
-        let file = if path.is_dir() { path.join("mod.rs") } else { path };
+        let file = if path.is_dir() {
+            path.join("mod.rs")
+        } else {
+            path
+        };
         let text = std::fs::read_to_string(file).unwrap_or_default();
         declared.iter().any(|start| text.contains(start))
     })

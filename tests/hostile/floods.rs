@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::frames::*;
 use crate::targets::{AttackedServers, ByteStream, TargetServer};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use url::Url;
 
 /// One request.

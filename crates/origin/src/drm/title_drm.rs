@@ -305,7 +305,13 @@ fn hash_protection(protection: &TitleProtection, source_marks: &[SourceMark]) ->
         track.as_ref().map_or(Vec::new(), |track| {
             let scheme = track.protection.scheme.name().as_bytes();
             let boxes = track.pssh_boxes().concat();
-            [scheme, &track.protection.key_id, &track.protection.iv, &boxes].concat()
+            [
+                scheme,
+                &track.protection.key_id,
+                &track.protection.iv,
+                &boxes,
+            ]
+            .concat()
         })
     });
     let bytes = tracks.flat_map(|track| [&track.len().to_be_bytes()[..], &track].concat());

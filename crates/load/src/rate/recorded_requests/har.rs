@@ -105,9 +105,7 @@ impl ArchiveEntry {
             return Ok(None);
         }
         let url = base.map_or_else(|| url.clone(), |base| move_to_base(&url, base));
-        let method: Method = method
-            .parse()
-            .map_err(|_| EntryError::Method(method))?;
+        let method: Method = method.parse().map_err(|_| EntryError::Method(method))?;
         let headers = repeatable_headers(&headers);
         let kind = match headers.contains_key(http::header::RANGE) {
             true => RequestKind::Range,
