@@ -9,6 +9,9 @@ export const variants = [{ id: 'time', label: 'DASH, $Time$' }, { id: 'number', 
 /** dash.js retries once per second. */
 const SEGMENT_RETRIES = 8;
 
+/** A film that dash.js paused this near to its end has ended. dash.js may seek to half a second before it. */
+const END_S = 1;
+
 export const protectedVariants = ['time', 'number'];
 
 export async function start({ video, path, title, report, variant, session }) {
@@ -26,6 +29,7 @@ export async function start({ video, path, title, report, variant, session }) {
     const what = `${request.representation?.id ?? request.mediaType} ${where}`;
     report.fetched(request.bytesLoaded, request.endDate - request.startDate, what);
   });
+  player.on(events.PLAYBACK_ENDED, () => setTimeout(() => finishPlayback(video)));
   const tracks = (kind) => player.getTracksFor(kind);
   const label = (t) => ({ label: t.labels?.[0]?.text || language(t.lang) || `Track ${t.index}`, language: t.lang });
   player.on(events.TEXT_TRACKS_ADDED, () => {
@@ -63,6 +67,12 @@ export async function start({ video, path, title, report, variant, session }) {
     throughput: () => player.getAverageThroughput('video') * 1000,
     close: () => { player.destroy(); imsc.remove(); },
   };
+}
+
+/** dash.js ends a film by its own clock, too. If that precedes the element's end, it pauses the element, which then never ends. */
+function finishPlayback(video) {
+  if (video.ended || !video.paused || video.duration - video.currentTime > END_S) return;
+  video.play().catch(() => {});
 }
 
 const describeError = ({ code, message, data }) => `dash.js: error ${code}: ${message}${data?.response ? ` (${data.response.status || 'no response'})` : ''}`;

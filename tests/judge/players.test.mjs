@@ -69,6 +69,24 @@ for (const [engine, variant] of engines) {
   });
 }
 
+test('a film ends that dash.js ended before the element did', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  // Gives the test the player, to report the end as its timer does when it is first.
+  const expose = `;{ const make = dashjs.MediaPlayer;
+    const wrapped = Object.assign(() => ({ create: () => (window.dashPlayer = make().create()) }), make, { events: make.events });
+    window.dashjs = { ...dashjs, MediaPlayer: wrapped }; }`;
+  const prepare = (page) => page.route('**/dash.all.min.js', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: await response.text() + expose });
+  });
+  const view = await openIn(browser, server, 'avc.mp4', 'player=dash&variant=time', prepare);
+  await view.until('the start', begun);
+  await view.page.evaluate(() => window.dashPlayer.trigger('playbackEnded', { isLast: true }));
+  await view.until('the end', ended);
+  assert.deepEqual((await view.state()).errors, []);
+  await view.page.close();
+});
+
 // After three seeks, hls.js once cancelled its queued end-of-stream event and never repeated it.
 test('a film finishes even if hls.js loses the end of stream', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
