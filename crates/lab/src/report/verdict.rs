@@ -114,7 +114,8 @@ impl ClaimBounds {
 
 /// Compares an interval with the source's range. An interval that contains the neutral value does
 /// not establish a direction. This matters unless the source found no effect: a range that ends at
-/// the neutral value, such as "up to 24 % higher", has a direction.
+/// the neutral value, such as "up to 24 % higher", has a direction. An interval that exceeds the range
+/// of "no effect" allows an effect, too.
 fn judge_figures(
     [low, high]: [f64; 2],
     [source_low, source_high]: [f64; 2],
@@ -124,9 +125,13 @@ fn judge_figures(
         || source_low == neutral && source_high == neutral;
     let meets = low <= source_high && high >= source_low;
     if meets {
-        return match low <= neutral && neutral <= high && !found_no_effect {
-            true => Verdict::Undecided,
-            false => Verdict::Repeated,
+        let is_established = match found_no_effect {
+            true => low >= source_low && high <= source_high,
+            false => low > neutral || high < neutral,
+        };
+        return match is_established {
+            true => Verdict::Repeated,
+            false => Verdict::Undecided,
         };
     }
     // Any effect contradicts a source that found none.
@@ -171,7 +176,8 @@ mod tests {
             ([0.95, 0.98], down, Verdict::Weaker),
             ([1.2, 1.3], down, Verdict::Contradicted),
             ([0.95, 1.1], down, Verdict::Undecided),
-            ([0.97, 1.2], none, Verdict::Repeated),
+            ([0.97, 1.02], none, Verdict::Repeated),
+            ([0.97, 1.2], none, Verdict::Undecided),
             ([1.2, 1.3], none, Verdict::Contradicted),
             ([1.0, 1.0], up, Verdict::Contradicted),
             // A range that ends at the neutral value has a direction.
@@ -211,6 +217,7 @@ mod tests {
             ([3.0, 5.0], count, Verdict::Repeated),
             ([400.0, 500.0], count, Verdict::Stronger),
             ([0.0, 0.0], zero, Verdict::Repeated),
+            ([0.0, 7.0], zero, Verdict::Undecided),
             ([2.0, 3.0], zero, Verdict::Contradicted),
             ([-3.0, -2.0], zero, Verdict::Contradicted),
         ] {
