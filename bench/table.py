@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures every row of the benchmark table: the work, our figure, theirs, the ratio with its interval, the
-target, and the verdict. A verdict is "not resolved" if the interval contains the target.
+target, and the verdict, which is "undecided" if the interval contains the target.
 
 Servers are measured in interleaved rounds of rotating order. A ratio is the median of the ratios of all
 rounds, with its 95 % interval by order statistics; fewer than six rounds have a range instead. Throughput in bytes is measured with two
@@ -83,16 +83,24 @@ def evaluate_row(row):
         cells = [row.work, "", "", row.reference, "", row.show_target(), verdict]
         return {"work": row.work, "verdict": "NOT MEASURED", "cells": cells}
     ratios = row.ratios()
-    middle, (low, high) = statistics.median(ratios), median_interval(ratios)
-    passed = middle >= row.target
+    middle = statistics.median(ratios)
     shown = f"{middle:.2f} ({describe_ends(ratios)})" if len(ratios) > 1 else f"{middle:.2f}"
-    verdict = "pass" if passed else "SHORT"
-    shown_verdict = verdict if row.target else "reported"
-    if row.target and (len(ratios) < ROUNDS_MIN or low < row.target < high):
-        shown_verdict += ", not resolved"
+    verdict = judge(ratios, row.target)
+    limited = row.target and len(ratios) < ROUNDS_MIN
+    shown_verdict = f"{verdict} (range of {len(ratios)})" if limited else verdict
     cells = [row.work, row.show(row.ours), row.show(row.theirs), row.reference, shown, row.show_target(), shown_verdict]
-    return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": [low, high], "asked": row.target,
+    interval = list(median_interval(ratios))
+    return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": interval, "asked": row.target,
             "cells": cells}  # fmt: skip
+
+
+def judge(ratios, target):
+    """Returns "reported" without a target, "pass" or "SHORT" if the whole interval or range is on one side of the
+    target, and "undecided" if it contains the target."""
+    low, high = median_interval(ratios)
+    if not target:
+        return "reported"
+    return "pass" if low >= target else "SHORT" if high < target else "undecided"
 
 
 def median_interval(ratios):
@@ -134,7 +142,7 @@ def report(args, measured):
 
 def text(args, machine, measured):
     rows = [row for part in measured.values() for row in part["rows"]]
-    counts = collections.Counter("reported" if row["cells"][-1] == "reported" else row["verdict"] for row in rows)
+    counts = collections.Counter(row["verdict"] for row in rows)
     summary = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
     rounds = sorted({(part["rounds"], part["seconds"]) for part in measured.values()})
     commands = " and ".join(f"`python3 bench/table.py --rounds {n} --seconds {s}`" for n, s in rounds)
