@@ -12,7 +12,7 @@ scripts/ttconv.sh
 scripts/modules.sh
 # A selection of tests is one of the tests in tests/judge.
 peers=0
-[ $# -gt 0 ] || cargo test --locked --test hostile -- --ignored || peers=$?
+[ $# -gt 0 ] || cargo test --workspace --locked --test hostile -- --ignored || peers=$?
 cd tests/judge
 node --test --test-concurrency=2 --test-reporter=tap "$@" | grep --line-buffered -vE '^ *(duration_ms|type:|---|\.\.\.)'
 exit $peers

@@ -48,7 +48,7 @@ section() {
   printf -- '-- %s: %s, %s s\n' "$name" "$result" $((SECONDS - start))
   [ "$result" = ok ] || failed+=("$name")
 }
-trap 'kill "$running" ${downloads:+"$downloads"}; exit 130' INT TERM
+trap 'kill "$running" ${downloads:+"$downloads"} ${builds:+"$builds"}; exit 130' INT TERM
 
 # Exported functions reach every script below, so none is named like a command.
 install_tools() {
@@ -64,7 +64,11 @@ download_tools() {
   for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
   return $status
 }
-export -f install_tools download_tools
+build_for_later_sections() {
+  scripts/fuzz.sh 0
+  scripts/packages/check.sh --build
+}
+export -f install_tools download_tools build_for_later_sections
 
 section install 20 bash -c install_tools
 # Downloads wait for the network while clippy uses the cores.
@@ -77,8 +81,13 @@ section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || failed+=(downloads)
 downloads=
+# These builds use the cores while tests and players wait. Their sections report a failure.
+nice -n 19 timeout --kill-after=20 60m bash -c build_for_later_sections > "$logs/builds.log" 2>&1 &
+builds=$!
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 40 scripts/judge.sh
+section builds 20 tail --pid="$builds" -f /dev/null
+builds=
 section instructions 15 scripts/callgrind.sh
 section fleet 10 python3 bench/fleet --small
 section deployment 10 scripts/deployment.sh
