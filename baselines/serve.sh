@@ -7,14 +7,17 @@
 # connection again, as document 3's C server does. `rust-cured` is `rust` with one read of 1 MiB
 # instead of 256 of 4 KiB, and TCP_NODELAY (docs/why-rust-was-slow.md).
 # $NAIVE and $HEADWATER are the programs of `rust` and `headwater`. Defaults: `naive` of the release
-# build, and `headwater` in PATH. Prints `listening on http://HOST:PORT`; SIGTERM ends the server.
+# build, and `headwater` in PATH. With $TLS, a folder with certificate.pem and key.pem, `nginx` and `headwater`
+# require TLS 1.3. Prints `listening on http://HOST:PORT`; SIGTERM ends the server.
 set -euo pipefail
-[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 server=$1 listen=$3 folder=$4
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
 target=$here/../target
 modules=$target/baselines/node_modules
+
+case $server-${TLS:-} in *- | nginx-* | headwater-*) ;; *) echo "serve.sh: $server has no TLS" >&2; exit 2 ;; esac
 
 first() { for each; do [ -x "$each" ] && { echo "$each"; return; }; done; echo "serve.sh: not found: $*; run scripts/baselines.sh" >&2; return 1; }
 
@@ -27,7 +30,11 @@ case $server in
   deno) program=$(first "$modules"/@deno/linux-*/deno); set -- run --no-prompt --quiet --allow-net --allow-read "$here/deno/server.ts" --listen "$listen" "$folder" ;;
   rust-cured) set -- --read blocking --chunk 1048576 --nodelay; server=rust; program=${NAIVE:-$(first "$target/release/naive")} ;;
   rust) program=${NAIVE:-$(first "$target/release/naive")} ;;
-  headwater) program=${HEADWATER:-headwater}; set -- serve --listen "$listen" "$@" "$folder" ;;
+  headwater)
+    program=${HEADWATER:-headwater}
+    [ -z "${TLS:-}" ] || set -- --tls-cert "$TLS/certificate.pem" --tls-key "$TLS/key.pem" "$@"
+    set -- serve --listen "$listen" "$@" "$folder"
+    ;;
   nginx) ;;
   *) echo "serve.sh: unknown server: $server" >&2; exit 2 ;;
 esac
@@ -40,7 +47,9 @@ esac
 [ "${listen##*:}" != 0 ] || listen=${listen%:*}:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
-sed "/^#/d; s|RUN|$run|; s|LISTEN|$listen|; s|FOLDER|$(realpath "$folder")|" "$here/nginx/nginx.conf" > "$run/nginx.conf"
+tls=
+[ -z "${TLS:-}" ] || tls="ssl_protocols TLSv1.3; ssl_certificate $TLS/certificate.pem; ssl_certificate_key $TLS/key.pem;"
+sed "/^#/d; s|RUN|$run|; s|LISTEN|$listen${tls:+ ssl}|; s|TLS|$tls|; s|FOLDER|$(realpath "$folder")|" "$here/nginx/nginx.conf" > "$run/nginx.conf"
 nginx -e stderr -c "$run/nginx.conf" &
 child=$!
 trap 'kill $child' TERM INT
