@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_core::Stream;
 
+pub use self::body_cut::BodyCut;
 pub use self::chunk::Chunk;
 pub use self::completion::BodyCompletion;
 use self::completion::SendProgress;
@@ -27,42 +28,13 @@ pub use self::request_body::{RequestBodyFault, read_request_body, relay_request_
 use crate::conn::InFlight;
 use crate::headers::SerializedFields;
 
+mod body_cut;
 mod chunk;
 mod completion;
 mod copied_frames;
 mod incoming;
 pub(crate) mod part;
 mod request_body;
-
-/// The reason why a body is incomplete. The connection (HTTP/2: the stream) is cut.
-#[derive(Debug, Clone)]
-pub struct BodyCut {
-    why: Arc<str>,
-}
-
-impl BodyCut {
-    /// Creates a cut with this reason. The reason is recorded; the client only sees that the
-    /// connection or stream is cut.
-    pub fn new(why: impl fmt::Display) -> BodyCut {
-        BodyCut {
-            why: why.to_string().into(),
-        }
-    }
-}
-
-impl fmt::Display for BodyCut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "body cut: {}", self.why)
-    }
-}
-
-impl std::error::Error for BodyCut {}
-
-impl From<std::io::Error> for BodyCut {
-    fn from(error: std::io::Error) -> BodyCut {
-        BodyCut::new(error)
-    }
-}
 
 /// A producer of chunks; each is sent as soon as it is available.
 type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, BodyCut>> + Send>>;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
-use http::Response;
+use http::{Response, StatusCode};
 
 use crate::{Body, Error};
 
@@ -66,8 +66,12 @@ impl Conn {
     /// 503 when the copies of other responses use up `send-memory`.
     pub fn admit(&self, response: &mut Response<Body>) -> Result<(), Error> {
         match self.shared.copy_policy() {
-            Some(copying) => response.body_mut().admit(&copying),
-            None => Ok(()),
+            Some(copying) if !response.body_mut().admit(&copying) => Err(Error {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                retry: true,
+                ..Error::internal("send-memory is used up: too many clients read too slowly")
+            }),
+            _ => Ok(()),
         }
     }
 

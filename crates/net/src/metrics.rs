@@ -5,8 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
-use http::{Response, StatusCode};
+use http::StatusCode;
 pub use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family as Inner, MetricConstructor};
 pub use prometheus_client::metrics::gauge::Gauge;
@@ -21,13 +20,12 @@ pub use self::histogram_group::HistogramGroup;
 use self::process::ProcessCollector;
 pub(crate) use self::scrape_gauge::SampleLabels;
 use self::scrape_gauge::{ScrapeGauge, ScrapeGaugeFamily};
-use self::text_format::{TextFormat, to_prometheus_text};
-use crate::{Body, Error};
 
 mod durations;
 mod exemplars;
 mod histogram_group;
 mod process;
+mod response;
 mod scrape_gauge;
 mod text_format;
 
@@ -160,24 +158,6 @@ impl Metrics {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.lock())?;
         Ok(text)
-    }
-
-    /// Returns the response to `GET /metrics` with these headers, in the format that they prefer.
-    pub fn response(&self, request_headers: &HeaderMap) -> Response<Body> {
-        let Ok(text) = self.encode_text() else {
-            return Error::internal("cannot print the metrics").response();
-        };
-        let format = TextFormat::from_accept(request_headers);
-        let text = match format {
-            TextFormat::OpenMetrics => self.exemplars.add_to_text(text),
-            TextFormat::Prometheus => to_prometheus_text(&text),
-        };
-        let mut response = Response::new(Body::full(text));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, format.content_type());
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(VARY, HeaderValue::from(ACCEPT));
-        response
     }
 
     fn register_metric(&self, row: &MetricSpec, metric: impl prometheus_client::registry::Metric) {

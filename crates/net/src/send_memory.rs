@@ -13,9 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use http::StatusCode;
-
-use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 
 /// Frame length of responses in flight while the budget, or the connection's share of it, is used
@@ -179,21 +176,14 @@ struct RateWindow {
 }
 
 impl StreamMemory {
-    /// Counts the first frame of a new response.
-    ///
-    /// # Errors
-    /// 503 when the budget is used up.
-    pub(crate) fn admit_response(self: &Arc<Self>, wanted: u64) -> Result<SendPermit, Error> {
+    /// Counts the first frame of a new response; `None` when the budget is used up.
+    pub(crate) fn admit_response(self: &Arc<Self>, wanted: u64) -> Option<SendPermit> {
         let bytes = self.frame_share(wanted);
         if self.connection.budget.try_add(bytes) {
-            return Ok(self.issue_permit(bytes));
+            return Some(self.issue_permit(bytes));
         }
         self.connection.budget.0.refused.inc();
-        Err(Error {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            retry: true,
-            ..Error::internal("send-memory is used up: too many clients read too slowly")
-        })
+        None
     }
 
     /// Counts a frame of a response in flight: `wanted` bytes, or fewer when memory is short.
@@ -307,8 +297,7 @@ mod tests {
         let connection = test_connection(100_000, u64::MAX);
         let (one, other) = (connection.open_stream(0), connection.open_stream(0));
         let first = one.admit_response(65_536).unwrap();
-        let error = other.admit_response(65_536).unwrap_err();
-        assert_eq!((error.status.as_u16(), error.retry), (503, true));
+        assert!(other.admit_response(65_536).is_none());
         assert_eq!(connection.budget.0.refused.get(), 1);
         let small = one.reserve_frame(65_536);
         assert_eq!(small.bytes(), SMALL_FRAME_BYTES);

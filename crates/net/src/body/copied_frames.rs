@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 
 use super::completion::SendProgress;
 use super::{Body, BodyCut, BodyPart, BodySource, Chunk};
-use crate::Error;
 use crate::conn::{CopyPolicy, InFlight};
 use crate::send_memory::{SendPermit, StreamMemory};
 
@@ -69,11 +68,9 @@ pub struct CopiedFrame {
 }
 
 impl Body {
-    /// Reserves memory for the first frame, if the body needs copies.
-    ///
-    /// # Errors
-    /// 503 when `send-memory` is used up.
-    pub(crate) fn admit(&mut self, copying: &CopyPolicy) -> Result<(), Error> {
+    /// Reserves memory for the first frame, if the body needs copies. Returns false when
+    /// `send-memory` is used up.
+    pub(crate) fn admit(&mut self, copying: &CopyPolicy) -> bool {
         let needs_copy = match &self.kind {
             BodySource::Done => false,
             BodySource::Once(chunk) => chunk.needs_copy(),
@@ -82,13 +79,15 @@ impl Body {
         if needs_copy {
             let mut state = CopyState::from_policy(copying);
             let wanted = self.known_len().unwrap_or(u64::MAX).min(state.frame_bytes);
-            let stream = state.stream.as_ref();
-            state.admitted = stream
-                .map(|stream| stream.admit_response(wanted))
-                .transpose()?;
+            if let Some(stream) = &state.stream {
+                state.admitted = stream.admit_response(wanted);
+                if state.admitted.is_none() {
+                    return false;
+                }
+            }
             self.copying = Some(Box::new(state));
         }
-        Ok(())
+        true
     }
 
     fn copy_state(&mut self) -> &mut CopyState {

@@ -39,8 +39,9 @@ impl CoarseClock {
     }
 
     pub(crate) fn update(&self) {
+        let now_ms = self.start.elapsed().as_millis();
         self.now_ms
-            .store(crate::record::micros(self.start.elapsed()) / 1000, Relaxed);
+            .store(u64::try_from(now_ms).unwrap_or(u64::MAX), Relaxed);
     }
 
     fn now_ms(&self) -> u64 {

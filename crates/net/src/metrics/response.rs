@@ -1,0 +1,28 @@
+//! The response to `GET /metrics`.
+
+use http::Response;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
+
+use super::Metrics;
+use super::text_format::{TextFormat, to_prometheus_text};
+use crate::{Body, Error};
+
+impl Metrics {
+    /// Returns the response to `GET /metrics` with these headers, in the format that they prefer.
+    pub fn response(&self, request_headers: &HeaderMap) -> Response<Body> {
+        let Ok(text) = self.encode_text() else {
+            return Error::internal("cannot print the metrics").response();
+        };
+        let format = TextFormat::from_accept(request_headers);
+        let text = match format {
+            TextFormat::OpenMetrics => self.exemplars.add_to_text(text),
+            TextFormat::Prometheus => to_prometheus_text(&text),
+        };
+        let mut response = Response::new(Body::full(text));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, format.content_type());
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from(ACCEPT));
+        response
+    }
+}
