@@ -6,7 +6,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Request, Response};
 
@@ -18,16 +17,18 @@ pub(crate) use self::http1_fast_path::plain_request;
 pub use self::inherited::InheritedListener;
 pub(crate) use self::inherited::ListenerCopies;
 pub use self::limits::{Limits, raise_descriptor_limit};
+pub use self::listen_options::ListenOptions;
 use self::low_rtt::LowRttDetector;
 use self::request_rates::RequestRateLimiter;
+use self::server_state::ServerState;
 pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
 use crate::config::{SEND_MEMORY, memory_bytes};
-use crate::metrics::{DurationHistogram, MetricSpec, Metrics};
+use crate::metrics::MetricSpec;
 use crate::resources::{self, MemoryLimit};
 use crate::send_memory::SendMemory;
-use crate::{Body, Conn, OverloadManager, TrustedNetworks};
+use crate::{Body, Conn};
 
 mod bind;
 mod certificate_expiry;
@@ -37,50 +38,20 @@ mod connection_registry;
 mod http1_fast_path;
 mod inherited;
 mod limits;
+mod listen_options;
 mod low_rtt;
 mod proxy;
 mod request_checks;
 mod request_framing;
 mod request_rates;
 mod serve;
+mod server_state;
 mod shutdown;
 mod tls;
 mod worker;
 
 #[cfg(test)]
 mod tests;
-
-/// Addresses, limits and other options of a server.
-#[derive(Debug, Clone, Default)]
-pub struct ListenOptions {
-    /// Addresses as `HOST:PORT`. Port 0 selects a free port; an empty host means all addresses of
-    /// the machine.
-    pub addresses: Vec<String>,
-    /// Whether to share the port with another process, which must set this too.
-    ///
-    /// Off by default: a second server on the same port is usually a mistake.
-    pub share: bool,
-    /// Enables TLS on all addresses.
-    pub tls: Option<TlsIdentity>,
-    /// Limits per client.
-    pub limits: Limits,
-    /// Proxies that may name the client.
-    pub trust: TrustedNetworks,
-    /// Clients with a shorter first round trip are sent to without pacing; zero paces all clients.
-    pub near_rtt: Duration,
-    /// Worker threads, each with a runtime and listeners of its own; 0 starts
-    /// [`resources::default_workers`].
-    pub workers: usize,
-    /// The most copied response bytes that may wait to be sent. `None` means 25 % of the memory
-    /// limit, at most 1 GiB.
-    pub send_memory_bytes: Option<u64>,
-    /// Refuses requests while the process is short of memory.
-    pub overload: OverloadManager,
-    /// Paths that are served even then: probes and metrics.
-    pub essential_paths: &'static [&'static str],
-    /// The registry of the server's metrics.
-    pub metrics: Metrics,
-}
 
 /// A server with bound sockets that is not serving yet.
 #[derive(Debug)]
@@ -115,32 +86,6 @@ const DRAIN_LIMIT: MetricSpec = MetricSpec {
     unit: "seconds",
     help: "Longest time that a drain may take (settings announce and drain-timeout)",
 };
-
-/// State that all workers share.
-struct ServerState {
-    limits: Limits,
-    trust: TrustedNetworks,
-    tls: Option<CurrentCertificates>,
-    connection_limits: ConnectionLimits,
-    request_rates: RequestRateLimiter,
-    low_rtt: Option<LowRttDetector>,
-    overload: OverloadManager,
-    essential_paths: &'static [&'static str],
-    send_memory: SendMemory,
-    /// Copies of all listeners, if a successor may take them.
-    copies: ListenerCopies,
-    /// One registry per worker.
-    registries: Vec<ConnectionRegistry>,
-    worker_delay: Arc<DurationHistogram>,
-}
-
-impl std::fmt::Debug for ServerState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Common")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
 
 fn default_send_memory_bytes() -> u64 {
     memory_bytes(SEND_MEMORY, MemoryLimit::detect().bytes()).unwrap_or(u64::MAX)

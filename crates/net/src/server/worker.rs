@@ -12,9 +12,10 @@ use http::{Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::Shutdown;
 use super::connection_registry::{ConnectionRegistry, RegisteredConnection};
 use super::serve::{self, ConnectionService, ProtocolBuilders};
-use super::{ServerState, Shutdown};
+use super::server_state::ServerState;
 use crate::body::Incoming;
 use crate::conn::{CoarseClock, ConnectionIo, ConnectionState, SweepVerdict};
 use crate::{Body, Conn};
