@@ -20,8 +20,10 @@ mod options;
 mod probe;
 mod range_reader;
 mod range_request;
+mod remote_core;
 mod request_failure;
 mod request_guard;
+mod request_observer;
 mod resuming_stream;
 mod retry;
 mod retry_budget;
@@ -31,7 +33,8 @@ mod storage_address;
 pub use object::RemoteObject;
 pub use options::{EndpointRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
-pub use request_guard::{CompletedRequest, FetchGuardFactory, RequestObserver};
+pub(crate) use remote_core::HEAD_BYTES;
+pub use request_observer::{CompletedRequest, FetchGuardFactory, RequestObserver};
 pub use splice::{SplicedData, SplicedRange};
 
 use crate::http::ConnectionPool;
@@ -41,15 +44,12 @@ use crate::{Error, FolderEntry, Key, Meter, ObjectVersion, Reason};
 use endpoints::EndpointTable;
 use latency_history::LatencyHistory;
 use object_version::{ObservedVersion, PinnedVersion};
+use remote_core::{ObjectName, RemoteCore};
 use retry_budget::RetryBudget;
-use std::collections::HashSet;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::runtime::{Handle, Runtime};
+use std::sync::{Arc, Mutex};
+use tokio::runtime::Runtime;
 use upstream::ConnectionCounts;
 
-/// Bytes that are fetched when an object is opened: the first read of an indexer.
-pub(crate) const HEAD_BYTES: u64 = 64 << 10;
 /// Bytes that are fetched when an object is opened to be read whole. Opening waits only for the
 /// first of them.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
@@ -60,26 +60,6 @@ pub struct Remote {
     core: Arc<RemoteCore>,
     runtime: Option<Runtime>,
 }
-
-/// The shared state of all reads.
-pub(crate) struct RemoteCore {
-    routes: EndpointTable,
-    cache: RangeCache<ObjectName, Error>,
-    options: Options,
-    meter: Arc<Meter>,
-    connections: Arc<ConnectionCounts>,
-    latency: LatencyHistory,
-    retries: RetryBudget,
-    hedges: RetryBudget,
-    pipes: PipePool,
-    /// Ranges that are being spliced.
-    spliced_ranges: Mutex<HashSet<(ObjectName, Range<u64>)>>,
-    handle: Handle,
-}
-
-/// One version of one object.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ObjectName(Arc<(Key, ObjectVersion)>);
 
 impl Remote {
     /// Returns whether `source` is the URL of a remote library.
@@ -223,68 +203,6 @@ impl Drop for Remote {
         // block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
-        }
-    }
-}
-
-impl RemoteCore {
-    /// Runs work on the storage threads and blocks until it is done.
-    fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.handle.spawn(trace::inherit(async move {
-            // Ignores the error: the caller has exited.
-            let _ = sender.send(work.await);
-        }));
-        let ended = |_| Error::Broken("the storage threads have exited".into());
-        receiver.recv().map_err(ended)?
-    }
-
-    /// Starts a fetch on the caller's runtime, so that no other thread must be woken for each part of the body.
-    /// Without one, it runs on the storage threads.
-    fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
-        let runtime = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
-        let guard = self
-            .options
-            .holder
-            .as_ref()
-            .map(FetchGuardFactory::new_guard);
-        runtime.spawn(trace::inherit(async move {
-            fetch.await;
-            drop(guard);
-        }));
-    }
-
-    fn spliced_ranges(&self) -> MutexGuard<'_, HashSet<(ObjectName, Range<u64>)>> {
-        self.spliced_ranges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the bytes that may still be reserved.
-    fn room(&self) -> u64 {
-        let bytes_max = self
-            .options
-            .memory_bytes
-            .saturating_add(self.options.unsent_bytes);
-        bytes_max.saturating_sub(self.cache.memory_budget().bytes())
-    }
-
-    async fn look_up(self: &Arc<RemoteCore>, key: &Key) -> Result<Option<ObjectVersion>, Error> {
-        if key.is_root() {
-            return Ok(None);
-        }
-        match self.head(key, Reason::Look).await {
-            Ok(seen) => Ok(Some(*seen.identity())),
-            Err(Error::NotFound) => match self.list_first(key, "", 1).await {
-                Ok(entries) if entries.is_empty() => Err(Error::NotFound),
-                Ok(_) => Ok(None),
-                Err(Error::Unlisted) => Err(Error::NotFound),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 
-use super::{file_name, hash_key};
+use super::file_name::{file_name, hash_key};
 
 /// An object's entry: a few hundred bytes, mostly the key.
 #[derive(Debug)]

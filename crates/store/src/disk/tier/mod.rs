@@ -7,6 +7,7 @@
 //! same policy as the memory cache. A folder belongs to one process.
 
 mod file;
+mod file_name;
 mod format;
 mod index;
 mod queue;
@@ -27,6 +28,7 @@ use twox_hash::XxHash3_64;
 
 pub use self::file::{TierBody, TierObject};
 use self::file::{TierFileError, for_each_block, read_entry, read_header_bytes, write};
+use self::file_name::{SUFFIX, file_name, hash_key};
 use self::format::TierFileHeader;
 use self::index::{TierEntry, TierIndex};
 use self::queue::WriteQueue;
@@ -35,7 +37,6 @@ use crate::object_version::ObjectVersion;
 use crate::planted::is_planted;
 use crate::storage_meter::Meter;
 
-const SUFFIX: &str = "object";
 const PART: &str = "part";
 const LOCK: &str = "lock";
 
@@ -320,12 +321,4 @@ impl TierState {
         }
         Ok(TierHit { head, file, body })
     }
-}
-
-fn hash_key(key: &str) -> u64 {
-    XxHash3_64::oneshot(key.as_bytes())
-}
-
-fn file_name(hash: u64) -> String {
-    format!("{hash:016x}.{SUFFIX}")
 }

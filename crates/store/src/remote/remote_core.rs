@@ -1,0 +1,101 @@
+//! The state that all reads of a library share.
+
+use super::endpoints::EndpointTable;
+use super::latency_history::LatencyHistory;
+use super::retry_budget::RetryBudget;
+use super::{FetchGuardFactory, Options};
+use crate::pipe_pool::PipePool;
+use crate::ranges::RangeCache;
+use crate::{Error, Key, Meter, ObjectVersion, Reason};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
+use upstream::ConnectionCounts;
+
+/// Bytes that are fetched when an object is opened: the first read of an indexer.
+pub(crate) const HEAD_BYTES: u64 = 64 << 10;
+/// The shared state of all reads.
+pub(crate) struct RemoteCore {
+    pub(super) routes: EndpointTable,
+    pub(super) cache: RangeCache<ObjectName, Error>,
+    pub(super) options: Options,
+    pub(super) meter: Arc<Meter>,
+    pub(super) connections: Arc<ConnectionCounts>,
+    pub(super) latency: LatencyHistory,
+    pub(super) retries: RetryBudget,
+    pub(super) hedges: RetryBudget,
+    pub(super) pipes: PipePool,
+    /// Ranges that are being spliced.
+    pub(super) spliced_ranges: Mutex<HashSet<(ObjectName, Range<u64>)>>,
+    pub(super) handle: Handle,
+}
+
+/// One version of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ObjectName(pub(super) Arc<(Key, ObjectVersion)>);
+
+impl RemoteCore {
+    /// Runs work on the storage threads and blocks until it is done.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.handle.spawn(trace::inherit(async move {
+            // Ignores the error: the caller has exited.
+            let _ = sender.send(work.await);
+        }));
+        let ended = |_| Error::Broken("the storage threads have exited".into());
+        receiver.recv().map_err(ended)?
+    }
+
+    /// Starts a fetch on the caller's runtime, so that no other thread must be woken for each part of the body.
+    /// Without one, it runs on the storage threads.
+    pub(super) fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
+        let runtime = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
+        let guard = self
+            .options
+            .holder
+            .as_ref()
+            .map(FetchGuardFactory::new_guard);
+        runtime.spawn(trace::inherit(async move {
+            fetch.await;
+            drop(guard);
+        }));
+    }
+
+    pub(super) fn spliced_ranges(&self) -> MutexGuard<'_, HashSet<(ObjectName, Range<u64>)>> {
+        self.spliced_ranges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the bytes that may still be reserved.
+    pub(super) fn room(&self) -> u64 {
+        let bytes_max = self
+            .options
+            .memory_bytes
+            .saturating_add(self.options.unsent_bytes);
+        bytes_max.saturating_sub(self.cache.memory_budget().bytes())
+    }
+
+    pub(super) async fn look_up(
+        self: &Arc<RemoteCore>,
+        key: &Key,
+    ) -> Result<Option<ObjectVersion>, Error> {
+        if key.is_root() {
+            return Ok(None);
+        }
+        match self.head(key, Reason::Look).await {
+            Ok(seen) => Ok(Some(*seen.identity())),
+            Err(Error::NotFound) => match self.list_first(key, "", 1).await {
+                Ok(entries) if entries.is_empty() => Err(Error::NotFound),
+                Ok(_) => Ok(None),
+                Err(Error::Unlisted) => Err(Error::NotFound),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+}

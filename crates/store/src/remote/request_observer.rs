@@ -1,0 +1,85 @@
+//! Callbacks of a library: events of completed requests, and guards for running fetches.
+
+use crate::Reason;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A callback for each completed storage request.
+#[derive(Clone)]
+pub struct RequestObserver(Arc<dyn Fn(CompletedRequest) + Send + Sync>);
+
+impl RequestObserver {
+    /// Creates an observer. The requesting threads call `observe`, which must not block.
+    pub fn new(observe: impl Fn(CompletedRequest) + Send + Sync + 'static) -> RequestObserver {
+        RequestObserver(Arc::new(observe))
+    }
+
+    pub(super) fn notify(&self, done: CompletedRequest) {
+        (self.0)(done);
+    }
+}
+
+impl fmt::Debug for RequestObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RequestObserver")
+    }
+}
+
+/// Creates guards that keep the caller's thread alive while a fetch runs on it, because other clients may wait
+/// for the same bytes.
+#[derive(Clone)]
+pub struct FetchGuardFactory(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
+
+impl FetchGuardFactory {
+    /// The value returned by `hold` is dropped when the fetch ends.
+    pub fn new<H: Send + 'static>(
+        hold: impl Fn() -> H + Send + Sync + 'static,
+    ) -> FetchGuardFactory {
+        FetchGuardFactory(Arc::new(move || Box::new(hold())))
+    }
+
+    pub(super) fn new_guard(&self) -> Box<dyn Send> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for FetchGuardFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FetchGuardFactory")
+    }
+}
+
+/// A completed storage request.
+#[derive(Debug, Clone)]
+pub struct CompletedRequest {
+    /// Start time.
+    pub started: SystemTime,
+    /// The reason of this request.
+    pub reason: Reason,
+    /// The original reason, where `reason` is a hedge or a retry.
+    pub original_reason: Reason,
+    /// `GET`, `HEAD` or `LIST`.
+    pub method: &'static str,
+    /// The object key.
+    pub key: String,
+    /// The endpoint: scheme, host and port or bucket, never credentials.
+    pub endpoint: Arc<str>,
+    /// The requested range.
+    pub range: Option<Range<u64>>,
+    /// The response's status, if there was a response.
+    pub status: Option<u16>,
+    /// Received bytes of the object.
+    pub bytes: u64,
+    /// The connection's number in the process, and whether it was reused.
+    pub connection: Option<(u64, bool)>,
+    /// Time to the response's head.
+    pub first_byte: Option<Duration>,
+    /// Time to the last byte, or until the request was canceled.
+    pub total: Duration,
+    /// Whether all requested bytes were received.
+    pub complete: bool,
+    /// The error, if the request failed.
+    pub error: Option<String>,
+}
