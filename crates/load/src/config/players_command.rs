@@ -1,11 +1,9 @@
 //! `headwater load players`.
 
+use super::load_run::{RunInput, read_seed, read_threads, run_and_report};
 use super::setting_values::{parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
-use super::{
-    CLIENT, CommandError, OUTPUTS, RunInput, open_outputs, read_client_settings, read_seed,
-    read_threads, run_and_report,
-};
+use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
 use crate::client::{Dialer, Url};
 use crate::players::drive::{PlayerMode, ViewerRunPlan, run_viewer_plan};
 use crate::players::player_presets::PlayerPreset;

@@ -1,13 +1,11 @@
 //! `headwater load rate`.
 
+use super::load_run::{RunInput, read_seed, read_threads, run_and_report};
 use super::metrics_port::open_metrics_port;
 use super::recorded_targets::read_recorded_targets;
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
-use super::{
-    CLIENT, CommandError, OUTPUTS, RunInput, open_outputs, read_client_settings, read_seed,
-    read_threads, run_and_report,
-};
+use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
 use crate::client::{BodyCheck, ClientRequest, Dialer, HttpClient, Url};
 use crate::rate::manifest_targets::{self, SegmentWeighting};
 use crate::rate::replay_schedule::{parse_speed, schedule_replay};

@@ -1,7 +1,8 @@
 //! `headwater load report` and `headwater load compare`.
 
+use super::input_output::{print_out, read_layers};
 use super::output_options::write_output;
-use super::{CommandError, OUTPUTS, print_out, read_expectations, read_layers, report_result};
+use super::{CommandError, OUTPUTS, read_expectations, report_result};
 use crate::report::paired_comparison::RunComparison;
 use crate::report::{html_report, result_files};
 use crate::result::RunResult;

@@ -1,7 +1,8 @@
 //! Merges the threads' reports second by second, and writes them to the output files.
 
+use super::RequestKind;
 use super::plan::RateRunPlan;
-use super::request_target::{RequestKind, TargetSet};
+use super::request_target::TargetSet;
 use super::shared_run::SharedRun;
 use super::thread_main::run_thread;
 use super::thread_stats::RateThreadReport;

@@ -1,6 +1,6 @@
 //! Lists all segments of a manifest as targets.
 
-use super::request_target::{RequestKind, RequestTarget};
+use super::{RequestKind, RequestTarget};
 use crate::client::{ClientRequest, Dialer, FailureKind, HttpClient};
 use media::manifest::read::hls::{self, ParsedPlaylist};
 use media::manifest::read::{

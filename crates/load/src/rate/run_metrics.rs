@@ -1,6 +1,6 @@
 //! Prometheus metrics of a running load test, updated as each request ends.
 
-use super::request_target::RequestKind;
+use super::RequestKind;
 use crate::client::FailureKind;
 use crate::result::FinishedRequest;
 use net::metrics::{Counter, CounterFamily, DurationHistogram, Gauge, MetricSpec, Metrics};

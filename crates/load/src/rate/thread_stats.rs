@@ -1,7 +1,8 @@
 //! The counts of one generator thread since its last report.
 
+use super::RequestKind;
 use super::rate_profile::RateProfile;
-use super::request_target::{PreparedTarget, RequestKind};
+use super::request_target::PreparedTarget;
 use super::run_metrics::ThreadMetrics;
 use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
 use super::shared_run::SharedRun;

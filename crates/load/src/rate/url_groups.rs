@@ -1,6 +1,6 @@
 //! Groups of URLs: requests of the same rendition or of the same manifest are reported together.
 
-use super::request_target::RequestKind;
+use super::RequestKind;
 use crate::result::{URL_GROUP_OTHER, URL_GROUPS_MAX};
 use std::collections::BTreeMap;
 

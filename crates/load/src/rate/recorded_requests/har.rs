@@ -2,7 +2,7 @@
 //!
 //! Responses are ignored while they are parsed, so that an archive with bodies needs little memory.
 
-use super::super::request_target::{RequestKind, RequestTarget};
+use super::super::{RequestKind, RequestTarget};
 use super::civil_time::parse_rfc3339;
 use super::{EntryError, REQUESTS_MAX, Recording, RecordingError, move_to_base};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};

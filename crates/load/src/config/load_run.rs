@@ -1,0 +1,55 @@
+//! Runs of the commands that generate load.
+
+use super::input_output::{print_out, read_layers};
+use super::setting_values::parse_setting;
+use super::{CommandError, read_expectations, report_result};
+use crate::report::Expectation;
+use crate::result::RunResult;
+use clap::ArgMatches;
+use net::config::{Setting, SettingLayers, UsageError, count};
+use std::process::ExitCode;
+
+/// The settings and arguments of a command that generates load.
+pub(super) struct RunInput {
+    pub(super) layers: SettingLayers,
+    expected: Vec<Expectation>,
+    /// The targets or manifests, as typed.
+    pub(super) targets: Vec<String>,
+}
+
+/// Runs a command that generates load: reads its settings, calls `generate`, and reports the result.
+/// `generate` returns none if no run was requested.
+pub(super) fn run_and_report(
+    settings: &'static [&'static [Setting]],
+    flags: &ArgMatches,
+    targets: &str,
+    generate: impl FnOnce(&RunInput) -> Result<Option<RunResult>, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let layers = read_layers(settings, flags)?;
+    if layers.print {
+        print_out(&layers);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let targets = flags.get_many(targets).into_iter().flatten().cloned();
+    let input = RunInput {
+        expected: read_expectations(&layers)?,
+        targets: targets.collect(),
+        layers,
+    };
+    let Some(mut run) = generate(&input)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    run.name = input.layers.one("name").unwrap_or_default().to_owned();
+    report_result(&input.layers, &run, &input.expected)
+}
+
+pub(super) fn read_seed(layers: &SettingLayers) -> Result<u64, UsageError> {
+    let whole = |text: &str| text.parse().map_err(|_| "expected a whole number");
+    Ok(parse_setting(layers, "seed", whole)?.unwrap_or(1))
+}
+
+/// Returns the number of generator threads; by default one per core.
+pub(super) fn read_threads(layers: &SettingLayers) -> Result<usize, UsageError> {
+    let wanted = parse_setting(layers, "threads", count)?.filter(|threads| *threads > 0);
+    Ok(wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
+}
