@@ -6,12 +6,13 @@
 
 pub mod block;
 mod body;
+mod in_flight_bytes;
 mod outcome;
 mod request;
 mod revalidate;
 mod storage;
 
-pub use body::InFlightBytes;
+pub use in_flight_bytes::InFlightBytes;
 pub use outcome::{FetchOutcome, LeaderReply};
 pub use request::FetchRequest;
 

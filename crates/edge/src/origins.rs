@@ -7,6 +7,7 @@ mod health;
 mod member;
 mod membership;
 mod origin_metrics;
+mod origin_policy;
 mod pools;
 mod resolver;
 mod retry_budget;
@@ -17,6 +18,7 @@ pub use choice::BalanceMethod;
 pub use credentials::{EdgeCredentials, check_pair};
 pub use health::HealthPolicy;
 pub use origin_metrics::OriginMetrics;
+pub use origin_policy::OriginPolicy;
 pub use pools::{OriginPool, OriginPools, read_pools};
 
 use std::collections::BTreeMap;
@@ -29,8 +31,7 @@ use http::{Method, Request, StatusCode, Uri};
 use net::edge_secret::EDGE_AUTH;
 use net::{Body, Error};
 use upstream::{
-    InterimHandler, RequestUpload, TrustedAuthorities, UpstreamError, UpstreamLimits,
-    UpstreamResponse,
+    InterimHandler, RequestUpload, TrustedAuthorities, UpstreamError, UpstreamResponse,
 };
 
 use self::health::HealthChange;
@@ -40,15 +41,6 @@ use self::retry_budget::RetryBudget;
 
 /// Limit on the origins that one request is sent to.
 const ATTEMPTS_MAX: usize = 3;
-
-/// Timeouts, failure handling and retries of origins.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OriginPolicy {
-    pub limits: UpstreamLimits,
-    pub care: HealthPolicy,
-    /// Share of requests that may be retried at a second origin.
-    pub retry_share: f64,
-}
 
 /// Sends requests to the origins of named pools.
 #[derive(Debug)]

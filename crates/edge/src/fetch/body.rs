@@ -1,8 +1,6 @@
 //! Reception of a response body for all clients that read it.
 
 use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use store::cache::FetchLeader;
 use store::planted::is_planted;
@@ -15,43 +13,6 @@ use crate::object_body::ObjectBody;
 
 /// Bytes retained behind the writer of a body that will not be stored.
 const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
-
-/// Counts the received bytes of all bodies that are being fetched and may be stored.
-#[derive(Debug, Clone, Default)]
-pub struct InFlightBytes(Arc<AtomicU64>);
-
-/// One body's contribution to [`InFlightBytes`], subtracted on drop.
-struct InFlightBytesShare {
-    total: InFlightBytes,
-    bytes: u64,
-}
-
-impl InFlightBytes {
-    /// Returns the sum over all bodies.
-    pub fn total(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    fn new_share(&self) -> InFlightBytesShare {
-        InFlightBytesShare {
-            total: self.clone(),
-            bytes: 0,
-        }
-    }
-}
-
-impl InFlightBytesShare {
-    fn add(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.total.0.fetch_add(bytes, Relaxed);
-    }
-}
-
-impl Drop for InFlightBytesShare {
-    fn drop(&mut self) {
-        self.total.0.fetch_sub(self.bytes, Relaxed);
-    }
-}
 
 impl Edge {
     /// Receives a body for all clients that read it. Returns whether it is complete, has the expected

@@ -1,0 +1,41 @@
+//! The sum of the bytes of all bodies that are being fetched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts the received bytes of all bodies that are being fetched and may be stored.
+#[derive(Debug, Clone, Default)]
+pub struct InFlightBytes(Arc<AtomicU64>);
+
+/// One body's contribution to [`InFlightBytes`], subtracted on drop.
+pub(super) struct InFlightBytesShare {
+    total: InFlightBytes,
+    bytes: u64,
+}
+
+impl InFlightBytes {
+    /// Returns the sum over all bodies.
+    pub fn total(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    pub(super) fn new_share(&self) -> InFlightBytesShare {
+        InFlightBytesShare {
+            total: self.clone(),
+            bytes: 0,
+        }
+    }
+}
+
+impl InFlightBytesShare {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.total.0.fetch_add(bytes, Relaxed);
+    }
+}
+
+impl Drop for InFlightBytesShare {
+    fn drop(&mut self) {
+        self.total.0.fetch_sub(self.bytes, Relaxed);
+    }
+}
