@@ -1,6 +1,6 @@
 //! CMAF init segments: `ftyp` and a `moov` without samples (ISO/IEC 23000-19, 7.3.1).
 
-use super::moof::TRACK_ID;
+use super::TRACK_ID;
 use crate::bmff::dref::{self, MediaLocation};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::{MediaFormat, TextFormat};

@@ -15,8 +15,11 @@ use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};
 use crate::protection::SampleAuxiliary;
 use moof::{FragmentPlan, FragmentShape};
-pub(crate) use moof::{STYP, SYNC, TRACK_ID};
+pub(crate) use moof::{STYP, SYNC};
 use std::ops::Range;
+
+/// `track_ID` of the only track in every segment and init segment.
+pub(crate) const TRACK_ID: u32 = 1;
 
 /// The parts of one response, known before any media byte is read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! Heads of media segments: `styp`, `moof` and the header of `mdat` (ISO/IEC 14496-12, 8.8).
 
-use super::Plan;
+use super::{Plan, TRACK_ID};
 use crate::bytes::{write_box, write_full_box};
 use crate::index::{Sample, SampleTable};
 use crate::protection::SampleAuxiliary;
 use std::ops::Range;
-
-/// `track_ID` of the only track in every segment and init segment.
-pub(crate) const TRACK_ID: u32 = 1;
 
 /// Consecutive samples that become one moof and one mdat.
 pub(super) struct FragmentPlan<'a> {

@@ -31,10 +31,23 @@ struct ShiftedTrack<'a> {
     start_ticks: i64,
 }
 
-pub(super) fn build_presentation(
-    files: Vec<Arc<Index>>,
-    rules: &PackagingRules,
-) -> Result<Presentation> {
+impl Presentation {
+    /// Builds the presentation of a title from the indexes of its files.
+    ///
+    /// The video rendition nearest to 2 Mbit/s is listed first, because players start with it. The
+    /// others follow by falling bitrate. Audio keeps the order of the files, and copies of one
+    /// audio track are listed once.
+    ///
+    /// # Errors
+    /// `Malformed` if lengths differ by more than 2 s and 5 % (the files are not renditions of one
+    /// title) or if a video track has no sync sample; `Empty` if no track has a duration;
+    /// `TooLarge` over `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX`.
+    pub fn new(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
+        build_presentation(files, rules)
+    }
+}
+
+fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
     served_tracks::check_lengths(&files)?;
     let mut left_out = Vec::new();
     let mut served = served_tracks::choose_tracks(&files, &mut left_out)?;

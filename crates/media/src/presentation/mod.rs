@@ -22,7 +22,6 @@ pub use bandwidth::Bandwidth;
 pub(crate) use frame_rate::reduce_fraction;
 pub use manifest_rules::{DashText, HlsText, ManifestRules};
 
-use crate::error::Result;
 use crate::index::{Index, LeftOutTrack, Track};
 use crate::protection::{TitleProtection, TrackSignaling};
 use crate::text::{TextBandwidths, TextSet};
@@ -128,20 +127,6 @@ impl Rendition {
 }
 
 impl Presentation {
-    /// Builds the presentation of a title from the indexes of its files.
-    ///
-    /// The video rendition nearest to 2 Mbit/s is listed first, because players start with it. The
-    /// others follow by falling bitrate. Audio keeps the order of the files, and copies of one
-    /// audio track are listed once.
-    ///
-    /// # Errors
-    /// `Malformed` if lengths differ by more than 2 s and 5 % (the files are not renditions of one
-    /// title) or if a video track has no sync sample; `Empty` if no track has a duration;
-    /// `TooLarge` over `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX`.
-    pub fn new(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
-        build::build_presentation(files, rules)
-    }
-
     /// Returns the track of a rendition.
     pub fn track(&self, rendition: &Rendition) -> &Track {
         &self.files[rendition.file_index].tracks[rendition.track_index]

@@ -3,28 +3,6 @@
 use super::cmaf::wvtt_segment_len;
 use super::{TextGrid, TextRendition, write_imsc_segment, write_vtt};
 use crate::presentation::{DashText, Presentation};
-use std::sync::OnceLock;
-
-/// Bits per second of the text renditions of a presentation, in their order: one list per form.
-///
-/// Measuring costs more than writing the manifest, and players request several manifests of a title.
-/// HLS needs no bandwidth of text, so nothing is measured before the first MPD.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TextBandwidths {
-    wvtt: OnceLock<Box<[u64]>>,
-    imsc: OnceLock<Box<[u64]>>,
-    file: OnceLock<Box<[u64]>>,
-}
-
-impl TextBandwidths {
-    fn of_form(&self, form: DashText) -> &OnceLock<Box<[u64]>> {
-        match form {
-            DashText::Wvtt => &self.wvtt,
-            DashText::Imsc => &self.imsc,
-            DashText::File => &self.file,
-        }
-    }
-}
 
 impl Presentation {
     /// Returns the bandwidth of each text rendition in this form: the peak of its segments, or the

@@ -4,6 +4,7 @@
 //! [`TextGrid`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
 
 mod bandwidth;
+mod bandwidth_cache;
 mod caption_channels;
 mod cmaf;
 mod color;
@@ -32,7 +33,7 @@ mod vtt;
 mod wvtt;
 
 pub use crate::manifest::language_tag::parse_language;
-pub(crate) use bandwidth::TextBandwidths;
+pub(crate) use bandwidth_cache::TextBandwidths;
 pub use caption_channels::{CaptionChannel, find_caption_channels};
 pub(crate) use caption_channels::{pack_channels, unpack_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
