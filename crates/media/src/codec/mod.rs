@@ -17,6 +17,7 @@ mod flac;
 mod hevc;
 pub(crate) mod hevc_sps;
 mod opus;
+mod parse;
 pub(crate) mod sample_entry;
 #[cfg(test)]
 pub(crate) mod sample_entry_vectors;
@@ -29,8 +30,6 @@ mod vvc;
 
 pub use audio_specific_config::AudioSpecificConfig;
 
-use crate::error::{Error, Result, format_fourcc};
-use audio_sample_entry::AudioSampleEntry;
 use color_and_aspect::SequenceParameters;
 use visual_sample_entry::VisualSampleEntry;
 
@@ -150,36 +149,6 @@ pub enum AudioCoding {
 }
 
 impl Codec {
-    /// Parses one sample entry: the whole box with its header, as stored in `stsd` (ISO/IEC
-    /// 14496-12, 8.5.2).
-    ///
-    /// # Errors
-    /// `Unsupported`, with the four-letter code, for entries that are not packaged (encrypted
-    /// entries included); `Malformed` or `Truncated` if the entry or its configuration is broken.
-    pub fn parse(entry: &[u8]) -> Result<Codec> {
-        let (code, body) = sample_entry::split_sample_entry(entry)?;
-        let visual = || VisualSampleEntry::parse(code, body);
-        let audio = || AudioSampleEntry::parse(code, body);
-        let codec = match &code {
-            b"avc1" | b"avc3" | b"dva1" | b"dvav" => visual().and_then(|entry| avc::parse(&entry)),
-            b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => visual().and_then(|entry| hevc::parse(&entry)),
-            b"av01" | b"dav1" => visual().and_then(|entry| av1::parse(&entry)),
-            b"vp09" => visual().and_then(|entry| vp9::parse(&entry)),
-            b"vvc1" | b"vvi1" => visual().and_then(|entry| vvc::parse(&entry)),
-            b"ac-3" => audio().and_then(|entry| ac3::parse(&entry)),
-            b"ec-3" => audio().and_then(|entry| eac3::parse(&entry)),
-            b"Opus" => audio().and_then(|entry| opus::parse(&entry)),
-            b"fLaC" => audio().and_then(|entry| flac::parse(&entry)),
-            b"mp4a" => audio().and_then(|entry| aac::parse(&entry)),
-            b".mp3" | b"mp3 " | b"ms\0\x55" => audio().and_then(|entry| aac::parse_mp3(&entry)),
-            b"wvtt" => Ok(text_codec(code, entry, TextFormat::Wvtt)),
-            b"stpp" => Ok(text_codec(code, entry, TextFormat::Stpp)),
-            b"tx3g" => Ok(text_codec(code, entry, TextFormat::Tx3g)),
-            _ => return Err(unsupported_codec_error(code)),
-        };
-        codec.map_err(|error| error.in_box(code))
-    }
-
     /// Returns the video format; `None` for other kinds.
     pub fn video(&self) -> Option<&VideoFormat> {
         match &self.format {
@@ -220,17 +189,6 @@ impl Codec {
     }
 }
 
-/// Builds the codec of a text entry, which is kept verbatim.
-fn text_codec(code: [u8; 4], entry: &[u8], format: TextFormat) -> Codec {
-    Codec {
-        fourcc: code,
-        sample_entry: entry.to_vec(),
-        codec_string: format_fourcc(code),
-        supplemental_codecs: None,
-        format: MediaFormat::Text(format),
-    }
-}
-
 /// Builds the codec of a video entry.
 ///
 /// `sps` comes from the decoder configuration. The entry's own boxes override it, except for the
@@ -256,20 +214,4 @@ fn build_video_codec(
             nal,
         }),
     }
-}
-
-/// Creates the error for an entry that is not packaged, with a remedy.
-fn unsupported_codec_error(code: [u8; 4]) -> Error {
-    let hint = match &code {
-        b"encv" | b"enca" => "is already encrypted; use the unencrypted file",
-        b"mp4v" | b"s263" | b"ap4h" | b"apch" | b"apcn" | b"apcs" | b"apco" | b"jpeg" | b"mjpa" => {
-            "cannot be played by browsers; encode the video as AVC, HEVC or AV1"
-        }
-        b"alac" | b"twos" | b"sowt" | b"lpcm" | b"ipcm" | b"fpcm" | b"in24" | b"fl32" | b"samr"
-        | b"dtsc" | b"dtse" | b"dtsh" | b"dtsl" | b"mlpa" => {
-            "cannot be played by browsers; encode the audio as AAC, or as FLAC without loss"
-        }
-        _ => "is not a supported codec",
-    };
-    Error::unsupported(format!("codec {} {hint}", format_fourcc(code)))
 }

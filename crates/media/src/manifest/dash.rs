@@ -1,24 +1,18 @@
 //! Writing of DASH MPDs (ISO/IEC 23009-1). The order of elements follows the schema.
 
+mod elements;
+mod segment_template;
 mod sets;
 mod text_sets;
 
-use super::text::{XmlDuration, XmlText};
-use super::url;
+pub use segment_template::SegmentAddressing;
+
+use super::text::XmlDuration;
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
+use segment_template::write_segment_template;
 use sets::{AdaptationSet, group_into_sets, list_switchable_sets};
 use std::fmt::Write;
-
-/// Addressing of segments in a `SegmentTemplate` (ISO/IEC 23009-1, 5.3.9.4.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SegmentAddressing {
-    /// `$Time$`: by start time.
-    #[default]
-    Time,
-    /// `$Number$`: by number, counted from 1.
-    Number,
-}
 
 /// Writes the MPD of a presentation: static, one period, SegmentTimeline.
 pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> String {
@@ -104,71 +98,4 @@ fn has_same_timeline(presentation: &Presentation, a: &Rendition, b: &Rendition) 
     timescale(a) == timescale(b)
         && a.segment_count() == b.segment_count()
         && (0..=a.segment_count()).all(|n| starts(a, n) == starts(b, n))
-}
-
-fn write_segment_template(
-    out: &mut String,
-    presentation: &Presentation,
-    template: SegmentAddressing,
-    rendition: &Rendition,
-    indent: &str,
-) {
-    let timescale = presentation.track(rendition).timescale;
-    let _ = write!(out, "{indent}<SegmentTemplate timescale=\"{timescale}\"");
-    let offset = presentation.presentation_time_offset.round_to(timescale);
-    if offset != 0 {
-        let _ = write!(out, " presentationTimeOffset=\"{offset}\"");
-    }
-    let media = match template {
-        SegmentAddressing::Time => url::TIME_TEMPLATE,
-        SegmentAddressing::Number => url::NUMBER_TEMPLATE,
-    };
-    let _ = write!(
-        out,
-        " initialization=\"{}\" media=\"{media}\"",
-        url::INIT_TEMPLATE
-    );
-    if template == SegmentAddressing::Number {
-        out.push_str(" startNumber=\"1\"");
-    }
-    out.push_str(">\n");
-    let start = |n| presentation.segment_start(rendition, n);
-    let inner = format!("{indent}  ");
-    write_segment_timeline(out, &inner, rendition.segment_count(), start);
-    let _ = writeln!(out, "{indent}</SegmentTemplate>");
-}
-
-/// Writes the times of `count` segments. `start` returns the start of each, and the end of the last.
-fn write_segment_timeline(
-    out: &mut String,
-    indent: &str,
-    count: usize,
-    start: impl Fn(usize) -> u64,
-) {
-    let ticks = |n| start(n + 1) - start(n);
-    let _ = writeln!(out, "{indent}<SegmentTimeline>");
-    let mut n = 0;
-    while n < count {
-        let duration = ticks(n);
-        let mut end = n + 1;
-        while end < count && ticks(end) == duration {
-            end += 1;
-        }
-        let _ = write!(out, "{indent}  <S");
-        if n == 0 {
-            let _ = write!(out, " t=\"{}\"", start(0));
-        }
-        let _ = write!(out, " d=\"{duration}\"");
-        if end - n > 1 {
-            let _ = write!(out, " r=\"{}\"", end - n - 1);
-        }
-        out.push_str("/>\n");
-        n = end;
-    }
-    let _ = writeln!(out, "{indent}</SegmentTimeline>");
-}
-
-/// Writes ` name="value"` with the value escaped.
-fn write_attribute(out: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = write!(out, " {name}=\"{}\"", XmlText(&value.to_string()));
 }

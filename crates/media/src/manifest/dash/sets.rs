@@ -1,7 +1,7 @@
 //! Grouping of renditions into AdaptationSets, and their attributes.
 
+use super::elements::{write_attribute, write_property};
 use super::text_sets::write_caption_channels;
-use super::write_attribute;
 use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
 use crate::index::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, Track};
 use crate::manifest::audio_groups::group_audio;
@@ -268,13 +268,6 @@ fn format_ratio((a, b): (u64, u64), sign: char) -> String {
     } else {
         format!("{a}{sign}{b}")
     }
-}
-
-pub(super) fn write_property(out: &mut String, element: &str, scheme: &str, value: &str) {
-    let _ = write!(out, "      <{element}");
-    write_attribute(out, "schemeIdUri", scheme);
-    write_attribute(out, "value", value);
-    out.push_str("/>\n");
 }
 
 /// Writes the colour properties (ISO/IEC 23091-2 according to DASH-IF IOP).

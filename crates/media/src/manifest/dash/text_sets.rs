@@ -1,7 +1,7 @@
 //! AdaptationSets of text: WebVTT or IMSC in CMAF, or one WebVTT file.
 
-use super::sets::write_property;
-use super::{SegmentAddressing, write_attribute, write_segment_timeline};
+use super::elements::{write_attribute, write_property};
+use super::segment_template::{SegmentAddressing, write_segment_timeline};
 use crate::manifest::text::XmlText;
 use crate::manifest::url;
 use crate::presentation::{DashText, Presentation};

@@ -2,7 +2,8 @@
 
 use super::super::decimal::{self, NANOS_PER_SECOND};
 use super::super::segment_list::{InitSegment, SegmentAddress, SegmentList, SegmentRow};
-use super::{AttributeList, MediaPlaylist, PlaylistLine, PlaylistVariables, numbered_lines};
+use super::playlist_lines::{PlaylistLine, numbered_lines};
+use super::{AttributeList, MediaPlaylist, PlaylistVariables};
 use crate::error::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;

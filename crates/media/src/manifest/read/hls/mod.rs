@@ -3,16 +3,15 @@
 mod attributes;
 mod media;
 mod multivariant;
+mod playlist_lines;
 mod variables;
 
 use self::attributes::AttributeList;
+use self::playlist_lines::numbered_lines;
 use self::variables::PlaylistVariables;
 use super::{MANIFEST_BYTES_MAX, ParsedManifest, SegmentList};
 use crate::error::{Error, ErrorKind, Result};
 use url::Url;
-
-/// Maximum length of a line, in bytes.
-const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// A parsed playlist, by kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,56 +67,4 @@ pub fn parse_playlist(url: &Url, bytes: &[u8]) -> Result<ParsedPlaylist> {
             url, text,
         )?))
     }
-}
-
-/// One non-empty line, trimmed.
-struct PlaylistLine<'a> {
-    number: usize,
-    text: &'a str,
-}
-
-impl<'a> PlaylistLine<'a> {
-    /// Returns the text after a tag's name and colon; empty for a tag without a value.
-    fn tag_value(&self, name: &str) -> Option<&'a str> {
-        let rest = self.text.strip_prefix(name)?;
-        match rest.strip_prefix(':') {
-            Some(value) => Some(value.trim()),
-            None => rest.is_empty().then_some(""),
-        }
-    }
-
-    /// Returns whether the line is a comment or a tag instead of a URI.
-    fn is_tag(&self) -> bool {
-        self.text.starts_with('#')
-    }
-
-    /// Adds this line to the location of an error.
-    fn locate_error(&self, error: Error) -> Error {
-        Error {
-            location: format!("line {}", self.number),
-            ..error
-        }
-    }
-
-    fn malformed_error(&self, message: impl Into<String>) -> Error {
-        self.locate_error(Error::malformed(message))
-    }
-}
-
-fn numbered_lines(text: &str) -> impl Iterator<Item = Result<PlaylistLine<'_>>> {
-    let numbered = text.lines().enumerate();
-    let trimmed = numbered.map(|(n, text)| PlaylistLine {
-        number: n + 1,
-        text: text.trim(),
-    });
-    trimmed.filter(|line| !line.text.is_empty()).map(|line| {
-        if line.text.len() > LINE_BYTES_MAX {
-            let message = format!(
-                "a line of {} bytes; at most {LINE_BYTES_MAX} are read",
-                line.text.len()
-            );
-            return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
-        }
-        Ok(line)
-    })
 }

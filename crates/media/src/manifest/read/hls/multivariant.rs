@@ -1,7 +1,8 @@
 //! Parsing of multivariant playlists: variants and their renditions.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind, SegmentSource, resolve_url};
-use super::{AttributeList, PlaylistLine, PlaylistVariables, numbered_lines};
+use super::playlist_lines::{PlaylistLine, numbered_lines};
+use super::{AttributeList, PlaylistVariables};
 use crate::error::{Error, ErrorKind, Result};
 use url::Url;
 

@@ -1,6 +1,7 @@
 //! `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3): `{$name}` is replaced by a value.
 
-use super::{AttributeList, LINE_BYTES_MAX, PlaylistLine};
+use super::AttributeList;
+use super::playlist_lines::{LINE_BYTES_MAX, PlaylistLine};
 use crate::error::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 use std::collections::HashMap;

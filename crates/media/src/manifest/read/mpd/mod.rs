@@ -2,9 +2,11 @@
 
 mod base;
 mod period;
+mod period_span;
 mod representation;
 mod timeline;
 
+use self::period_span::PeriodSpan;
 use super::decimal;
 use super::{MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest};
 use crate::error::{Error, ErrorKind, Result};
@@ -57,13 +59,6 @@ pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
         ));
     }
     Ok(title)
-}
-
-/// Start of a period, and its duration if known, in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-struct PeriodSpan {
-    start_ns: i64,
-    duration_ns: Option<i64>,
 }
 
 /// Returns the periods with their times (5.3.2.1). Missing values follow from the adjacent periods.

@@ -1,8 +1,8 @@
 //! Parsing of periods: adaptation sets that play, and notes on ignored ones.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind};
-use super::PeriodSpan;
 use super::base::ElementScope;
+use super::period_span::PeriodSpan;
 use super::representation;
 use super::timeline::SegmentBudget;
 use crate::error::Result;

@@ -6,8 +6,8 @@ use super::super::segment_list::{
     InitSegment, RepresentationIdentity, SegmentAddress, SegmentList, SegmentRow,
 };
 use super::super::{ManifestRendition, SegmentSource, SidxSource, resolve_url};
-use super::PeriodSpan;
 use super::base::ElementScope;
+use super::period_span::PeriodSpan;
 use super::timeline::{self, SegmentBudget, TimelineEntry};
 use crate::error::{Error, Result};
 use crate::time::Time;

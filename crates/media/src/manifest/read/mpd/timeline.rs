@@ -3,8 +3,8 @@
 use super::super::SEGMENTS_MAX;
 use super::super::decimal::NANOS_PER_SECOND;
 use super::super::segment_list::too_many_segments_error;
-use super::PeriodSpan;
 use super::base::ElementScope;
+use super::period_span::PeriodSpan;
 use crate::error::{Error, Result};
 use crate::time::Time;
 use crate::xml::XmlElement;

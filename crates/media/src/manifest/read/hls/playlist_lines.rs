@@ -1,0 +1,58 @@
+//! The lines of a playlist.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Maximum length of a line, in bytes.
+pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// One non-empty line, trimmed.
+pub(super) struct PlaylistLine<'a> {
+    pub(super) number: usize,
+    pub(super) text: &'a str,
+}
+
+impl<'a> PlaylistLine<'a> {
+    /// Returns the text after a tag's name and colon; empty for a tag without a value.
+    pub(super) fn tag_value(&self, name: &str) -> Option<&'a str> {
+        let rest = self.text.strip_prefix(name)?;
+        match rest.strip_prefix(':') {
+            Some(value) => Some(value.trim()),
+            None => rest.is_empty().then_some(""),
+        }
+    }
+
+    /// Returns whether the line is a comment or a tag instead of a URI.
+    pub(super) fn is_tag(&self) -> bool {
+        self.text.starts_with('#')
+    }
+
+    /// Adds this line to the location of an error.
+    pub(super) fn locate_error(&self, error: Error) -> Error {
+        Error {
+            location: format!("line {}", self.number),
+            ..error
+        }
+    }
+
+    pub(super) fn malformed_error(&self, message: impl Into<String>) -> Error {
+        self.locate_error(Error::malformed(message))
+    }
+}
+
+pub(super) fn numbered_lines(text: &str) -> impl Iterator<Item = Result<PlaylistLine<'_>>> {
+    let numbered = text.lines().enumerate();
+    let trimmed = numbered.map(|(n, text)| PlaylistLine {
+        number: n + 1,
+        text: text.trim(),
+    });
+    trimmed.filter(|line| !line.text.is_empty()).map(|line| {
+        if line.text.len() > LINE_BYTES_MAX {
+            let message = format!(
+                "a line of {} bytes; at most {LINE_BYTES_MAX} are read",
+                line.text.len()
+            );
+            return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
+        }
+        Ok(line)
+    })
+}
