@@ -1,6 +1,6 @@
 //! The settings of a link and its two directions.
 
-use super::LinkRate;
+use super::{LinkRate, LossModel, QueueSize};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -22,52 +22,6 @@ pub struct DirectionShape {
     pub queue: QueueSize,
     /// Loss after the bottleneck; lost packets have used air time.
     pub loss: LossModel,
-}
-
-/// Size of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueSize {
-    /// Bytes of IP packets.
-    Bytes(u64),
-    /// Multiples of rate × round-trip time; at least two packets.
-    Bdp(f64),
-}
-
-/// Loss model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LossModel {
-    /// Only drops of the queue.
-    None,
-    /// Each packet independently with this probability.
-    Independent(f64),
-    /// Two states with different loss; the state may change before each packet (Gilbert 1960,
-    /// Elliott 1963).
-    GilbertElliott {
-        /// Probability of changing from the good to the bad state.
-        to_bad: f64,
-        /// Probability of changing back.
-        to_good: f64,
-        /// Loss in the good state.
-        good: f64,
-        /// Loss in the bad state.
-        bad: f64,
-    },
-}
-
-impl LossModel {
-    /// Losses of this share in bursts of this mean length: everything in the bad state, nothing in
-    /// the good one.
-    pub fn from_bursts(share: f64, packets: f64) -> LossModel {
-        let to_good = 1.0 / packets;
-        LossModel::GilbertElliott {
-            to_bad: (share * to_good / (1.0 - share)).min(1.0),
-            to_good,
-            good: 0.0,
-            bad: 1.0,
-        }
-    }
 }
 
 /// Both directions and the seed.

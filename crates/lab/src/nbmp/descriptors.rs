@@ -1,45 +1,24 @@
 //! The standard's descriptors as data (ISO/IEC 23090-8:2022, section 8). Misspelled names of the
 //! published schema are corrected; `discription` is accepted beside `description`.
 
+mod common_shapes;
 mod processing;
 mod running;
 
 use super::DescriptionKind;
 use super::field_shape::FieldNeed::{May, Must, Strict};
 use super::field_shape::FieldShape::{
-    Boolean, Checked, Form, IntegerFrom, List, NonEmptyText, Number, Object, OneOf, StrictForm,
-    Text,
+    Boolean, Checked, IntegerFrom, List, NonEmptyText, Number, Object, OneOf, Text,
 };
-use super::field_shape::{DescriptorField, FieldNeed, FieldShape};
-use super::text_forms::{is_brand, is_date_time, is_media_type, is_placement, is_uri};
+use super::field_shape::{DescriptorField, FieldShape};
 use super::{SCHEMES, cross_field_checks};
 
+use common_shapes::{BRAND, COUNT, MEDIA_TYPE, TEXTS, TIME, URI, define_field};
 use processing::{CONFIGURATION, PARAMETERS, PROCESSING, REQUIREMENT};
 use running::{
     ACKNOWLEDGE, ASSERTION, CLIENT_ASSISTANT, EVENT, FAILOVER, MONITORING, NOTIFICATION, REPORTING,
     REQUEST, SCALE, SCHEDULE, SECURITY, STARTUP_DELAY, STEP, VARIABLE,
 };
-
-const fn define_field(name: &'static str, need: FieldNeed, shape: FieldShape) -> DescriptorField {
-    DescriptorField { name, need, shape }
-}
-
-const URI: FieldShape = Form(is_uri, "a URI, such as http://127.0.0.1:8080/film");
-const TIME: FieldShape = Form(
-    is_date_time,
-    "a timestamp, such as 2026-11-21T00:00:00Z (RFC 3339)",
-);
-const MEDIA_TYPE: FieldShape = Form(is_media_type, "a media type, such as video/mp4");
-const BRAND: FieldShape = StrictForm(
-    is_brand,
-    "a brand, such as urn:mpeg:mpegi:nbmp:2023:loadtest",
-);
-const PLACEMENT: FieldShape = Form(
-    is_placement,
-    "a country or subdivision, such as NL or US-CA",
-);
-const TEXTS: FieldShape = List(&NonEmptyText, 1);
-const COUNT: FieldShape = IntegerFrom(0);
 
 /// Returns the shape of a whole document.
 pub(super) fn shape_of(kind: DescriptionKind) -> FieldShape {

@@ -9,6 +9,7 @@
 //! The published JSON schema is not used: ten of its references do not resolve, so that it rejects
 //! or accepts documents against the standard.
 
+mod conformance_level;
 mod convert;
 mod cross_field_checks;
 mod descriptors;
@@ -22,13 +23,14 @@ mod text_forms;
 mod unsupported_features;
 mod validate;
 
+pub use conformance_level::ConformanceLevel;
 pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, find_json_path, to_experiment, to_workflow};
 pub(crate) use foreign::{adapt_workflow, is_foreign};
 pub use functions::describe_function;
 pub use path::NbmpFault;
 pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded};
 pub use unsupported_features::{find_ignored, find_unsupported};
-pub use validate::{ConformanceLevel, OFFENCES_MAX, validate_description};
+pub use validate::{OFFENCES_MAX, validate_description};
 
 /// Kind of a description, with its media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,18 +1,8 @@
 //! Runs all checks of a description.
 
 use super::path::{JsonPath, NbmpFault};
-use super::{DescriptionKind, descriptors, graph};
+use super::{ConformanceLevel, DescriptionKind, descriptors, graph};
 use serde_json::Value;
-
-/// Strictness of validation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConformanceLevel {
-    /// Everything that the standard requires.
-    Strict,
-    /// Types, choices, references and identifiers. Ports of workflows, keywords, images and whole
-    /// descriptors may be missing or empty, as in documents in use.
-    Lenient,
-}
 
 /// Maximum number of reported faults.
 pub const OFFENCES_MAX: usize = 1000;

@@ -6,10 +6,11 @@ use super::super::field_shape::FieldShape::{
     Any, AnyObject, Boolean, Checked, Integer, IntegerFrom, List, NonEmptyText, Object, OneOf, Text,
 };
 use super::super::field_shape::{DescriptorField, FieldShape};
+use super::common_shapes::{COUNT, PLACEMENT, TEXTS, TIME, URI, define_field};
 use super::running::{
     CLIENT_ASSISTANT, FAILOVER, MONITORING, NOTIFICATION, REPORTING, SECURITY, STEP, VARIABLE,
 };
-use super::{COUNT, GENERAL, INPUT, OUTPUT, PLACEMENT, TEXTS, TIME, URI, define_field};
+use super::{GENERAL, INPUT, OUTPUT};
 
 pub(super) static PROCESSING: &[DescriptorField] = &[
     define_field("keywords", Strict, TEXTS),

@@ -6,7 +6,7 @@ use super::super::field_shape::FieldShape::{
     Any, AnyObject, Boolean, Checked, Integer, IntegerFrom, List, NonEmptyText, Object, OneOf, Text,
 };
 use super::super::field_shape::{DescriptorField, FieldShape};
-use super::{COUNT, TEXTS, TIME, URI, define_field};
+use super::common_shapes::{COUNT, TEXTS, TIME, URI, define_field};
 
 pub(super) static STARTUP_DELAY: &[DescriptorField] =
     &[define_field("startup-delay-value", Must, COUNT)];
