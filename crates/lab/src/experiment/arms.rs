@@ -1,9 +1,8 @@
 //! The plan of an experiment: the arms of a sweep, their order in each round, and placeholders.
 
-use super::{DocumentFault, ExperimentDocument};
+use super::{DocumentFault, ExperimentDocument, scalar_text};
 use stats::Random;
 use std::collections::BTreeMap;
-use toml::Value;
 
 /// One combination of values of the variables.
 pub type Arm = BTreeMap<String, String>;
@@ -77,6 +76,14 @@ impl RunPlan {
         })
     }
 
+    /// Returns the plans of all scales, for checks of each arm.
+    pub(super) fn all_scales(document: &ExperimentDocument) -> Vec<RunPlan> {
+        let names = document.scale.keys().map(|name| Some(name.as_str()));
+        let all = names.chain([None]);
+        all.filter_map(|name| RunPlan::new(document.clone(), name).ok())
+            .collect()
+    }
+
     /// Returns the order of the arms in a round. Each round starts one arm later, so that no arm
     /// always follows the same other one.
     pub fn arm_order(&self, round: u32) -> Vec<usize> {
@@ -103,15 +110,6 @@ fn combine_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
         arms = arms.iter().flat_map(each).collect();
     }
     arms
-}
-
-/// Returns a variable's value as text; `None` for arrays and tables.
-pub(crate) fn scalar_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Some(value.to_string()),
-        _ => None,
-    }
 }
 
 /// Replaces `{name}` by its value, and `{{name}}` by `{name}`. Braces around anything that cannot

@@ -2,6 +2,7 @@
 
 mod arm_texts;
 mod claims;
+mod fault_collector;
 mod graph;
 mod plots;
 
@@ -9,9 +10,9 @@ pub(super) use arm_texts::link_text;
 pub(super) use claims::LINK_QUANTITIES;
 pub(crate) use graph::starting_order;
 
-use super::arms::scalar_text;
-use super::{DocumentFault, ExperimentDocument, RunPlan};
-use std::ops::Range;
+use super::scalar_text;
+use super::{DocumentFault, ExperimentDocument};
+use fault_collector::FaultCollector;
 
 /// Maximum number of arms at one scale.
 const ARMS_MAX: usize = 1000;
@@ -38,19 +39,6 @@ pub fn check_document(text: &str, document: &ExperimentDocument) -> Vec<Document
     found.sort_by_key(|fault| (fault.line, fault.column));
     found.dedup();
     found
-}
-
-/// The faults found so far.
-struct FaultCollector<'a> {
-    text: &'a str,
-    found: Vec<DocumentFault>,
-}
-
-impl FaultCollector<'_> {
-    fn add_fault(&mut self, span: Range<usize>, path: &str, what: impl Into<String>) {
-        let fault = DocumentFault::at_span(self.text, Some(span), path, what.into());
-        self.found.push(fault);
-    }
 }
 
 fn check_names(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
@@ -160,12 +148,4 @@ fn check_arm_count(document: &ExperimentDocument, faults: &mut FaultCollector<'_
             faults.add_fault(span, &path, format!("{arms} arms; at most {ARMS_MAX}"));
         }
     }
-}
-
-/// Returns the plans of all scales, for checks of each arm.
-fn all_plans(document: &ExperimentDocument) -> Vec<RunPlan> {
-    let names = document.scale.keys().map(|name| Some(name.as_str()));
-    let all = names.chain([None]);
-    all.filter_map(|name| RunPlan::new(document.clone(), name).ok())
-        .collect()
 }

@@ -113,7 +113,7 @@ fn resolve_command(
         (None, None) => Err(ComponentError::NeitherRunNorUse),
         (None, Some(name)) => {
             let found = find_built_in_function(name.get_ref(), role)?;
-            let text = |(key, value)| match super::arms::scalar_text(&value) {
+            let text = |(key, value)| match super::scalar_text(&value) {
                 Some(text) => Ok((key, text)),
                 None => Err(ComponentError::ParameterType(key)),
             };

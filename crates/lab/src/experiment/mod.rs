@@ -40,13 +40,13 @@ mod result_folder;
 mod run;
 mod run_error;
 mod run_link;
+mod scalar_text;
 mod sink_output;
 mod sink_results;
 mod source;
 mod time_slice;
 mod versions;
 
-pub(crate) use arms::scalar_text;
 pub use arms::{Arm, RunPlan, UnknownScale};
 pub use built_in_functions::{
     BuiltInFunction, BuiltInFunctionError, built_in_functions, find_built_in_function,
@@ -65,6 +65,7 @@ pub(crate) use redacted_command::command_line;
 pub(crate) use run::{Connect, ExperimentJob, ExperimentOutcome, run_job};
 #[cfg(feature = "nats")]
 pub(crate) use run_error::RunError;
+pub(crate) use scalar_text::scalar_text;
 
 /// The parts of a run that agents execute and an agent executor controls.
 #[cfg(feature = "nats")]

@@ -1,6 +1,5 @@
 //! The result folder of an experiment.
 
-use super::ExperimentJob;
 use super::file_error::FileError;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -13,12 +12,13 @@ pub(crate) struct ExperimentFolders {
 }
 
 impl ExperimentFolders {
-    pub(super) fn from_job(job: &ExperimentJob) -> Result<ExperimentFolders, FileError> {
+    /// Makes the paths absolute, because commands run in other working folders.
+    pub(super) fn from_paths(base: &Path, out: &Path) -> Result<ExperimentFolders, FileError> {
         let absolute =
             |path: &Path| std::path::absolute(path).map_err(|error| FileError::new(path, error));
         Ok(ExperimentFolders {
-            base: absolute(&job.base)?,
-            out: absolute(&job.out)?,
+            base: absolute(base)?,
+            out: absolute(out)?,
         })
     }
 }

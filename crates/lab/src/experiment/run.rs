@@ -83,7 +83,7 @@ pub(crate) fn run_job(
     stop: &AtomicBool,
     on_progress: &mut dyn FnMut(&ExperimentProgress),
 ) -> Result<ExperimentOutcome, ExperimentError> {
-    let folders = ExperimentFolders::from_job(job)?;
+    let folders = ExperimentFolders::from_paths(&job.base, &job.out)?;
     claim_folder(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
     // Locks the file before its records are read.

@@ -1,7 +1,7 @@
 //! Checks all texts with the values of every arm filled in.
 
-use super::{FaultCollector, all_plans};
-use crate::experiment::arms::{Arm, UnknownName, fill_placeholders};
+use super::fault_collector::FaultCollector;
+use crate::experiment::arms::{Arm, RunPlan, UnknownName, fill_placeholders};
 use crate::experiment::cpus::CpuList;
 use crate::experiment::document::{ExperimentDocument, LinkSpec, SinkSpec};
 use crate::experiment::placeholders::{RunContext, resolve_placeholder};
@@ -12,7 +12,7 @@ use net::config::duration;
 use toml::Spanned;
 
 pub(super) fn check_texts(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
-    for plan in all_plans(document) {
+    for plan in RunPlan::all_scales(document) {
         for arm in &plan.arms {
             for (name, link) in &document.link {
                 check_link(name.get_ref(), link, arm, faults);

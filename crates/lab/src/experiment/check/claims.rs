@@ -1,8 +1,8 @@
 //! Checks that expectations refer to measured quantities.
 
-use super::{FaultCollector, all_plans};
-use crate::experiment::arms::scalar_text;
+use super::fault_collector::FaultCollector;
 use crate::experiment::document::{Expectation, ExperimentDocument, SourceRange};
+use crate::experiment::{RunPlan, scalar_text};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
@@ -140,7 +140,7 @@ pub(super) fn check_variables(
                 .iter()
                 .any(|arm| arm.get(name.get_ref()) == wanted.as_ref())
         };
-        if !in_sweep && !all_plans(document).into_iter().any(in_arms) {
+        if !in_sweep && !RunPlan::all_scales(document).into_iter().any(in_arms) {
             faults.add_fault(value.span(), &path, "the variable has no such value");
         }
     }

@@ -1,6 +1,6 @@
 //! Checks that all references resolve and that inputs form no cycle.
 
-use super::FaultCollector;
+use super::fault_collector::FaultCollector;
 use crate::experiment::ExperimentDocument;
 use crate::experiment::arms::is_name;
 use crate::experiment::document::SinkSpec;

@@ -1,7 +1,7 @@
 //! Checks that plots refer to measured quantities.
 
-use super::FaultCollector;
 use super::claims::{check_same_variables, check_variables, list_quantities};
+use super::fault_collector::FaultCollector;
 use crate::experiment::document::{ExperimentDocument, PlotKind, PlotSpec, list_names};
 use std::ops::Range;
 use toml::{Spanned, Value};
