@@ -1,6 +1,6 @@
 //! Statistics of each arm.
 
-use super::plots::round_to_digits;
+use super::round_to_digits::round_to_digits;
 use super::runs::RunIndex;
 use super::table::format_interval_or_range;
 use crate::experiment::Arm;

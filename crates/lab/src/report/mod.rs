@@ -18,6 +18,7 @@ mod json_number;
 mod markdown;
 mod plots;
 mod quantity_words;
+mod round_to_digits;
 mod runs;
 mod stored;
 mod svg;

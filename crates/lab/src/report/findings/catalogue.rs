@@ -1,7 +1,7 @@
 //! The catalogue: the claims of the source documents, and the runs that measure them.
 
-use super::RunData;
 use super::judgement::ClaimFinding;
+use super::run_data::RunData;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 

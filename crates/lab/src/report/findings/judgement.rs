@@ -1,7 +1,7 @@
 //! The verdict on a claim, from the verdicts on its parts.
 
-use super::RunData;
 use super::catalogue::{CataloguedClaim, ClaimCatalogue};
+use super::run_data::RunData;
 use crate::experiment::document::{Expectation, SourceRange};
 use crate::experiment::{Arm, RunPlan};
 use crate::report::claims::{ClaimResult, evaluate_expectation};

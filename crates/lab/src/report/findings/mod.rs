@@ -8,6 +8,7 @@
 mod catalogue;
 mod judgement;
 mod page;
+mod run_data;
 mod surprises;
 
 pub use catalogue::{CatalogueError, ClaimCatalogue};
@@ -17,6 +18,7 @@ use crate::experiment::{
 };
 use catalogue::PlannedRun;
 use judgement::{ClaimFinding, judge_claims};
+use run_data::RunData;
 use std::path::{Path, PathBuf};
 
 /// All claims with their verdicts.
@@ -59,12 +61,6 @@ pub enum FindingsError {
         /// The cause.
         error: UnknownScale,
     },
-}
-
-/// A run of the catalogue with its plan and records.
-struct RunData {
-    plan: RunPlan,
-    records: Vec<RunRecord>,
 }
 
 impl Findings {

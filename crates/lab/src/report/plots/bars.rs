@@ -1,13 +1,16 @@
 //! Bars of medians, and boxes of all values.
 
 use super::super::arms::QuantitySummary;
+use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number, format_percent};
+use super::panel_arms::{PanelArms, group_panels, panel_title};
 use super::plot_requests::PlotRequest;
-use super::{
-    BarGroup, MEDIANS_ABOUT, PanelArms, PanelShape, PlotAxis, PlotPanel, QuartileBox, group_panels,
-    panel_title, round_to_digits,
-};
+use super::{BarGroup, PanelShape, PlotAxis, PlotPanel, QuartileBox};
+
+/// Explanation of bars.
+pub(in crate::report) const MEDIANS_ABOUT: &str = "Medians of the rounds. A line spans the 95 % interval of the median, or the range of all rounds if \
+     there are fewer than six.";
 
 /// Draws bars; several quantities share a panel.
 pub(super) fn bar_panels(

@@ -1,12 +1,11 @@
 //! Distributions as ECDF and by percentile.
 
+use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
+use super::panel_arms::{POINTS_MAX, group_panels, panel_title};
 use super::plot_requests::PlotRequest;
-use super::{
-    CurveJoin, POINTS_MAX, PanelShape, PlotAxis, PlotCurve, PlotPanel, group_panels, panel_title,
-    round_to_digits,
-};
+use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel};
 use crate::experiment::{Arm, add_counts, counts};
 use hdrhistogram::Histogram;
 

@@ -1,9 +1,10 @@
 //! Linear fits below the knee.
 
+use super::super::round_to_digits::round_to_digits;
 use super::super::runs::{RunIndex, has_values};
 use super::super::table::{ReportTable, format_interval, format_number};
 use super::plot_requests::PlotRequest;
-use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel, round_to_digits};
+use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel};
 use crate::experiment::{Arm, RunRecord};
 use stats::LinearFit;
 use std::collections::BTreeMap;

@@ -3,8 +3,9 @@
 use super::super::arms::describe_arm;
 use super::super::runs::{RunIndex, has_values};
 use super::super::table::{ReportTable, format_interval_or_range, format_number};
+use super::panel_arms::panel_title;
 use super::plot_requests::PlotRequest;
-use super::{MapCell, MapRow, PanelShape, PlotPanel, panel_title};
+use super::{MapCell, MapRow, PanelShape, PlotPanel};
 use crate::experiment::Arm;
 
 pub(super) fn map_panels(

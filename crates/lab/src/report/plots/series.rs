@@ -1,12 +1,11 @@
 //! Series over time.
 
+use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
+use super::panel_arms::{POINTS_MAX, group_panels, panel_title};
 use super::plot_requests::PlotRequest;
-use super::{
-    POINTS_MAX, PanelShape, PlotAxis, PlotCurve, PlotPanel, group_panels, panel_title,
-    round_to_digits,
-};
+use super::{PanelShape, PlotAxis, PlotCurve, PlotPanel};
 use std::collections::BTreeMap;
 
 /// Draws a panel for each series: the mean of the rounds and their range.

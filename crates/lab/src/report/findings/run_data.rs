@@ -1,0 +1,9 @@
+//! The records of a run, with its plan.
+
+use crate::experiment::{RunPlan, RunRecord};
+
+/// A run of the catalogue with its plan and records.
+pub(super) struct RunData {
+    pub(super) plan: RunPlan,
+    pub(super) records: Vec<RunRecord>,
+}

@@ -1,0 +1,52 @@
+//! The arms of each panel of a plot.
+
+use super::super::arms::describe_arm;
+use super::super::runs::{RunIndex, has_values};
+use super::plot_requests::PlotRequest;
+use crate::experiment::Arm;
+
+/// Maximum number of points of a curve.
+pub(super) const POINTS_MAX: usize = 200;
+
+/// The arms of one panel with their names.
+pub(super) struct PanelArms<'a> {
+    /// Values that they share.
+    pub(super) cell: Arm,
+    pub(super) arms: Vec<(String, &'a Arm)>,
+}
+
+/// Groups the arms of a plot by all variables except `by`.
+pub(super) fn group_panels<'a>(wanted: &PlotRequest, runs: &'a RunIndex<'_>) -> Vec<PanelArms<'a>> {
+    let mut found: Vec<PanelArms<'a>> = Vec::new();
+    for arm in runs.arms().filter(|arm| has_values(arm, &wanted.only)) {
+        let (mut cell, mut own) = (arm.clone(), arm.clone());
+        cell.retain(|name, _| !wanted.by.contains(name));
+        own.retain(|name, _| wanted.by.contains(name));
+        let name = match own.len() {
+            1 => own.values().cloned().collect(),
+            _ => describe_arm(&own),
+        };
+        match found.iter_mut().find(|panel| panel.cell == cell) {
+            Some(panel) => panel.arms.push((name, arm)),
+            None => found.push(PanelArms {
+                cell,
+                arms: vec![(name, arm)],
+            }),
+        }
+    }
+    found
+}
+
+/// Returns the title of a panel: shared values, and the quantity if there are several.
+pub(super) fn panel_title(cell: &Arm, quantity: Option<&str>) -> String {
+    let shared = if cell.is_empty() {
+        String::new()
+    } else {
+        describe_arm(cell)
+    };
+    match quantity {
+        Some(quantity) if shared.is_empty() => quantity.to_owned(),
+        Some(quantity) => format!("{quantity} · {shared}"),
+        None => shared,
+    }
+}
