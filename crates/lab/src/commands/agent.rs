@@ -1,7 +1,8 @@
 //! `headwater lab agent`.
 
+use super::command_error::CommandError;
+use super::input_output::{print_output, read_settings};
 use super::nats_settings::{NATS, is_plain, read_nats_settings};
-use super::{CommandError, print_output, read_settings};
 use crate::agent::{AgentSettings, NatsSettings, serve_agent};
 use crate::link::check_marks_available;
 use clap::{ArgMatches, Command};

@@ -1,7 +1,8 @@
 //! `headwater lab convert`.
 
+use super::command_error::CommandError;
 use super::experiment::{argument_text, read_document, usage_error};
-use super::{CommandError, print_message, print_output};
+use super::input_output::{print_message, print_output};
 use crate::document_format::{ParsedDocument, parse_workflow};
 use crate::nbmp::to_workflow;
 use clap::{Arg, ArgMatches, Command};

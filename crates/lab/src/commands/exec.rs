@@ -1,6 +1,6 @@
 //! `headwater lab exec`: runs a command at one end of a running link.
 
-use super::CommandError;
+use super::command_error::CommandError;
 use crate::link::enter_network;
 use clap::{Arg, ArgMatches, Command};
 use serde::{Deserialize, Serialize};

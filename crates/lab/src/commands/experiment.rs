@@ -1,7 +1,8 @@
 //! `headwater lab validate`, `run` and `list`.
 
+use super::command_error::CommandError;
+use super::input_output::{print_message, print_output, read_settings};
 use super::nats_settings::{NATS, connect};
-use super::{CommandError, print_message, print_output, read_settings};
 use crate::document_format::ParsedDocument;
 use crate::experiment::{
     DocumentFault, ExperimentJob, ExperimentOutcome, ExperimentProgress, RunPlan,

@@ -1,7 +1,8 @@
 //! `headwater lab findings`.
 
+use super::command_error::CommandError;
 use super::experiment::argument_text;
-use super::{CommandError, print_output};
+use super::input_output::print_output;
 use crate::experiment::FileError;
 use crate::report::Findings;
 use clap::{Arg, ArgMatches, Command};

@@ -1,9 +1,10 @@
 //! `headwater lab link`.
 
+use super::command_error::CommandError;
 use super::events::{SessionEvent, forward_signals, report_end, until_end, until_eof};
 use super::exec::{LinkDescription, LinkEndDescription, announce_link, format_description};
+use super::input_output::{print_output, read_settings};
 use super::link_options::{SHAPE, read_link_shape};
-use super::{CommandError, print_output, read_settings};
 use crate::link::{
     CompetingFlow, LinkReport, LinkShape, NetworkNamespace, ProcessGuard, TunLink,
     check_links_available,

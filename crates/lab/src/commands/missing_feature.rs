@@ -11,7 +11,7 @@ macro_rules! refused_command {
     ($module:ident, $name:literal, $feature:literal) => {
         #[cfg(not(feature = $feature))]
         pub(super) mod $module {
-            use crate::commands::CommandError;
+            use crate::commands::command_error::CommandError;
             use clap::{Arg, ArgMatches, Command};
             use std::process::ExitCode;
 

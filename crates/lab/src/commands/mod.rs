@@ -2,12 +2,14 @@
 
 #[cfg(feature = "nats")]
 mod agent;
+mod command_error;
 #[cfg(feature = "nbmp")]
 mod convert;
 mod events;
 mod exec;
 mod experiment;
 mod findings;
+mod input_output;
 mod link;
 mod link_options;
 mod missing_feature;
@@ -24,13 +26,10 @@ use missing_feature::lacks_nats as agent;
 #[cfg(not(feature = "nbmp"))]
 use missing_feature::{lacks_convert as convert, lacks_serve as serve};
 
-use crate::experiment::{ExperimentError, FileError, RecordFileError};
-use crate::link::{ProcessGuard, UnavailableError, run_guard};
-use crate::report::{FindingsError, ReportFileError};
+use crate::link::{ProcessGuard, run_guard};
 use clap::{ArgMatches, Command};
-use net::config::{Setting, SettingLayers, SettingSources, UsageError};
-use std::fmt::Display;
-use std::io::Write;
+use command_error::CommandError;
+use input_output::print_message;
 use std::process::ExitCode;
 
 /// The hidden command by which this program starts its process guard.
@@ -65,17 +64,6 @@ pub fn command() -> Command {
         .subcommand(Command::new(GUARD).hide(true))
 }
 
-/// Prints to standard output and flushes. Ignores errors: the reader may have closed the pipe.
-fn print_output(what: impl Display) {
-    let mut out = std::io::stdout().lock();
-    let _ = write!(out, "{what}").and_then(|()| out.flush());
-}
-
-/// Prints to standard error. Ignores errors for the same reason.
-fn print_message(what: impl Display) {
-    let _ = writeln!(std::io::stderr(), "headwater lab: {what}");
-}
-
 /// Runs a command. Exit status: 0 success, 1 failure, 2 wrong usage, 3 links are unavailable on
 /// this machine; or the status of the command that ran over a link.
 pub fn run(flags: &ArgMatches) -> ExitCode {
@@ -106,68 +94,4 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
     };
     print_message(what);
     ExitCode::from(status)
-}
-
-/// The reason why a command ends early.
-#[derive(Debug)]
-pub(crate) enum CommandError {
-    /// Wrong usage: exit status 2.
-    Usage(UsageError),
-    /// Failure: exit status 1.
-    Failed(String),
-    /// The machine lacks a capability: exit status 3.
-    Unable(String),
-}
-
-impl From<UsageError> for CommandError {
-    fn from(wrong: UsageError) -> CommandError {
-        CommandError::Usage(wrong)
-    }
-}
-
-impl CommandError {
-    fn from_unavailable(error: UnavailableError) -> CommandError {
-        CommandError::Unable(error.to_string())
-    }
-}
-
-macro_rules! fail_from {
-    ($($error:ty),*) => {$(
-        impl From<$error> for CommandError {
-            fn from(error: $error) -> CommandError {
-                CommandError::Failed(error.to_string())
-            }
-        }
-    )*};
-}
-
-fail_from!(
-    ExperimentError,
-    FileError,
-    RecordFileError,
-    ReportFileError,
-    FindingsError,
-    serde_json::Error
-);
-#[cfg(feature = "nats")]
-fail_from!(crate::agent::AgentError);
-
-impl From<String> for CommandError {
-    fn from(what: String) -> CommandError {
-        CommandError::Failed(what)
-    }
-}
-
-/// Reads the settings of a command from flags, the environment and a file.
-fn read_settings(
-    settings: &'static [&'static [Setting]],
-    flags: &ArgMatches,
-) -> Result<SettingLayers, UsageError> {
-    SettingLayers::new(&SettingSources {
-        settings,
-        tables: &[],
-        flags,
-        env: &|name| std::env::var(name).ok(),
-        read: &|path| std::fs::read_to_string(path),
-    })
 }

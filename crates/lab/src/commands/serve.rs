@@ -1,6 +1,6 @@
 //! `headwater lab serve`.
 
-use super::CommandError;
+use super::command_error::CommandError;
 use crate::serve::{ManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
 use net::config::{
@@ -106,9 +106,9 @@ pub(super) fn define_command() -> Command {
 
 /// Serves until stopped, then stops the running workflow.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = super::read_settings(SETTINGS, flags)?;
+    let layers = super::input_output::read_settings(SETTINGS, flags)?;
     if layers.print {
-        super::print_output(&layers);
+        super::input_output::print_output(&layers);
         return Ok(ExitCode::SUCCESS);
     }
     CommonSettings::new(&layers)?.start_log()?;
