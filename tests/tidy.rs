@@ -7,9 +7,14 @@
 mod commit_message;
 #[path = "tidy/module_cycles.rs"]
 mod module_cycles;
+#[path = "tidy/module_names.rs"]
+mod module_names;
+#[path = "tidy/rust_source.rs"]
+mod rust_source;
 #[path = "tidy/type_names.rs"]
 mod type_names;
 
+use rust_source::without_tests;
 use std::path::{Path, PathBuf};
 use std::{fs, process::Command};
 
@@ -145,11 +150,6 @@ fn files_contain_no_banned_words() {
         );
     }
     assert!(seen > 20, "only {seen} files found: the walk is broken");
-}
-
-/// Returns the part of a file before its tests.
-fn without_tests(text: &str) -> &str {
-    text.split("#[cfg(test)]").next().unwrap()
 }
 
 /// Returns the workspace crates that a crate imports, dev-dependencies excluded.

@@ -1,98 +1,151 @@
-//! Checks that the files of a crate do not import each other in cycles of more than two.
+//! Checks that the files of a crate do not use each other in cycles of more than two.
 //!
-//! The scan reads `use crate::…`, `use super::…` and `use self::…` statements and paths that start
-//! with `crate::`. A path counts as an import of the longest prefix that is a file. A parent module
-//! that declares or re-exports its children does not import them, and neither does a child that
-//! uses its own parent: such a pair reads as one unit.
+//! A file uses another one if it imports or names an item that the other one declares. Names are
+//! followed through `use` and `pub use` to the declaration. A visible import (`pub use`, …) is a
+//! use only if the file also names the item elsewhere. A module that only declares and re-exports
+//! its children therefore takes part in no cycle.
+//!
+//! A parent that declares items takes part like any other file, with one exception: uses between a
+//! parent and its child count only as links of a chain of three or more different files that leads
+//! back to its start. A parent may thus call several children that all use its items.
+//!
+//! Calls of methods are not seen, because they name no file. The file of an `impl` block uses the
+//! file of the type.
 
+use super::module_names::{ModuleNames, join};
+use super::rust_source::{test_modules, without_tests};
 use super::type_names::is_test_file;
-use super::{files, root, without_tests};
+use super::{files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Largest cycle that is allowed: two files that use each other are read together.
 const CYCLE_FILES_MAX: usize = 2;
 
-type Imports = BTreeMap<String, BTreeSet<String>>;
+type Uses = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
-fn modules_do_not_import_each_other_in_cycles() {
+fn files_do_not_use_each_other_in_cycles() {
     let mut problems = Vec::new();
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         let folder = entry.unwrap().path();
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        let cycles = cycles(&imports(&folder.join("src")));
-        if !cycles.is_empty() {
-            problems.push(format!("{name}: {cycles:?}"));
-        }
+        let cycles = cycles(&without_pairs(&uses(&folder.join("src"))));
+        problems.extend(cycles.iter().map(|cycle| format!("{name}: {cycle:?}")));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+fn names_of(files: &[(&str, &str)]) -> ModuleNames {
+    let mut names = ModuleNames::default();
+    for (module, text) in files {
+        names.add_file(module, text);
+    }
+    names
+}
+
 #[test]
-fn a_cycle_of_three_is_found_and_one_of_two_is_not() {
-    let graph = |edges: &[(&str, &str)]| {
-        let mut imports = Imports::new();
-        for (from, to) in edges {
-            imports
-                .entry((*from).into())
-                .or_default()
-                .insert((*to).into());
-            imports.entry((*to).into()).or_default();
-        }
-        imports
-    };
-    assert!(cycles(&graph(&[("a", "b"), ("b", "a"), ("b", "c")])).is_empty());
-    let found = cycles(&graph(&[("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")]));
+fn a_cycle_through_reexports_is_found_without_the_module_that_reexports() {
+    let names = names_of(&[
+        ("", "mod p;\npub use p::{A, B};"),
+        (
+            "p",
+            "mod a;\nmod b;\nmod c;\npub use a::A;\npub use b::{B, C};",
+        ),
+        ("p::a", "use crate::B;\npub struct A(B);"),
+        ("p::b", "pub use super::c::C;\npub struct B(super::C);"),
+        ("p::c", "use super::{A as First};\npub struct C(First);"),
+    ]);
+    let found = cycles(&without_pairs(&names.file_uses()));
+    assert_eq!(found, [["p::a", "p::b", "p::c"]]);
+}
+
+#[test]
+fn a_parent_is_part_of_a_chain_of_three_but_may_pair_with_each_child() {
+    let parent = (
+        "p",
+        "mod a;\nmod b;\npub struct P;\nfn run() { a::start(b::B) }",
+    );
+    let b = ("p::b", "use super::P;\npub struct B(P);");
+    let pairs = names_of(&[parent, b, ("p::a", "pub fn start(_: super::P) {}")]);
+    assert!(cycles(&without_pairs(&pairs.file_uses())).is_empty());
+    let chain = names_of(&[parent, b, ("p::a", "pub fn start(_: super::b::B) {}")]);
+    let found = cycles(&without_pairs(&chain.file_uses()));
+    assert_eq!(found, [["p", "p::a", "p::b"]]);
+}
+
+#[test]
+fn siblings_that_pair_are_a_cycle_if_they_are_more_than_two() {
+    let names = names_of(&[
+        ("", "mod a;\nmod b;\nmod c;"),
+        ("a", "use crate::b::B;\npub struct A(B);"),
+        ("b", "use crate::{a::A, c::C};\npub struct B(A, C);"),
+        ("c", "use crate::b::B;\npub struct C(B);"),
+    ]);
+    let found = cycles(&without_pairs(&names.file_uses()));
     assert_eq!(found, [["a", "b", "c"]]);
 }
 
 #[test]
-fn imports_are_resolved_to_modules() {
-    let modules = ["", "a", "a::b", "a::c", "d"].map(String::from).into();
-    let resolve = |module: &str, line: &str| imported(line, module, &modules);
-    assert_eq!(resolve("a::b", "use super::c::Type;"), ["a::c"]);
-    assert_eq!(
-        resolve("d", "use crate::a::{Type, b::Other};"),
-        ["a", "a::b"]
-    );
-    assert_eq!(
-        resolve("a::b", "use crate::{a::c, d::{One, Two}};"),
-        ["a::c", "d", "d"]
-    );
-    assert_eq!(resolve("d", "let x = crate::a::c::make();"), ["a::c"]);
-    assert_eq!(resolve("d", "// crate::a::c::make();"), [""; 0]);
+fn names_are_followed_to_the_file_that_declares_them() {
+    let used_by = |text: &str| {
+        let names = names_of(&[
+            ("", "pub mod p;\nmod q;\nmod user;\npub use p::b::*;"),
+            (
+                "p",
+                "mod a;\npub mod b;\npub use a::{A, run};\npub mod c { pub use super::a::A; }",
+            ),
+            ("p::a", "pub struct A;\npub fn run() {}"),
+            ("p::b", "pub struct B;"),
+            ("q", "pub use bytes::Bytes;\nmacro_rules! q { () => {} }"),
+            ("user", text),
+        ]);
+        let uses = names.file_uses();
+        uses["user"].iter().cloned().collect::<Vec<_>>().join(" ")
+    };
+    for (text, files) in [
+        ("use crate::p::{A, b::B};", "p::a p::b"),
+        ("use super::p;\nfn f() { p::run() }", "p::a"),
+        ("use crate::p::c::A as First;", "p::a"),
+        ("fn f(_: crate::B) {}", "p::b"),
+        ("pub use crate::p::A;", ""),
+        ("pub use crate::p::A;\nfn f(_: A) {}", "p::a"),
+        ("pub use crate::p::run;\nfn f(x: X) { x.run() }", ""),
+        ("use crate::q::Bytes;\nuse tokio::p::A;", ""),
+        ("crate::q::made_by_a_macro();", "q"),
+        (
+            "// crate::p::run()\nconst X: &str = \"crate::p::run()\";",
+            "",
+        ),
+        ("#[serde(with = \"super::p::b\", default)]\nx: u8", "p::b"),
+    ] {
+        assert_eq!(used_by(text), files, "{text}");
+    }
 }
 
-/// Returns which modules each file imports.
-fn imports(folder: &Path) -> Imports {
-    let mut sources = BTreeMap::new();
-    for (path, text) in files(folder, &["rs"]) {
-        let relative = path.strip_prefix(folder).unwrap();
-        if !is_test_file(relative) {
-            sources.insert(module_name(relative), without_tests(&text).to_owned());
+/// Returns the other files that each file of a crate uses, tests excluded.
+fn uses(folder: &Path) -> Uses {
+    let sources: Vec<_> = files(folder, &["rs"])
+        .into_iter()
+        .map(|(path, text)| (path.strip_prefix(folder).unwrap().to_owned(), text))
+        .filter(|(path, _)| !is_test_file(path))
+        .map(|(path, text)| (module_name(&path), text))
+        .collect();
+    let tests: BTreeSet<String> = sources
+        .iter()
+        .flat_map(|(module, text)| {
+            test_modules(text)
+                .into_iter()
+                .map(|name| join(module, &name))
+        })
+        .collect();
+    let mut names = ModuleNames::default();
+    for (module, text) in sources {
+        if !tests.contains(&module) {
+            names.add_file(&module, &without_tests(&text));
         }
     }
-    let modules: BTreeSet<String> = sources.keys().cloned().collect();
-    let imports_of = |module: &str, text: &str| {
-        let statements = join_use_statements(text);
-        let found = statements
-            .iter()
-            .flat_map(|line| imported(line, module, &modules));
-        found.filter(|other| !is_same_unit(module, other)).collect()
-    };
-    let imports = sources
-        .iter()
-        .map(|(module, text)| (module.clone(), imports_of(module, text)));
-    imports.collect()
-}
-
-/// Whether one module is an ancestor of the other, or both are the same.
-fn is_same_unit(a: &str, b: &str) -> bool {
-    let is_within = |inner: &str, outer: &str| {
-        outer.is_empty() || inner == outer || inner.starts_with(&format!("{outer}::"))
-    };
-    is_within(a, b) || is_within(b, a)
+    names.file_uses()
 }
 
 fn module_name(path: &Path) -> String {
@@ -106,105 +159,11 @@ fn module_name(path: &Path) -> String {
     parts.join("::")
 }
 
-/// Joins each `use` statement into one line; other lines stay as they are.
-fn join_use_statements(text: &str) -> Vec<String> {
-    let mut statements: Vec<String> = Vec::new();
-    let mut is_open = false;
-    for line in text.lines().map(str::trim) {
-        let is_use = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
-        if is_open {
-            statements.last_mut().unwrap().push_str(line);
-        } else {
-            is_open = is_use.iter().any(|start| line.starts_with(start));
-            statements.push(line.to_owned());
-        }
-        is_open &= !line.ends_with(';');
-    }
-    statements
-}
-
-/// Returns the modules that a line imports or names by a path from the crate's root.
-fn imported(line: &str, module: &str, modules: &BTreeSet<String>) -> Vec<String> {
-    if line.starts_with("//") {
-        return Vec::new();
-    }
-    if let Some((_, path)) = line
-        .split_once("use ")
-        .filter(|(before, _)| is_visibility(before))
-    {
-        let paths = expand_braces(path.trim_end_matches(';'));
-        return paths
-            .iter()
-            .filter_map(|path| resolve(path, module, modules))
-            .collect();
-    }
-    let inline = line.match_indices("crate::").map(|(at, _)| {
-        let path = &line[at..];
-        let end = path.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
-        &path[..end.unwrap_or(path.len())]
-    });
-    inline
-        .filter_map(|path| resolve(path, module, modules))
-        .collect()
-}
-
-fn is_visibility(text: &str) -> bool {
-    text.is_empty() || text.trim_end() == "pub" || text.trim_end().ends_with(')')
-}
-
-/// Turns `a::{b, c::{d, e}}` into `a::b`, `a::c::d`, `a::c::e`.
-fn expand_braces(path: &str) -> Vec<String> {
-    let Some((prefix, rest)) = path.split_once('{') else {
-        return vec![path.trim().to_owned()];
-    };
-    let mut expanded = Vec::new();
-    let (mut depth, mut start) = (0, 0);
-    let inner = &rest[..rest.rfind('}').unwrap_or(rest.len())];
-    for (at, byte) in inner.bytes().chain([b',']).enumerate() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
-            b',' if depth == 0 => {
-                let part = inner[start..at].trim();
-                expanded.extend(
-                    expand_braces(part)
-                        .iter()
-                        .map(|part| format!("{}{part}", prefix.trim())),
-                );
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    expanded
-}
-
-/// Returns the longest prefix of a path that is a module of this crate.
-fn resolve(path: &str, module: &str, modules: &BTreeSet<String>) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    let mut rest = path.split("::").map(str::trim).peekable();
-    match rest.peek()? {
-        &"crate" => _ = rest.next(),
-        &"self" | &"super" => parts = module.split("::").filter(|part| !part.is_empty()).collect(),
-        _ => return None,
-    }
-    while let Some(step) = rest.next_if(|step| ["self", "super"].contains(step)) {
-        if step == "super" {
-            parts.pop();
-        }
-    }
-    parts.extend(rest.map(|part| part.split_whitespace().next().unwrap_or_default()));
-    while !modules.contains(&parts.join("::")) {
-        parts.pop()?;
-    }
-    Some(parts.join("::"))
-}
-
 /// Returns the groups of more than two files that reach each other, largest first.
-fn cycles(imports: &Imports) -> Vec<Vec<String>> {
-    let reachable: BTreeMap<&str, BTreeSet<&str>> = imports
+fn cycles(uses: &Uses) -> Vec<Vec<String>> {
+    let reachable: BTreeMap<&str, BTreeSet<&str>> = uses
         .keys()
-        .map(|module| (module.as_str(), reachable_from(module, imports)))
+        .map(|module| (module.as_str(), reachable_from(module, uses)))
         .collect();
     let mut seen = BTreeSet::new();
     let mut cycles = Vec::new();
@@ -221,12 +180,48 @@ fn cycles(imports: &Imports) -> Vec<Vec<String>> {
     cycles
 }
 
-fn reachable_from<'a>(start: &str, imports: &'a Imports) -> BTreeSet<&'a str> {
-    let mut reached = BTreeSet::new();
-    let mut open: Vec<&str> = imports[start].iter().map(String::as_str).collect();
+/// Returns the uses without those between a parent and its child that are no part of a longer chain.
+fn without_pairs(uses: &Uses) -> Uses {
+    let is_kept = |from: &str, to: &str| {
+        let is_related = is_within(from, to) || is_within(to, from);
+        !is_related || is_in_longer_chain(from, to, uses)
+    };
+    let kept = |from: &str, used: &BTreeSet<String>| {
+        let kept = used.iter().filter(|to| is_kept(from, to));
+        kept.cloned().collect()
+    };
+    uses.iter()
+        .map(|(from, used)| (from.clone(), kept(from, used)))
+        .collect()
+}
+
+/// Whether a chain leads back from `to` to `from` with other files in between.
+fn is_in_longer_chain(from: &str, to: &str, uses: &Uses) -> bool {
+    let others = uses[to].iter().filter(|other| *other != from);
+    follow_uses(others, BTreeSet::from([to]), uses).contains(from)
+}
+
+fn is_within(inner: &str, outer: &str) -> bool {
+    outer.is_empty()
+        || inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.starts_with("::"))
+}
+
+fn reachable_from<'a>(start: &str, uses: &'a Uses) -> BTreeSet<&'a str> {
+    follow_uses(&uses[start], BTreeSet::new(), uses)
+}
+
+/// Adds to `reached` what these modules reach without the modules in it.
+fn follow_uses<'a>(
+    modules: impl IntoIterator<Item = &'a String>,
+    mut reached: BTreeSet<&'a str>,
+    uses: &'a Uses,
+) -> BTreeSet<&'a str> {
+    let mut open: Vec<&str> = modules.into_iter().map(String::as_str).collect();
     while let Some(module) = open.pop() {
         if reached.insert(module) {
-            open.extend(imports[module].iter().map(String::as_str));
+            open.extend(uses[module].iter().map(String::as_str));
         }
     }
     reached

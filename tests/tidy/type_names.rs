@@ -1,6 +1,7 @@
 //! Checks that a type's name is unique within its crate.
 
-use super::{files, root, without_tests};
+use super::rust_source::without_tests;
+use super::{files, root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
