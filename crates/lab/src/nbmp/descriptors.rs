@@ -29,42 +29,45 @@ pub(super) fn shape_of(kind: DescriptionKind) -> FieldShape {
     }
 }
 
+static INPUT_SHAPE: FieldShape = Object(&INPUT);
+const INPUT_FIELD: DescriptorField = define_field(
+    "input",
+    Strict,
+    Checked(&INPUT_SHAPE, cross_field_checks::check_parameters_present),
+);
+static OUTPUT_SHAPE: FieldShape = Object(&OUTPUT);
+const OUTPUT_FIELD: DescriptorField = define_field(
+    "output",
+    Strict,
+    Checked(&OUTPUT_SHAPE, cross_field_checks::check_parameters_present),
+);
+static FAILOVER_SHAPE: FieldShape = Object(&FAILOVER);
+const FAILOVER_FIELD: DescriptorField = define_field(
+    "failover",
+    May,
+    Checked(&FAILOVER_SHAPE, cross_field_checks::check_failover),
+);
+static REPORTING_SHAPE: FieldShape = Object(&REPORTING);
+const REPORTING_FIELD: DescriptorField = define_field(
+    "reporting",
+    May,
+    Checked(&REPORTING_SHAPE, cross_field_checks::check_reporting),
+);
+
 static WORKFLOW: &[DescriptorField] = &[
     define_field("scheme", May, Object(&SCHEME)),
     define_field("general", Must, Object(&GENERAL)),
     define_field("repository", May, Object(&REPOSITORY)),
-    define_field(
-        "input",
-        Strict,
-        Checked(
-            &Object(&INPUT),
-            cross_field_checks::check_parameters_present,
-        ),
-    ),
-    define_field(
-        "output",
-        Strict,
-        Checked(
-            &Object(&OUTPUT),
-            cross_field_checks::check_parameters_present,
-        ),
-    ),
+    INPUT_FIELD,
+    OUTPUT_FIELD,
     define_field("processing", Strict, Object(&PROCESSING)),
     define_field("requirement", Strict, Object(&REQUIREMENT)),
     define_field("step", May, Object(&STEP)),
     define_field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
-    define_field(
-        "failover",
-        May,
-        Checked(&Object(&FAILOVER), cross_field_checks::check_failover),
-    ),
+    FAILOVER_FIELD,
     define_field("monitoring", May, Object(&MONITORING)),
     define_field("assertion", May, Object(&ASSERTION)),
-    define_field(
-        "reporting",
-        May,
-        Checked(&Object(&REPORTING), cross_field_checks::check_reporting),
-    ),
+    REPORTING_FIELD,
     define_field("notification", May, Object(&NOTIFICATION)),
     define_field("acknowledge", May, Object(&ACKNOWLEDGE)),
     define_field("security", May, Object(&SECURITY)),
@@ -75,22 +78,8 @@ static WORKFLOW: &[DescriptorField] = &[
 static TASK: &[DescriptorField] = &[
     define_field("scheme", May, Object(&SCHEME)),
     define_field("general", Must, Object(&GENERAL)),
-    define_field(
-        "input",
-        Strict,
-        Checked(
-            &Object(&INPUT),
-            cross_field_checks::check_parameters_present,
-        ),
-    ),
-    define_field(
-        "output",
-        Strict,
-        Checked(
-            &Object(&OUTPUT),
-            cross_field_checks::check_parameters_present,
-        ),
-    ),
+    INPUT_FIELD,
+    OUTPUT_FIELD,
     define_field("processing", Strict, Object(&PROCESSING)),
     define_field("requirement", Strict, Object(&REQUIREMENT)),
     define_field("configuration", May, CONFIGURATION),
@@ -98,18 +87,10 @@ static TASK: &[DescriptorField] = &[
     define_field("request", Strict, Object(&REQUEST)),
     define_field("step", May, Object(&STEP)),
     define_field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
-    define_field(
-        "failover",
-        May,
-        Checked(&Object(&FAILOVER), cross_field_checks::check_failover),
-    ),
+    FAILOVER_FIELD,
     define_field("monitoring", May, Object(&MONITORING)),
     define_field("assertion", May, Object(&ASSERTION)),
-    define_field(
-        "reporting",
-        May,
-        Checked(&Object(&REPORTING), cross_field_checks::check_reporting),
-    ),
+    REPORTING_FIELD,
     define_field("notification", May, Object(&NOTIFICATION)),
     define_field("acknowledge", May, Object(&ACKNOWLEDGE)),
     define_field("security", May, Object(&SECURITY)),
@@ -120,22 +101,8 @@ static TASK: &[DescriptorField] = &[
 static FUNCTION: &[DescriptorField] = &[
     define_field("scheme", May, Object(&SCHEME)),
     define_field("general", Must, Object(&GENERAL)),
-    define_field(
-        "input",
-        Strict,
-        Checked(
-            &Object(&INPUT),
-            cross_field_checks::check_parameters_present,
-        ),
-    ),
-    define_field(
-        "output",
-        Strict,
-        Checked(
-            &Object(&OUTPUT),
-            cross_field_checks::check_parameters_present,
-        ),
-    ),
+    INPUT_FIELD,
+    OUTPUT_FIELD,
     define_field("processing", May, Object(&PROCESSING)),
     define_field("requirement", May, Object(&REQUIREMENT)),
     define_field("configuration", May, CONFIGURATION),
