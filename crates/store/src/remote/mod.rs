@@ -129,10 +129,8 @@ impl Remote {
     }
 
     pub(crate) fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
-        self.run({
-            let (core, key) = (self.core.clone(), key.clone());
-            async move { core.look_up(&key).await }
-        })
+        let key = key.clone();
+        self.run(|core| async move { core.look_up(&key).await })
     }
 
     /// Opens an object with one request, which also fetches its first `head_bytes` bytes.
@@ -142,10 +140,8 @@ impl Remote {
         head_bytes: u64,
         reason: Reason,
     ) -> Result<Arc<RemoteObject>, Error> {
-        self.run({
-            let (core, key) = (self.core.clone(), key.clone());
-            async move { RemoteObject::open(core, key, head_bytes, reason).await }
-        })
+        let key = key.clone();
+        self.run(|core| async move { RemoteObject::open(core, key, head_bytes, reason).await })
     }
 
     pub(crate) fn promise(&self, key: &Key, declared: ObjectVersion) -> Arc<RemoteObject> {
@@ -158,17 +154,12 @@ impl Remote {
     /// # Errors
     /// [`Error::Slow`] or [`Error::Broken`] if there is no response: DNS, refused connections, TLS.
     pub fn probe(&self) -> Result<(), Error> {
-        self.run({
-            let core = self.core.clone();
-            async move { core.probe().await }
-        })
+        self.run(|core| async move { core.probe().await })
     }
 
     pub(crate) fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
-        self.run({
-            let (core, key) = (self.core.clone(), key.clone());
-            async move { core.list(&key).await }
-        })
+        let key = key.clone();
+        self.run(|core| async move { core.list(&key).await })
     }
 
     pub(crate) fn list_first(
@@ -176,24 +167,20 @@ impl Remote {
         key: &Key,
         entries_max: usize,
     ) -> Result<Vec<FolderEntry>, Error> {
-        self.run({
-            let (core, key) = (self.core.clone(), key.clone());
-            async move { core.list_first(&key, "", entries_max).await }
-        })
+        let key = key.clone();
+        self.run(|core| async move { core.list_first(&key, "", entries_max).await })
     }
 
     pub(crate) fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
-        self.run({
-            let (core, key, prefix) = (self.core.clone(), key.clone(), prefix.to_owned());
-            async move { core.list_prefixed(&key, &prefix).await }
-        })
+        let (key, prefix) = (key.clone(), prefix.to_owned());
+        self.run(|core| async move { core.list_prefixed(&key, &prefix).await })
     }
 
-    fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.core.run(work)
+    fn run<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<RemoteCore>) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.core.run(work(self.core.clone()))
     }
 }
 
