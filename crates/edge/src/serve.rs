@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::ArgMatches;
 use http::header::HeaderValue;
 use net::admin_port::{ADMIN, bind_admin_port};
-use net::config::{SettingLayers, SettingSources, UsageError};
+use net::config::{SettingLayers, UsageError};
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::server::OpenConnections;
@@ -46,7 +46,7 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     {
         return published;
     }
-    let layers = read_layers(flags)?;
+    let layers = SettingLayers::read(SETTINGS, TABLES, flags)?;
     if layers.print {
         // The reader may have closed the pipe (`| head`).
         let _ = write!(io::stdout(), "{layers}");
@@ -57,21 +57,11 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     let flags = flags.clone();
     // A reload uses the same flags. The environment and the file may have changed by then.
     let running = start_edge(
-        move || EdgeSettings::from_layers(&self::read_layers(&flags)?),
+        move || EdgeSettings::from_layers(&SettingLayers::read(SETTINGS, TABLES, &flags)?),
         shutdown,
     )?;
     running.announce();
     running.join()
-}
-
-fn read_layers(flags: &ArgMatches) -> Result<SettingLayers, UsageError> {
-    SettingLayers::new(&SettingSources {
-        settings: SETTINGS,
-        tables: TABLES,
-        flags,
-        env: &|name| std::env::var(name).ok(),
-        read: &|path| std::fs::read_to_string(path),
-    })
 }
 
 /// Starts an edge on threads of its own. `read` reads the settings: once now, and again at each

@@ -1,7 +1,7 @@
 //! Starts `headwater serve`: from arguments to a running server.
 
 use crate::admin::{self, AdminPort};
-use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
+use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers};
 use crate::demo_film::DemoFilm;
 use crate::drm::license_origins::list_license_origins;
 use crate::drm::open_drm::{open_library_drm, read_secret};
@@ -51,16 +51,7 @@ pub fn serve(flags: &ArgMatches) -> ExitCode {
 }
 
 fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
-    let env = |name: &str| std::env::var(name).ok();
-    let read = |path: &str| std::fs::read_to_string(path);
-    let sources = SettingSources {
-        settings: SETTINGS,
-        tables: &[],
-        flags,
-        env: &env,
-        read: &read,
-    };
-    let layers = SettingLayers::new(&sources)?;
+    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     let settings = ServeSettings::new(&layers)?;
     if layers.print {
         // The reader may have closed the pipe.

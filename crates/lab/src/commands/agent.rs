@@ -1,8 +1,8 @@
 //! `headwater lab agent`.
 
 use super::command_error::CommandError;
-use super::input_output::{print_output, read_settings};
 use super::nats_settings::{NATS, is_plain, read_nats_settings};
+use super::output::print_output;
 use crate::agent::{AgentSettings, NatsSettings, serve_agent};
 use crate::link::check_marks_available;
 use clap::{ArgMatches, Command};
@@ -66,7 +66,7 @@ pub(super) fn define_command() -> Command {
 
 /// Runs the agent until it is stopped.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = read_settings(SETTINGS, flags)?;
+    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     if layers.print {
         print_output(layers);
         return Ok(ExitCode::SUCCESS);

@@ -2,7 +2,7 @@
 
 use super::command_error::CommandError;
 use super::experiment::{argument_text, read_document, usage_error};
-use super::input_output::{print_message, print_output};
+use super::output::{print_message, print_output};
 use crate::document_format::{ParsedDocument, parse_workflow};
 use crate::nbmp::to_workflow;
 use clap::{Arg, ArgMatches, Command};

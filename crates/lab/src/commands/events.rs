@@ -28,7 +28,7 @@ pub(super) async fn until_end(
             SessionEvent::Command(Err(_)) => return ExitCode::FAILURE,
             SessionEvent::Server(end) => {
                 let end = end.map_or_else(|error| error.to_string(), |status| status.to_string());
-                super::input_output::print_message(format_args!("the server exited: {end}"));
+                super::output::print_message(format_args!("the server exited: {end}"));
             }
             SessionEvent::StopRequested if with_command => return ExitCode::from(130),
             SessionEvent::StopRequested => return ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! `headwater lab validate`, `run` and `list`.
 
 use super::command_error::CommandError;
-use super::input_output::{print_message, print_output, read_settings};
 use super::nats_settings::{NATS, connect};
+use super::output::{print_message, print_output};
 use crate::document_format::ParsedDocument;
 use crate::experiment::{
     DocumentFault, ExperimentJob, ExperimentOutcome, ExperimentProgress, RunPlan,
@@ -10,7 +10,7 @@ use crate::experiment::{
 };
 use crate::link::{check_links_available, check_netem_available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, flags as setting_flags};
+use net::config::{Setting, SettingLayers, flags as setting_flags};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -223,7 +223,7 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
     let text = read_document(path)?;
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     let (plan, text) = parse_plan(path, &text, scale)?;
-    let layers = read_settings(SETTINGS, flags)?;
+    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     if layers.print {
         print_output(layers);
         return Ok(ExitCode::SUCCESS);

@@ -2,7 +2,7 @@
 
 use super::command_error::CommandError;
 use super::experiment::argument_text;
-use super::input_output::print_output;
+use super::output::print_output;
 use crate::experiment::FileError;
 use crate::report::Findings;
 use clap::{Arg, ArgMatches, Command};

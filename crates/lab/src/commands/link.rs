@@ -3,8 +3,8 @@
 use super::command_error::CommandError;
 use super::events::{SessionEvent, forward_signals, report_end, until_end, until_eof};
 use super::exec::{LinkDescription, LinkEndDescription, announce_link, format_description};
-use super::input_output::{print_output, read_settings};
 use super::link_options::{SHAPE, read_link_shape};
+use super::output::print_output;
 use crate::link::{
     CompetingFlow, LinkReport, LinkShape, NetworkNamespace, ProcessGuard, TunLink,
     check_links_available,
@@ -109,7 +109,7 @@ pub(super) fn define_command() -> Command {
 
 /// Runs the command.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = read_settings(SETTINGS, flags)?;
+    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     if layers.print {
         print_output(layers);
         return Ok(ExitCode::SUCCESS);

@@ -9,11 +9,11 @@ mod events;
 mod exec;
 mod experiment;
 mod findings;
-mod input_output;
 mod link;
 mod link_options;
 mod missing_feature;
 mod nats_settings;
+mod output;
 mod report;
 #[cfg(feature = "nbmp")]
 mod serve;
@@ -29,7 +29,7 @@ use missing_feature::{lacks_convert as convert, lacks_serve as serve};
 use crate::link::{ProcessGuard, run_guard};
 use clap::{ArgMatches, Command};
 use command_error::CommandError;
-use input_output::print_message;
+use output::print_message;
 use std::process::ExitCode;
 
 /// The hidden command by which this program starts its process guard.

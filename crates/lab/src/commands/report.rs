@@ -2,7 +2,7 @@
 
 use super::command_error::CommandError;
 use super::experiment::{argument_text, parse_plan, read_document, scale_argument};
-use super::input_output::print_output;
+use super::output::print_output;
 use crate::experiment::{FileError, MachineDescription, RunPlan, RunRecord};
 use crate::report::{
     Comparison, ExperimentReport, ResultSet, index_reports as index_of, read_report,

@@ -106,9 +106,9 @@ pub(super) fn define_command() -> Command {
 
 /// Serves until stopped, then stops the running workflow.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = super::input_output::read_settings(SETTINGS, flags)?;
+    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     if layers.print {
-        super::input_output::print_output(&layers);
+        super::output::print_output(&layers);
         return Ok(ExitCode::SUCCESS);
     }
     CommonSettings::new(&layers)?.start_log()?;

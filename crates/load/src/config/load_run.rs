@@ -1,6 +1,6 @@
 //! Runs of the commands that generate load.
 
-use super::input_output::{print_out, read_layers};
+use super::print_out::print_out;
 use super::setting_values::parse_setting;
 use super::{CommandError, read_expectations, report_result};
 use crate::report::Expectation;
@@ -25,7 +25,7 @@ pub(super) fn run_and_report(
     targets: &str,
     generate: impl FnOnce(&RunInput) -> Result<Option<RunResult>, CommandError>,
 ) -> Result<ExitCode, CommandError> {
-    let layers = read_layers(settings, flags)?;
+    let layers = SettingLayers::read(settings, &[], flags)?;
     if layers.print {
         print_out(&layers);
         return Ok(ExitCode::SUCCESS);

@@ -2,11 +2,11 @@
 
 mod client_options;
 mod command_error;
-mod input_output;
 mod load_run;
 mod metrics_port;
 mod output_options;
 mod players_command;
+mod print_out;
 mod rate_command;
 mod recorded_targets;
 mod report_commands;
@@ -18,7 +18,6 @@ use std::process::ExitCode;
 
 pub use client_options::{CLIENT, read_client_settings};
 pub use command_error::CommandError;
-pub use input_output::read_layers;
 
 pub use output_options::{OUTPUTS, SummaryOutput, open_outputs, read_expectations, report_result};
 

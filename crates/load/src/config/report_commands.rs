@@ -1,13 +1,13 @@
 //! `headwater load report` and `headwater load compare`.
 
-use super::input_output::{print_out, read_layers};
 use super::output_options::write_output;
+use super::print_out::print_out;
 use super::{CommandError, OUTPUTS, read_expectations, report_result};
 use crate::report::paired_comparison::RunComparison;
 use crate::report::{html_report, result_files};
 use crate::result::RunResult;
 use clap::{Arg, ArgMatches, Command};
-use net::config::{Setting, UsageError, flags};
+use net::config::{Setting, SettingLayers, UsageError, flags};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -73,7 +73,7 @@ fn read_results(flags: &ArgMatches, id: &str) -> Result<Vec<RunResult>, CommandE
 }
 
 pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = read_layers(REPORT, flags)?;
+    let layers = SettingLayers::read(REPORT, &[], flags)?;
     if layers.print {
         print_out(&layers);
         return Ok(ExitCode::SUCCESS);

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-/// The sources of settings. Tests supply their own; nothing else reads the live environment.
+/// The sources of settings. Tests supply their own; [`SettingLayers::read`] reads the environment of
+/// the process.
 pub struct SettingSources<'a> {
     /// The declared settings.
     pub settings: &'static [&'static [Setting]],
@@ -51,6 +52,24 @@ pub(super) enum SettingOrigin {
 }
 
 impl SettingLayers {
+    /// Collects all settings of a command from its flags, the environment and a file.
+    ///
+    /// # Errors
+    /// Same as [`SettingLayers::new`].
+    pub fn read(
+        settings: &'static [&'static [Setting]],
+        tables: &'static [&'static str],
+        flags: &ArgMatches,
+    ) -> Result<SettingLayers, UsageError> {
+        SettingLayers::new(&SettingSources {
+            settings,
+            tables,
+            flags,
+            env: &|name| std::env::var(name).ok(),
+            read: &|path| std::fs::read_to_string(path),
+        })
+    }
+
     /// Collects all settings.
     ///
     /// # Errors
