@@ -19,12 +19,12 @@ fn code_after_a_test_item_is_kept() {
 
 #[test]
 fn comments_and_literals_are_blanked() {
-    let source = "a /* { /* */ } */ b // }\n'{' 'c \"\\\"}\" r#\"\"}\"# '\\'' r#d b\"{\"";
+    let source = "a /* { /* */ } */ b // }\n'{' 'c \"\\\"}\" r#\"\"}\"# '\\'' r#d br#\"\"{\"#";
     let code: Vec<_> = blank_literals(source)
         .split_whitespace()
         .map(String::from)
         .collect();
-    assert_eq!(code, ["a", "b", "'c", "r", "r#d", "b"]);
+    assert_eq!(code, ["a", "b", "'c", "r", "r#d", "br"]);
     assert_eq!(blank_literals(source).len(), source.len());
 }
 
@@ -89,8 +89,7 @@ pub(crate) fn blank_literals(text: &str) -> String {
     let mut code = text.as_bytes().to_vec();
     let mut at = 0;
     while at < code.len() {
-        let is_after_word = at > 0 && is_word(code[at - 1]);
-        let Some(blank) = literal(&text.as_bytes()[at..], is_after_word) else {
+        let Some(blank) = literal(&text.as_bytes()[at..]) else {
             at += 1;
             continue;
         };
@@ -105,7 +104,7 @@ pub(crate) fn blank_literals(text: &str) -> String {
 }
 
 /// Returns the range of the comment or literal that starts here.
-fn literal(text: &[u8], is_after_word: bool) -> Option<Range<usize>> {
+fn literal(text: &[u8]) -> Option<Range<usize>> {
     let find = |from: usize, end: &[u8]| {
         let rest = text.get(from..).unwrap_or_default();
         let found = rest.windows(end.len()).position(|window| window == end);
@@ -115,20 +114,16 @@ fn literal(text: &[u8], is_after_word: bool) -> Option<Range<usize>> {
         [b'/', b'/', ..] => Some(0..find(2, b"\n")),
         [b'/', b'*', ..] => Some(0..block_comment_end(text)),
         [b'"', ..] => Some(0..string_end(text)),
-        [b'r', rest @ ..] if !is_after_word || rest.first() == Some(&b'"') => {
+        [b'r', rest @ ..] => {
             let hashes = rest.iter().take_while(|byte| **byte == b'#').count();
             let end = [b"\"", "#".repeat(hashes).as_bytes()].concat();
             (rest.get(hashes) == Some(&b'"')).then(|| 1..find(hashes + 2, &end))
         }
         [b'\'', b'\\', _, ..] => Some(0..find(3, b"'")),
-        [b'\'', first, ..] => {
-            let length = match first {
-                0..=0x7f => 1,
-                0x80..=0xdf => 2,
-                0xe0..=0xef => 3,
-                0xf0.. => 4,
-            };
-            (text.get(1 + length) == Some(&b'\'')).then_some(0..length + 2)
+        [b'\'', ..] => {
+            let end = (2..=5).find(|at| text.get(*at) == Some(&b'\''))?;
+            let inner = std::str::from_utf8(&text[1..end]).ok()?;
+            (inner.chars().count() == 1).then_some(0..end + 1)
         }
         _ => None,
     }
