@@ -73,7 +73,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
         .collect();
     let zero = shift.film_zero();
     let duration = total_duration(&shifted, zero);
-    let version = hash_version(&files, rules);
+    let version = hash_version(&files, rules) ^ shift.version();
     drop(shifted);
     let mut presentation = Presentation {
         files,

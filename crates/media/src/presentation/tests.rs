@@ -68,6 +68,38 @@ fn a_film_that_begins_late_has_its_zero_where_it_is_first_shown() {
     assert_eq!(title.duration, Time::new(60, 1));
 }
 
+#[test]
+fn a_late_film_without_edit_lists_has_an_offset_so_that_shaka_player_shows_text_on_time() {
+    let late = |mut track: Track, per_second: i64| {
+        track.presentation_offset = per_second * 3600;
+        track
+    };
+    let film = |video: Track| {
+        let rows: Vec<fixtures::FixtureRow> = (0..2800).map(|_| (1024, 0, 300, true)).collect();
+        let audio = fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows);
+        build_title(vec![build_index(vec![
+            late(video, 12_800),
+            late(audio, 48_000),
+        ])])
+    };
+    // The audio starts when the first picture is decoded: 1024 ticks before it is presented.
+    let title = film(fixtures::build_video_track(60, 50, 10_000));
+    let [video, audio] = &title.renditions[..] else {
+        panic!("two renditions")
+    };
+    assert_eq!(title.presentation_time_offset, Time::new(1024, 12_800));
+    assert_eq!(
+        (title.segment_start(video, 0), video.decode_delay),
+        (2048, 1024)
+    );
+    assert_eq!(title.segment_start(audio, 0), 3840);
+    assert_eq!(title.film_start(), Time::new(3600, 1));
+    // Without reordering, decode and presentation times are equal.
+    let rows: Vec<fixtures::FixtureRow> = (0..1500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
+    let plain = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, 0, &rows);
+    assert_eq!(film(plain).presentation_time_offset, Time::ZERO);
+}
+
 fn expect_refusal(files: Vec<Arc<Index>>) -> String {
     Presentation::new(files, &SIX_SECOND_RULES)
         .expect_err("no legal title")

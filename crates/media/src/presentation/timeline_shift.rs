@@ -15,12 +15,18 @@ pub(super) struct TimelineShift {
     count: i64,
     /// The shift of the title's zero, which differs for films that start late.
     zero_count: i64,
+    /// The part of both that only keeps the title's zero above 0.
+    added_count: i64,
     per_second: u32,
 }
 
 impl TimelineShift {
     /// Returns the smallest shift that leaves no decode time below zero. It is negative for titles
     /// that start late.
+    ///
+    /// If pictures are presented later than decoded, the title's zero is never 0: without a
+    /// presentationTimeOffset, Shaka Player 5.2 takes the decode time of a segment for its
+    /// presentation time (getTimestampAndDispatchMetadata), and shows text that much too late.
     pub(super) fn for_tracks(tracks: &[ServedTrack]) -> TimelineShift {
         let per_second = tracks
             .iter()
@@ -33,10 +39,16 @@ impl TimelineShift {
             each.max().unwrap_or(0)
         };
         let count = shift_needed(|track| track.first_decode_time());
+        let zero_count =
+            count.max(count.saturating_sub(shift_needed(|track| track.earliest_presentation())));
+        let added_count = match zero_count {
+            0 => longest_decode_delay(tracks, per_second),
+            _ => 0,
+        };
         TimelineShift {
-            count,
-            zero_count: count
-                .max(count.saturating_sub(shift_needed(|track| track.earliest_presentation()))),
+            count: count.saturating_add(added_count),
+            zero_count: zero_count.saturating_add(added_count),
+            added_count,
             per_second,
         }
     }
@@ -60,8 +72,22 @@ impl TimelineShift {
         Ok(start as i64)
     }
 
+    /// Returns a number that differs between titles that are shifted farther than necessary, and is
+    /// 0 for all others.
+    pub(super) fn version(self) -> u64 {
+        self.added_count as u64
+    }
+
     /// Returns the film's own time zero; in films that start late, their start.
     pub(super) fn film_zero(self) -> Time {
         Time::new(self.zero_count, self.per_second)
     }
+}
+
+/// Returns the longest time from decoding to presentation, in counts of `1 / per_second` s.
+fn longest_decode_delay(tracks: &[ServedTrack], per_second: u32) -> i64 {
+    let delays = tracks.iter().map(|track| {
+        Time::new(track.decode_delay().into(), track.track.timescale).ceil_to(per_second)
+    });
+    delays.max().unwrap_or(0)
 }
