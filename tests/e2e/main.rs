@@ -18,6 +18,7 @@ mod range_delivery;
 mod s3_storage;
 mod slow_readers;
 mod text;
+mod text_failures;
 mod text_sources;
 mod tracing;
 

@@ -125,9 +125,9 @@ fn every_text_resource_is_served_and_no_other() {
             "{name}"
         );
     }
-    for form in ["", "imsc."] {
+    for (form, profile) in [("", b"cwvt"), ("imsc.", b"im1t")] {
         let init = server.get_body(&format!("{text}/init.{form}mp4"));
-        assert_eq!(&init[4..8], b"ftyp");
+        assert_eq!((&init[4..8], &init[32..36]), (&b"ftyp"[..], &profile[..]));
         assert_eq!(
             server.get_body(&format!("{text}/n/1.{form}m4s")),
             server.get_body(&format!("{text}/1024.{form}m4s"))
@@ -175,7 +175,7 @@ fn text_streams_of_a_server_manifest_are_served() {
     assert!(status.unwrap().success());
     let stream = |src: &str| {
         format!(
-            "<textstream src='{src}' systemLanguage='fra'><param name='trackID' value='1'/></textstream>"
+            "<textstream src='{src}' systemLanguage='fra'><param name='trackID' value='1'/><param name='Subtype' value='CAPT'/></textstream>"
         )
     };
     let manifest = |streams: String| {
@@ -189,7 +189,8 @@ fn text_streams_of_a_server_manifest_are_served() {
     let plain = server.get_text("/films/plain.ism/.m3u8");
     assert!(!plain.contains("TYPE=SUBTITLES"), "{plain}");
     let playlist = server.get_text("/films/text.ism/.m3u8");
-    assert!(playlist.contains("LANGUAGE=\"fr\""), "{playlist}");
+    let captions = "NAME=\"French (captions)\",LANGUAGE=\"fr\"";
+    assert!(playlist.contains(captions), "{playlist}");
     assert_eq!(playlist.matches("TYPE=SUBTITLES").count(), 1, "{playlist}");
     let line = playlist.lines().find(|line| line.contains("SUBTITLES"));
     let url = line.unwrap().split("URI=\"").nth(1).unwrap();
@@ -324,12 +325,13 @@ fn manifests_describe_language_purpose_and_default_of_each_text() {
         "en.commentary",
         "en.default",
         "fr.sdh",
+        "it.easy-to-read",
         "pt-BR",
     ] {
         folder.write_file(&format!("films/film.{words}.srt"), SRT);
     }
     let count = |text: &str| text.matches("TYPE=SUBTITLES").count();
-    let playlist = wait_for_playlist(&server, |text| count(text) == 5);
+    let playlist = wait_for_playlist(&server, |text| count(text) == 6);
     let captions = "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
     assert_eq!(
         subtitle_attributes(&playlist),
@@ -341,6 +343,7 @@ fn manifests_describe_language_purpose_and_default_of_each_text() {
             &format!(
                 "NAME=\"French (captions)\",LANGUAGE=\"fr\",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS=\"{captions}\""
             ),
+            "NAME=\"Italian (easy to read)\",LANGUAGE=\"it\",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS=\"public.easy-to-read\"",
             "NAME=\"Portuguese\",LANGUAGE=\"pt-BR\",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO",
         ]
     );
@@ -351,6 +354,7 @@ fn manifests_describe_language_purpose_and_default_of_each_text() {
             vec!["en", "Commentary", "subtitle"],
             vec!["en", "English", "subtitle", "main"],
             vec!["fr", "French (captions)", "2", "caption"],
+            vec!["it", "Italian (easy to read)", "subtitle", "easyreader"],
             vec!["pt-BR", "Portuguese", "subtitle"],
         ]
     );

@@ -1,7 +1,7 @@
 //! Sources of text in all places where films are: folders, object storage, index MP4s and encrypted
 //! titles. `headwater check` reports the defects of text files.
 
-use crate::http_storage::{count_requests, list_playlists, list_segments};
+use crate::http_storage::{count_requests, list_playlists, list_segments, read_metric};
 use crate::s3_storage::start_origin;
 use crate::servers;
 use crate::support::{HeadwaterServer, TempFolder, fixture_path};
@@ -120,6 +120,77 @@ fn text_of_a_remote_film_costs_one_listing_and_no_request_per_segment() {
     assert_eq!(count(), opened, "{REASONS:?}");
 }
 
+/// Number of cues in the long film.
+const CUES: usize = 36;
+
+/// Writes `film.mp4` of noise, whose cues are more than 1 MiB apart.
+fn write_interleaved_film(folder: &TempFolder) -> Option<()> {
+    fixture_path("avc.mp4")?;
+    let cue = |n: usize| {
+        let (minute, second) = (n / 30, n * 2 % 60);
+        format!(
+            "{n}\n00:{minute:02}:{second:02},000 --> 00:{minute:02}:{:02},900\nCue {n}.\n\n",
+            second + 1
+        )
+    };
+    let cues: String = (0..CUES).map(cue).collect();
+    folder.write_file("film.srt", cues.as_bytes());
+    let noise = ["-f", "rawvideo", "-pix_fmt", "gray", "-s", "320x180"];
+    let input = ["-r", "16", "-t", "73", "-i", "/dev/urandom"];
+    let text = [
+        "-i", "film.srt", "-map", "0", "-map", "1", "-c:s", "mov_text",
+    ];
+    let video = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "4"];
+    let output = ["-pix_fmt", "yuv420p", "-g", "32", "film.mp4"];
+    run_ffmpeg(
+        &folder.0,
+        &[&noise[..], &input, &text, &video, &output].concat(),
+    );
+    Some(())
+}
+
+#[test]
+fn text_that_is_spread_over_a_remote_film_costs_one_small_request_per_cue_and_none_per_segment() {
+    let folder = TempFolder::new();
+    if write_interleaved_film(&folder).is_none() {
+        return;
+    }
+    let storage = TempFolder::new();
+    let Some(s3) = servers::start_s3(&storage.0, None) else {
+        return servers::skip_server("no S3 server: run scripts/storage.sh");
+    };
+    let film = std::fs::read(folder.0.join("film.mp4")).unwrap();
+    assert!(film.len() > CUES << 20, "{} bytes", film.len());
+    s3.put("films/film.mp4", &film);
+    s3.put("films/ready.vtt", VTT);
+    let origin = start_origin(&s3, "/ready.vtt", &["--recheck", "1h"]);
+    let texts = read_texts(&origin, "/film.mp4");
+    assert_eq!(texts.len(), 1);
+    for n in 0..CUES {
+        assert!(texts[0].1.contains(&format!("Cue {n}.")), "{n}: {texts:?}");
+    }
+    let requests = count_requests(&origin, "text");
+    assert!(requests <= CUES as u64 + 3, "{requests}, 3 for captions");
+    let bytes = read_metric(&origin, "headwater_storage_bytes_total{reason=\"text\"}");
+    assert!(bytes < 1 << 20, "{bytes} bytes for {CUES} cues");
+    let counts = |origin: &HeadwaterServer| ["look", "text"].map(|why| count_requests(origin, why));
+    let segments_of = |origin: &HeadwaterServer| {
+        let playlists = list_playlists(origin, "/film.mp4");
+        let video = playlists.iter().find(|name| name.contains("/video="));
+        list_segments(origin, video.unwrap())
+    };
+    // Without a cache, each segment opens the film again.
+    let uncached = start_origin(&s3, "/ready.vtt", &["--index-cache", "off"]);
+    for origin in [origin, uncached] {
+        let segments = segments_of(&origin);
+        let before = counts(&origin);
+        for segment in segments.iter().take(3) {
+            origin.get_body(segment);
+        }
+        assert_eq!(counts(&origin), before);
+    }
+}
+
 #[test]
 fn an_index_mp4_has_the_text_inside_of_its_film_and_beside_it() {
     let folder = TempFolder::new();
@@ -224,4 +295,44 @@ fn check_reports_each_defect_of_text_files() {
             "the text declares no language, so players cannot choose it",
         ]
     );
+}
+
+#[test]
+fn the_roles_and_flags_of_tracks_are_the_purpose_and_default_of_their_text() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let folder = TempFolder::new();
+    folder.write_file("cues.srt", SRT);
+    let film = film.to_str().unwrap();
+    let inputs = ["-i", film, "-i", "cues.srt", "-map", "0"];
+    let tracks = ["-map", "1", "-map", "1", "-c", "copy", "-c:s", "mov_text"];
+    let languages = [
+        "-metadata:s:s:0",
+        "language=fra",
+        "-metadata:s:s:1",
+        "language=eng",
+    ];
+    let flags = [
+        "-disposition:s:0",
+        "0",
+        "-disposition:s:1",
+        "default+hearing_impaired",
+    ];
+    run_ffmpeg(
+        &folder.0,
+        &[&inputs[..], &tracks, &languages, &flags, &["film.mp4"]].concat(),
+    );
+    let server = HeadwaterServer::serve_source(&folder.0);
+    let description: Value = serde_json::from_str(&server.get_text("/film.mp4/.json")).unwrap();
+    let texts = description["texts"].as_array().unwrap().iter();
+    let facts = |text: &Value| {
+        let name = |field: &str| text[field].as_str().unwrap().to_owned();
+        (name("language"), name("kind"), text["default"] == true)
+    };
+    let found: Vec<_> = texts.map(facts).collect();
+    let expected = [("fr", "subtitles", false), ("en", "captions", true)];
+    let expected =
+        expected.map(|(tag, kind, is_default)| (tag.to_owned(), kind.to_owned(), is_default));
+    assert_eq!(found, expected);
 }

@@ -28,10 +28,18 @@ pub enum TrackRole {
     AudioDescription,
     /// Audio whose speech is easier to understand.
     EnhancedSpeech,
+    /// Text of the dialogue.
+    Subtitle,
+    /// Text of the dialogue and of all relevant sounds.
+    Caption,
+    /// Text that viewers of the original language need, too.
+    ForcedSubtitle,
+    /// Text that is easier to read.
+    EasyReader,
 }
 
 /// Each role with its value in the DASH scheme.
-const DASH_ROLES: [(TrackRole, &str); 7] = [
+const DASH_ROLES: [(TrackRole, &str); 11] = [
     (TrackRole::Main, "main"),
     (TrackRole::Alternate, "alternate"),
     (TrackRole::Supplementary, "supplementary"),
@@ -39,6 +47,10 @@ const DASH_ROLES: [(TrackRole, &str); 7] = [
     (TrackRole::Dub, "dub"),
     (TrackRole::AudioDescription, "description"),
     (TrackRole::EnhancedSpeech, "enhanced-audio-intelligibility"),
+    (TrackRole::Subtitle, "subtitle"),
+    (TrackRole::Caption, "caption"),
+    (TrackRole::ForcedSubtitle, "forced-subtitle"),
+    (TrackRole::EasyReader, "easyreader"),
 ];
 
 impl TrackRole {
@@ -52,7 +64,9 @@ impl TrackRole {
         match (kind.scheme.as_str(), kind.value.as_str()) {
             (DASH_ROLE_SCHEME, value) => {
                 let same = DASH_ROLES.iter().find(|(_, known)| *known == value);
-                same.map(|(role, _)| *role)
+                // An earlier edition of the standard writes it with an underscore.
+                let forced = (value == "forced_subtitle").then_some(TrackRole::ForcedSubtitle);
+                same.map(|(role, _)| *role).or(forced)
             }
             (AUDIO_PURPOSE_SCHEME, "1") => Some(TrackRole::AudioDescription),
             (AUDIO_PURPOSE_SCHEME, "2") => Some(TrackRole::EnhancedSpeech),
@@ -63,6 +77,8 @@ impl TrackRole {
             (HTML_KIND_SCHEME, "commentary") => Some(TrackRole::Commentary),
             (HTML_KIND_SCHEME, "translation") => Some(TrackRole::Dub),
             (HTML_KIND_SCHEME, "descriptions" | "main-desc") => Some(TrackRole::AudioDescription),
+            (HTML_KIND_SCHEME, "subtitles") => Some(TrackRole::Subtitle),
+            (HTML_KIND_SCHEME, "captions") => Some(TrackRole::Caption),
             _ => None,
         }
     }
@@ -80,6 +96,10 @@ impl TrackRole {
             b"public.accessibility.enhances-speech-intelligibility" => {
                 Some(TrackRole::EnhancedSpeech)
             }
+            b"public.accessibility.transcribes-spoken-dialog"
+            | b"public.accessibility.describes-music-and-sound" => Some(TrackRole::Caption),
+            b"public.subtitles.forced-only" => Some(TrackRole::ForcedSubtitle),
+            b"public.easy-to-read" => Some(TrackRole::EasyReader),
             _ => None,
         }
     }
@@ -159,6 +179,21 @@ mod tests {
             (
                 vec![(b"tagc", &b"public.auxiliary-content\0"[..])],
                 vec![TrackRole::Supplementary],
+            ),
+            (
+                vec![
+                    (
+                        b"kind",
+                        &b"\0\0\0\0urn:mpeg:dash:role:2011\0forced_subtitle\0"[..],
+                    ),
+                    (b"kind", b"\0\0\0\0urn:mpeg:dash:role:2011\0caption\0"),
+                    (b"tagc", b"public.easy-to-read"),
+                ],
+                vec![
+                    TrackRole::ForcedSubtitle,
+                    TrackRole::Caption,
+                    TrackRole::EasyReader,
+                ],
             ),
             // Each role is listed once, and unknown or broken boxes are ignored.
             (

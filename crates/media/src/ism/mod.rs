@@ -7,6 +7,8 @@ mod write;
 pub use read::{SERVER_MANIFEST_BYTES_MAX, SMIL_TRACKS_MAX, parse_server_manifest};
 pub use write::write_server_manifest;
 
+use crate::index::TrackRole;
+
 /// A track in a server manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmilTrack {
@@ -18,6 +20,8 @@ pub struct SmilTrack {
     pub language: Option<String>,
     /// `trackID` in the file; `None` means all tracks of this kind.
     pub track_id: Option<u32>,
+    /// Purpose of a text track, from its `Subtype` ([MS-SSTR], 2.2.2.3).
+    pub text_role: Option<TrackRole>,
 }
 
 /// Kinds of track.
@@ -60,6 +64,7 @@ mod tests {
             kind,
             language,
             track_id: track,
+            text_role: None,
         }
     }
 
@@ -100,6 +105,26 @@ mod tests {
             smil_track("tos-en.cmft", SmilTrackKind::Text, Some("eng"), None),
         ];
         assert_eq!(parse_server_manifest(UNIFIED.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_subtype_of_a_text_stream_is_its_purpose() {
+        let stream = |param: &str| {
+            format!(
+                "<smil><body><switch><textstream src='a.cmft'>{param}</textstream></switch></body></smil>"
+            )
+        };
+        let param = |value: &str| stream(&format!("<param name='Subtype' value='{value}'/>"));
+        for (text, role) in [
+            (param("CAPT"), Some(TrackRole::Caption)),
+            (param("capt"), Some(TrackRole::Caption)),
+            (param("SUBT"), Some(TrackRole::Subtitle)),
+            (param("DATA"), None),
+            (stream(""), None),
+        ] {
+            let tracks = parse_server_manifest(text.as_bytes()).unwrap();
+            assert_eq!(tracks[0].text_role, role, "{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{SmilTrack, SmilTrackKind};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::TrackRole;
 use crate::xml::{self, XmlElement};
 use std::borrow::Cow;
 
@@ -68,7 +69,19 @@ fn parse_track(element: &XmlElement) -> Option<SmilTrack> {
         kind,
         language: language.map(str::to_owned),
         track_id: find_param(element, "trackID").and_then(|id| id.parse().ok()),
+        text_role: find_param(element, "Subtype")
+            .filter(|_| kind == SmilTrackKind::Text)
+            .and_then(parse_subtype),
     })
+}
+
+/// Returns the purpose that the subtype of a text stream declares.
+fn parse_subtype(subtype: &str) -> Option<TrackRole> {
+    match subtype.to_ascii_uppercase().as_str() {
+        "CAPT" => Some(TrackRole::Caption),
+        "SUBT" => Some(TrackRole::Subtitle),
+        _ => None,
+    }
 }
 
 fn find_param<'a>(element: &'a XmlElement, wanted: &str) -> Option<&'a str> {

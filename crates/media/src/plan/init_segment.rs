@@ -17,7 +17,7 @@ pub(crate) const IDENTITY_MATRIX_WORDS: [u32; 9] =
 
 pub(crate) fn write_init_segment(track: &Track, signaling: Option<&TrackSignaling>) -> Vec<u8> {
     let mut out = Vec::with_capacity(700 + track.codec.sample_entry.len());
-    out.extend_from_slice(FTYP);
+    write_ftyp(&mut out, track);
     write_box(&mut out, b"moov", |out| {
         write_mvhd(out, track);
         write_box(out, b"trak", |out| {
@@ -30,6 +30,19 @@ pub(crate) fn write_init_segment(track: &Track, signaling: Option<&TrackSignalin
         }
     });
     out
+}
+
+/// Writes the brands. Text declares its CMAF media profile, too: WebVTT, or IMSC text.
+fn write_ftyp(out: &mut Vec<u8>, track: &Track) {
+    let profile = match &track.codec.format {
+        MediaFormat::Text(TextFormat::Wvtt) => b"cwvt",
+        MediaFormat::Text(TextFormat::Stpp) => b"im1t",
+        _ => return out.extend_from_slice(FTYP),
+    };
+    write_box(out, b"ftyp", |out| {
+        out.extend_from_slice(&FTYP[8..]);
+        out.extend_from_slice(profile);
+    });
 }
 
 fn write_mvhd(out: &mut Vec<u8>, track: &Track) {

@@ -42,7 +42,7 @@ pub use encoding::decode_text;
 pub use grid::TextGrid;
 pub use imsc::{IMSC_CODEC, write_imsc_init, write_imsc_segment};
 pub use rendition::{TextKind, TextRendition, TextSet};
-pub use samples::{parse_text_samples, text_sample_ranges, text_track_kind};
+pub use samples::{is_default_text, parse_text_samples, text_sample_ranges, text_track_kind};
 pub use srt::parse_srt;
 pub use ttml::parse_ttml;
 pub use tx3g::parse_sample as parse_tx3g_sample;

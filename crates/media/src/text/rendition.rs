@@ -14,6 +14,8 @@ pub enum TextKind {
     Captions,
     /// Only passages that viewers of the original language need, such as foreign dialogue.
     Forced,
+    /// The dialogue in words that are easier to read.
+    EasyToRead,
 }
 
 /// One language of text.

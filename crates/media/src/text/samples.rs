@@ -3,7 +3,7 @@
 use super::ttml::parse_ttml_cues;
 use super::{Cue, CueList, CueProblem, TEXT_BYTES_MAX, TextKind, decode_text, tx3g, wvtt};
 use crate::codec::TextFormat;
-use crate::index::Track;
+use crate::index::{Track, TrackRole};
 use crate::presentation::Presentation;
 use crate::time::Time;
 use std::ops::Range;
@@ -11,14 +11,22 @@ use std::ops::Range;
 /// Maximum number of samples of a text track. Tracks with more are left out.
 const SAMPLES_MAX: u32 = 200_000;
 
-/// Returns the byte ranges of the samples; `None` if there are too many, or too many bytes.
+/// Returns the byte ranges of the samples; `None` if there are too many, or too many bytes. Samples
+/// that show nothing have empty ranges, because their size alone proves it.
 pub fn text_sample_ranges(track: &Track) -> Option<Vec<Range<u64>>> {
     let samples = &track.samples;
     if samples.len() > SAMPLES_MAX || samples.byte_count(0..samples.len()) > TEXT_BYTES_MAX {
         return None;
     }
-    let range =
-        |sample: crate::index::Sample| sample.offset..sample.offset + u64::from(sample.size);
+    let empty_bytes_max = match track.codec.text() {
+        Some(TextFormat::Tx3g) => tx3g::EMPTY_SAMPLE_BYTES,
+        Some(TextFormat::Wvtt) => wvtt::EMPTY_SAMPLE_BYTES,
+        _ => 0,
+    };
+    let range = |sample: crate::index::Sample| match sample.size {
+        size if size <= empty_bytes_max => sample.offset..sample.offset,
+        size => sample.offset..sample.offset.saturating_add(u64::from(size)),
+    };
     Some(samples.range(0..samples.len()).map(range).collect())
 }
 
@@ -97,12 +105,25 @@ fn append_cues(cues: &mut Vec<Cue>, shown: impl IntoIterator<Item = Cue>, time: 
     }
 }
 
-/// Returns the purpose that the track declares.
+/// Returns the purpose that the track declares: in its sample entry, or by its roles.
 pub fn text_track_kind(track: &Track) -> TextKind {
+    let has = |role| track.roles.contains(&role);
     match track.codec.text() {
         Some(TextFormat::Tx3g) if tx3g::is_forced(&track.codec.sample_entry) => TextKind::Forced,
+        _ if has(TrackRole::ForcedSubtitle) => TextKind::Forced,
+        _ if has(TrackRole::Caption) => TextKind::Captions,
+        _ if has(TrackRole::EasyReader) => TextKind::EasyToRead,
         _ => TextKind::Subtitles,
     }
+}
+
+/// Returns whether the author of a film chose the text track at `n` for display without a choice of
+/// the viewer. Writers such as ffmpeg enable the first track of each kind if the author chose none,
+/// so that only another one proves a choice.
+pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
+    let is_enabled = |track: &Track| track.is_enabled;
+    let earlier = tracks.get(..n).unwrap_or_default();
+    n > 0 && tracks.get(n).is_some_and(is_enabled) && !earlier.iter().any(is_enabled)
 }
 
 impl Presentation {

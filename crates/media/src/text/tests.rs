@@ -527,3 +527,47 @@ fn a_color_of_subrip_is_found_among_other_attributes() {
         );
     }
 }
+
+#[test]
+fn the_purpose_of_a_track_is_that_of_its_roles() {
+    use crate::index::TrackRole;
+    let kind_of = |roles: &[TrackRole]| {
+        let mut track = crate::fixtures::build_audio_track(1, 100);
+        track.roles = roles.to_vec();
+        super::text_track_kind(&track)
+    };
+    for (roles, kind) in [
+        (&[][..], TextKind::Subtitles),
+        (&[TrackRole::Subtitle], TextKind::Subtitles),
+        (
+            &[TrackRole::Subtitle, TrackRole::Caption],
+            TextKind::Captions,
+        ),
+        (&[TrackRole::EasyReader], TextKind::EasyToRead),
+        (
+            &[TrackRole::Caption, TrackRole::ForcedSubtitle],
+            TextKind::Forced,
+        ),
+    ] {
+        assert_eq!(kind_of(roles), kind, "{roles:?}");
+    }
+}
+
+#[test]
+fn only_a_chosen_track_is_the_default_text() {
+    let defaults = |enabled: &[bool]| -> Vec<usize> {
+        let track = |is_enabled: &bool| crate::index::Track {
+            is_enabled: *is_enabled,
+            ..crate::fixtures::build_audio_track(1, 100)
+        };
+        let tracks: Vec<_> = enabled.iter().map(track).collect();
+        let all = 0..tracks.len();
+        all.filter(|n| super::is_default_text(&tracks, *n))
+            .collect()
+    };
+    assert_eq!(defaults(&[true]), []);
+    assert_eq!(defaults(&[true, false]), []);
+    assert_eq!(defaults(&[true, true]), []);
+    assert_eq!(defaults(&[false, true, true]), [1]);
+    assert_eq!(defaults(&[false, false]), []);
+}

@@ -6,6 +6,9 @@ use crate::bmff::BoxIterator;
 /// Maximum number of cues of a sample. Others are left out.
 pub(super) const CUES_PER_SAMPLE_MAX: usize = 64;
 
+/// Length of a sample without text: a `vtte` box.
+pub(super) const EMPTY_SAMPLE_BYTES: u32 = 8;
+
 /// Returns the cues of a sample, without times. A sample of `vtte` has none.
 pub fn parse_sample(sample: &[u8]) -> Vec<Cue> {
     let boxes = BoxIterator::new(sample, 0).map_while(Result::ok);

@@ -24,9 +24,14 @@ const PART_KINDS: &[PartKind] = &[
         remedy: "nothing if it is a cover or a still picture; store a second video in a file of its own",
     },
     PartKind {
-        fragments: &["would need many requests"],
+        fragments: &["would need too many requests"],
         level: FindingLevel::Warning,
         remedy: "store the text beside the film as FILM.LANGUAGE.srt (`ffmpeg -i FILM -map 0:s:0 FILM.en.srt`)",
+    },
+    PartKind {
+        fragments: &["at most 64 text "],
+        level: FindingLevel::Warning,
+        remedy: "remove texts that viewers need least, so that the others are served",
     },
     PartKind {
         fragments: &["at most 16 MiB"],
@@ -120,9 +125,15 @@ mod tests {
             ),
             (
                 "a.mp4, track 3 (text)",
-                "the text of this remote film would need many requests; store it as a file beside the film",
+                "the text of this remote film would need too many requests; store it as a file beside the film",
                 Warning,
                 "FILM.en.srt",
+            ),
+            (
+                "film.zu.srt",
+                "a title may have at most 64 text files; remove others",
+                Warning,
+                "viewers need least",
             ),
             (
                 "film.en.srt",
@@ -144,7 +155,7 @@ mod tests {
             ),
         ] {
             let (name, reason) = (name.to_owned(), reason.to_owned());
-            let finding = report_left_out(&LeftOutPart { name, reason });
+            let finding = report_left_out(&LeftOutPart::new(name, reason));
             assert_eq!(finding.level, level, "{}", finding.place);
             assert!(
                 finding.fix.contains(remedy),

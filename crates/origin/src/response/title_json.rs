@@ -171,6 +171,7 @@ fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
                 TextKind::Subtitles => "subtitles",
                 TextKind::Captions => "captions",
                 TextKind::Forced => "forced",
+                TextKind::EasyToRead => "easy-to-read",
             },
             language: text.language_tag(),
             label: text.display_name(),

@@ -31,7 +31,7 @@ pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<Captio
     } else {
         0
     };
-    for joined in join_close_ranges(key_frame_ranges(track), gap) {
+    for joined in join_close_ranges(key_frame_ranges(track), gap, u64::MAX) {
         let bytes = object.read(joined.span.clone(), Reason::Text).ok()?;
         let frames = joined.cut(&bytes);
         found.extend(frames.flat_map(|frame| find_caption_channels(&track.codec, frame)));

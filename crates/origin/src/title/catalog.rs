@@ -5,7 +5,7 @@ use crate::error;
 use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
-use crate::title::title_version::{Title, TitleRules};
+use crate::title::title_version::{Title, TitleContent, TitleRules};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -79,6 +79,8 @@ struct CatalogEntry {
     checked_ms: Arc<AtomicU64>,
     /// Whether a background check is running.
     is_checking: Arc<AtomicBool>,
+    /// Whether text that could not be read is being read again.
+    is_retrying: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
@@ -189,8 +191,8 @@ impl Catalog {
         Box::pin(trace::in_span("index", self.build_once(key))).await
     }
 
-    /// Returns the current title of a path for a segment of it. Without a cache, the title declares
-    /// no captions of its video, because finding them reads media.
+    /// Returns the current title of a path for a segment of it. Without a cache, the title has no
+    /// text, and declares no captions of its video, because finding them reads media.
     pub(crate) async fn load_title_for_segment(
         self: &Arc<Catalog>,
         key: &Key,
@@ -273,10 +275,26 @@ impl Catalog {
         let (catalog, looked_at) = (self.clone(), title.clone());
         let look = tokio::task::spawn_blocking(move || catalog.is_current(&looked_at));
         let current = look.await.unwrap_or(false);
-        if !current {
-            self.remove_version(key, &title);
+        match current {
+            true => self.retry_text_in_background(entry, &title),
+            false => self.remove_version(key, &title),
         }
         current
+    }
+
+    /// Builds a title again at the next request if text that the storage could not deliver can be
+    /// read now. A request never waits for it, because the storage may still be slow.
+    fn retry_text_in_background(self: &Arc<Self>, entry: &CatalogEntry, title: &Arc<Title>) {
+        if !title.has_unread_text() || entry.is_retrying.swap(true, Relaxed) {
+            return;
+        }
+        let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
+        tokio::task::spawn_blocking(move || {
+            if title.can_read_more_text(&catalog.stores) {
+                catalog.remove_version(&title.key, &title);
+            }
+            entry.is_retrying.store(false, Relaxed);
+        });
     }
 
     /// Checks in the background before a request has to wait for it.
@@ -289,6 +307,7 @@ impl Catalog {
         if entry.is_checking.swap(true, Relaxed) {
             return;
         }
+        self.retry_text_in_background(entry, title);
         let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         tokio::task::spawn_blocking(move || {
             if catalog.is_current(&title) {
@@ -347,6 +366,7 @@ impl Catalog {
             outcome: outcome.map(Arc::new).map_err(Arc::new),
             checked_ms: Arc::new(AtomicU64::new(self.now_ms())),
             is_checking: Arc::default(),
+            is_retrying: Arc::default(),
         }
     }
 
@@ -363,7 +383,12 @@ impl Catalog {
                 IndexPurpose::Manifests => &catalog.index_cache,
                 IndexPurpose::Segments => &catalog.segment_indexes,
             };
-            let built = Title::build(&catalog.stores, indexes, &key, &catalog.title_rules);
+            let content = match purpose {
+                IndexPurpose::Manifests => TitleContent::MediaAndText,
+                IndexPurpose::Segments => TitleContent::Media,
+            };
+            let rules = &catalog.title_rules;
+            let built = Title::build(&catalog.stores, indexes, &key, (rules, content));
             // A missing file is not counted as a build.
             if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
                 catalog.build_count.fetch_add(1, Relaxed);

@@ -11,17 +11,20 @@ pub(crate) struct JoinedRange {
     pub(crate) members: Vec<Range<u64>>,
 }
 
-/// Joins consecutive ranges with a gap of at most `gap_bytes_max` between them. Their order is kept.
+/// Joins consecutive ranges with a gap of at most `gap_bytes_max` between them, as long as the joined
+/// range has at most `span_bytes_max`. Their order is kept.
 pub(crate) fn join_close_ranges(
     ranges: impl IntoIterator<Item = Range<u64>>,
     gap_bytes_max: u64,
+    span_bytes_max: u64,
 ) -> Vec<JoinedRange> {
     let mut joined: Vec<JoinedRange> = Vec::new();
     for range in ranges {
         match joined.last_mut() {
             Some(JoinedRange { span, members })
                 if range.start >= span.start
-                    && range.start <= span.end.saturating_add(gap_bytes_max) =>
+                    && range.start <= span.end.saturating_add(gap_bytes_max)
+                    && range.end.saturating_sub(span.start) <= span_bytes_max =>
             {
                 span.end = span.end.max(range.end);
                 members.push(range);
@@ -55,12 +58,29 @@ mod tests {
 
     #[test]
     fn close_ranges_are_read_together_and_cut_again() {
-        let joined = join_close_ranges([2..4, 6..7, 5..9, 20..21, 3..4], 2);
+        let joined = join_close_ranges([2..4, 6..7, 5..9, 20..21, 3..4], 2, 100);
         let spans: Vec<_> = joined.iter().map(|joined| joined.span.clone()).collect();
         assert_eq!(spans, [2..9, 20..21, 3..4]);
         let bytes: Vec<u8> = (2..9).collect();
         let cut: Vec<&[u8]> = joined[0].cut(&bytes).collect();
         assert_eq!(cut, [&[2, 3][..], &[6], &[5, 6, 7, 8]]);
         assert_eq!(joined[1].cut(&[]).collect::<Vec<_>>(), [&[] as &[u8]]);
+    }
+
+    #[test]
+    fn many_close_ranges_are_not_joined_to_one_of_any_length() {
+        let ranges = (0..100).map(|n| n * 10..n * 10 + 5);
+        let joined = join_close_ranges(ranges, 5, 40);
+        let longest = joined
+            .iter()
+            .map(|joined| joined.span.end - joined.span.start);
+        assert_eq!(longest.max(), Some(35));
+        assert_eq!(
+            joined
+                .iter()
+                .map(|joined| joined.members.len())
+                .sum::<usize>(),
+            100
+        );
     }
 }

@@ -1,12 +1,15 @@
 //! Tracks and files of a title that are not served, each with the reason.
 
 use crate::title::file_names::display_name_of;
+use crate::title::stores::{FileLocation, MediaStores};
+use bytes::Bytes;
 use http::StatusCode;
 use media::presentation::Presentation;
-use media::text::{CueProblem, TextRendition};
+use media::text::{CueProblem, TEXT_BYTES_MAX, TextRendition};
 use serde::Serialize;
 use std::fmt;
-use store::{Error, Key, Store};
+use std::ops::Range;
+use store::{Error, Key, Object, Reason, Store};
 
 /// A track or file that is not served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,12 +18,74 @@ pub(crate) struct LeftOutPart {
     pub(crate) name: String,
     /// The reason, which follows "because".
     pub(crate) reason: String,
+    /// The bytes to read again if the storage failed, because that may pass.
+    #[serde(skip)]
+    pub(crate) unread: Option<UnreadBytes>,
+}
+
+/// Bytes that the storage could not deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UnreadBytes {
+    /// A text file, whole.
+    TextFile(Key),
+    /// A file that a server manifest names.
+    NamedFile(FileLocation),
+    /// A range of a film.
+    Range {
+        /// Position of the film among the files of the title.
+        file_index: usize,
+        range: Range<u64>,
+    },
+}
+
+impl UnreadBytes {
+    /// Returns whether the bytes can be read now. `films` are the open files of the title. Blocks.
+    pub(crate) fn is_readable<'a>(
+        &self,
+        stores: &MediaStores,
+        mut films: impl Iterator<Item = &'a Object>,
+    ) -> bool {
+        match self {
+            UnreadBytes::TextFile(key) => read_text_file(stores.film_store(), key).is_ok(),
+            UnreadBytes::NamedFile(place) => stores.open_file(place).is_ok(),
+            UnreadBytes::Range { file_index, range } => films
+                .nth(*file_index)
+                .is_some_and(|film| film.read(range.clone(), Reason::Text).is_ok()),
+        }
+    }
+}
+
+/// Reads a text file whole. Blocks.
+pub(crate) fn read_text_file(store: &Store, key: &Key) -> Result<Bytes, Error> {
+    let object = store.open_whole(key)?;
+    object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)
+}
+
+/// Returns whether the storage failed, which may pass, rather than that it has no such bytes.
+fn is_storage_failure(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Denied(_) | Error::Slow(_) | Error::Broken(_) | Error::Io(_)
+    )
 }
 
 impl LeftOutPart {
+    /// Creates a part that stays left out until its files change.
+    pub(crate) fn new(name: String, reason: String) -> LeftOutPart {
+        LeftOutPart {
+            name,
+            reason,
+            unread: None,
+        }
+    }
+
     /// Describes text that cannot be read. The log has the details of a failed storage, which viewers
-    /// may not see.
-    pub(crate) fn from_text_error(name: String, error: &Error) -> LeftOutPart {
+    /// may not see. `unread` is read again if the storage failed.
+    pub(crate) fn from_text_error(
+        name: String,
+        error: &Error,
+        unread: Option<UnreadBytes>,
+    ) -> LeftOutPart {
         tracing::warn!(name, %error, "cannot read text");
         let reason = match error {
             // The reason contains its remedy.
@@ -30,12 +95,19 @@ impl LeftOutPart {
             }
             error => format!("it cannot be read: {error}; make it readable for the server"),
         };
-        LeftOutPart { name, reason }
+        LeftOutPart {
+            name,
+            reason,
+            unread: unread.filter(|_| is_storage_failure(error)),
+        }
     }
 
     /// Describes a file of text that a server manifest names and that cannot be opened.
-    pub(crate) fn from_named_text(name: String, error: &net::Error) -> LeftOutPart {
+    pub(crate) fn from_named_text(place: &FileLocation, error: &net::Error) -> LeftOutPart {
+        let name = place.key.name().to_owned();
         tracing::warn!(name, %error, "cannot read text");
+        let unread = error.status.is_server_error();
+        let unread = unread.then(|| UnreadBytes::NamedFile(place.clone()));
         let reason = match error.status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => format!("{error}; export it again"),
             StatusCode::NOT_FOUND => {
@@ -43,7 +115,11 @@ impl LeftOutPart {
             }
             _ => "its storage failed; check the storage".to_owned(),
         };
-        LeftOutPart { name, reason }
+        LeftOutPart {
+            name,
+            reason,
+            unread,
+        }
     }
 
     /// Describes text of which nothing could be parsed; `None` if something could.
@@ -51,10 +127,8 @@ impl LeftOutPart {
         let mut problems = text.problems.iter();
         let is_broken = text.cues.cues().is_empty()
             && problems.any(|problem| matches!(problem, CueProblem::Malformed(_)));
-        is_broken.then(|| LeftOutPart {
-            name: name.to_owned(),
-            reason: "no cue of it could be parsed; export it again as WebVTT or SRT".to_owned(),
-        })
+        let reason = "no cue of it could be parsed; export it again as WebVTT or SRT";
+        is_broken.then(|| LeftOutPart::new(name.to_owned(), reason.to_owned()))
     }
 }
 
@@ -79,10 +153,7 @@ pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> V
             Some(file) => format!("{file}, {}", track.name),
             None => track.name.clone(),
         };
-        LeftOutPart {
-            name,
-            reason: track.reason.clone(),
-        }
+        LeftOutPart::new(name, track.reason.clone())
     });
     named.collect()
 }
@@ -109,11 +180,10 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
     let texts = texts
         .filter(|entry| is_text(&entry.name))
         .take(SIDECARS_MAX);
-    let part = |name: String| LeftOutPart {
-        name,
-        reason: "this format of text is not supported; convert it to WebVTT or SRT".to_owned(),
-    };
-    texts.map(|entry| part(entry.name)).collect()
+    let reason = "this format of text is not supported; convert it to WebVTT or SRT";
+    texts
+        .map(|entry| LeftOutPart::new(entry.name, reason.to_owned()))
+        .collect()
 }
 
 fn is_text(name: &str) -> bool {
@@ -171,7 +241,8 @@ mod tests {
 
     #[test]
     fn text_that_is_left_out_has_a_reason_and_a_remedy_but_no_address_of_the_storage() {
-        let reason_of = |error| LeftOutPart::from_text_error("film.en.srt".into(), &error).reason;
+        let reason_of =
+            |error| LeftOutPart::from_text_error("film.en.srt".into(), &error, None).reason;
         let why = "it would need many requests; store it as a file beside the film";
         assert_eq!(reason_of(Error::Refused(why)), why);
         let failed = reason_of(Error::Broken("https://storage.internal/ failed".into()));
@@ -190,10 +261,10 @@ mod tests {
 
     #[test]
     fn an_entry_names_part_and_reason() {
-        let part = LeftOutPart {
-            name: "film.en.ass".to_owned(),
-            reason: "this format of text is not supported; convert it to WebVTT or SRT".to_owned(),
-        };
+        let part = LeftOutPart::new(
+            "film.en.ass".to_owned(),
+            "this format of text is not supported; convert it to WebVTT or SRT".to_owned(),
+        );
         assert_eq!(
             part.to_string(),
             "left out: film.en.ass, because this format of text is not supported; convert it to WebVTT or SRT"

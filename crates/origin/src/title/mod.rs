@@ -11,6 +11,7 @@ pub(crate) mod left_out;
 pub(crate) mod natural_order;
 pub(crate) mod progressive_layout;
 pub mod references;
+pub(crate) mod sample_reads;
 pub(crate) mod several_films;
 pub(crate) mod sidecar_name;
 pub(crate) mod sidecars;

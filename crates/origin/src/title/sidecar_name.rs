@@ -24,7 +24,7 @@ pub(crate) fn text_suffix(name: &str) -> Option<&'static str> {
 }
 
 /// Parses the words of a name after the film's name. Words are separated by dots: first the
-/// language, then `forced`, `sdh` or `cc`, `default`, or a label.
+/// language, then `forced`, `sdh` or `cc`, `easy-to-read`, `default`, or a label.
 ///
 /// `stems` are possible names of the film. A name that starts with none of them is of this film too,
 /// because it is in its folder: words before the language are skipped then.
@@ -57,6 +57,7 @@ fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> SidecarName {
         match word.to_ascii_lowercase().as_str() {
             "forced" => parsed.kind = TextKind::Forced,
             "sdh" | "cc" => parsed.kind = TextKind::Captions,
+            "easy-to-read" | "easyreader" => parsed.kind = TextKind::EasyToRead,
             "default" => parsed.is_default = true,
             "commentary" => label.push("Commentary"),
             _ if parsed.language == "und" && label.is_empty() => match parse_language(word) {
@@ -107,6 +108,13 @@ mod tests {
                 true,
             ),
             ("film.cc.fr.vtt", "fr", TextKind::Captions, None, false),
+            (
+                "film.de.easy-to-read.srt",
+                "de",
+                TextKind::EasyToRead,
+                None,
+                false,
+            ),
             ("film.yue.srt", "yue", TextKind::Subtitles, None, false),
             (
                 "film.en.commentary.vtt",

@@ -2,31 +2,42 @@
 //! and parsed.
 
 use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
-use crate::title::left_out::LeftOutPart;
+use crate::title::left_out::{LeftOutPart, UnreadBytes, read_text_file};
 use crate::title::sidecar_name::{parse_sidecar_name, text_suffix};
 use media::text::{
     CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_ttml,
     parse_vtt,
 };
-use store::{Error, FolderEntry, Key, ObjectVersion, Reason, Store};
+use store::{Error, FolderEntry, Key, ObjectVersion, Store};
 
-/// Maximum number of text files of a title. Further ones are ignored.
+/// Maximum number of text files of a title. Further ones are left out.
 const SIDECARS_MAX: usize = 64;
+/// Maximum number of further ones that are named.
+const SURPLUS_NAMED_MAX: usize = 16;
+
+/// The text files of a title in a listing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SidecarFiles {
+    /// Those that are read.
+    read: Vec<(Key, ObjectVersion)>,
+    /// Names of the others.
+    surplus: Vec<String>,
+}
 
 /// Lists the text files beside the film at `title`. Blocks.
 ///
 /// # Errors
 /// If the storage fails. A storage that cannot list, or does not allow it, has none.
-pub(crate) fn find_beside(store: &Store, title: &Key) -> Result<Vec<(Key, ObjectVersion)>, Error> {
+pub(crate) fn find_beside(store: &Store, title: &Key) -> Result<SidecarFiles, Error> {
     let stem = display_name_of(title);
     let stem = stem.strip_suffix(INDEX_STEM_SUFFIX).unwrap_or(stem);
     let Some(folder) = title.parent() else {
-        return Ok(Vec::new());
+        return Ok(SidecarFiles::default());
     };
     match store.list_prefixed(&folder, &format!("{stem}.")) {
         Ok(entries) => Ok(select_text(&folder, entries)),
         Err(Error::Unlisted | Error::Denied(_) | Error::NotFound | Error::Refused(_)) => {
-            Ok(Vec::new())
+            Ok(SidecarFiles::default())
         }
         Err(error) => Err(error),
     }
@@ -36,13 +47,25 @@ pub(crate) fn find_beside(store: &Store, title: &Key) -> Result<Vec<(Key, Object
 pub(crate) fn select_text(
     folder: &Key,
     entries: impl IntoIterator<Item = FolderEntry>,
-) -> Vec<(Key, ObjectVersion)> {
+) -> SidecarFiles {
     let text = entries
         .into_iter()
         .filter(|entry| text_suffix(&entry.name).is_some());
-    text.filter_map(|entry| Some((folder.join(&entry.name).ok()?, entry.file?)))
-        .take(SIDECARS_MAX)
-        .collect()
+    let mut files = text.filter_map(|entry| Some((folder.join(&entry.name).ok()?, entry.file?)));
+    SidecarFiles {
+        read: files.by_ref().take(SIDECARS_MAX).collect(),
+        surplus: files.map(|(key, _)| key.name().to_owned()).collect(),
+    }
+}
+
+/// Names the files that are too many.
+fn list_surplus(surplus: &[String]) -> impl Iterator<Item = LeftOutPart> {
+    let (named, counted) = surplus.split_at(surplus.len().min(SURPLUS_NAMED_MAX));
+    let counted = (!counted.is_empty()).then(|| format!("{} more text files", counted.len()));
+    named.iter().cloned().chain(counted).map(|name| {
+        let reason = "a title may have at most 64 text files; remove others";
+        LeftOutPart::new(name, reason.to_owned())
+    })
 }
 
 /// Reads and parses text files of a film that ends at `film_end_ms`. Appends those that cannot be
@@ -51,7 +74,7 @@ pub(crate) fn read_sidecars(
     store: &Store,
     title: &Key,
     media: &[Key],
-    text: &[(Key, ObjectVersion)],
+    text: &SidecarFiles,
     film_end_ms: i64,
     left_out: &mut Vec<LeftOutPart>,
 ) -> Vec<TextRendition> {
@@ -63,16 +86,24 @@ pub(crate) fn read_sidecars(
         .collect();
     stems.extend(stripped);
     let mut renditions = Vec::new();
-    for (key, version) in text {
+    for (key, version) in &text.read {
         let name = key.name();
         match read_sidecar(store, key, version, &stems, film_end_ms) {
             Ok(new) => match LeftOutPart::from_broken_text(name, &new) {
                 Some(broken) => left_out.push(broken),
                 None => renditions.push(new),
             },
-            Err(error) => left_out.push(LeftOutPart::from_text_error(name.to_owned(), &error)),
+            Err(error) => {
+                let unread = Some(UnreadBytes::TextFile(key.clone()));
+                left_out.push(LeftOutPart::from_text_error(
+                    name.to_owned(),
+                    &error,
+                    unread,
+                ));
+            }
         }
     }
+    left_out.extend(list_surplus(&text.surplus));
     renditions
 }
 
@@ -88,8 +119,7 @@ fn read_sidecar(
             "text files may have at most 16 MiB; shorten it",
         ));
     }
-    let object = store.open_whole(key)?;
-    let bytes = object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)?;
+    let bytes = read_text_file(store, key)?;
     let mut problems = Vec::new();
     let name = parse_sidecar_name(key.name(), stems);
     let cues = parse_cues(key.name(), &bytes, film_end_ms, &mut problems);
@@ -122,6 +152,36 @@ fn parse_cues(
 mod tests {
     use super::*;
     use store::Options;
+
+    #[test]
+    fn text_files_beyond_the_maximum_are_left_out_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let cue = "1\n00:00:01,000 --> 00:00:02,000\na\n";
+        for n in 0..SIDECARS_MAX + SURPLUS_NAMED_MAX + 3 {
+            std::fs::write(folder.path().join(format!("film.{n:03}.en.srt")), cue).unwrap();
+        }
+        let store = Store::new(folder.path().to_str().unwrap(), Options::default()).unwrap();
+        let title = Key::parse("film.mp4").unwrap();
+        let found = find_beside(&store, &title).unwrap();
+        let mut left_out = Vec::new();
+        let texts = read_sidecars(
+            &store,
+            &title,
+            &[title.clone()],
+            &found,
+            1000,
+            &mut left_out,
+        );
+        assert_eq!(texts.len(), SIDECARS_MAX);
+        let parts: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+        assert_eq!(parts.len(), SURPLUS_NAMED_MAX + 1);
+        let because = "because a title may have at most 64 text files; remove others";
+        assert_eq!(parts[0], format!("left out: film.064.en.srt, {because}"));
+        assert_eq!(
+            parts[SURPLUS_NAMED_MAX],
+            format!("left out: 3 more text files, {because}")
+        );
+    }
 
     #[test]
     fn text_files_that_cannot_be_read_are_left_out_with_the_reason() {

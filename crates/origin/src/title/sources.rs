@@ -110,9 +110,9 @@ impl SourceOpener<'_> {
         self.add_media_files(&listed(media), &wrong)?;
         // The film plays without its text.
         for file in listed(text) {
-            let name = file.0.key.name().to_owned();
+            let place = file.0.clone();
             if let Err(error) = self.add_media_files(&[file], &wrong) {
-                let part = LeftOutPart::from_named_text(name, &error);
+                let part = LeftOutPart::from_named_text(&place, &error);
                 self.sources.left_out.push(part);
             }
         }
@@ -324,6 +324,9 @@ fn retain_listed<'a>(
     if by_kind {
         tracks.retain(|track| find(track).is_some());
         for track in tracks {
+            let role = find(track).and_then(|source| source.text_role);
+            let role = role.filter(|role| !track.roles.contains(role));
+            track.roles.extend(role);
             let language = find(track).and_then(|source| source.language.as_ref());
             if let Some(language) = language.filter(|_| track.language == "und") {
                 track.language.clone_from(language);

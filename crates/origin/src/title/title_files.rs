@@ -4,9 +4,10 @@ use crate::error;
 use crate::title::file_names::{FILES_MAX, is_media, is_server_manifest};
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::LeftOutPart;
-use crate::title::sidecars;
+use crate::title::sidecars::{self, SidecarFiles};
 use crate::title::sources::TitleSources;
 use crate::title::stores::{FileLocation, MediaStores};
+use crate::title::title_version::TitleContent;
 use http::StatusCode;
 use media::text::TextRendition;
 use net::Error;
@@ -17,7 +18,7 @@ use store::{FolderEntry, Key, ObjectVersion, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TitleFiles {
     media: Vec<(Key, ObjectVersion)>,
-    text: Vec<(Key, ObjectVersion)>,
+    text: SidecarFiles,
 }
 
 impl TitleFiles {
@@ -64,7 +65,7 @@ impl TitleFiles {
     fn single_file(title: &Key, identity: ObjectVersion) -> TitleFiles {
         TitleFiles {
             media: vec![(title.clone(), identity)],
-            text: Vec::new(),
+            text: SidecarFiles::default(),
         }
     }
 
@@ -120,13 +121,22 @@ fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
     store.list(title).ok().filter(|entries| !entries.is_empty())
 }
 
-/// Finds, opens and indexes a title's files. Blocks.
+/// Finds, opens and indexes a title's files. Text beside a film is looked for only if the content
+/// includes it. Blocks.
 pub(crate) fn open_title(
     stores: &MediaStores,
     index_cache: &IndexCache,
     title: &Key,
+    content: TitleContent,
 ) -> Result<(TitleFiles, TitleSources), Error> {
     let name = title.name();
+    let with_text = |files: TitleFiles| match content {
+        TitleContent::Media => files,
+        TitleContent::MediaAndText => {
+            let none = files.clone();
+            files.with_text_beside(stores.film_store(), title, &none)
+        }
+    };
     // Opening a remote film also checks that it exists, so skip the look-up.
     if stores.film_store().is_remote() && (is_media(name) || is_server_manifest(name)) {
         match TitleSources::open_sources(stores, index_cache, [title].into_iter()) {
@@ -136,17 +146,11 @@ pub(crate) fn open_title(
                 let identity = sources.identity_of(&FileLocation::in_library(title));
                 let identity = identity.ok_or_else(|| Error::internal("the title has no file"))?;
                 let files = TitleFiles::single_file(title, identity);
-                let none = files.clone();
-                return Ok((
-                    files.with_text_beside(stores.film_store(), title, &none),
-                    sources,
-                ));
+                return Ok((with_text(files), sources));
             }
         }
     }
-    let found = TitleFiles::find_media(stores.film_store(), title)?;
-    let none = found.clone();
-    let found = found.with_text_beside(stores.film_store(), title, &none);
+    let found = with_text(TitleFiles::find_media(stores.film_store(), title)?);
     let sources = TitleSources::open_sources(stores, index_cache, found.keys())?;
     Ok((found, sources))
 }

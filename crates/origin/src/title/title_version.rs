@@ -41,6 +41,14 @@ pub(crate) struct TitleRules {
     pub(crate) drm: Option<LibraryDrm>,
 }
 
+/// The parts of a title that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TitleContent {
+    /// Video and audio, for a segment of them.
+    Media,
+    MediaAndText,
+}
+
 /// One version of a title. It is immutable: when a file changes, a new version replaces it.
 pub(crate) struct Title {
     pub(crate) key: Key,
@@ -143,14 +151,14 @@ impl Title {
         stores: &MediaStores,
         index_cache: &IndexCache,
         key: &Key,
-        rules: &TitleRules,
+        (rules, content): (&TitleRules, TitleContent),
     ) -> Result<Title, Error> {
         let seal = rules.master_secret.as_ref();
         let seal = seal
             .map(|secret| secret.derive_title_key(key))
             .transpose()?;
         let version = seal.as_ref().map_or(0, TitleEncryption::secret_version);
-        let (found, sources) = open_title(stores, index_cache, key)?;
+        let (found, sources) = open_title(stores, index_cache, key, content)?;
         let naming = sources.naming_files;
         let mut left_out = sources.left_out;
         check_media_policies(rules, key, &sources.media)?;
@@ -177,13 +185,13 @@ impl Title {
         };
         let lengths = rules.segment_lengths;
         let (hls, drm) = cut(lengths.hls_ms)?;
-        let text = read_texts(
-            (stores.film_store(), key),
-            &found,
-            &hls,
-            &files,
-            &mut left_out,
-        );
+        let text = match content {
+            TitleContent::Media => Vec::new(),
+            TitleContent::MediaAndText => {
+                let place = (&**stores.film_store(), key);
+                read_texts(place, &found, &hls, &files, &mut left_out)
+            }
+        };
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
             false => captions_of_title(&hls),
@@ -201,7 +209,9 @@ impl Title {
         let modified = opened.chain(named).max();
         let names: Vec<&str> = files.iter().map(|file| file.location.key.name()).collect();
         left_out.extend(list_tracks(&hls, &names));
-        left_out.extend(list_sidecars(stores.film_store(), key));
+        if content == TitleContent::MediaAndText {
+            left_out.extend(list_sidecars(stores.film_store(), key));
+        }
         Ok(Title {
             key: key.clone(),
             left_out,
@@ -238,6 +248,18 @@ impl Title {
             && self.files.iter().all(media)
             && self.naming_files.iter().all(naming)
             && !self.is_overwritten()
+    }
+
+    /// Returns whether the storage failed when text of the title was read.
+    pub(crate) fn has_unread_text(&self) -> bool {
+        self.left_out.iter().any(|part| part.unread.is_some())
+    }
+
+    /// Returns whether text that the storage could not deliver can be read now. Blocks.
+    pub(crate) fn can_read_more_text(&self, stores: &MediaStores) -> bool {
+        let films = || self.files.iter().map(|file| &*file.object);
+        let mut unread = self.left_out.iter().filter_map(|part| part.unread.as_ref());
+        unread.any(|bytes| bytes.is_readable(stores, films()))
     }
 
     /// Returns whether any open file was overwritten in place. Costs one `fstat` per file.

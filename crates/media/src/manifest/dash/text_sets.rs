@@ -79,7 +79,7 @@ fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: 
         XmlText(&rendition.display_name())
     );
     let role = match rendition.kind {
-        TextKind::Subtitles => "subtitle",
+        TextKind::Subtitles | TextKind::EasyToRead => "subtitle",
         TextKind::Captions => "caption",
         TextKind::Forced => "forced-subtitle",
     };
@@ -93,6 +93,9 @@ fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: 
         );
     }
     write_property(out, "Role", "urn:mpeg:dash:role:2011", role);
+    if rendition.kind == TextKind::EasyToRead {
+        write_property(out, "Role", "urn:mpeg:dash:role:2011", "easyreader");
+    }
     if rendition.is_default {
         write_property(out, "Role", "urn:mpeg:dash:role:2011", "main");
     }

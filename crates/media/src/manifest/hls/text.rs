@@ -17,6 +17,9 @@ const CAPTION_GROUP: &str = "cc";
 const CAPTION_CHARACTERISTICS: &str =
     "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
 
+/// Characteristic of text that is easier to read (RFC 8216bis, 4.4.6.1).
+const EASY_TO_READ_CHARACTERISTIC: &str = "public.easy-to-read";
+
 /// The text that every variant refers to.
 #[derive(Default)]
 pub(super) struct TextGroup {
@@ -62,8 +65,13 @@ pub(super) fn write_text_group(
             yes(is_default || is_forced || is_first),
             yes(is_forced)
         );
-        if rendition.kind == TextKind::Captions {
-            let _ = write!(out, ",CHARACTERISTICS=\"{CAPTION_CHARACTERISTICS}\"");
+        let characteristics = match rendition.kind {
+            TextKind::Captions => Some(CAPTION_CHARACTERISTICS),
+            TextKind::EasyToRead => Some(EASY_TO_READ_CHARACTERISTIC),
+            TextKind::Subtitles | TextKind::Forced => None,
+        };
+        if let Some(characteristics) = characteristics {
+            let _ = write!(out, ",CHARACTERISTICS=\"{characteristics}\"");
         }
         let _ = writeln!(
             out,
@@ -122,6 +130,7 @@ impl TextRendition {
             TextKind::Subtitles => language.to_owned(),
             TextKind::Captions => format!("{language} (captions)"),
             TextKind::Forced => format!("{language} (forced)"),
+            TextKind::EasyToRead => format!("{language} (easy to read)"),
         }
     }
 }
