@@ -45,6 +45,7 @@ export async function start({ video, path, title, report, variant, session }) {
   await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { report.step('detail', describeError(shaka, error)); throw new Error(describeForViewer(shaka, error).join(' ')); });
   const texts = () => player.getTextTracks().map((t) => ({ label: t.label || language(t.language), language: t.language }));
   const chooseText = (index) => player.selectTextTrack(index < 0 ? null : player.getTextTracks()[index]);
+  if (variant !== 'dash') createTextEngine(player);
   const first = defaultText(title, texts());
   if (first >= 0) chooseText(first);
   return {
@@ -63,6 +64,16 @@ export async function start({ video, path, title, report, variant, session }) {
     throughput: () => player.getStats().estimatedBandwidth,
     close: () => player.destroy(),
   };
+}
+
+/** Makes Shaka Player note the start of its timeline for text. Over HLS, it reads it only from segments of video that
+ *  arrive after the first choice of a text: if the film is in the buffer by then, no cue appears. A choice that is
+ *  dropped at once fetches no text. */
+function createTextEngine(player) {
+  const [text] = player.getTextTracks();
+  if (!text) return;
+  player.selectTextTrack(text);
+  player.selectTextTrack(null);
 }
 
 /** Returns the settings for a title whose keys this server provides. */

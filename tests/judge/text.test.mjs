@@ -53,7 +53,7 @@ const FRAGMENTED = ['-movflags', '+frag_keyframe+empty_moov+default_base_moof'];
 function makeFilms() {
   fs.writeFileSync(path.join(folder, 'tx3g.srt'), srt('tx3g'));
   const encode = ['-map', '0', '-c:v', 'libx264', '-preset', 'veryfast', '-g', '50', '-c:a', 'copy', '-t', '40'];
-  // Longer than the buffer of Shaka Player, which shows text over HLS only after the next segment of video.
+  // Longer than the buffer of every player, so that text is fetched before and after the video.
   ffmpeg('-stream_loop', '3', '-i', path.join(library, 'avc.mp4'), ...encode, 'source.mp4');
   ffmpeg('-i', 'source.mp4', ...encode, '-bf', '0', 'plain.mp4');
   const textOptions = ['-map', '0', '-map', '1', '-c', 'copy', '-c:s', 'mov_text', '-metadata:s:s:0', 'language=ita'];
