@@ -1,5 +1,6 @@
 //! Response bodies with a stall timeout.
 
+use super::call::note;
 use super::pooled_connection::PooledConnection;
 use super::{StorageTimeouts, TransportError};
 use crate::pipe_pool::Pipe;
@@ -161,7 +162,11 @@ impl Body for WatchedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let data = self.poll_data(cx);
-        data.map_ok(Frame::data).map_err(HttpError::from)
+        data.map_ok(Frame::data).map_err(|failed| {
+            // `object_store` reads this body, and hides the reason in its own error.
+            note(|notes| notes.error = Some(failed.clone()));
+            HttpError::from(failed)
+        })
     }
 
     fn is_end_stream(&self) -> bool {

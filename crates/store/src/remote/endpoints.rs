@@ -1,5 +1,6 @@
 //! Endpoints of a library: routes by name, and weights between several endpoints.
 
+use super::request_failure::RequestFailure;
 use super::storage_address::{self, StorageAddress};
 use super::{Options, WeightedEndpoint};
 use crate::http::{ConnectionPool, StorageHttpClient};
@@ -176,6 +177,18 @@ impl Endpoint {
         health.down.is_none_or(|(until, _)| until <= now)
     }
 
+    /// Prepares a request to an endpoint that may be down: it is a trial, and others are sent elsewhere until it
+    /// succeeds. Otherwise, all requests would wait for a server that is silent.
+    pub(super) fn begin_trial(&self) {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some((until, pause)) = health.down
+            && until <= now
+        {
+            health.down = Some(lengthen_outage(now, pause));
+        }
+    }
+
     /// Records whether a response was unencrypted HTTP/1.1.
     pub(super) fn record_unencrypted(&self, plain: bool) {
         self.plain.store(plain, Relaxed);
@@ -197,17 +210,45 @@ impl Endpoint {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.failures += 1;
         let now = Instant::now();
-        let pause = match health.down {
+        let outage = match health.down {
             // The endpoint is already paused; a further failure does not extend the pause.
             Some((until, _)) if until > now => return,
-            Some((_, before)) => (before * 2).min(DOWN_MAX),
-            None if health.failures >= FAILURES_MAX => DOWN,
+            Some((_, before)) => lengthen_outage(now, before),
+            None if health.failures >= FAILURES_MAX => (now + DOWN, DOWN),
             None => return,
         };
         let name = &*self.name;
-        tracing::warn!(endpoint = name, next_attempt_in = ?pause, "the storage is down");
-        health.down = Some((now + pause, pause));
+        tracing::warn!(endpoint = name, next_attempt_in = ?outage.1, "the storage is down");
+        health.down = Some(outage);
     }
+}
+
+/// Returns the time of the next attempt and the length of the pause, twice as long as the last one.
+fn lengthen_outage(now: Instant, last_pause: Duration) -> (Instant, Duration) {
+    let pause = (last_pause * 2).min(DOWN_MAX);
+    (now + pause, pause)
+}
+
+/// Returns whether another endpoint than the `failed` ones can take over. When an endpoint is lost, all its
+/// requests fail at once. Each is sent to every other endpoint once, outside of the budget for retries.
+///
+/// The budget remains for failures that more requests would make worse: of a storage that reports
+/// overload, and of silent ones.
+pub(super) fn can_fail_over(
+    failure: &RequestFailure,
+    all: &[Arc<Endpoint>],
+    failed: &[Arc<Endpoint>],
+) -> bool {
+    let is_timeout = matches!(failure.error, Error::Slow(_));
+    let now = Instant::now();
+    let mut others = all.iter().filter(|one| !contains_endpoint(failed, one));
+    failure.is_retryable
+        && !failure.is_overload
+        && others.any(|other| !is_timeout || other.is_up(now))
+}
+
+pub(super) fn contains_endpoint(all: &[Arc<Endpoint>], one: &Arc<Endpoint>) -> bool {
+    all.iter().any(|other| Arc::ptr_eq(other, one))
 }
 
 #[cfg(test)]
@@ -265,6 +306,19 @@ mod tests {
         assert_eq!(routes.down(), 1);
         best.record_success();
         assert_eq!(routes.ordered_endpoints(&key)[0].name, best.name);
+    }
+
+    #[test]
+    fn an_endpoint_that_was_down_gets_one_request_at_first() {
+        let routes = build_table(&[("http://a/x", 1.0), ("http://b/x", 1.0)]);
+        let endpoint = &routes.direct[0];
+        let is_up = || endpoint.is_up(Instant::now());
+        endpoint.health.lock().unwrap().down = Some((Instant::now(), DOWN));
+        assert!(is_up(), "the pause has passed");
+        endpoint.begin_trial();
+        assert!(!is_up(), "others wait for the result");
+        endpoint.record_success();
+        assert!(is_up());
     }
 
     #[test]

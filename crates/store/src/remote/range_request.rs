@@ -35,6 +35,8 @@ pub(super) struct RangeResponse {
     pub(super) range: Range<u64>,
     pub(super) first: Bytes,
     pub(super) body: ResponseBody,
+    /// The endpoint that sends the response.
+    pub(super) endpoint: Arc<Endpoint>,
 }
 
 /// The rest of a response: exactly as long as declared, or an error at its end.
@@ -55,7 +57,7 @@ impl RangeRequest {
 impl Endpoint {
     /// Requests a range and waits for the first bytes of the response.
     pub(super) async fn get(
-        &self,
+        self: &Arc<Endpoint>,
         core: &Arc<RemoteCore>,
         request: &RangeRequest,
         reason: Reason,
@@ -123,6 +125,7 @@ impl Endpoint {
             range,
             first: first.unwrap_or_default(),
             body,
+            endpoint: self.clone(),
         })
     }
 

@@ -12,6 +12,8 @@ pub(super) struct RequestFailure {
     pub(super) error: Error,
     /// Whether it may be repeated.
     pub(super) is_retryable: bool,
+    /// Whether the storage has too much to do, so that each retry uses the budget.
+    pub(super) is_overload: bool,
 }
 
 impl RequestFailure {
@@ -19,6 +21,16 @@ impl RequestFailure {
         RequestFailure {
             error,
             is_retryable: false,
+            is_overload: false,
+        }
+    }
+
+    /// Creates the failure of an error response, whose text is `error`.
+    fn from_status(status: u16, error: Error) -> RequestFailure {
+        RequestFailure {
+            error,
+            is_retryable: matches!(status, 429 | 500..=599),
+            is_overload: matches!(status, 429 | 503),
         }
     }
 
@@ -36,6 +48,7 @@ impl RequestFailure {
                 false => Error::Broken(text),
             },
             is_retryable: failed.is_transient(),
+            is_overload: false,
         }
     }
 }
@@ -56,13 +69,13 @@ impl Endpoint {
         };
         let failure = match (&notes.error, notes.status) {
             (Some(failed), _) => RequestFailure::from_transport(failed),
-            (None, Some(status)) if notes.credentials => RequestFailure {
-                error: Error::Denied(format!(
+            (None, Some(status)) if notes.credentials => {
+                let text = format!(
                     "credentials for the storage are unavailable: status {}; check the role and the token",
                     describe_status(status)
-                )),
-                is_retryable: matches!(status, 429 | 500..=599),
-            },
+                );
+                RequestFailure::from_status(status, Error::Denied(text))
+            }
             (None, Some(status @ 404)) if notes.code.as_deref().is_some_and(is_missing_bucket) => {
                 RequestFailure::permanent(Error::Denied(format!(
                     "the storage has no such bucket: status {}; check the name of the bucket and the region",
@@ -87,13 +100,13 @@ impl Endpoint {
                 "the storage responds with another range than requested, or without Content-Range"
                     .into(),
             )),
-            (None, Some(status @ (429 | 500..=599))) => RequestFailure {
-                error: Error::Broken(format!(
+            (None, Some(status @ (429 | 500..=599))) => {
+                let text = format!(
                     "the storage responds with status {}",
                     describe_status(status)
-                )),
-                is_retryable: true,
-            },
+                );
+                RequestFailure::from_status(status, Error::Broken(text))
+            }
             (None, Some(status)) => RequestFailure::permanent(Error::Broken(format!(
                 "unexpected status from the storage: {}",
                 describe_status(status)

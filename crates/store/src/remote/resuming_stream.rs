@@ -1,5 +1,6 @@
 //! A range as a stream that resumes after an interrupted response.
 
+use super::endpoints::{Endpoint, can_fail_over};
 use super::range_request::{RangeRequest, RangeResponse, ResponseBody};
 use super::request_failure::RequestFailure;
 use super::{ObservedVersion, PinnedVersion, RemoteCore};
@@ -21,6 +22,8 @@ pub(super) struct ResumingStream {
     unreceived: RangeRequest,
     first: Option<Bytes>,
     body: ResponseBody,
+    /// The endpoint that sends the body.
+    endpoint: Arc<Endpoint>,
     resumed: u32,
     /// Resumptions after which no progress was made.
     resumptions_without_progress: u32,
@@ -35,12 +38,13 @@ impl RemoteCore {
         request: RangeRequest,
         reason: Reason,
     ) -> Result<(Arc<PinnedVersion>, ResumingStream), Error> {
-        let response = self.fetch_range(&request, reason).await?;
+        let response = self.fetch_range(&request, reason, None).await?;
         let RangeResponse {
             seen,
             range,
             first,
             body,
+            endpoint,
         } = response;
         let state = request.state.clone();
         let state = state.unwrap_or_else(|| Arc::new(PinnedVersion::from_observed(seen)));
@@ -53,6 +57,7 @@ impl RemoteCore {
             core: self.clone(),
             first: Some(first),
             body,
+            endpoint,
             resumed: 0,
             resumptions_without_progress: 0,
             response_start: request.range.start,
@@ -132,22 +137,26 @@ impl ResumingStream {
             .unreceived
             .seen()
             .is_some_and(ObservedVersion::is_provable);
-        if !failure.is_retryable || !provable || !self.may_resume() {
+        let endpoints = self.core.routes.ordered_endpoints(&self.unreceived.key);
+        let fails_over = can_fail_over(&failure, &endpoints, std::slice::from_ref(&self.endpoint));
+        if !failure.is_retryable || !provable || !self.may_resume(fails_over) {
             return Err(failure.error);
         }
         self.resumed += 1;
         self.response_start = self.unreceived.range.start;
-        let response = self
+        let avoided = fails_over.then(|| self.endpoint.clone());
+        let fetch = self
             .core
-            .fetch_range(&self.unreceived, Reason::Retry)
-            .await?;
+            .fetch_range(&self.unreceived, Reason::Retry, avoided);
+        let response = fetch.await?;
         (self.first, self.body) = (Some(response.first), response.body);
+        self.endpoint = response.endpoint;
         Ok(())
     }
 
     /// Returns whether the body may be resumed once more. Without progress, a resumption is a retry: few are
-    /// allowed, and only within the budget.
-    fn may_resume(&mut self) -> bool {
+    /// allowed, and only within the budget unless it `fails_over` to another endpoint.
+    fn may_resume(&mut self, fails_over: bool) -> bool {
         if self.resumed >= RESUMPTIONS_MAX {
             return false;
         }
@@ -157,7 +166,7 @@ impl ResumingStream {
         }
         self.resumptions_without_progress += 1;
         self.resumptions_without_progress <= self.core.options.retries
-            && self.core.retries.try_spend()
+            && (fails_over || self.core.retries.try_spend())
     }
 
     fn count_received(&mut self, bytes: u64) {

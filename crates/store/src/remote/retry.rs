@@ -1,7 +1,7 @@
 //! Endpoint selection, retries and hedged requests.
 
 use super::RemoteCore;
-use super::endpoints::Endpoint;
+use super::endpoints::{Endpoint, can_fail_over, contains_endpoint};
 use super::object_version::ObservedVersion;
 use super::range_request::{RangeRequest, RangeResponse};
 use super::request_failure::RequestFailure;
@@ -24,6 +24,8 @@ pub(super) struct RetryPlan<'a> {
     /// Retries that are left.
     left: u32,
     failed: Vec<Arc<Endpoint>>,
+    /// Whether every endpoint has failed once.
+    is_repeating: bool,
     pause: Duration,
     /// Passes over endpoints that cannot list, such as plain HTTP servers beside S3, if others can.
     is_listing: bool,
@@ -40,25 +42,33 @@ pub(super) struct RetryAttempt {
 impl RetryPlan<'_> {
     /// Selects the best endpoint that has not failed. If all have, pauses and starts again.
     pub(super) async fn next_attempt(&mut self) -> Result<RetryAttempt, Error> {
-        let mut order = self.core.routes.ordered_endpoints(self.key);
-        if self.is_listing && order.iter().any(|one| one.can_list()) {
-            order.retain(|one| one.can_list());
-        }
+        let order = self.ordered_endpoints();
         if order.iter().all(|one| contains_endpoint(&self.failed, one)) {
             tokio::time::sleep(jitter_delay(self.pause)).await;
             self.pause *= 2;
             self.failed.clear();
+            self.is_repeating = true;
         }
         let mut new = order
             .iter()
             .filter(|one| !contains_endpoint(&self.failed, one));
         let endpoint = new.next().ok_or(Error::NotFound)?.clone();
         let other = new.next().unwrap_or(&endpoint).clone();
+        endpoint.begin_trial();
         Ok(RetryAttempt {
             other,
             endpoint,
             reason: self.reason,
         })
+    }
+
+    /// Returns the endpoints that can respond, best first.
+    fn ordered_endpoints(&self) -> Vec<Arc<Endpoint>> {
+        let mut order = self.core.routes.ordered_endpoints(self.key);
+        if self.is_listing && order.iter().any(|one| one.can_list()) {
+            order.retain(|one| one.can_list());
+        }
+        order
     }
 
     /// Returns the error if no retry is allowed.
@@ -67,13 +77,27 @@ impl RetryPlan<'_> {
         attempt: RetryAttempt,
         failure: RequestFailure,
     ) -> Result<(), Error> {
-        if !failure.is_retryable || self.left == 0 || !self.core.retries.try_spend() {
-            return Err(failure.error);
-        }
-        self.left -= 1;
-        self.reason = Reason::Retry;
         self.failed.push(attempt.endpoint);
-        Ok(())
+        self.reason = Reason::Retry;
+        let fails_over =
+            !self.is_repeating && can_fail_over(&failure, &self.ordered_endpoints(), &self.failed);
+        match fails_over || (failure.is_retryable && self.may_repeat()) {
+            true => Ok(()),
+            false => Err(failure.error),
+        }
+    }
+
+    /// Takes a retry from the budgets of this request and of all requests.
+    fn may_repeat(&mut self) -> bool {
+        let may = self.left > 0 && self.core.retries.try_spend();
+        self.left -= u32::from(may);
+        may
+    }
+
+    /// Prefers other endpoints than this one, where a request for the same object has failed.
+    pub(super) fn avoid(mut self, endpoint: Option<Arc<Endpoint>>) -> Self {
+        self.failed.extend(endpoint);
+        self
     }
 }
 
@@ -87,6 +111,7 @@ impl RemoteCore {
             reason,
             left: self.options.retries,
             failed: Vec::new(),
+            is_repeating: false,
             pause: PAUSE,
             is_listing: false,
         }
@@ -99,14 +124,16 @@ impl RemoteCore {
         RetryPlan { is_listing, ..plan }
     }
 
-    /// Fetches a range from any endpoint. `reason` is the reason of the first attempt.
+    /// Fetches a range from any endpoint, preferably not from `avoided`. `reason` is the reason of the first
+    /// attempt.
     pub(super) async fn fetch_range(
         self: &Arc<RemoteCore>,
         request: &RangeRequest,
         reason: Reason,
+        avoided: Option<Arc<Endpoint>>,
     ) -> Result<RangeResponse, Error> {
         self.hedges.record_request();
-        let mut plan = self.plan_retries(&request.key, reason);
+        let mut plan = self.plan_retries(&request.key, reason).avoid(avoided);
         loop {
             let attempt = plan.next_attempt().await?;
             match self.race_requests(request, &attempt).await {
@@ -169,10 +196,6 @@ impl RemoteCore {
         let slow = self.latency.percentile(self.options.hedge_percentile)?;
         Some(slow.max(HEDGE_AFTER_MIN))
     }
-}
-
-fn contains_endpoint(all: &[Arc<Endpoint>], one: &Arc<Endpoint>) -> bool {
-    all.iter().any(|other| Arc::ptr_eq(other, one))
 }
 
 /// Returns between half of a pause and all of it, so that clients do not retry at the same time.

@@ -1,4 +1,4 @@
-//! A real S3 server behind a proxy that closes each connection in the middle of a body.
+//! A real S3 server behind a proxy that closes connections in the middle of a body.
 
 use crate::real_servers::{put_all, s3_options, wait_for_objects};
 use crate::servers::{SECRET, skip_server, start_s3};
@@ -7,22 +7,29 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use store::{Error, Options, Reason, Store};
+use store::{Error, Key, Options, Reason, Store};
 
-/// Forwards connections to a port, and closes each one after a number of bytes of responses.
+/// Forwards connections to a port, and closes them after a number of bytes of responses.
 struct BreakingProxy {
     addr: SocketAddr,
     closed: Arc<AtomicUsize>,
 }
 
 impl BreakingProxy {
+    /// Closes each connection.
     fn start(port: u16, bytes_max: usize) -> BreakingProxy {
+        BreakingProxy::break_some(port, bytes_max, usize::MAX)
+    }
+
+    /// Closes the first `breaks` connections only.
+    fn break_some(port: u16, bytes_max: usize, breaks: usize) -> BreakingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let closed = Arc::new(AtomicUsize::new(0));
         let count = closed.clone();
         std::thread::spawn(move || {
-            for client in listener.incoming().flatten() {
+            for (n, client) in listener.incoming().flatten().enumerate() {
+                let bytes_max = if n < breaks { bytes_max } else { usize::MAX };
                 let count = count.clone();
                 std::thread::spawn(move || forward(&client, port, bytes_max, &count));
             }
@@ -86,4 +93,27 @@ fn an_s3_body_that_breaks_is_resumed_by_range() {
         );
         server.put("films/library/film.mp4", &right);
     }
+}
+
+/// The client of `object_store` reads the body of a listing, and its error has no cause.
+#[test]
+fn an_s3_listing_that_breaks_is_requested_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = start_s3(dir.path(), None) else {
+        return skip_server("no S3 server: run scripts/storage.sh");
+    };
+    put_all(&server);
+    let direct = format!("http://127.0.0.1:{}", server.port);
+    let direct = Store::new("s3://films/library", s3_options(&direct, SECRET)).unwrap();
+    wait_for_objects(&direct);
+    let names = |store: &Store| -> Vec<String> {
+        let entries = store.list(&Key::ROOT).unwrap();
+        entries.into_iter().map(|entry| entry.name).collect()
+    };
+    // More than the head of the response, and less than all of it.
+    let proxy = BreakingProxy::break_some(server.port, 700, 1);
+    let options = s3_options(&format!("http://{}", proxy.addr), SECRET);
+    let store = Store::new("s3://films/library", options).unwrap();
+    assert_eq!(names(&store), names(&direct));
+    assert_eq!(proxy.closed.load(SeqCst), 1, "nothing broke");
 }

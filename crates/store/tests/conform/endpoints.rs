@@ -1,9 +1,9 @@
 //! Several endpoints, routes by name, and hedged requests.
 
 use crate::faulty_server::{Fault, FaultyServer};
-use crate::suite::{object_bytes, parse_key, patient_options, read_parts};
+use crate::suite::{object_bytes, parse_key, patient_options, read_parts, uncached_options};
 use std::time::{Duration, Instant};
-use store::{EndpointRoute, Options, Reason, Store, WeightedEndpoint};
+use store::{EndpointRoute, Error, Options, Reason, Store, WeightedEndpoint};
 
 fn start_film_server() -> FaultyServer {
     FaultyServer::new(
@@ -69,6 +69,50 @@ fn another_endpoint_takes_over_until_the_first_recovers() {
         "the endpoint is tried again"
     );
     assert_eq!(store.remote().unwrap().endpoints_down(), 0);
+}
+
+/// Reads from two servers without a budget for retries, after the preferred one has got this fault.
+fn read_without_budget(fault: Fault) -> (Vec<u8>, Option<Error>) {
+    let servers = [start_film_server(), start_film_server()];
+    let endpoints = servers.each_ref().map(|server| WeightedEndpoint {
+        url: server.url(),
+        weight: 1.0,
+    });
+    let options = Options {
+        endpoints: endpoints.to_vec(),
+        retry_share: 0.0,
+        ..uncached_options()
+    };
+    let store = Store::new(&servers[0].url(), options).unwrap();
+    let object = store.open(&parse_key("film.mp4")).unwrap();
+    let preferred = servers.iter().find(|server| server.request_count() > 0);
+    preferred.unwrap().set_faults(&[fault; 1000]);
+    read_parts(&object, &[0..500_000], Reason::Segment)
+}
+
+#[test]
+fn a_lost_endpoint_uses_no_budget_for_retries() {
+    let lost = [
+        Fault::Close,
+        Fault::Garbage,
+        Fault::Cut(0),
+        Fault::Cut(10_000),
+        Fault::Status(500),
+    ];
+    for fault in lost {
+        let (read, error) = read_without_budget(fault);
+        assert!(error.is_none(), "{fault:?}: {error:?}");
+        assert!(read == object_bytes("film.mp4")[..500_000], "{fault:?}");
+    }
+}
+
+#[test]
+fn an_overloaded_endpoint_is_retried_within_the_budget_only() {
+    for fault in [Fault::Status(429), Fault::Status(503)] {
+        let (read, error) = read_without_budget(fault);
+        assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
+        assert!(read.is_empty(), "{fault:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod declared_version;
 mod endpoints;
 mod faults;
 mod faulty_server;
+mod lost_endpoint;
 #[path = "../../../../tests/support/nginx.rs"]
 mod nginx;
 mod real_servers;
