@@ -6,79 +6,9 @@ mod support;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use media::protection::decode_base64;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
 use support::encrypted_films::{UUID, encrypt_film, has_ffmpeg, serve_film};
+use support::key_server::{KeyServer, fill_request, respond};
 use support::keys::*;
-
-/// A key server that sends one response to every request, or none.
-struct KeyServer {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
-}
-
-impl KeyServer {
-    fn new(respond: impl Fn(&str) -> Option<String> + Send + 'static) -> KeyServer {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let seen = requests.clone();
-        std::thread::spawn(move || {
-            // Connections without a response stay open.
-            let mut silent = Vec::new();
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let request = read_request(&mut stream);
-                let response = respond(&request);
-                seen.lock().unwrap().push(request);
-                match response {
-                    Some(response) => _ = stream.write_all(response.as_bytes()),
-                    None => silent.push(stream),
-                }
-            }
-        });
-        KeyServer { address, requests }
-    }
-
-    fn url(&self, kind: &str) -> String {
-        format!("{kind}:http://{}/keys/{{title}}", self.address)
-    }
-
-    fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
-    }
-}
-
-fn read_request(stream: &mut impl Read) -> String {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let len = text.lines().find_map(|line| {
-            line.to_lowercase()
-                .strip_prefix("content-length: ")?
-                .parse::<usize>()
-                .ok()
-        });
-        if let Some(end) = text.find("\r\n\r\n")
-            && bytes.len() >= end + 4 + len.unwrap_or(0)
-        {
-            return text;
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return text,
-            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
-        }
-    }
-}
-
-fn respond(status: &str, headers: &str, body: &str) -> Option<String> {
-    Some(format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}Connection: close\r\n\r\n{body}",
-        body.len()
-    ))
-}
 
 #[test]
 fn a_key_server_is_requested_once_per_title() {
@@ -190,137 +120,6 @@ fn source_keys_of_another_server_are_requested_without_the_headers() {
 }
 
 #[test]
-fn a_failing_key_server_is_reported_without_its_documents() {
-    let too_long = "x".repeat((1 << 20) + 1);
-    for (status, body, wrong) in [
-        (
-            "404 Not Found",
-            "no such title",
-            "status 404 Not Found: \"no such title\"",
-        ),
-        ("302 Found", "", "status 302 Found"),
-        ("200 OK", "<CPIX", "keys: "),
-        (
-            "200 OK",
-            &three_keys().replace("<AudioFilter/>", "<AudioFilter/><X/>"),
-            "the filter X",
-        ),
-        (
-            "200 OK",
-            &three_keys().replacen(VALUE, "AAEC", 1),
-            "not 16 bytes",
-        ),
-        ("200 OK", &too_long, "more than 1048576 bytes"),
-    ] {
-        let (status, body) = (status.to_owned(), body.to_owned());
-        let keys = KeyServer::new(move |_| respond(&status, "", &body));
-        let response = serve_with_keys(&keys.url("cpix"), &[]).get("/film/.m3u8");
-        let error = response.header("headwater-error");
-        assert_eq!(
-            (response.status, response.header("retry-after")),
-            (503, "1"),
-            "{error}"
-        );
-        assert!(
-            error.starts_with("upstream; keys: ") && error.contains(wrong),
-            "{error}"
-        );
-        assert!(!error.contains(VALUE), "{error}");
-    }
-}
-
-#[test]
-fn a_key_server_that_is_down_or_silent_is_unavailable() {
-    let unused = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let silent = KeyServer::new(|_| None);
-    for url in [
-        format!("cpix:http://{unused}/{{title}}"),
-        silent.url("cpix"),
-    ] {
-        let response = serve_with_keys(&url, &[]).get("/film/.mpd");
-        let error = response.header("headwater-error");
-        assert_eq!(response.status, 503, "{error}");
-        assert!(error.starts_with("upstream; keys: "), "{error}");
-    }
-}
-
-/// Starts a server that reads a request and writes arbitrary bytes.
-fn start_raw_server(write: impl Fn(&mut TcpStream) + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            read_request(&mut stream);
-            write(&mut stream);
-        }
-    });
-    format!("cpix:http://{address}/{{title}}")
-}
-
-#[test]
-fn damaged_responses_of_key_servers_are_refused() {
-    let document = three_keys();
-    let head = |len: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n");
-    let cut = head(document.len()) + &document[..document.len() / 2];
-    let binary = [head(3).as_bytes(), &[0xff, 0xfe, 0x00]].concat();
-    let twice = document.replace(LOW, AUDIO);
-    let twice = head(twice.len()) + &twice;
-    for (bytes, wrong) in [
-        (cut.into_bytes(), "bytes early"),
-        (b"keys\r\n\r\n".to_vec(), "keys: "),
-        (Vec::new(), "keys: "),
-        (binary, "not UTF-8"),
-        (twice.into_bytes(), "occurs twice"),
-    ] {
-        let url = start_raw_server(move |stream| _ = stream.write_all(&bytes));
-        let response = serve_with_keys(&url, &[]).get("/film/.m3u8");
-        let error = response.header("headwater-error");
-        assert_eq!(response.status, 503, "{error}");
-        assert!(
-            error.starts_with("upstream; keys: ") && error.contains(wrong),
-            "{wrong}: {error}"
-        );
-        assert!(!error.contains(VALUE), "{error}");
-    }
-}
-
-#[test]
-fn a_key_server_that_never_completes_its_response_is_unavailable() {
-    let url = start_raw_server(|stream| {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
-        // Each byte arrives in time, until the client closes the connection.
-        while stream.write_all(b" ").is_ok() {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    });
-    let response = serve_with_keys(&url, &[]).get("/film/.m3u8");
-    let error = response.header("headwater-error");
-    assert_eq!(response.status, 503, "{error}");
-    assert!(error.contains("no complete response within 10s"), "{error}");
-}
-
-#[test]
-fn cached_keys_survive_a_failing_key_server() {
-    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let down = is_down.clone();
-    let keys = KeyServer::new(
-        move |_| match down.load(std::sync::atomic::Ordering::SeqCst) {
-            false => respond("200 OK", "", &three_keys()),
-            true => respond("500 Internal Server Error", "", ""),
-        },
-    );
-    let server = serve_with_keys(&keys.url("cpix"), &["--drm-cache", "0s", "--recheck", "0s"]);
-    let before = server.text("/film/.mpd");
-    is_down.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(server.text("/film/.mpd"), before);
-    assert!(keys.requests().len() > 1);
-}
-
-#[test]
 fn a_changed_key_changes_the_segment_urls() {
     let document = TextFile::new(&three_keys());
     let server = serve_with_keys(
@@ -336,20 +135,6 @@ fn a_changed_key_changes_the_segment_urls() {
     let after = playlists(&server, "film");
     assert_eq!(before.len(), after.len());
     assert!(before.iter().all(|url| !after.contains(url)), "{after:?}");
-}
-
-/// Fills a SPEKE request in, as a key server does.
-fn fill_request(request: &str) -> String {
-    let body = request.split_once("\r\n\r\n").unwrap().1;
-    let value = format!(
-        "><Data><Secret><PlainValue>{VALUE}</PlainValue></Secret></Data></cpix:ContentKey>"
-    );
-    body.split_inclusive('\n')
-        .map(|line| match line.starts_with("<cpix:ContentKey ") {
-            true => line.replace("/>", &value),
-            false => line.to_owned(),
-        })
-        .collect()
 }
 
 #[test]

@@ -39,7 +39,8 @@ impl CheckedProtection {
         let policy = drm.policy_of(path);
         let result = match policy {
             Some(policy) => {
-                let protected = policy.protect_title(path, title);
+                let keys = policy.load_keys(path, title);
+                let protected = keys.and_then(|keys| policy.protect_title(path, title, &keys));
                 protected.map(|(_, protection)| protection)
             }
             None => {
@@ -52,7 +53,7 @@ impl CheckedProtection {
             Err(error) => CheckedProtection {
                 is_required: policy.is_some(),
                 tracks: Vec::new(),
-                refusal: Some(error.context)
+                refusal: Some(error.cause().to_owned())
                     .filter(|refusal| !is_codec_refusal(title, refusal))
                     .map(|refusal| strip_title(&refusal, path.as_str())),
             },

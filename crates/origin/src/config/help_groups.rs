@@ -71,6 +71,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "drm-key-per",
             "drm-headers-file",
             "drm-private-key",
+            "drm-certificate",
             "drm-speke-version",
             "drm-cache",
             "drm-stale-if-error",

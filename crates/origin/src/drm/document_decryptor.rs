@@ -1,6 +1,7 @@
 //! Decrypts the key values of CPIX documents with a recipient's private key.
 
 use aws_lc_rs::cipher::{AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, PrivateDecryptingKey};
@@ -15,6 +16,10 @@ const IV_BYTES: usize = 16;
 /// The private key of this server.
 pub(crate) struct DocumentDecryptor {
     key: OaepPrivateDecryptingKey,
+    /// The public key as in certificates (RFC 5280, 4.1: `SubjectPublicKeyInfo`).
+    public_key: Vec<u8>,
+    /// Certificate of the public key (X.509, DER), with which a key server encrypts the values.
+    certificate: Option<Vec<u8>>,
 }
 
 impl DocumentDecryptor {
@@ -24,20 +29,57 @@ impl DocumentDecryptor {
     /// The reason why it cannot be used, without its content.
     pub(crate) fn from_pem(pem: &str) -> Result<DocumentDecryptor, String> {
         let remedy = "convert it with `openssl pkcs8 -topk8 -nocrypt`";
-        let body = pem.split_once("-----BEGIN PRIVATE KEY-----");
-        let body = body.and_then(|(_, rest)| rest.split_once("-----END PRIVATE KEY-----"));
-        let (text, _) = body.ok_or_else(|| {
+        let text = find_pem_text(pem, "PRIVATE KEY").ok_or_else(|| {
             format!("expected an unencrypted PEM file with BEGIN PRIVATE KEY; {remedy}")
         })?;
-        let der = decode_base64(text).map(Zeroizing::new);
-        let der = der.ok_or_else(|| "its PEM text is damaged".to_owned())?;
+        let der = decode_pem_text(text)?;
         let key = PrivateDecryptingKey::from_pkcs8(&der);
         let key =
             key.map_err(|error| format!("expected an RSA key of 2048 bits or more: {error}"))?;
+        let public_key: Result<PublicKeyX509Der<'_>, _> = key.public_key().as_der();
+        let public_key = public_key.map_err(|_| "its public key cannot be computed".to_owned())?;
+        let public_key = public_key.as_ref().to_vec();
         let key = OaepPrivateDecryptingKey::new(key);
         let key = key.map_err(|_| "this key cannot be used for RSA-OAEP".to_owned())?;
-        Ok(DocumentDecryptor { key })
+        Ok(DocumentDecryptor {
+            key,
+            public_key,
+            certificate: None,
+        })
     }
+
+    /// Adds the certificate of the key, from a PEM file.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used: above all, it is the certificate of another key.
+    pub(crate) fn with_certificate(mut self, pem: &str) -> Result<DocumentDecryptor, String> {
+        let text = find_pem_text(pem, "CERTIFICATE");
+        let text = text.ok_or("expected a PEM file with BEGIN CERTIFICATE")?;
+        let der = decode_pem_text(text)?;
+        let has_own_key = |part: &[u8]| part == self.public_key;
+        if !der.windows(self.public_key.len()).any(has_own_key) {
+            return Err("it is not the certificate of the key of --drm-private-key".to_owned());
+        }
+        self.certificate = Some(der.to_vec());
+        Ok(self)
+    }
+
+    /// Returns the certificate (X.509, DER), if there is one.
+    pub(crate) fn certificate(&self) -> Option<&[u8]> {
+        self.certificate.as_deref()
+    }
+}
+
+/// Returns the text of the first block with this label (RFC 7468).
+fn find_pem_text<'a>(pem: &'a str, label: &str) -> Option<&'a str> {
+    let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
+    let (text, _) = rest.split_once(&format!("-----END {label}-----"))?;
+    Some(text)
+}
+
+fn decode_pem_text(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    let der = decode_base64(text).map(Zeroizing::new);
+    der.ok_or_else(|| "its PEM text is damaged".to_owned())
 }
 
 impl fmt::Debug for DocumentDecryptor {

@@ -1,6 +1,7 @@
 //! Keys in memory, so that a key server is requested rarely and may fail for a while. They are never
 //! written to disk.
 
+use super::key_error::KeyError;
 use super::key_metrics::KeyMetrics;
 use super::key_set::KeySet;
 use quick_cache::sync::Cache;
@@ -27,7 +28,7 @@ pub(crate) struct KeyCache {
 }
 
 /// The result of a load. Concurrent requests wait for the first one's.
-type SharedLoad = OnceLock<Result<Arc<KeySet>, String>>;
+type SharedLoad = OnceLock<Result<Arc<KeySet>, KeyError>>;
 
 #[derive(Clone)]
 struct CachedKeys {
@@ -58,8 +59,8 @@ impl KeyCache {
     pub(crate) fn get_or_load(
         &self,
         title: &Key,
-        load: impl FnOnce() -> Result<KeySet, String>,
-    ) -> Result<Arc<KeySet>, String> {
+        load: impl FnOnce() -> Result<KeySet, KeyError>,
+    ) -> Result<Arc<KeySet>, KeyError> {
         if let Some(keys) = self.find_usable(title) {
             return Ok(keys);
         }
@@ -80,6 +81,11 @@ impl KeyCache {
         result
     }
 
+    /// Returns whether the keys of a title may be used without a request.
+    pub(crate) fn has_usable(&self, title: &Key) -> bool {
+        self.find_usable(title).is_some()
+    }
+
     fn lock_loads(&self) -> MutexGuard<'_, HashMap<Key, Arc<SharedLoad>>> {
         self.loads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,8 +98,8 @@ impl KeyCache {
     fn load(
         &self,
         title: &Key,
-        load: impl FnOnce() -> Result<KeySet, String>,
-    ) -> Result<Arc<KeySet>, String> {
+        load: impl FnOnce() -> Result<KeySet, KeyError>,
+    ) -> Result<Arc<KeySet>, KeyError> {
         let cached = self.entries.get(title);
         match (load(), cached) {
             (Ok(keys), _) => {
@@ -105,7 +111,7 @@ impl KeyCache {
             (Err(error), Some(cached))
                 if cached.loaded.elapsed() < self.max_age + self.stale_if_error =>
             {
-                tracing::warn!(title = title.as_str(), error, "cached keys are used");
+                tracing::warn!(title = title.as_str(), %error, "cached keys are used");
                 self.metrics.stale.inc();
                 let failed = Some(Instant::now());
                 self.insert(title, cached.keys.clone(), cached.loaded, failed);
@@ -163,7 +169,7 @@ mod tests {
         let fresh = KeyCache::new(Duration::MAX / 4, Duration::ZERO, counts.clone());
         assert!(fresh.get_or_load(&title, || Err("down".into())).is_err());
         assert_eq!(*fresh.get_or_load(&title, || Ok(keys(1))).unwrap(), keys(1));
-        let unused = || -> Result<KeySet, String> { unreachable!("the keys are cached") };
+        let unused = || -> Result<KeySet, KeyError> { unreachable!("the keys are cached") };
         assert_eq!(*fresh.get_or_load(&title, unused).unwrap(), keys(1));
         let old = KeyCache::new(Duration::ZERO, Duration::MAX / 4, counts.clone());
         assert_eq!(*old.get_or_load(&title, || Ok(keys(1))).unwrap(), keys(1));
@@ -194,7 +200,7 @@ mod tests {
                 // The others are waiting by then.
                 std::thread::sleep(Duration::from_secs(1));
                 match is_down {
-                    true => Err("down".to_owned()),
+                    true => Err("down".into()),
                     false => Ok(keys(1)),
                 }
             };

@@ -1,12 +1,13 @@
 //! Requests to a key server. They are rare, and run on a blocking thread with a runtime and a
 //! connection of their own: nothing of a request outlives it.
 
+use super::key_error::KeyError;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::Full;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 use trace::SpanKind;
 use upstream::{RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamLimits};
 use zeroize::Zeroizing;
@@ -15,6 +16,8 @@ use zeroize::Zeroizing;
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time to connect, and to receive the response's head.
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Error for viewers, if the body of a response stops early.
+const INCOMPLETE: &str = "the response of the key server is incomplete";
 /// Most characters of an error text that is logged.
 const ERROR_CHARS_MAX: usize = 200;
 
@@ -64,9 +67,9 @@ impl KeyClient {
     /// Sends a request and reads the whole response. Blocks.
     ///
     /// # Errors
-    /// A message without credentials: the server is unavailable, slow, or responds with another
+    /// An error without credentials: the server is unavailable, slow, or responds with another
     /// status than 200 or with too many bytes.
-    pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, String> {
+    pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
         let mut span = trace::start_span("keys", SpanKind::Client);
         let result = self.send_on_runtime(request);
         if let (Some(span), Err(_)) = (&mut span, &result) {
@@ -75,19 +78,20 @@ impl KeyClient {
         result
     }
 
-    fn send_on_runtime(&self, request: KeyRequest) -> Result<KeyResponse, String> {
+    fn send_on_runtime(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.map_err(|error| format!("cannot start a runtime: {error}"))?;
+        let runtime = runtime
+            .map_err(|error| unavailable(format_args!("cannot start a runtime: {error}")))?;
         runtime.block_on(async {
             let exchange = tokio::time::timeout(EXCHANGE_TIMEOUT, self.exchange(request));
             let late = || format!("no complete response within {EXCHANGE_TIMEOUT:?}");
-            exchange.await.unwrap_or_else(|_| Err(late()))
+            exchange.await.unwrap_or_else(|_| Err(late().into()))
         })
     }
 
-    async fn exchange(&self, request: KeyRequest) -> Result<KeyResponse, String> {
+    async fn exchange(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
         let limits = UpstreamLimits {
             connect_timeout: STEP_TIMEOUT,
             first_byte_timeout: STEP_TIMEOUT,
@@ -95,25 +99,27 @@ impl KeyClient {
             ..UpstreamLimits::default()
         };
         let bytes_max = request.response_bytes_max;
-        let server = server_url(&request.url)?;
+        let server = server_url(&request.url).map_err(unavailable)?;
         let client = UpstreamClient::new(&server, 1, limits, &TrustedAuthorities::Public);
-        let client = client.map_err(|error| error.to_string())?;
-        let request = self.build_request(&client, request)?;
+        let client = client.map_err(unavailable)?;
+        let request = self.build_request(&client, request).map_err(unavailable)?;
         let sent = client.send_once(0, request).await;
-        let mut response = sent.map_err(|(error, _)| error.to_string())?;
+        let mut response = sent.map_err(|(error, _)| unavailable(error))?;
         let mut body = Zeroizing::new(Vec::new());
         while let Some(data) = response
             .next_data()
             .await
-            .map_err(|error| error.to_string())?
+            .map_err(|error| KeyError::with_cause(INCOMPLETE, error))?
         {
             if body.len() + data.len() > bytes_max {
-                return Err(format!("the response has more than {bytes_max} bytes"));
+                return Err(format!("the response has more than {bytes_max} bytes").into());
             }
             body.extend_from_slice(&data);
         }
         if response.status != StatusCode::OK {
-            return Err(format!("status {}{}", response.status, quote_text(&body)));
+            let status = format!("the key server responded with status {}", response.status);
+            let cause = format!("{status}{}", quote_text(&body));
+            return Err(KeyError::with_cause(status, cause));
         }
         Ok(KeyResponse {
             headers: std::mem::take(&mut response.headers),
@@ -150,6 +156,11 @@ impl KeyClient {
         headers.extend(self.headers.clone());
         Ok(built)
     }
+}
+
+/// Returns an error of which only operators learn the cause.
+fn unavailable(cause: impl fmt::Display) -> KeyError {
+    KeyError::with_cause("the key server is unavailable", cause)
 }
 
 fn parse_header(line: &str) -> Option<(HeaderName, HeaderValue)> {

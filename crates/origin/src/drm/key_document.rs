@@ -3,6 +3,7 @@
 use super::content_key::ContentKey;
 use super::document_decryptor::DocumentDecryptor;
 use super::key_client::{KeyClient, KeyRequest};
+use super::key_error::KeyError;
 use super::key_set::{KeySet, TitleKey};
 use super::settings::KeyLocation;
 use super::{speke, udrm};
@@ -25,12 +26,14 @@ pub(crate) fn load_document(
     settings: &DrmSettings,
     (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     title: &Key,
-) -> Result<KeySet, String> {
+) -> Result<KeySet, KeyError> {
     let text = match &settings.keys {
-        KeyLocation::Secret(_) => return Err("a secret is not a document".to_owned()),
+        KeyLocation::Secret(_) => return Err("a secret is not a document".into()),
         KeyLocation::CpixFile(path) => read_title_file(path, title)?,
         KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
-        KeyLocation::Speke(url) => return speke::request_keys(settings, client, (url, title)),
+        KeyLocation::Speke(url) => {
+            return speke::request_keys(settings, (client, decryptor), (url, title));
+        }
         KeyLocation::Udrm(url) => return fetch_udrm_keys(client, url, title),
     };
     let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
@@ -51,13 +54,13 @@ pub(crate) fn load_source_document(
     location: &KeyLocation,
     (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     title: &Key,
-) -> Result<KeySet, String> {
+) -> Result<KeySet, KeyError> {
     let text = match location {
         KeyLocation::CpixFile(path) => read_title_file(path, title)?,
         KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
         KeyLocation::Udrm(url) => return fetch_udrm_keys(client, url, title),
         KeyLocation::Secret(_) | KeyLocation::Speke(_) => {
-            return Err("the source has no keys of other key ids".to_owned());
+            return Err("the source has no keys of other key ids".into());
         }
     };
     let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
@@ -87,25 +90,26 @@ fn from_entry(entry: KeyDocumentEntry) -> TitleKey {
 }
 
 /// Reads a file whose path may contain `{title}`.
-fn read_title_file(path: &str, title: &Key) -> Result<Zeroizing<String>, String> {
+fn read_title_file(path: &str, title: &Key) -> Result<Zeroizing<String>, KeyError> {
     read_document_file(Path::new(&path.replace("{title}", title.as_str())))
 }
 
-fn fetch_udrm_keys(client: &KeyClient, url: &str, title: &Key) -> Result<KeySet, String> {
-    udrm::parse_keys(&fetch_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?)
+fn fetch_udrm_keys(client: &KeyClient, url: &str, title: &Key) -> Result<KeySet, KeyError> {
+    let text = fetch_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?;
+    Ok(udrm::parse_keys(&text)?)
 }
 
-fn read_document_file(path: &Path) -> Result<Zeroizing<String>, String> {
+fn read_document_file(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     let mut text = Zeroizing::new(String::new());
     let file = std::fs::File::open(path);
     let read = file.and_then(|file| {
         file.take(CPIX_BYTES_MAX as u64 + 1)
             .read_to_string(&mut text)
     });
-    // The path is for operators, and the error for viewers, too.
     let failed = |error| {
-        tracing::warn!(path = %path.display(), %error, "cannot read a key document");
-        format!("cannot read the key document: {error}")
+        let message = "cannot read the key document";
+        let cause = format!("{message} {}: {error}", path.display());
+        KeyError::with_cause(message, cause)
     };
     read.map(|_| text).map_err(failed)
 }
@@ -115,14 +119,14 @@ fn fetch_text(
     url: &str,
     title: &Key,
     response_bytes_max: usize,
-) -> Result<Zeroizing<String>, String> {
+) -> Result<Zeroizing<String>, KeyError> {
     let response = client.send(KeyRequest {
         url: expand_url(url, title)?,
         body: None,
         headers: Vec::new(),
         response_bytes_max,
     })?;
-    decode_body(&response.body)
+    Ok(decode_body(&response.body)?)
 }
 
 pub(super) fn decode_body(body: &[u8]) -> Result<Zeroizing<String>, String> {

@@ -7,7 +7,6 @@ use super::key_document;
 use super::key_set::KeySet;
 use super::secret_keys::SecretKeys;
 use super::settings::DrmSettings;
-use http::StatusCode;
 use net::Error;
 use std::sync::Arc;
 use store::Key;
@@ -26,6 +25,16 @@ pub(crate) enum KeySource {
 }
 
 impl KeySource {
+    /// Returns whether the keys of a title are available without loading them.
+    pub(crate) fn has_keys(&self, settings: &DrmSettings, title: &Key) -> bool {
+        match self {
+            KeySource::Secret(_) => true,
+            KeySource::Documents { cache, .. } => {
+                cache.has_usable(&settings.keys.select_cache_key(title))
+            }
+        }
+    }
+
     /// Returns the keys of a title. Blocks.
     ///
     /// # Errors
@@ -45,10 +54,7 @@ impl KeySource {
                 let decryptor = decryptor.as_ref();
                 let load = || key_document::load_document(settings, (client, decryptor), title);
                 let keys = cache.get_or_load(&settings.keys.select_cache_key(title), load);
-                let unavailable = |error| {
-                    Error::upstream(StatusCode::SERVICE_UNAVAILABLE, format!("keys: {error}"))
-                };
-                keys.map_err(unavailable)
+                keys.map_err(|error| error.into_unavailable("keys"))
             }
         }
     }

@@ -7,7 +7,9 @@ use super::source_keys::SourceKeys;
 use crate::error;
 use media::error::ErrorKind;
 use net::Error;
+use std::sync::Arc;
 use store::Key;
+use tokio::sync::Semaphore;
 
 /// Protection of titles that share their settings.
 pub(crate) struct DrmPolicy {
@@ -15,6 +17,20 @@ pub(crate) struct DrmPolicy {
     pub(crate) source: KeySource,
     /// Keys of films that are already encrypted, if they are to be encrypted again.
     pub(crate) source_keys: Option<SourceKeys>,
+    /// Permits for titles that may wait for a key server at the same time.
+    pub(crate) key_loads: Arc<Semaphore>,
+}
+
+/// Value of [`DrmPolicy::key_loads`]. Each load takes a thread.
+pub(crate) const KEY_LOADS_MAX: usize = 32;
+
+impl DrmPolicy {
+    /// Returns whether loading the keys of a title may wait for a key server.
+    pub(crate) fn may_wait_for_keys(&self, title: &Key) -> bool {
+        let source_keys = self.source_keys.as_ref();
+        !self.source.has_keys(&self.settings, title)
+            || source_keys.is_some_and(|keys| !keys.has_keys(title))
+    }
 }
 
 /// Protection of all titles of a library.

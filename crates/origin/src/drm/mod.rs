@@ -10,6 +10,7 @@ pub(crate) mod document_decryptor;
 mod key_cache;
 mod key_client;
 mod key_document;
+mod key_error;
 mod key_metrics;
 pub(crate) mod key_set;
 pub(crate) mod key_source;

@@ -1,6 +1,7 @@
 //! Opens the key sources of a library: from settings to policies.
 
 use super::document_decryptor::DocumentDecryptor;
+use super::library_drm::KEY_LOADS_MAX;
 use super::rules::DrmRules;
 use super::secret_keys::SecretKeys;
 use super::settings::{DrmSettings, KeyLocation};
@@ -10,6 +11,8 @@ use net::ProgramError;
 use net::metrics::Metrics;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 /// Reads the secrets and credentials of a library's protection; `None` without protection.
@@ -49,7 +52,7 @@ fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, Pro
                 drm.stale_if_error,
                 metrics.clone(),
             )),
-            decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
+            decryptor: open_decryptor(drm)?,
         },
     };
     let source_keys = drm.source_keys.as_ref();
@@ -58,6 +61,7 @@ fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, Pro
         settings: drm.clone(),
         source,
         source_keys: source_keys.transpose()?,
+        key_loads: Arc::new(Semaphore::new(KEY_LOADS_MAX)),
     })
 }
 
@@ -73,14 +77,31 @@ fn open_source_keys(
         location: location.clone(),
         client: open_key_client(headers)?,
         cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),
-        decryptor: drm.private_key.as_deref().map(open_decryptor).transpose()?,
+        decryptor: open_decryptor(drm)?,
     })
 }
 
-fn open_decryptor(path: &Path) -> Result<DocumentDecryptor, ProgramError> {
-    let what = format!("--drm-private-key: cannot use {}", path.display());
-    let pem = std::fs::read_to_string(path).map(Zeroizing::new);
-    let parsed = pem.and_then(|pem| DocumentDecryptor::from_pem(&pem).map_err(io::Error::other));
+fn open_decryptor(drm: &DrmSettings) -> Result<Option<DocumentDecryptor>, ProgramError> {
+    let Some(path) = drm.private_key.as_deref() else {
+        return Ok(None);
+    };
+    let decryptor = parse_file("--drm-private-key", path, DocumentDecryptor::from_pem)?;
+    let Some(path) = drm.certificate.as_deref() else {
+        return Ok(Some(decryptor));
+    };
+    let add = |pem: &str| decryptor.with_certificate(pem);
+    parse_file("--drm-certificate", path, add).map(Some)
+}
+
+/// Parses a file that may contain a private key.
+fn parse_file<T>(
+    flag: &str,
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, ProgramError> {
+    let text = std::fs::read_to_string(path).map(Zeroizing::new);
+    let parsed = text.and_then(|text| parse(&text).map_err(io::Error::other));
+    let what = format!("{flag}: cannot use {}", path.display());
     parsed.map_err(ProgramError::cannot(what))
 }
 

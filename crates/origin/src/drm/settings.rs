@@ -81,6 +81,12 @@ pub const DRM: &[Setting] = &[
         "RSA private key (PEM) of this server, which decrypts the key values of CPIX documents",
     ),
     Setting::new(
+        "drm-certificate",
+        "FILE",
+        "",
+        "X.509 certificate (PEM) of drm-private-key: SPEKE key servers encrypt the key values for it",
+    ),
+    Setting::new(
         "drm-speke-version",
         "2.0|2.1",
         "",
@@ -150,6 +156,8 @@ pub struct DrmSettings {
     pub headers_file: Option<PathBuf>,
     /// File with the private key for encrypted key values.
     pub private_key: Option<PathBuf>,
+    /// File with the certificate of the private key. With it, keys are requested encrypted.
+    pub certificate: Option<PathBuf>,
     /// Version of CPIX in requests to a SPEKE key server.
     pub cpix_version: CpixVersion,
     /// Time for which keys are used without a request.
@@ -209,6 +217,11 @@ impl DrmSettings {
             let what = "drm-scheme = \"cenc\": FairPlay supports only cbcs";
             return Err(UsageError(what.to_owned()));
         }
+        if layers.is_set("drm-certificate") && !layers.is_set("drm-private-key") {
+            let what =
+                "drm-certificate requires the private key of the certificate; set drm-private-key";
+            return Err(UsageError(what.to_owned()));
+        }
         let granularity = layers.with("drm-key-per", parse_granularity)?;
         Ok(Some(DrmSettings {
             keys,
@@ -222,6 +235,7 @@ impl DrmSettings {
             pssh: layers.with("drm-pssh", parse_places)?.unwrap_or_default(),
             headers_file: layers.path("drm-headers-file"),
             private_key: layers.path("drm-private-key"),
+            certificate: layers.path("drm-certificate"),
             cpix_version: layers
                 .with("drm-speke-version", parse_speke_version)?
                 .unwrap_or_default(),

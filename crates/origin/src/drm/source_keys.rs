@@ -6,7 +6,6 @@ use super::key_client::KeyClient;
 use super::key_document;
 use super::key_set::{KeySet, TitleKey};
 use super::settings::KeyLocation;
-use http::StatusCode;
 use media::protection::SourceProtection;
 use net::Error;
 use std::sync::Arc;
@@ -22,6 +21,12 @@ pub(crate) struct SourceKeys {
 }
 
 impl SourceKeys {
+    /// Returns whether the keys for the sources of a title are available without loading them.
+    pub(crate) fn has_keys(&self, title: &Key) -> bool {
+        self.cache
+            .has_usable(&self.location.select_cache_key(title))
+    }
+
     /// Returns the keys for the sources of a title. Blocks.
     ///
     /// # Errors
@@ -30,12 +35,9 @@ impl SourceKeys {
     pub(crate) fn load_keys(&self, title: &Key) -> Result<Arc<KeySet>, Error> {
         let access = (&self.client, self.decryptor.as_ref());
         let load = || key_document::load_source_document(&self.location, access, title);
-        let unavailable = |error| {
-            let what = format!("keys: source keys: {error}");
-            Error::upstream(StatusCode::SERVICE_UNAVAILABLE, what)
-        };
         let cached = self.location.select_cache_key(title);
-        self.cache.get_or_load(&cached, load).map_err(unavailable)
+        let keys = self.cache.get_or_load(&cached, load);
+        keys.map_err(|error| error.into_unavailable("keys: source keys"))
     }
 }
 

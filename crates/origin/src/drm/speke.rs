@@ -1,17 +1,21 @@
 //! Keys from a SPEKE key server: CPIX over HTTP POST. Headwater is the encryptor, and chooses
 //! the key ids.
 
+use super::document_decryptor::DocumentDecryptor;
 use super::key_client::{KeyClient, KeyRequest};
 use super::key_document::{decode_body, expand_url, from_document};
+use super::key_error::KeyError;
 use super::key_set::KeySet;
 use super::secret_keys::track_classes;
 use super::settings::DrmSettings;
 use aws_lc_rs::digest;
 use media::protection::cpix::{
-    CPIX_BYTES_MAX, CpixVersion, RequestedKey, parse_key_document, write_key_request,
+    CPIX_BYTES_MAX, CpixRequest, CpixVersion, KeyDocument, KeyDocumentDecryptor, RequestedKey,
+    decrypt_key_document,
 };
 use media::protection::{UsageRule, format_key_id};
 use store::Key;
+use zeroize::Zeroizing;
 
 const VERSION_HEADER: &str = "x-speke-version";
 
@@ -23,22 +27,45 @@ fn speke_version(cpix: CpixVersion) -> &'static str {
     }
 }
 
-/// Requests the keys of a title. Blocks.
+/// Requests the keys of a title. Blocks. With a certificate, their values are requested encrypted.
 ///
 /// # Errors
 /// A message with the key server's reason, if it has one.
 pub(crate) fn request_keys(
     settings: &DrmSettings,
-    client: &KeyClient,
+    (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     (url, title): (&str, &Key),
-) -> Result<KeySet, String> {
+) -> Result<KeySet, KeyError> {
     let keys = choose_keys(settings, title);
-    let (cpix, version) = (settings.cpix_version, speke_version(settings.cpix_version));
-    let id = title.as_str();
-    let body = write_key_request(cpix, id, settings.scheme, &keys, &settings.systems);
+    let request = CpixRequest {
+        version: settings.cpix_version,
+        content_id: title.as_str(),
+        scheme: settings.scheme,
+        keys: &keys,
+        systems: &settings.systems,
+        certificate: decryptor.and_then(DocumentDecryptor::certificate),
+    };
+    let text = post_request(client, expand_url(url, title)?, &request)?;
+    let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
+    let document = decrypt_key_document(&text, settings.scheme, decryptor);
+    let document = document.map_err(|error| error.to_string())?;
+    check_response(&document, &request)?;
+    // The rules are ours. A key that was not requested is not used.
+    let mut found = from_document(document);
+    found.rules = keys.into_iter().map(|key| key.rule).collect();
+    Ok(found)
+}
+
+/// Sends a request, and returns the text of the response.
+fn post_request(
+    client: &KeyClient,
+    url: http::Uri,
+    request: &CpixRequest<'_>,
+) -> Result<Zeroizing<String>, KeyError> {
+    let version = speke_version(request.version);
     let response = client.send(KeyRequest {
-        url: expand_url(url, title)?,
-        body: Some(body),
+        url,
+        body: Some(request.to_xml()),
         headers: vec![
             ("content-type", "application/xml"),
             (VERSION_HEADER, version),
@@ -47,21 +74,29 @@ pub(crate) fn request_keys(
     })?;
     let declared = response.headers.get(VERSION_HEADER);
     if declared.is_none_or(|declared| declared.as_bytes() != version.as_bytes()) {
-        return Err(format!(
-            "the response does not declare {VERSION_HEADER}: {version}"
-        ));
+        let message = format!("the response does not declare {VERSION_HEADER}: {version}");
+        return Err(message.into());
     }
-    let document = parse_key_document(&decode_body(&response.body)?, settings.scheme);
-    let mut found = from_document(document.map_err(|error| error.to_string())?);
-    let is_missing =
-        |key: &&RequestedKey| found.keys.iter().all(|own| own.key_id != key.rule.key_id);
-    if let Some(key) = keys.iter().find(is_missing) {
-        let id = format_key_id(&key.rule.key_id);
-        return Err(format!("the response lacks the requested key {id}"));
+    Ok(decode_body(&response.body)?)
+}
+
+/// Checks that the response contains the requested keys, encrypted if that was requested.
+fn check_response(document: &KeyDocument, request: &CpixRequest<'_>) -> Result<(), String> {
+    for key in request.keys {
+        let id = &key.rule.key_id;
+        let found = document.keys.iter().find(|own| own.key_id == *id);
+        let id = format_key_id(id);
+        match found {
+            None => return Err(format!("the response lacks the requested key {id}")),
+            Some(found) if request.certificate.is_some() && !found.is_encrypted => {
+                return Err(format!(
+                    "the value of the key {id} is not encrypted, although the request contains a certificate"
+                ));
+            }
+            Some(_) => {}
+        }
     }
-    // The rules are ours. A key that was not requested is not used.
-    found.rules = keys.into_iter().map(|key| key.rule).collect();
-    Ok(found)
+    Ok(())
 }
 
 /// Chooses key ids and IVs that depend only on the title and the type of track, so that all origins

@@ -31,7 +31,7 @@ pub(crate) struct TitleDrm {
 }
 
 /// The keys of a title, and of its sources.
-struct LoadedKeys {
+pub(crate) struct LoadedKeys {
     title_keys: Arc<KeySet>,
     source: Option<Arc<KeySet>>,
 }
@@ -49,36 +49,43 @@ struct TrackDrm {
 type SourceMark = [u8; KEY_BYTES];
 
 impl DrmPolicy {
-    /// Loads the keys of a title and maps them to its renditions. Blocks.
+    /// Maps the keys of a title to its renditions.
     ///
     /// # Errors
-    /// An error of the key source, or 415 if the keys do not fit the title.
+    /// 415 if the keys do not fit the title.
     pub(crate) fn protect_title(
         &self,
         title: &Key,
         presentation: &Presentation,
+        keys: &LoadedKeys,
     ) -> Result<(TitleDrm, TitleProtection), Error> {
-        let keys = self.load_keys(title, presentation)?;
         let (mut protection, mut ciphers) = (TitleProtection::default(), Vec::new());
         let mut source_marks = Vec::new();
         for rendition in &presentation.renditions {
-            let track = self.protect_track(&keys, (title, presentation, rendition))?;
+            let track = self.protect_track(keys, (title, presentation, rendition))?;
             protection.tracks.push(track.signaling);
             ciphers.push(track.ciphers);
             source_marks.extend(track.source_mark);
         }
         let drm = TitleDrm {
             scheme: self.settings.scheme,
-            keys: keys.title_keys,
-            source_keys: keys.source,
+            keys: keys.title_keys.clone(),
+            source_keys: keys.source.clone(),
             ciphers,
             version: hash_protection(&protection, &source_marks),
         };
         Ok((drm, protection))
     }
 
-    /// Loads the keys that a title needs. Tracks that stay encrypted as they are need none.
-    fn load_keys(&self, title: &Key, presentation: &Presentation) -> Result<LoadedKeys, Error> {
+    /// Loads the keys that a title needs. Tracks that stay encrypted as they are need none. Blocks.
+    ///
+    /// # Errors
+    /// An error of the key source.
+    pub(crate) fn load_keys(
+        &self,
+        title: &Key,
+        presentation: &Presentation,
+    ) -> Result<LoadedKeys, Error> {
         let renditions = || presentation.renditions.iter();
         let tracks = || renditions().map(|rendition| presentation.track(rendition));
         let has_sources = tracks().any(|track| track.protection.is_some());

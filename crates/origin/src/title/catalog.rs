@@ -5,6 +5,7 @@ use crate::error;
 use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
+use crate::title::title_draft::TitleDraft;
 use crate::title::title_version::{Title, TitleContent, TitleRules};
 use net::Error;
 use quick_cache::sync::Cache;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::{Arena, Key, Store};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// Time for which a failure is cached, so that frequent requests for a broken file cost little.
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
@@ -272,9 +273,7 @@ impl Catalog {
         {
             return true;
         }
-        let (catalog, looked_at) = (self.clone(), title.clone());
-        let look = tokio::task::spawn_blocking(move || catalog.is_current(&looked_at));
-        let current = look.await.unwrap_or(false);
+        let current = self.is_current(&title).await;
         match current {
             true => self.retry_text_in_background(entry, &title),
             false => self.remove_version(key, &title),
@@ -309,8 +308,8 @@ impl Catalog {
         }
         self.retry_text_in_background(entry, title);
         let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
-        tokio::task::spawn_blocking(move || {
-            if catalog.is_current(&title) {
+        tokio::spawn(async move {
+            if catalog.is_current(&title).await {
                 entry.checked_ms.fetch_max(now_ms, Relaxed);
             } else {
                 catalog.remove_version(&title.key, &title);
@@ -319,16 +318,31 @@ impl Catalog {
         });
     }
 
-    /// Returns whether a title has the same files and keys as before. Blocks.
-    fn is_current(&self, title: &Title) -> bool {
-        let has_same_keys = || match (&self.title_rules.drm, &title.drm) {
+    /// Returns whether a title has the same files and keys as before. If too many titles wait for its key
+    /// server, its keys are left to a later check.
+    async fn is_current(self: &Arc<Catalog>, title: &Arc<Title>) -> bool {
+        let key_load = self.try_acquire_key_load(&title.key);
+        let (catalog, title) = (self.clone(), title.clone());
+        let check = move || {
+            let has_same_keys = || match key_load {
+                Ok(_permit) => catalog.has_same_keys(&title),
+                Err(_) => true,
+            };
+            title.has_same_files(&catalog.stores) && has_same_keys()
+        };
+        let checked = tokio::task::spawn_blocking(check);
+        checked.await.unwrap_or(false)
+    }
+
+    /// Returns whether a title has the keys that its source currently provides. Blocks.
+    fn has_same_keys(&self, title: &Title) -> bool {
+        match (&self.title_rules.drm, &title.drm) {
             (Some(library), Some(drm)) => {
                 let policy = library.policy_of(&title.key);
                 policy.is_some_and(|policy| policy.has_same_keys(&title.key, drm))
             }
             _ => true,
-        };
-        title.has_same_files(&self.stores) && has_same_keys()
+        }
     }
 
     fn remove_version(&self, key: &Key, old: &Arc<Title>) {
@@ -359,7 +373,10 @@ impl Catalog {
     async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
         let outcome = self.build_uncached(key, IndexPurpose::Manifests).await;
         match &outcome {
-            Err(error) => tracing::warn!(title = key.as_str(), %error, "cannot serve title"),
+            Err(error) => {
+                let cause = error.cause();
+                tracing::warn!(title = key.as_str(), status = %error.status, cause, "cannot serve title");
+            }
             Ok(title) => log_left_out_parts(title),
         }
         CatalogEntry {
@@ -375,10 +392,25 @@ impl Catalog {
         key: &Key,
         purpose: IndexPurpose,
     ) -> Result<Title, Error> {
-        // The semaphore is never closed, so this only waits.
-        let _permit = self.build_permits.clone().acquire_owned().await;
-        let (catalog, key) = (self.clone(), key.clone());
-        let build = move || {
+        let built = self.build_in_steps(key, purpose).await;
+        // A missing file is not counted as a build.
+        if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
+            self.build_count.fetch_add(1, Relaxed);
+        }
+        built
+    }
+
+    /// Loads the keys without a build permit: a slow key server delays only the titles whose keys it
+    /// has.
+    async fn build_in_steps(
+        self: &Arc<Catalog>,
+        key: &Key,
+        purpose: IndexPurpose,
+    ) -> Result<Title, Error> {
+        // Bounds the drafts in memory. No holder of a build permit waits for it.
+        let _key_load = self.acquire_key_load(key).await;
+        let path = key.clone();
+        let open = move |catalog: &Catalog| {
             let indexes = match purpose {
                 IndexPurpose::Manifests => &catalog.index_cache,
                 IndexPurpose::Segments => &catalog.segment_indexes,
@@ -388,14 +420,62 @@ impl Catalog {
                 IndexPurpose::Segments => TitleContent::Media,
             };
             let rules = &catalog.title_rules;
-            let built = Title::build(&catalog.stores, indexes, &key, (rules, content));
-            // A missing file is not counted as a build.
-            if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
-                catalog.build_count.fetch_add(1, Relaxed);
-            }
-            built
+            TitleDraft::open(&catalog.stores, indexes, &path, (rules, content))
         };
-        let task = tokio::task::spawn_blocking(trace::inherit_blocking(build));
+        let draft = self.run_build_step(open).await?;
+        let load = move |catalog: &Catalog| {
+            let keys = draft.load_keys(catalog.title_rules.drm.as_ref());
+            keys.map(|keys| (draft, keys))
+        };
+        let (draft, keys) = match self.is_protecting(key) {
+            true => self.run_blocking(load).await?,
+            false => load(self.as_ref())?,
+        };
+        let complete = move |catalog: &Catalog| {
+            draft.complete(&catalog.stores, &catalog.title_rules, keys.as_ref())
+        };
+        self.run_build_step(complete).await
+    }
+
+    /// Waits until the keys of a title may be loaded. `None` if they are available already.
+    async fn acquire_key_load(&self, key: &Key) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed, so this only waits.
+        self.key_loads(key)?.acquire_owned().await.ok()
+    }
+
+    /// Does not wait.
+    fn try_acquire_key_load(
+        &self,
+        key: &Key,
+    ) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+        let permit = self.key_loads(key).map(Semaphore::try_acquire_owned);
+        permit.transpose()
+    }
+
+    /// Returns the permits to load the keys of a title; `None` if they are available already.
+    fn key_loads(&self, key: &Key) -> Option<Arc<Semaphore>> {
+        let policy = self.title_rules.drm.as_ref()?.policy_of(key)?;
+        let may_wait = policy.may_wait_for_keys(key);
+        may_wait.then(|| policy.key_loads.clone())
+    }
+
+    /// Runs a step of a build on a blocking thread, with a build permit.
+    async fn run_build_step<T: Send + 'static>(
+        self: &Arc<Catalog>,
+        step: impl FnOnce(&Catalog) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        // The semaphore is never closed, so this only waits.
+        let _permit = self.build_permits.clone().acquire_owned().await;
+        self.run_blocking(step).await
+    }
+
+    async fn run_blocking<T: Send + 'static>(
+        self: &Arc<Catalog>,
+        step: impl FnOnce(&Catalog) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let catalog = self.clone();
+        let run = trace::inherit_blocking(move || step(&catalog));
+        let task = tokio::task::spawn_blocking(run);
         task.await.unwrap_or_else(|e| Err(error::from_task(&e)))
     }
 

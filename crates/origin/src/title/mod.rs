@@ -17,5 +17,6 @@ pub(crate) mod sidecar_name;
 pub(crate) mod sidecars;
 pub(crate) mod sources;
 pub(crate) mod stores;
+pub(crate) mod title_draft;
 pub(crate) mod title_files;
 pub(crate) mod title_version;

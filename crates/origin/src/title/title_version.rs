@@ -1,26 +1,19 @@
 //! A title version: open files, their indexes, and the segment grid.
 
 use crate::drm::{LibraryDrm, TitleDrm};
-use crate::error;
 use crate::response::encoded_variants::ManifestTexts;
 use crate::route::SegmentSet;
 use crate::segment::hls_aes128::{MasterSecret, TitleEncryption};
-use crate::title::caption_channels::captions_of_title;
-use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names::display_name_of;
-use crate::title::index_cache::IndexCache;
-use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
+use crate::title::left_out::LeftOutPart;
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
-use crate::title::title_files::{TitleFiles, open_title};
-use media::index::Index;
-use media::presentation::{ManifestRules, PackagingRules, Presentation};
-use media::text::{TextRendition, TextSet};
+use crate::title::title_files::TitleFiles;
+use media::presentation::{ManifestRules, Presentation};
 use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
-use store::{Key, Object, ObjectVersion, Store};
-use trace::SpanKind;
+use store::{Key, Object, ObjectVersion};
 
 /// Target segment lengths.
 #[derive(Debug, Clone, Copy)]
@@ -71,9 +64,9 @@ pub(crate) struct Title {
     pub(crate) texts: ManifestTexts,
     /// Layout as one progressive MP4, computed on first use.
     pub(crate) progressive_layout: ProgressiveSlot,
-    title_files: TitleFiles,
+    pub(super) title_files: TitleFiles,
     /// Server manifests and index MP4s that named the media, with their versions.
-    naming_files: Vec<(FileLocation, ObjectVersion)>,
+    pub(super) naming_files: Vec<(FileLocation, ObjectVersion)>,
 }
 
 /// One file of a title.
@@ -88,146 +81,7 @@ const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// Memory of an open file beside its tables: descriptor and page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
 
-/// Adds Common Encryption to a presentation, if the rules require it. Both presentations of a title
-/// get the same keys and IVs.
-fn protect(
-    rules: &TitleRules,
-    key: &Key,
-    presentation: &mut Presentation,
-) -> Result<Option<TitleDrm>, Error> {
-    let source = presentation.source_protection();
-    if source.is_some() && rules.master_secret.is_some() {
-        let what = "the film is already encrypted, which excludes aes-secret";
-        let bad = media::Error::unsupported(what);
-        return Err(error::from_media(key.as_str(), &bad));
-    }
-    let Some(policy) = rules.drm.as_ref().and_then(|drm| drm.policy_of(key)) else {
-        source
-            .into_iter()
-            .for_each(|source_protection| presentation.protect(source_protection));
-        return Ok(None);
-    };
-    let (drm, protection) = policy.protect_title(key, presentation)?;
-    presentation.version_hash ^= drm.version();
-    presentation.protect(protection);
-    Ok(Some(drm))
-}
-
-/// Checks that an unencrypted title names no protected media of the library.
-fn check_media_policies(
-    rules: &TitleRules,
-    key: &Key,
-    media: &[(FileLocation, Arc<Object>, Arc<Index>)],
-) -> Result<(), Error> {
-    match &rules.drm {
-        Some(drm) if drm.policy_of(key).is_none() => {
-            let places = media.iter().map(|(place, ..)| place);
-            drm.check_unprotected(key, places.filter_map(FileLocation::library_key))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Reads the text in the films of a title and beside them. Appends what cannot be read to `left_out`.
-/// Blocks.
-fn read_texts(
-    (store, key): (&Store, &Key),
-    found: &TitleFiles,
-    presentation: &Presentation,
-    files: &[TitleFile],
-    left_out: &mut Vec<LeftOutPart>,
-) -> Vec<TextRendition> {
-    let films = files.iter();
-    let films = films.map(|file| (file.location.key.name(), &*file.object));
-    let mut text = read_embedded_text(presentation, films, left_out);
-    let film_end_ms = presentation.duration.round_to(1000);
-    text.extend(found.read_text(store, key, film_end_ms, left_out));
-    text
-}
-
 impl Title {
-    /// Opens, indexes and segments a title. Blocks.
-    pub(crate) fn build(
-        stores: &MediaStores,
-        index_cache: &IndexCache,
-        key: &Key,
-        (rules, content): (&TitleRules, TitleContent),
-    ) -> Result<Title, Error> {
-        let seal = rules.master_secret.as_ref();
-        let seal = seal
-            .map(|secret| secret.derive_title_key(key))
-            .transpose()?;
-        let version = seal.as_ref().map_or(0, TitleEncryption::secret_version);
-        let (found, sources) = open_title(stores, index_cache, key, content)?;
-        let naming = sources.naming_files;
-        let mut left_out = sources.left_out;
-        check_media_policies(rules, key, &sources.media)?;
-        let (mut files, mut indexes) = (Vec::new(), Vec::new());
-        for (place, object, index) in sources.media {
-            files.push(TitleFile {
-                location: place,
-                object,
-            });
-            indexes.push(index);
-        }
-        let cut = |segment_ms| {
-            let span = trace::start_span("present", SpanKind::Internal);
-            let packaging = PackagingRules {
-                segment_duration_ms: segment_ms,
-            };
-            let presentation = Presentation::new(indexes.clone(), &packaging);
-            drop(span);
-            let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
-            presentation.version_hash ^= version;
-            presentation.manifest_rules = rules.manifest_rules.clone();
-            let drm = protect(rules, key, &mut presentation)?;
-            Ok::<_, Error>((presentation, drm))
-        };
-        let lengths = rules.segment_lengths;
-        let (hls, drm) = cut(lengths.hls_ms)?;
-        let text = match content {
-            TitleContent::Media => Vec::new(),
-            TitleContent::MediaAndText => {
-                let place = (&**stores.film_store(), key);
-                read_texts(place, &found, &hls, &files, &mut left_out)
-            }
-        };
-        let captions = match rules.manifest_rules.has_no_captions {
-            true => Vec::new(),
-            false => captions_of_title(&hls),
-        };
-        let text = Arc::new(TextSet::new(text).with_caption_channels(captions));
-        let hls = Arc::new(hls.with_text(text.clone()));
-        // With encryption, each segment number (the IV) may be used only once, in HLS.
-        let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {
-            hls.clone()
-        } else {
-            Arc::new(cut(lengths.dash_ms)?.0.with_text(text))
-        };
-        let named = naming.iter().map(|(_, identity)| identity.modified());
-        let opened = files.iter().map(|file| file.object.identity().modified());
-        let modified = opened.chain(named).max();
-        let names: Vec<&str> = files.iter().map(|file| file.location.key.name()).collect();
-        left_out.extend(list_tracks(&hls, &names));
-        if content == TitleContent::MediaAndText {
-            left_out.extend(list_sidecars(stores.film_store(), key));
-        }
-        Ok(Title {
-            key: key.clone(),
-            left_out,
-            files,
-            hls,
-            dash,
-            encryption: seal,
-            drm,
-            modified: modified.and_then(LastModified::from_time),
-            texts: ManifestTexts::default(),
-            progressive_layout: ProgressiveSlot::new(),
-            title_files: found,
-            naming_files: naming,
-        })
-    }
-
     /// Returns whether the title's path still leads to the same files. Blocks.
     pub(crate) fn has_same_files(&self, stores: &MediaStores) -> bool {
         let now = |place: &FileLocation| stores.stat(place).ok().flatten();

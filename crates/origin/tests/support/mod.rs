@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test binary uses its own part.
 
 pub mod encrypted_films;
+pub mod key_server;
 pub mod keys;
 
 use net::RunningProgram;

@@ -34,6 +34,8 @@ pub struct KeyDocumentEntry {
     pub key_id: KeyId,
     /// The key. It is wiped when it is dropped.
     pub key: Zeroizing<[u8; 16]>,
+    /// Whether the document contains the key encrypted.
+    pub is_encrypted: bool,
     /// Constant IV of `cbcs`.
     pub explicit_iv: Option<[u8; 16]>,
     /// Systems that the document names for the key.
@@ -260,34 +262,38 @@ fn read_key(
         let bytes = decode_base64(text).and_then(|bytes| bytes.try_into().ok());
         bytes.ok_or_else(|| Error::malformed(named("has an explicitIV that is not 16 bytes")))
     });
+    let (key, is_encrypted) = values.read_secret(element, &named)?;
     Ok(KeyDocumentEntry {
         key_id,
-        key: values.read_secret(element, &named)?,
+        key,
+        is_encrypted,
         explicit_iv: iv.transpose()?,
         systems: Vec::new(),
     })
 }
 
 impl ValueReader<'_> {
+    /// Returns the key, and whether it is encrypted in the document.
     fn read_secret(
         &mut self,
         element: &XmlElement,
         named: &dyn Fn(&str) -> String,
-    ) -> Result<Zeroizing<[u8; 16]>> {
+    ) -> Result<(Zeroizing<[u8; 16]>, bool)> {
         let secret = element
             .first_child("Data")
             .and_then(|data| data.first_child("Secret"));
         let secret = secret.ok_or_else(|| Error::malformed(named("has no value")))?;
-        let bytes = match secret.first_child("EncryptedValue") {
-            Some(_) => self.decrypt(secret, named)?,
-            None => {
+        let is_encrypted = secret.first_child("EncryptedValue").is_some();
+        let bytes = match is_encrypted {
+            true => self.decrypt(secret, named)?,
+            false => {
                 let text = secret.first_child("PlainValue");
                 let text = text.map(|value| value.text.as_str());
                 Zeroizing::new(text.and_then(decode_base64).unwrap_or_default())
             }
         };
         match bytes[..].try_into() {
-            Ok(key) => Ok(Zeroizing::new(key)),
+            Ok(key) => Ok((Zeroizing::new(key), is_encrypted)),
             Err(_) => Err(Error::malformed(named("has a value that is not 16 bytes"))),
         }
     }

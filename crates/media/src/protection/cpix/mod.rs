@@ -13,4 +13,4 @@ pub use document::{
     CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, decrypt_content_keys, decrypt_key_document,
     parse_key_document,
 };
-pub use request::{CpixVersion, RequestedKey, write_key_request};
+pub use request::{CpixRequest, CpixVersion, RequestedKey};

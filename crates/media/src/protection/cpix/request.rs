@@ -45,53 +45,84 @@ impl CpixVersion {
     }
 }
 
-/// Writes the document. The key server fills its empty elements in.
-pub fn write_key_request(
-    version: CpixVersion,
-    content_id: &str,
-    scheme: ProtectionScheme,
-    keys: &[RequestedKey],
-    systems: &[ContentSystem],
-) -> String {
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cpix:CPIX contentId=\"{}\" version=\"{}\" xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\">\n<cpix:ContentKeyList>\n",
-        escape_xml(content_id),
-        version.name()
+/// A document that requests the keys of a title.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CpixRequest<'a> {
+    /// Version of the request and of the response.
+    pub version: CpixVersion,
+    /// Name of the title at the key server.
+    pub content_id: &'a str,
+    /// Scheme of all keys.
+    pub scheme: ProtectionScheme,
+    /// The keys.
+    pub keys: &'a [RequestedKey],
+    /// Systems whose signaling is requested.
+    pub systems: &'a [ContentSystem],
+    /// X.509 certificate (DER) for which the key server encrypts the values. Without it, they are plain.
+    pub certificate: Option<&'a [u8]>,
+}
+
+impl CpixRequest<'_> {
+    /// Writes the document. The key server fills its empty elements in.
+    pub fn to_xml(&self) -> String {
+        let mut out = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cpix:CPIX contentId=\"{}\" version=\"{}\" xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\">\n",
+            escape_xml(self.content_id),
+            self.version.name()
+        );
+        self.write_recipient(&mut out);
+        self.write_keys(&mut out);
+        out.push_str("<cpix:DRMSystemList>\n");
+        for key in self.keys {
+            for system in self.systems {
+                write_system(&mut out, self.version, key, *system);
+            }
+        }
+        out.push_str("</cpix:DRMSystemList>\n<cpix:ContentKeyUsageRuleList>\n");
+        self.keys.iter().for_each(|key| write_rule(&mut out, key));
+        out.push_str("</cpix:ContentKeyUsageRuleList>\n</cpix:CPIX>\n");
+        out
+    }
+
+    /// Writes the certificate. The key server adds the document key and the MAC key.
+    fn write_recipient(&self, out: &mut String) {
+        if let Some(certificate) = self.certificate {
+            let _ = writeln!(
+                out,
+                "<cpix:DeliveryDataList><cpix:DeliveryData id=\"headwater\"><cpix:DeliveryKey><ds:X509Data xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\"><ds:X509Certificate>{}</ds:X509Certificate></ds:X509Data></cpix:DeliveryKey></cpix:DeliveryData></cpix:DeliveryDataList>",
+                encode_base64(certificate)
+            );
+        }
+    }
+
+    fn write_keys(&self, out: &mut String) {
+        out.push_str("<cpix:ContentKeyList>\n");
+        for key in self.keys {
+            let _ = write!(
+                out,
+                "<cpix:ContentKey kid=\"{}\" commonEncryptionScheme=\"{}\"",
+                format_key_id(&key.rule.key_id),
+                self.scheme.name()
+            );
+            if self.scheme == ProtectionScheme::Cbcs {
+                let _ = write!(out, " explicitIV=\"{}\"", encode_base64(&key.explicit_iv));
+            }
+            out.push_str("/>\n");
+        }
+        out.push_str("</cpix:ContentKeyList>\n");
+    }
+}
+
+fn write_rule(out: &mut String, key: &RequestedKey) {
+    let id = format_key_id(&key.rule.key_id);
+    let _ = write!(
+        out,
+        "<cpix:ContentKeyUsageRule kid=\"{id}\" intendedTrackType=\"{}\">",
+        key.track_type
     );
-    for key in keys {
-        let _ = write!(
-            out,
-            "<cpix:ContentKey kid=\"{}\" commonEncryptionScheme=\"{}\"",
-            format_key_id(&key.rule.key_id),
-            scheme.name()
-        );
-        if scheme == ProtectionScheme::Cbcs {
-            let _ = write!(out, " explicitIV=\"{}\"", encode_base64(&key.explicit_iv));
-        }
-        out.push_str("/>\n");
-    }
-    out.push_str("</cpix:ContentKeyList>\n<cpix:DRMSystemList>\n");
-    for key in keys {
-        for system in systems {
-            write_system(&mut out, version, key, *system);
-        }
-    }
-    out.push_str("</cpix:DRMSystemList>\n<cpix:ContentKeyUsageRuleList>\n");
-    for key in keys {
-        let id = format_key_id(&key.rule.key_id);
-        let _ = write!(
-            out,
-            "<cpix:ContentKeyUsageRule kid=\"{id}\" intendedTrackType=\"{}\">",
-            key.track_type
-        );
-        key.rule
-            .media
-            .iter()
-            .for_each(|filter| write_filter(&mut out, filter));
-        out.push_str("</cpix:ContentKeyUsageRule>\n");
-    }
-    out.push_str("</cpix:ContentKeyUsageRuleList>\n</cpix:CPIX>\n");
-    out
+    let filters = key.rule.media.iter();
+    filters.for_each(|filter| write_filter(out, filter));
+    out.push_str("</cpix:ContentKeyUsageRule>\n");
 }
 
 /// Writes the system's empty elements. FairPlay is signaled in HLS only.

@@ -247,7 +247,15 @@ fn requests_are_documents_without_values() {
         },
     ];
     let systems = [ContentSystem::Widevine, ContentSystem::FairPlay];
-    let text = write_key_request(CpixVersion::V2_3, "a&b", SCHEME, &keys, &systems);
+    let request = CpixRequest {
+        version: CpixVersion::V2_3,
+        content_id: "a&b",
+        scheme: SCHEME,
+        keys: &keys,
+        systems: &systems,
+        certificate: None,
+    };
+    let text = request.to_xml();
     assert!(
         text.contains("contentId=\"a&amp;b\" version=\"2.3\""),
         "{text}"
@@ -256,7 +264,11 @@ fn requests_are_documents_without_values() {
         text.contains("intendedTrackType=\"SD\"><cpix:VideoFilter maxPixels=\"442368\"/>"),
         "{text}"
     );
-    let newer = write_key_request(CpixVersion::V2_4, "a&b", SCHEME, &keys, &systems);
+    let newer = CpixRequest {
+        version: CpixVersion::V2_4,
+        ..request
+    };
+    let newer = newer.to_xml();
     let same = newer.replace("version=\"2.4\"", "version=\"2.3\"");
     assert_eq!(same.replace("\"multiVariant\"", "\"master\""), text);
     let error = parse_key_document(&text, SCHEME).expect_err("keys without values");

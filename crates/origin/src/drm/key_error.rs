@@ -1,0 +1,57 @@
+//! Errors of key sources: the part that viewers may know, and the cause for operators.
+
+use http::StatusCode;
+use net::Error;
+use std::fmt;
+
+/// The reason why keys are unavailable, without keys and credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyError {
+    /// Contains no address, no path, no text of a key server and no error of the system.
+    message: String,
+    /// For operators, if it differs.
+    cause: Option<String>,
+}
+
+impl KeyError {
+    /// Creates an error whose cause is for operators only.
+    pub(crate) fn with_cause(message: impl Into<String>, cause: impl fmt::Display) -> KeyError {
+        KeyError {
+            message: message.into(),
+            cause: Some(cause.to_string()),
+        }
+    }
+
+    /// Converts it to a 503. `place` precedes the message, such as `keys`.
+    pub(crate) fn into_unavailable(self, place: &str) -> Error {
+        let message = format!("{place}: {}", self.message);
+        let error = Error::upstream(StatusCode::SERVICE_UNAVAILABLE, message);
+        match self.cause {
+            Some(cause) => error.with_detail(format!("{place}: {cause}")),
+            None => error,
+        }
+    }
+}
+
+impl From<String> for KeyError {
+    /// Creates an error that viewers may know.
+    fn from(message: String) -> KeyError {
+        KeyError {
+            message,
+            cause: None,
+        }
+    }
+}
+
+impl From<&str> for KeyError {
+    fn from(message: &str) -> KeyError {
+        KeyError::from(message.to_owned())
+    }
+}
+
+/// Writes the cause, for the log.
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.cause.as_deref().unwrap_or(&self.message))
+    }
+}

@@ -1,0 +1,240 @@
+//! Builds a title version in three steps: files and indexes, then keys, then the segment grid. Only the second
+//! waits for a key server, so the caller can run it without the resources of the others.
+
+use crate::drm::title_drm::LoadedKeys;
+use crate::drm::{LibraryDrm, TitleDrm};
+use crate::error;
+use crate::response::encoded_variants::ManifestTexts;
+use crate::segment::hls_aes128::TitleEncryption;
+use crate::title::caption_channels::captions_of_title;
+use crate::title::embedded_text::read_embedded_text;
+use crate::title::index_cache::IndexCache;
+use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
+use crate::title::progressive_layout::ProgressiveSlot;
+use crate::title::stores::{FileLocation, MediaStores};
+use crate::title::title_files::{TitleFiles, open_title};
+use crate::title::title_version::{Title, TitleContent, TitleFile, TitleRules};
+use media::index::Index;
+use media::presentation::{PackagingRules, Presentation};
+use media::text::{TextRendition, TextSet};
+use net::Error;
+use net::conditional::LastModified;
+use std::sync::Arc;
+use store::{Key, Object, ObjectVersion, Store};
+use trace::SpanKind;
+
+/// A title whose files are open and indexed.
+pub(crate) struct TitleDraft {
+    key: Key,
+    files: Vec<TitleFile>,
+    title_files: TitleFiles,
+    content: TitleContent,
+    naming_files: Vec<(FileLocation, ObjectVersion)>,
+    left_out: Vec<LeftOutPart>,
+    encryption: Option<TitleEncryption>,
+    /// Segmented for HLS, and not yet protected.
+    hls: Presentation,
+}
+
+impl TitleDraft {
+    /// Opens, indexes and segments a title. Blocks.
+    pub(crate) fn open(
+        stores: &MediaStores,
+        index_cache: &IndexCache,
+        key: &Key,
+        (rules, content): (&TitleRules, TitleContent),
+    ) -> Result<TitleDraft, Error> {
+        let encryption = rules.master_secret.as_ref();
+        let encryption = encryption
+            .map(|secret| secret.derive_title_key(key))
+            .transpose()?;
+        let (title_files, sources) = open_title(stores, index_cache, key, content)?;
+        check_media_policies(rules, key, &sources.media)?;
+        let (mut files, mut indexes) = (Vec::new(), Vec::new());
+        for (location, object, index) in sources.media {
+            files.push(TitleFile { location, object });
+            indexes.push(index);
+        }
+        let version = encryption.as_ref();
+        let version = version.map_or(0, TitleEncryption::secret_version);
+        let length_ms = rules.segment_lengths.hls_ms;
+        let hls = build_presentation((key, version), indexes, (rules, length_ms))?;
+        check_source_protection(rules, key, &hls)?;
+        Ok(TitleDraft {
+            key: key.clone(),
+            files,
+            title_files,
+            content,
+            naming_files: sources.naming_files,
+            left_out: sources.left_out,
+            encryption,
+            hls,
+        })
+    }
+
+    /// Loads the keys of the title; `None` if the rules do not protect it. Blocks as long as a key server
+    /// takes.
+    pub(crate) fn load_keys(&self, drm: Option<&LibraryDrm>) -> Result<Option<LoadedKeys>, Error> {
+        let policy = drm.and_then(|drm| drm.policy_of(&self.key));
+        let load = policy.map(|policy| policy.load_keys(&self.key, &self.hls));
+        load.transpose()
+    }
+
+    /// Completes the title with its keys. Blocks.
+    pub(crate) fn complete(
+        mut self,
+        stores: &MediaStores,
+        rules: &TitleRules,
+        keys: Option<&LoadedKeys>,
+    ) -> Result<Title, Error> {
+        let lengths = rules.segment_lengths;
+        // With encryption, each segment number (the IV) may be used only once, in HLS.
+        let has_own_dash = lengths.dash_ms != lengths.hls_ms && self.encryption.is_none();
+        let dash = has_own_dash.then(|| self.build_dash(rules, keys));
+        let dash = dash.transpose()?;
+        let drm = protect(rules, (&self.key, keys), &mut self.hls)?;
+        let text = Arc::new(self.read_text_set(stores.film_store(), rules));
+        let hls = Arc::new(self.hls.with_text(text.clone()));
+        let dash = dash.map_or_else(|| hls.clone(), |dash| Arc::new(dash.with_text(text)));
+        let names = self.files.iter().map(|file| file.location.key.name());
+        let names: Vec<&str> = names.collect();
+        self.left_out.extend(list_tracks(&hls, &names));
+        if self.content == TitleContent::MediaAndText {
+            let beside = list_sidecars(stores.film_store(), &self.key);
+            self.left_out.extend(beside);
+        }
+        Ok(Title {
+            modified: latest_modification(&self.files, &self.naming_files),
+            key: self.key,
+            left_out: self.left_out,
+            files: self.files,
+            hls,
+            dash,
+            encryption: self.encryption,
+            drm,
+            texts: ManifestTexts::default(),
+            progressive_layout: ProgressiveSlot::new(),
+            title_files: self.title_files,
+            naming_files: self.naming_files,
+        })
+    }
+
+    fn build_dash(
+        &self,
+        rules: &TitleRules,
+        keys: Option<&LoadedKeys>,
+    ) -> Result<Presentation, Error> {
+        let indexes = self.hls.files.clone();
+        let length_ms = rules.segment_lengths.dash_ms;
+        let mut dash = build_presentation((&self.key, 0), indexes, (rules, length_ms))?;
+        protect(rules, (&self.key, keys), &mut dash)?;
+        Ok(dash)
+    }
+
+    /// Reads the text of the title and finds the captions of its video. Appends what cannot be read to
+    /// `left_out`.
+    fn read_text_set(&mut self, store: &Store, rules: &TitleRules) -> TextSet {
+        let text = match self.content {
+            TitleContent::Media => Vec::new(),
+            TitleContent::MediaAndText => self.read_texts(store),
+        };
+        let captions = match rules.manifest_rules.has_no_captions {
+            true => Vec::new(),
+            false => captions_of_title(&self.hls),
+        };
+        TextSet::new(text).with_caption_channels(captions)
+    }
+
+    /// Reads the text in the films of the title and beside them.
+    fn read_texts(&mut self, store: &Store) -> Vec<TextRendition> {
+        let films = self.files.iter();
+        let films = films.map(|file| (file.location.key.name(), &*file.object));
+        let mut text = read_embedded_text(&self.hls, films, &mut self.left_out);
+        let film_end_ms = self.hls.duration.round_to(1000);
+        let left_out = &mut self.left_out;
+        let beside = self
+            .title_files
+            .read_text(store, &self.key, film_end_ms, left_out);
+        text.extend(beside);
+        text
+    }
+}
+
+/// Segments a title. `version` becomes a part of its segment set's name.
+fn build_presentation(
+    (key, version): (&Key, u64),
+    indexes: Vec<Arc<Index>>,
+    (rules, segment_duration_ms): (&TitleRules, u32),
+) -> Result<Presentation, Error> {
+    let span = trace::start_span("present", SpanKind::Internal);
+    let packaging = PackagingRules {
+        segment_duration_ms,
+    };
+    let presentation = Presentation::new(indexes, &packaging);
+    drop(span);
+    let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
+    presentation.version_hash ^= version;
+    presentation.manifest_rules = rules.manifest_rules.clone();
+    Ok(presentation)
+}
+
+/// Adds Common Encryption to a presentation, if the rules require it. Both presentations of a title
+/// get the same keys and IVs.
+fn protect(
+    rules: &TitleRules,
+    (key, keys): (&Key, Option<&LoadedKeys>),
+    presentation: &mut Presentation,
+) -> Result<Option<TitleDrm>, Error> {
+    let policy = rules.drm.as_ref().and_then(|drm| drm.policy_of(key));
+    let Some((policy, keys)) = policy.zip(keys) else {
+        let source = presentation.source_protection();
+        source
+            .into_iter()
+            .for_each(|source_protection| presentation.protect(source_protection));
+        return Ok(None);
+    };
+    let (drm, protection) = policy.protect_title(key, presentation, keys)?;
+    presentation.version_hash ^= drm.version();
+    presentation.protect(protection);
+    Ok(Some(drm))
+}
+
+/// Checks that an encrypted source is not to be encrypted again with AES-128.
+fn check_source_protection(
+    rules: &TitleRules,
+    key: &Key,
+    presentation: &Presentation,
+) -> Result<(), Error> {
+    if rules.master_secret.is_none() || presentation.source_protection().is_none() {
+        return Ok(());
+    }
+    let what = "the film is already encrypted, which excludes aes-secret";
+    let bad = media::Error::unsupported(what);
+    Err(error::from_media(key.as_str(), &bad))
+}
+
+/// Returns the latest modification of media and of the files that name it.
+fn latest_modification(
+    files: &[TitleFile],
+    naming_files: &[(FileLocation, ObjectVersion)],
+) -> Option<LastModified> {
+    let named = naming_files.iter().map(|(_, identity)| identity.modified());
+    let opened = files.iter().map(|file| file.object.identity().modified());
+    let modified = opened.chain(named).max();
+    modified.and_then(LastModified::from_time)
+}
+
+/// Checks that an unencrypted title names no protected media of the library.
+fn check_media_policies(
+    rules: &TitleRules,
+    key: &Key,
+    media: &[(FileLocation, Arc<Object>, Arc<Index>)],
+) -> Result<(), Error> {
+    match &rules.drm {
+        Some(drm) if drm.policy_of(key).is_none() => {
+            let places = media.iter().map(|(place, ..)| place);
+            drm.check_unprotected(key, places.filter_map(FileLocation::library_key))
+        }
+        _ => Ok(()),
+    }
+}
