@@ -9,6 +9,7 @@ scripts/packager.sh || true
 scripts/schema.sh
 scripts/api.sh
 scripts/ttconv.sh
+scripts/cpix.sh
 scripts/modules.sh
 # A selection of tests is one of the tests in tests/judge.
 peers=0

@@ -59,7 +59,7 @@ install_tools() {
 # Downloads the tools, servers and players that the section `tests` and the later ones use.
 download_tools() {
   local script status=0
-  for script in players storage otel nats nbmp packager schema api ttconv modules chart_tools; do scripts/$script.sh; done
+  for script in players storage otel nats nbmp packager schema api ttconv cpix modules chart_tools; do scripts/$script.sh; done
   scripts/baselines.sh || status=1
   for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
   return $status

@@ -1,5 +1,5 @@
-// Common Encryption, read by ffmpeg's decryption, the reference packager's boxes and each player of the page
-// (ClearKey), through an edge. The test derives keys as docs/how-to/drm.md specifies.
+// Common Encryption, read by ffmpeg's decryption and each player of the page (ClearKey), through an edge. The test
+// derives keys as docs/how-to/drm.md specifies.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import crypto from 'node:crypto';
@@ -9,12 +9,12 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import hlsParser from 'hls-parser';
 import { begun, ended, launch, open } from './browser.mjs';
-import { get, library, peakRate, root, serve, skip, start, text } from './support.mjs';
+import { ENCODINGS, boxes, contentKey, download as downloadTo, encode, frameHashes, playlists, uuid } from './protection.mjs';
+import { get, library, peakRate, serve, skip, start, text } from './support.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-protected-'));
 const secret = crypto.randomBytes(32).toString('hex');
 const records = path.join(folder, 'origin.jsonl');
-const packager = process.env.PACKAGER ?? path.join(root, 'target/packager/packager');
 const SCHEMES = ['cbcs', 'cenc'];
 const servers = {};
 let clear;
@@ -29,7 +29,7 @@ before(async () => {
     servers[scheme] = await serve(undefined, ...protection, ...(scheme === 'cbcs' ? ['--records', records] : []));
   }
   servers.edge = await start('edge', '--origin', servers.cbcs.url);
-  encode();
+  encode(encodings);
   browser = await launch();
 });
 after(async () => {
@@ -43,52 +43,8 @@ const derive = (label, title, part) => crypto.createHmac('sha256', secret).updat
 const keyOf = (title, part) => derive('headwater drm key', title, part).toString('hex');
 const keyIdOf = (title, part) => derive('headwater drm key id', title, part).toString('hex');
 
-/** Returns media playlists as { url, isVideo, playlist }. */
-async function playlists(server, title) {
-  const master = `${server.url}/${title}/.m3u8`;
-  const uris = new Set((await text(master)).match(/[^"\n]+\.m3u8/g));
-  return Promise.all([...uris].map(async (uri) => {
-    const url = new URL(uri, master).href;
-    const body = await text(url);
-    return { url, isVideo: /video/.test(uri), isKeyFrames: uri.includes('keyframes'), body, lines: body.split('\n') };
-  }));
-}
-
-/** Joins the init segment and media segments of a playlist into one file. */
-async function download({ url, lines }, name) {
-  const init = lines.find((line) => line.startsWith('#EXT-X-MAP')).match(/URI="([^"]+)"/)[1];
-  const uris = [init, ...lines.filter((line) => line && !line.startsWith('#'))];
-  const bytes = await Promise.all(uris.map((uri) => get(new URL(uri, url))));
-  const file = path.join(folder, name);
-  fs.writeFileSync(file, Buffer.concat(bytes));
-  return file;
-}
-
-function frameHashes(file, key) {
-  const args = ['-v', 'error', ...(key ? ['-decryption_key', key] : []), '-i', '-', '-map', '0', '-fps_mode', 'passthrough', '-f', 'framemd5', '-'];
-  // FFmpeg 5 looks all fragments of a seekable file up in the last one's senc.
-  const run = spawnSync('ffmpeg', args, { input: fs.readFileSync(file), maxBuffer: 1 << 26 });
-  return { out: run.stdout.toString().replace(/^#software.*\n/m, ''), err: run.stderr.toString() };
-}
-
-// Slice headers of every kind: several slices, weighted prediction, long reference lists, CAVLC, fields, tiles in rows.
-const ENCODINGS = {
-  'slices.mp4': ['libx264', '-x264-params', 'slices=4:weightp=2:bframes=3:ref=4:b-pyramid=strict'],
-  'cavlc.mp4': ['libx264', '-profile:v', 'baseline', '-x264-params', 'ref=3:slices=2'],
-  'fields.mp4': ['libx264', '-x264-params', 'interlaced=1:bframes=2:weightb=1:ref=4'],
-  'no-deblock.mp4': ['libx264', '-x264-params', 'no-deblock=1:open-gop=1:bframes=3:b-pyramid=normal'],
-  'hevc-slices.mp4': ['libx265', '-tag:v', 'hvc1', '-x265-params', 'log-level=none:slices=3:weightp=1:weightb=1:bframes=4:ref=4:b-pyramid=1'],
-  'hevc-wavefront.mp4': ['libx265', '-tag:v', 'hvc1', '-x265-params', 'log-level=none:wpp=1:no-sao=1:no-deblock=1:open-gop=1:repeat-headers=1'],
-};
 const encodings = path.join(folder, 'encodings');
-
-function encode() {
-  fs.mkdirSync(encodings);
-  for (const [name, [codec, ...options]] of Object.entries(ENCODINGS)) {
-    const run = spawnSync('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=640x360:r=25:d=4', '-vf', 'fade=in:0:50', '-c:v', codec, ...options, '-g', '50', '-pix_fmt', 'yuv420p', '-threads', '1', path.join(encodings, name)], { encoding: 'utf8' });
-    assert.equal(run.status, 0, run.stderr);
-  }
-}
+const download = (playlist, name) => downloadTo(playlist, path.join(folder, name));
 
 const TITLES = ['avc.mp4', 'ladder', 'hevc.mp4', 'hevc_hev1.mp4', 'avc_open_gop.mp4', 'frag_cmaf.mp4', 'several_tracks.mp4', 'ac3.mp4', 'eac3.mp4', 'opus.mp4', 'flac.mp4'].filter((name) => fs.existsSync(path.join(library, name)));
 
@@ -225,81 +181,6 @@ test('no cache stores a license, and records do not contain keys', async () => {
   assert.match(written, /"kind":"key"/);
   for (const [, key] of expected) assert.ok(!written.includes(key));
 });
-
-/** Returns boxes with this name as { body }, wherever they are. Only for names that media does not contain by chance. */
-function boxes(bytes, name, found = [], start = 0, end = bytes.length) {
-  const containers = ['moov', 'trak', 'mdia', 'minf', 'stbl', 'moof', 'traf', 'schi', 'sinf'];
-  for (let at = start; at + 8 <= end;) {
-    const size = bytes.readUInt32BE(at);
-    const kind = bytes.toString('latin1', at + 4, at + 8);
-    if (kind === name) found.push(bytes.subarray(at, at + size));
-    const skipped = { stsd: 16, encv: 86, enca: 36 }[kind] ?? (containers.includes(kind) ? 8 : undefined);
-    if (skipped) boxes(bytes, name, found, at + skipped, at + size);
-    at += Math.max(size, 8);
-  }
-  return found;
-}
-
-const KID = '00112233445566778899aabbccddeeff';
-const KEY = '000102030405060708090a0b0c0d0e0f';
-const IV = '0f0e0d0c0b0a09080706050403020100';
-const base64 = (hex) => Buffer.from(hex, 'hex').toString('base64');
-const uuid = (hex) => hex.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
-const contentKey = (kid, value, iv) => `<ContentKey kid="${uuid(kid)}"${iv ? ` explicitIV="${base64(iv)}"` : ''}><Data><Secret><PlainValue>${base64(value)}</PlainValue></Secret></Data></ContentKey>`;
-
-for (const scheme of SCHEMES) {
-  for (const [place, title] of [[library, 'avc.mp4'], [library, 'hevc.mp4'], ...Object.keys(ENCODINGS).filter((name) => name !== 'hevc-wavefront.mp4').map((name) => [encodings, name])]) {
-    // With wavefronts, version 3.8 of the packager ends slice headers before their entry points.
-    test(`${title}, ${scheme}: boxes and ciphertext equal those of the reference packager`, async (t) => {
-      if (!fs.existsSync(packager)) return skip(t, 'reference packager: not installed');
-      const document = path.join(folder, 'one.cpix');
-      fs.writeFileSync(document, `<CPIX><ContentKeyList>${contentKey(KID, KEY, IV)}</ContentKeyList></CPIX>`);
-      const server = await serve(place, '--segment', '2s', '--drm-keys', `cpix:${document}`, '--drm-scheme', scheme, '--drm-systems', 'widevine', '--drm-systems', 'playready');
-      const all = (await playlists(server, title)).filter((playlist) => !playlist.isKeyFrames);
-      const out = fs.mkdtempSync(path.join(folder, 'packager-'));
-      for (const playlist of all) {
-        const kind = playlist.isVideo ? 'video' : 'audio';
-        const ours = fs.readFileSync(await download(playlist, `ours-${scheme}-${title}-${kind}.mp4`));
-        const stream = `in=${path.join(place, title)},stream=${kind},init_segment=${out}/${kind}.mp4,segment_template=${out}/${kind}-$Number$.m4s`;
-        const run = spawnSync(packager, [stream, '--enable_raw_key_encryption', '--protection_scheme', scheme, '--keys', `label=:key_id=${KID}:key=${KEY}`, '--iv', scheme === 'cbcs' ? IV : IV.slice(0, 16), '--clear_lead', '0', '--segment_duration', '2', '--protection_systems', 'Widevine,PlayReady', '--generate_static_live_mpd', '--mpd_output', `${out}/x.mpd`, '--quiet'], { encoding: 'utf8' });
-        assert.equal(run.status, 0, run.stderr);
-        const names = fs.readdirSync(out).filter((name) => name.startsWith(`${kind}-`)).sort((a, b) => Number(a.match(/\d+/)[0]) - Number(b.match(/\d+/)[0]));
-        const theirs = Buffer.concat([`${kind}.mp4`, ...names].map((name) => fs.readFileSync(path.join(out, name))));
-        for (const name of ['frma', 'schm', 'tenc', 'pssh']) {
-          const [a, b] = [boxes(ours, name), boxes(theirs, name)].map((list) => list.map((box) => box.toString('hex')).sort());
-          assert.ok(a.length > 0, name);
-          assert.deepEqual(a, b, `${kind}: ${name}`);
-        }
-        // The segments of audio are cut elsewhere, so their samples are compared as a whole.
-        const entries = (bytes) => Buffer.concat(boxes(bytes, 'senc').map((box) => box.subarray(16)));
-        if (scheme === 'cbcs') {
-          assert.ok(entries(ours).equals(entries(theirs)), `${kind}: subsamples`);
-          const media = (bytes) => Buffer.concat(boxes(bytes, 'mdat').map((box) => box.subarray(8)));
-          assert.ok(media(ours).equals(media(theirs)), `${kind}: ciphertext`);
-        } else {
-          // IVs differ by intention.
-          const withoutIvs = (bytes) => boxes(bytes, 'senc').flatMap((box) => subsamplesOf(box)).join();
-          assert.equal(withoutIvs(ours), withoutIvs(theirs), kind);
-        }
-      }
-      server.stop();
-    });
-  }
-}
-
-/** Returns the subsamples of each sample in a `senc` with IVs of eight bytes. */
-function subsamplesOf(senc) {
-  const found = [];
-  const hasSubsamples = senc.readUInt32BE(8) & 2;
-  for (let at = 16, n = senc.readUInt32BE(12); n > 0; n -= 1) {
-    at += 8;
-    const count = hasSubsamples ? senc.readUInt16BE(at) : 0;
-    const end = hasSubsamples ? at + 2 + 6 * count : at;
-    found.push(senc.toString('hex', at, end));
-    at = end;
-  }
-  return found;
-}
 
 test('three keys of a document play with ClearKey from a license server', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
