@@ -1,10 +1,11 @@
 """Runs a fleet: HAProxy in front of three edges and three origins over an S3 server, under emulated viewers.
 
-    python3 bench/fleet [--small] [--binary FILE] [--load 0.8] [--save]
+    python3 bench/fleet [--small] [--binary FILE] [--load 0.8] [--save [FOLDER]]
 
 During each event, viewers play; see events.py. Exits with 1 if a bound is broken (figures.py). `--small` is the
 version of `make test`: few viewers, and no bound that depends on time. Otherwise the number of viewers is the one
-that uses `--load` of the machine's processors. `--save` writes the report to bench/runs.
+that uses `--load` of the machine's processors, and each fault lasts longer than the viewers' buffers. `--save` writes
+the report to bench/runs, or to a folder. `python3 bench/fleet/remap.py` counts only the paths that move.
 """
 
 import argparse
@@ -19,8 +20,9 @@ import sys
 import tempfile
 import time
 
+from cold_titles import FILES, ColdTitles
 from events import EVENTS, measure_remapping
-from figures import broken_bounds, describe_event, describe_fleet
+from figures import BUFFER_SECONDS, broken_bounds, describe_event, describe_fleet
 from load import Viewers
 from machines import (
     HAPROXY_CONFIG,
@@ -39,19 +41,23 @@ from machines import (
 from relay import Relay
 from remapping import edges_by_query
 from report import write_report
+from storage_reads import reads_over_time
 
 FILM = ROOT / "target/fixtures/library/film"
 # Less than one segment of video.
 FULL_DISK_KIB = 64
 CALIBRATION_VIEWERS = 20
 CALIBRATION_SECONDS = 20
+# Of the fault of each event.
+FAULT_SECONDS = 1.5 * BUFFER_SECONDS
+COLD_TITLES = 80
 
 
 class Fleet:
     def __init__(self, work, args, ended):
         self.work, self.binary, self.small = work, args.binary, args.small
         self.titles = [f"t{n:02}" for n in range(args.titles)]
-        self.responses = args.responses
+        self.responses, self.fault_seconds = args.responses, 0 if args.small else FAULT_SECONDS
         self.exit_codes, self.remapped, self.restarts_begin = [], {}, None
         self.storage = self.begin(Storage(work), ended)
         self.fill()
@@ -70,7 +76,8 @@ class Fleet:
         for edge in self.edges:
             self.balancer.wait_for_state(edge, "UP")
         self.edges_of_one_path = edges_by_query(self.balancer.port)
-        self.disk_writes_refused, self.commands = None, None
+        self.cold = ColdTitles(self.balancer.port, self.cold_titles)
+        self.commands = None
 
     def begin(self, machine, ended):
         # A machine that does not become ready has to be ended, too.
@@ -79,13 +86,22 @@ class Fleet:
         return machine
 
     def fill(self):
-        """Stores the film under several names, with its index MP4s."""
-        film = self.work / "film"
-        shutil.copytree(FILM, film)
-        tracks = sorted(film.glob("*.mp4"))
-        command = [self.binary, "index", *tracks, "-o", film, "--name", "film"]
+        """Stores the film under several names, with its index MP4s, and a smaller one for the cold titles."""
+        self.store(self.make_film("film", [path.name for path in FILM.glob("*.mp4")]), self.titles)
+        self.cold_titles = [f"c{n:02}" for n in range(COLD_TITLES)]
+        self.store(self.make_film("small-film", FILES), self.cold_titles)
+
+    def make_film(self, name, files):
+        film = self.work / name
+        film.mkdir()
+        for file in files:
+            shutil.copy(FILM / file, film)
+        command = [self.binary, "index", *sorted(film.glob("*.mp4")), "-o", film, "--name", "film"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        for title in self.titles:
+        return film
+
+    def store(self, film, titles):
+        for title in titles:
             for path in sorted(film.iterdir()):
                 self.storage.put(f"{title}/{path.name}", path)
 
@@ -93,22 +109,30 @@ class Fleet:
         """Waits until viewers received a number of responses."""
         self.balancer.wait_for_responses(max(1, int(self.responses * share)))
 
-    def used_cpu(self):
-        machines = [self.storage, self.gateway, *self.origins, *self.edges, self.balancer]
-        return sum(cpu_seconds(machine.process.pid) for machine in machines) + cpu_seconds(self.relay.process.pid)
+    def hold(self):
+        """Waits as `wait` does, and until the fault is longer than the viewers' buffers."""
+        until = time.monotonic() + self.fault_seconds
+        self.wait()
+        time.sleep(max(0, until - time.monotonic()))
 
-    def retries(self):
-        row = self.balancer.statistics()["edges", "BACKEND"]
-        return int(row["wretr"]) + int(row["wredis"])
+    def used_cpu(self):
+        """Returns {process id: CPU-seconds} of the processes that run."""
+        machines = [self.storage, self.gateway, *self.origins, *self.edges, self.balancer, self.relay]
+        return {machine.process.pid: cpu_seconds(machine.process.pid) for machine in machines}
+
+
+def count_processors(before, after, seconds):
+    """Returns the mean number of busy processors. What a process used that ended in between is not counted."""
+    return sum(used - before.get(pid, 0) for pid, used in after.items()) / seconds
 
 
 def calibrate(fleet, load):
     """Returns the number of viewers that use a share of the processors, all processes included."""
     viewers = Viewers(fleet, "calibration", CALIBRATION_VIEWERS, 99)
     fleet.wait()
-    before, start = fleet.used_cpu() + viewers.cpu_seconds(), time.monotonic()
+    before = fleet.used_cpu() | viewers.used_cpu()
     time.sleep(CALIBRATION_SECONDS)
-    used = (fleet.used_cpu() + viewers.cpu_seconds() - before) / (time.monotonic() - start)
+    used = count_processors(before, fleet.used_cpu() | viewers.used_cpu(), CALIBRATION_SECONDS)
     viewers.stop()
     return max(10, int(load * os.cpu_count() / (used / CALIBRATION_VIEWERS)))
 
@@ -117,12 +141,15 @@ def run_event(fleet, event, viewers, seed):
     print(f"{event.name} …", flush=True)
     load = Viewers(fleet, event.name.replace(" ", "-"), viewers, seed)
     fleet.wait()
-    retries, begin = fleet.retries(), time.time()
-    event.run(fleet)
-    end = time.time()
+    before, begin = fleet.used_cpu() | load.used_cpu(), time.time()
+    evidence = event.run(fleet)
+    end, after = time.time(), fleet.used_cpu() | load.used_cpu()
     fleet.wait()
     figures = load.stop()
-    return describe_event(event, figures, fleet.retries() - retries), (figures, begin, end)
+    described = describe_event(event, figures, evidence, fleet.cold.failures())
+    described["fault_s"] = round(end - begin, 1)
+    described["processors"] = round(count_processors(before, after, end - begin), 2)
+    return described, (figures, begin, end)
 
 
 def run(args, work, ended):
@@ -134,19 +161,16 @@ def run(args, work, ended):
     for seed, event in enumerate(EVENTS, 1):
         if event.restarts_origins and not fleet.restarts_begin:
             fleet.restarts_begin = time.time()
-        before, start = fleet.used_cpu(), time.monotonic()
         described, timeline = run_event(fleet, event, viewers, seed)
-        if event.name in ("steady", "slow origin"):
-            described["processors"] = round((fleet.used_cpu() - before) / (time.monotonic() - start), 2)
-        described["seconds"] = round(time.monotonic() - start, 1)
+        met = f"; {described['met']} {described['evidence']}" if described["evidence"] else ""
         print(f"  {described['requests']} requests, {described['failed']} failed, {described['stalls']} stalls, "
-              f"{described['seconds']} s", flush=True)  # fmt: skip
+              f"{described['fault_s']} s{met}", flush=True)  # fmt: skip
         events.append(described)
         timelines.append((event, *timeline))
     measure_remapping(fleet)
     # The records of the storage requests are complete when the origins have exited.
     fleet.exit_codes += [origin.stop() for origin in fleet.origins]
-    return {"viewers": viewers, "events": events, "fleet": describe_fleet(fleet)}, timelines
+    return {"viewers": viewers, "events": events, "fleet": describe_fleet(fleet)}, timelines, reads_over_time(work)
 
 
 def missing_program():
@@ -165,7 +189,7 @@ def parse_arguments():
     parser.add_argument("--titles", type=int)
     parser.add_argument("--responses", type=int, help="responses before, during and after each event")
     parser.add_argument("--load", type=float, default=0.8)
-    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--save", nargs="?", type=pathlib.Path, const=ROOT / "bench/runs", metavar="FOLDER")
     args = parser.parse_args()
     args.binary = (args.binary or ROOT / ("target/debug" if args.small else "target/release") / "headwater").resolve()
     args.viewers = args.viewers or (8 if args.small else None)
@@ -185,7 +209,7 @@ def main():
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="headwater-fleet-") as folder, contextlib.ExitStack() as ended:
         try:
-            result, timelines = run(args, pathlib.Path(folder), ended)
+            result, timelines, reads = run(args, pathlib.Path(folder), ended)
         except FleetError as error:
             print(f"FAILED: {error}")
             return 1
@@ -193,7 +217,7 @@ def main():
         result["load"] = "a few viewers" if args.viewers else f"{args.load:.0%} of the processors"
         result["broken"] = broken_bounds(result, with_stalls=not args.small)
         if args.save:
-            write_report(result, timelines, ROOT / "bench/runs")
+            write_report(result, timelines, reads, args.save)
     print(json.dumps(result["fleet"]))
     broken = result["broken"]
     for sentence in broken:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+from figures import BUFFER_SECONDS
 from machines import PATIENCE_SECONDS, cpu_seconds
 
 
@@ -17,14 +18,14 @@ class Viewers:
         manifests = [f"http://127.0.0.1:{fleet.balancer.port}/{title}/film.ism/.m3u8" for title in fleet.titles]
         # Each viewer plays for a short time and is replaced, so that much of the library is requested for the first time.
         command = [fleet.binary, "load", "players", *manifests, "--viewers", viewers, "--duration", "1h", "--seed", seed,
-                   "--abr", "highest", "--buffer", "8s", "--watch", "uniform:4s..30s", "--zipf", "0.8", "--cmcd", "2-query",
+                   "--abr", "highest", "--buffer", f"{BUFFER_SECONDS}s", "--watch", "uniform:4s..30s", "--zipf", "0.8", "--cmcd", "2-query",
                    "--records", self.records, "--json", self.json]  # fmt: skip
         self.log = open(fleet.work / f"load-{name}.log", "w")
         self.start = time.time()
         self.process = subprocess.Popen([str(word) for word in command], stdout=self.log, stderr=self.log)
 
-    def cpu_seconds(self):
-        return cpu_seconds(self.process.pid)
+    def used_cpu(self):
+        return {self.process.pid: cpu_seconds(self.process.pid)}
 
     def stop(self):
         """Ends the run, and returns its figures."""

@@ -64,6 +64,13 @@ def is_ready(port):
         return False
 
 
+def has_unread_bytes(port):
+    """Returns whether a connection to a local port has received bytes that its process has not read."""
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    # Established connections: state 1. Queues are `sent:received`, in hexadecimal digits.
+    return any(row[1].endswith(f":{port:04X}") and row[3] == "01" and int(row[4].split(":")[1], 16) for row in rows)
+
+
 def cpu_seconds(pid):
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -119,11 +126,12 @@ class Machine:
         self.start()
         return old.wait(PATIENCE_SECONDS)
 
-    def metric(self, name, label=""):
-        """Returns the sum of a metric over its labels, or over those that contain a text such as `result="ok"`."""
+    def metric(self, name, *labels):
+        """Returns the sum of a metric over its labels, or over those that contain texts such as `result="ok"`."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
             lines = response.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.partition("{")[0].split(" ")[0] == name and label in line)
+        return sum(float(line.split()[-1]) for line in lines if line.partition("{")[0].split(" ")[0] == name and
+                   all(label in line for label in labels))  # fmt: skip
 
 
 class Storage(Machine):
@@ -240,6 +248,9 @@ class Edge(Headwater):
         script = f'mount -t tmpfs -o size={self.disk_kib}k full "$0" && exec "$@" --disk-dir "$0" --disk 1GiB'
         return ["unshare", "--mount", "sh", "-c", script, folder, *edge]
 
+    def failed_requests(self, port):
+        """Returns the number of requests to the origin at a port that got no response."""
+        return self.metric("headwater_upstream_requests_total", f':{port}/"', 'result="failed"')
 
     def is_connected(self):
         return self.metric("headwater_fleet_connected") == 1
@@ -254,12 +265,12 @@ class Edge(Headwater):
 class Balancer(Machine):
     """HAProxy with the configuration of deploy/haproxy."""
 
-    def __init__(self, work, edges):
+    def __init__(self, work, edges, config=HAPROXY_CONFIG):
         super().__init__(work, "haproxy")
-        self.edges, self.socket = edges, work / "haproxy.sock"
+        self.edges, self.socket, self.config = edges, work / "haproxy.sock", config
 
     def command(self):
-        return ["haproxy", "-db", "-f", HAPROXY_CONFIG]
+        return ["haproxy", "-db", "-f", self.config]
 
     def environment(self):
         edges = {f"HEADWATER_{edge.name.upper()}": f"127.0.0.1:{edge.port}" for edge in self.edges}
@@ -284,6 +295,14 @@ class Balancer(Machine):
 
     def responses(self):
         return int(self.statistics()["films", "FRONTEND"]["hrsp_2xx"])
+
+    def responses_of(self, machine):
+        """Returns the number of responses of an edge. Origins have none: they are not behind the balancer."""
+        return int(self.statistics().get(("edges", machine.name), {}).get("hrsp_2xx", 0))
+
+    def requests_in_flight(self, edges):
+        statistics = self.statistics()
+        return sum(int(statistics["edges", edge.name]["scur"]) for edge in edges)
 
     def wait_for_responses(self, count):
         until = self.responses() + count

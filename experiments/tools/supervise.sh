@@ -1,5 +1,6 @@
 #!/bin/sh
-# supervise.sh NAME COMMAND…: runs a command again whenever it ends, and appends its process id to NAME.pid.
+# supervise.sh NAME COMMAND…: runs a command again PAUSE seconds (default 0) after it ended, and appends its process id to
+# NAME.pid.
 name=$1
 shift
 : > "$name.pid"
@@ -8,5 +9,8 @@ while :; do
   "$@" &
   child=$!
   echo "$child" >> "$name.pid"
+  wait "$child"
+  sleep "${PAUSE:-0}" &
+  child=$!
   wait "$child"
 done
