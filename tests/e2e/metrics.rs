@@ -1,6 +1,7 @@
 //! The metrics of both servers, as Prometheus' own tool reads them.
 
 use crate::support::HeadwaterServer;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -61,4 +62,41 @@ fn promtool_accepts_the_metrics_of_both_servers() {
         let complaints = promtool_complaints(&metrics).unwrap();
         assert!(complaints.is_empty(), "{complaints}");
     }
+}
+
+/// Returns the kinds of content with at least one timed response.
+fn timed_kinds(server: &HeadwaterServer) -> BTreeSet<String> {
+    let metrics = server.get_text("/metrics");
+    let counts = metrics.lines().filter(|line| {
+        line.starts_with("headwater_http_first_byte_seconds_count{") && !line.ends_with(" 0")
+    });
+    let kind = |line: &str| {
+        line.split("kind=\"")
+            .nth(1)?
+            .split('"')
+            .next()
+            .map(str::to_owned)
+    };
+    counts.filter_map(kind).collect()
+}
+
+/// `mpd` at the origin was `manifest` at the edge, so that no query showed both.
+#[test]
+fn origin_and_edge_give_a_kind_of_content_one_name() {
+    let origin = HeadwaterServer::serve(&[]);
+    let edge = HeadwaterServer::start_program("edge", &["--origin", &origin.url("")]);
+    edge.get_text("/Headwater/.mpd");
+    let multivariant = edge.get_text("/Headwater/.m3u8");
+    let first = |playlist: &str| {
+        let mut names = playlist.lines().filter(|line| !line.starts_with('#'));
+        names.next().unwrap().to_owned()
+    };
+    let media = format!("/Headwater/{}", first(&multivariant));
+    let folder = media.rsplit_once('/').unwrap().0;
+    for name in ["init.mp4", &first(&edge.get_text(&media))] {
+        edge.get_body(&format!("{folder}/{name}"));
+    }
+    let kinds = timed_kinds(&origin);
+    assert_eq!(kinds.len(), 4, "{kinds:?}");
+    assert_eq!(kinds, timed_kinds(&edge));
 }

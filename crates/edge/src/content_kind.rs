@@ -15,9 +15,9 @@ pub enum ContentKind {
     Other,
 }
 
-/// The labels, in the order of the kinds.
+/// The labels, in the order of the kinds. Those that the origin has, too, are the same there.
 pub const CONTENT_KINDS: &[&str] = &[
-    "segment", "init", "text", "playlist", "manifest", "image", "other",
+    "segment", "init", "text", "playlist", "mpd", "image", "other",
 ];
 
 /// Suffixes of files, the most frequent ones first.
@@ -96,8 +96,8 @@ mod tests {
             ("/a.mp4/t-9f/text=en/45.imsc.m4s", "text"),
             ("/a.mp4/t-9f/text=en/init.imsc.mp4", "init"),
             ("/a.mp4/.m3u8", "playlist"),
-            ("/a.mp4/.mpd", "manifest"),
-            ("/a.ism/Manifest", "manifest"),
+            ("/a.mp4/.mpd", "mpd"),
+            ("/a.ism/Manifest", "mpd"),
             ("/poster.JPG", "image"),
             ("/a.mp4/.json", "other"),
             ("/a.mp4/", "other"),
