@@ -72,6 +72,10 @@ if [ "$purpose" = test ] || [ "$purpose" = bench ]; then
   need perf linux-perf
   need valgrind valgrind
   need debootstrap debootstrap
+  need systemd-nspawn systemd-container
+  need podman podman iptables
+  need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  need qemu-aarch64-static qemu-user-static
   need promtool prometheus
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi

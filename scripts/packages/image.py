@@ -2,8 +2,8 @@
 
     python3 scripts/packages/image.py BINARY VERSION OUT
 
-The archive is in the format of `docker load` and `podman load`; no container engine has loaded it. The
-image contains the binary and the empty folders `/films`, `/cache` and `/tmp`.
+The archive is in the format of `docker load` and `podman load`; `test.sh` loads it with Podman. The image contains the
+binary and the empty folders `/films`, `/cache` and `/tmp`.
 """
 
 import gzip

@@ -1,95 +1,111 @@
 #!/usr/bin/env bash
-# Installs each package that build.sh made and plays a film from it. Only the Debian package and the
-# image get a root of their own; archive and wheel run on the host.
+# Installs each package that build.sh made with the commands of docs/how-to/install.md, each in a bare root of its own,
+# and plays a film from it.
 #
-#   scripts/packages/test.sh
+#   scripts/packages/test.sh [archive|wheel|debian_package|image]…
 #
-# Needs root, for chroot. The tests of an image need a static binary.
+# Needs root. The image needs a static binary.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/target/dist
-root=$PWD/target/package-roots
+roots=$PWD/target/package-roots
+for tool in systemd-nspawn debootstrap ffprobe; do
+  command -v "$tool" > /dev/null || { echo "SKIPPED packages: $tool is not installed"; exit 0; }
+done
 if [ "$(id -u)" != 0 ]; then
-  echo "SKIPPED packages: chroot needs root"
+  echo "SKIPPED packages: machines of their own need root"
   exit 0
 fi
-server=
+. scripts/packages/bare_machine.sh
 cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  rm -rf "$root"
+  end_machine
+  rm -rf "$roots"
 }
 trap cleanup EXIT
-rm -rf "$root"
-mkdir -p "$root"
+rm -rf "$roots"
+mkdir -p "$roots"
 
-(cd "$out" && sha256sum --quiet --check SHA256SUMS)
 # Builds without the players embed none.
 if [ -f player/vendor/dash.all.min.js ] && ! grep -q '"pkg:npm/hls.js@' "$out"/*.cdx.json; then
   echo "FAILED bill of materials: the players are missing"
   exit 1
 fi
 
-# play NAME COMMAND…: starts a server on a free port and decodes the whole film.
-play() {
-  local name=$1 url frames
+documented() {
+  python3 scripts/packages/documented_commands.py docs/how-to/install.md "$@"
+}
+
+# prepare NAME: a root with the packages and a film.
+prepare() {
+  root=$roots/$1
+  make_root "$root"
+  fill_root "$root"
+}
+
+# test_in_foreground NAME SECTION [BLOCK]: the last command is the server.
+test_in_foreground() {
+  local name=$1
   shift
-  "$@" --listen 127.0.0.1:0 > "$root/$name.out" 2> "$root/$name.err" &
-  server=$!
-  for _ in $(seq 600); do
-    url=$(sed -n 's/^listening on //p' "$root/$name.out")
-    [ -z "$url" ] || break
-    kill -0 "$server" || { cat "$root/$name.err"; exit 1; }
-    sleep 0.1
-  done
-  frames=$(ffprobe -v error -count_frames -select_streams v:0 -show_entries stream=nb_read_frames \
-    -of csv=p=0 "$url/demo/.m3u8" | sed -n 1p)
-  target/debug/headwater health "$url/readyz"
-  kill "$server"
-  wait "$server"
-  server=
-  [ "$frames" -gt 100 ] || { echo "FAILED $name: $frames frames"; exit 1; }
-  echo "$name: played $frames frames"
+  { documented Install; documented "$@"; } > "$root/packages/commands"
+  start_machine "$root" --as-pid2 sh -eux commands
+  play "$name" 8080
+  stop_servers
 }
 
-is_static() {
-  ldd "$1" 2>&1 | grep -qE 'statically linked|not a dynamic executable'
+test_archive() {
+  prepare archive
+  test_in_foreground archive Archive
+  [ -s "$root/usr/local/share/man/man1/headwater-serve.1" ]
 }
 
-make_debian_root() {
-  local copy=target/debian-root.tar
-  if [ ! -f "$copy" ]; then
-    debootstrap --variant=minbase bookworm "$root/debian" > "$root/debootstrap.log" || { tail "$root/debootstrap.log"; exit 1; }
-    tar -C "$root/debian" -cf "$copy" .
-  else
-    mkdir "$root/debian"
-    tar -C "$root/debian" -xf "$copy"
+# Debian's own packages come over the host's network, once.
+install_python() {
+  local copy=$copies/python.tar
+  if [ -f "$copy" ]; then
+    mkdir "$1"
+    tar -C "$1" -xf "$copy"
+    return
   fi
+  make_root "$1"
+  cp /etc/resolv.conf "$1/etc/resolv.conf"
+  chroot "$1" apt-get -qq update > "$roots/apt.log" 2>&1
+  documented "Python wheel" 1 | chroot "$1" env DEBIAN_FRONTEND=noninteractive sh -eux > "$roots/apt.log" 2>&1
+  pack_root "$1" "$copy"
 }
 
-mkdir "$root/tar" "$root/image"
-tar -C "$root/tar" -xzf "$out"/headwater-*-linux.tar.gz
-binary=$(echo "$root"/tar/*/headwater)
-play tar.gz "$binary" serve media
+test_wheel() {
+  root=$roots/wheel
+  install_python "$root"
+  fill_root "$root"
+  test_in_foreground wheel "Python wheel" 2
+}
 
-make_debian_root
-cp "$out"/*.deb "$root/debian/package.deb"
-chroot "$root/debian" dpkg --install /package.deb > "$root/dpkg.log"
-grep -q '^License: MIT or Apache-2.0$' "$root/debian/usr/share/doc/headwater/copyright" \
-  || { echo "FAILED deb: copyright does not name both licences"; exit 1; }
-mkdir -p "$root/debian/srv/films"
-cp -r media/demo "$root/debian/srv/films"
-play deb chroot "$root/debian" headwater serve --config /etc/headwater/serve.toml --index-cache memory
-chroot "$root/debian" dpkg --purge headwater > "$root/dpkg.log"
-[ ! -e "$root/debian/usr/bin/headwater" ]
+has_booted() {
+  inside systemctl is-system-running 2> /dev/null | grep -qE 'running|degraded'
+}
 
-python3 -m venv "$root/venv"
-"$root/venv/bin/pip" install --quiet --no-index "$out"/*.whl
-play wheel "$root/venv/bin/headwater" serve media
+# Boots systemd: the documented commands start services.
+test_debian_package() {
+  prepare debian
+  start_machine "$root" --boot
+  wait_until "the machine boots" has_booted
+  { documented Install; documented "Debian package"; } | inside sh -eux > "$roots/commands.log" 2>&1
+  play "Debian package" 8080
+  play "Debian package, edge" 8081
+  . scripts/packages/test_units.sh
+  grep -q '^License: MIT or Apache-2.0$' "$root/usr/share/doc/headwater/copyright" \
+    || { echo "FAILED Debian package: copyright does not name both licences"; exit 1; }
+  inside apt-get purge headwater > "$roots/purge.log"
+  [ ! -e "$root/usr/bin/headwater" ]
+  ! pgrep --ns "$leader" --nslist pid --exact headwater || { echo "FAILED Debian package: purged, but running"; exit 1; }
+  end_machine
+}
 
-if is_static "$binary"; then
-  python3 scripts/packages/unpack_image.py "$out"/*-image.tar "$root/image"
-  cp -r media/demo "$root/image/films"
-  play image chroot --userspec=65532:65532 "$root/image" /headwater serve /films
-else
-  echo "SKIPPED image: the binary is not static"
-fi
+test_image() {
+  . scripts/packages/test_image.sh
+}
+
+[ $# -gt 0 ] || set -- archive wheel debian_package image
+for name in "$@"; do
+  "test_$name"
+done

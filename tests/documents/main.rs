@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod commands;
+mod copies;
 mod dashboards;
 mod findings;
 mod journeys;
