@@ -91,7 +91,7 @@ builds=
 section instructions 15 scripts/callgrind.sh
 section fleet 10 python3 bench/fleet --small
 section deployment 10 scripts/deployment.sh
-section packages 15 scripts/packages/check.sh
+section packages 30 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
 section fuzz 25 scripts/fuzz.sh "${FUZZ_SECONDS:-10}"
 

@@ -54,7 +54,7 @@ def broken_bounds(result, with_stalls):
         limit = 0 if event["planned"] else event["in_flight"]
         if event["met"] == 0:
             broken.append(f"{event['event']}: the fault met nobody: 0 {event['evidence']}")
-        if with_stalls and event["fault_s"] <= BUFFER_SECONDS:
+        if with_stalls and event["evidence"] and event["fault_s"] <= BUFFER_SECONDS:
             broken.append(f"{event['event']}: it took {event['fault_s']} s, which viewers have in their buffers")
         if event["failed"] > limit:
             broken.append(f"{event['event']}: {event['failed']} requests failed ({', '.join(event['faults'])}), at most {limit}")

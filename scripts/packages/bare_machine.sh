@@ -74,8 +74,7 @@ wait_until() {
 
 # inside COMMAND…: runs a command in the machine, in the folder of the packages.
 inside() {
-  nsenter --target "$leader" --all --root --wd="/proc/$leader/root/packages" \
-    env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+  nsenter --target "$leader" --all --root env -i -C /packages HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
 # beside COMMAND…: runs a command of this host in the machine's network.
