@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the static binary for aarch64 with Debian's cross compiler, and plays a film from it in an emulator.
 #
-#   scripts/packages/aarch64.sh
+#   scripts/packages/aarch64.sh [--build]      --build: only build the binary
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export PATH=$HOME/.cargo/bin:$PATH CARGO_PROFILE_DEV_DEBUG=0
+# The target folder is the one of check.sh.
+export PATH=$HOME/.cargo/bin:$PATH CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=target/static
 target=aarch64-unknown-linux-gnu
 
 skip() {
@@ -18,7 +19,8 @@ rustup target add $target > /dev/null 2>&1 || skip "rustup cannot install the st
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --features debug-embed --target $target
-binary=${CARGO_TARGET_DIR:-target}/$target/debug/headwater
+[ "${1:-}" != --build ] || exit 0
+binary=target/static/$target/debug/headwater
 aarch64-linux-gnu-readelf --file-header "$binary" | grep -q AArch64
 ! aarch64-linux-gnu-readelf --program-headers "$binary" | grep -q INTERP || { echo "FAILED aarch64: not static"; exit 1; }
 
