@@ -61,7 +61,7 @@ fn decode_response(bytes: &[u8]) -> Option<ReceivedResponse> {
         body.extend_from_slice(&rest[data.clone()]);
         rest = &rest[data.end..];
         if data.is_empty() {
-            break decoder.record_close().is_ok();
+            break decoder.decode_eof().is_ok();
         }
     };
     Some(ReceivedResponse {

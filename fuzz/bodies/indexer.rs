@@ -2,11 +2,11 @@
 //! sizes of the fed pieces do not change the result.
 
 use media::Result;
-use media::index::{Index, Indexer, Sample, index_bytes};
+use media::index::{Index, Indexer, Sample, index_file_in_memory};
 
 /// The last byte of `data` seeds the piece sizes. All of `data` is the file.
 pub fn run(data: &[u8]) {
-    let whole = index_bytes(data);
+    let whole = index_file_in_memory(data);
     let pieces = index_in_pieces(data, data.last().copied().unwrap_or(0));
     match (&whole, &pieces) {
         (Ok(whole), Ok(pieces)) => {

@@ -9,7 +9,7 @@ pub fn run(data: &[u8]) {
     // Also parses the data itself as a file that another program wrote.
     if let Some(header) = TierFileHeader::read(data) {
         let again = header.write();
-        let start = format::start(data);
+        let start = format::body_offset(data);
         assert_eq!(again.as_ref().map(Vec::len), start);
         assert!(again.is_some_and(|again| TierFileHeader::read(&again) == Some(header)));
     }
@@ -30,13 +30,13 @@ pub fn run(data: &[u8]) {
         tags: &tags,
         head,
         body_len: head.len() as u64,
-        body_sum: format::sum(head),
+        body_sum: format::checksum(head),
     };
     let Some(written) = header.write() else {
         return;
     };
     assert_eq!(written.len() % 4096, 0);
-    assert_eq!(format::start(&written[..FIXED]), Some(written.len()));
+    assert_eq!(format::body_offset(&written[..FIXED]), Some(written.len()));
     assert_eq!(TierFileHeader::read(&written), Some(header));
     let declared_len = FIXED + key.len() + tags.len() + head.len() + 8;
     let mut damaged = written.clone();

@@ -31,8 +31,8 @@ pub fn respond_with_object(
     outcome: CacheOutcome,
     blocks: Option<BlockBody>,
 ) -> Option<Response<Body>> {
-    let response = match evaluate_condition(method, request, object) {
-        Some(status) => respond_to_condition(object, status, outcome),
+    let response = match evaluate_preconditions(method, request, object) {
+        Some(status) => respond_to_precondition(object, status, outcome),
         None => respond_with_body(method, request, object, outcome, blocks)?,
     };
     object.use_count.fetch_add(1, Relaxed);
@@ -88,7 +88,7 @@ fn add_cache_headers(
 
 /// Returns the first byte of the object's body that a request needs, if any.
 pub fn first_body_byte(method: &Method, request: &HeaderMap, object: &CachedObject) -> Option<u64> {
-    if method != Method::GET || evaluate_condition(method, request, object).is_some() {
+    if method != Method::GET || evaluate_preconditions(method, request, object).is_some() {
         return None;
     }
     match range::requested_ranges(method, request, &object.validators, object.len()?) {
@@ -161,8 +161,8 @@ fn add_via_and_cache_status(
     }
 }
 
-/// Evaluates the request's conditions: 304, 412 or none.
-fn evaluate_condition(
+/// Evaluates the request's preconditions: 304, 412 or none.
+fn evaluate_preconditions(
     method: &Method,
     request: &HeaderMap,
     object: &CachedObject,
@@ -173,7 +173,7 @@ fn evaluate_condition(
     evaluate_conditions(method, request, &object.validators).status()
 }
 
-fn respond_to_condition(
+fn respond_to_precondition(
     object: &CachedObject,
     status: StatusCode,
     outcome: CacheOutcome,

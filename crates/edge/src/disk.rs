@@ -148,12 +148,12 @@ impl DiskCache {
 
     /// Returns whether an entry can be on disk, even if it cannot be read yet.
     pub fn may_have_entry(&self, key: &str) -> bool {
-        self.tier.is_pending() || self.has_entry(key)
+        self.tier.is_unopened() || self.has_entry(key)
     }
 
     /// Returns whether the disk tier is configured and not open.
-    pub fn is_pending(&self) -> bool {
-        self.tier.is_pending()
+    pub fn is_unopened(&self) -> bool {
+        self.tier.is_unopened()
     }
 
     /// Opens the disk tier if another process has left it meanwhile. Returns whether it is open, or

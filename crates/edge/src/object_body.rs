@@ -154,7 +154,7 @@ impl ObjectBody {
         let copied = arena.copy_parts(pieces.iter().map(AsRef::as_ref)).ok()?;
         let pieces = vec![copied.bytes().clone()];
         Some(ObjectBody {
-            growing: Arc::new(GrowingBody::whole(pieces.clone())),
+            growing: Arc::new(GrowingBody::from_complete_body(pieces.clone())),
             complete: OnceLock::from(CompleteBody::Arena(pieces)),
         })
     }

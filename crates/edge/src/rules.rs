@@ -134,7 +134,7 @@ impl RuleSet {
     pub fn explain_verdicts(&self, facts: &RuleVariables<'_>) -> Vec<RuleVerdict<'_>> {
         let mut all = Vec::new();
         for rule in &self.rules {
-            let verdict = self.evaluate_condition(&rule.when, facts);
+            let verdict = self.evaluate_rule_condition(&rule.when, facts);
             let won = verdict == Ok(true);
             all.push(RuleVerdict { rule, verdict });
             if won {
@@ -147,10 +147,10 @@ impl RuleSet {
     /// Returns whether the condition is true. A condition that cannot be evaluated, for example
     /// because of a missing header, does not match.
     fn is_match(&self, rule: &Rule, facts: &RuleVariables<'_>) -> bool {
-        self.evaluate_condition(&rule.when, facts) == Ok(true)
+        self.evaluate_rule_condition(&rule.when, facts) == Ok(true)
     }
 
-    fn evaluate_condition(
+    fn evaluate_rule_condition(
         &self,
         when: &Program,
         facts: &RuleVariables<'_>,

@@ -223,7 +223,7 @@ fn open_disk_later(
     running: &mut RunningProgram,
     disk: &Arc<DiskCache>,
 ) -> Result<(), ProgramError> {
-    if !disk.is_pending() {
+    if !disk.is_unopened() {
         return Ok(());
     }
     let (disk, shutdown) = (disk.clone(), running.shutdown().clone());

@@ -72,11 +72,11 @@ impl BodyDecoder {
         Ok(start..start + len)
     }
 
-    /// Records that the connection was closed.
+    /// Ends the body at the end of the stream, when the connection was closed.
     ///
     /// # Errors
     /// [`ProtocolError::Truncated`] when the body has no end yet.
-    pub fn record_close(&mut self) -> Result<(), ProtocolError> {
+    pub fn decode_eof(&mut self) -> Result<(), ProtocolError> {
         match self {
             BodyDecoder::UntilClose => *self = BodyDecoder::Closed,
             body if body.is_complete() => {}

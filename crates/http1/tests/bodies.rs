@@ -110,13 +110,13 @@ fn lengths_and_closed_connections_end_bodies() {
             (consumed, is_complete)
         );
     }
-    assert_eq!(BodyDecoder::UntilClose.record_close(), Ok(()));
-    assert_eq!(BodyDecoder::Length(0).record_close(), Ok(()));
+    assert_eq!(BodyDecoder::UntilClose.decode_eof(), Ok(()));
+    assert_eq!(BodyDecoder::Length(0).decode_eof(), Ok(()));
     for mut body in [
         BodyDecoder::Length(1),
         BodyDecoder::Chunked(ChunkedDecoder::default()),
     ] {
-        assert_eq!(body.record_close(), Err(ProtocolError::Truncated));
+        assert_eq!(body.decode_eof(), Err(ProtocolError::Truncated));
     }
 }
 

@@ -4,7 +4,7 @@
 //! packaging version and an entry in the change log.
 #![allow(clippy::unwrap_used)]
 
-use media::index::{MediaVersion, index_bytes};
+use media::index::{MediaVersion, index_file_in_memory};
 use media::manifest::SegmentFormat;
 use media::manifest::dash::{SegmentAddressing, write_mpd};
 use media::manifest::hls::{
@@ -34,7 +34,7 @@ fn read_demo_file(name: &str) -> Vec<u8> {
 fn build_presentation(files: &[Vec<u8>]) -> Presentation {
     let indexes = files
         .iter()
-        .map(|file| Arc::new(index_bytes(file).unwrap()));
+        .map(|file| Arc::new(index_file_in_memory(file).unwrap()));
     let rules = PackagingRules {
         segment_duration_ms: 6000,
     };
@@ -116,7 +116,7 @@ fn segments_have_their_pinned_bytes() {
 #[test]
 fn index_mp4s_have_their_pinned_bytes() {
     let write = |name: &str, content_hash| {
-        let mut index = index_bytes(&read_demo_file(name)).unwrap();
+        let mut index = index_file_in_memory(&read_demo_file(name)).unwrap();
         // The origin adds a hash of media bytes to the fingerprint in the same way.
         index.fingerprint ^= content_hash;
         index.media_version = Some(MediaVersion::ContentHash(content_hash));

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use media::index::{Index, index_bytes};
+use media::index::{Index, index_file_in_memory};
 use std::path::Path;
 
 /// Indexes a shared file. Prints a message and returns `None` if it is missing.
@@ -15,7 +15,7 @@ fn index_shared_file(name: &str) -> Option<media::Result<Index>> {
     if found.is_none() {
         println!("SKIPPED: shared/media/{name} is missing");
     }
-    found.map(|bytes| index_bytes(&bytes))
+    found.map(|bytes| index_file_in_memory(&bytes))
 }
 
 /// Codec, language, timescale, presentation offset, samples, sync samples, ticks, bytes.

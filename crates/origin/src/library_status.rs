@@ -91,7 +91,7 @@ impl ListingTask {
 
     /// Returns a description of the library if it is available.
     fn list(&self) -> Option<String> {
-        let place = self.store.place();
+        let place = self.store.location();
         // The root only: a large library is ready before all of its folders are listed.
         let root = self.store.list_first(&Key::ROOT, 1);
         let failure = match &root {

@@ -17,7 +17,7 @@ use crate::title::catalog::Catalog;
 use crate::title::index_cache::IndexCache;
 use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::stores::MediaStores;
-use crate::title::title_version::{SegmentLengths, TitleRules};
+use crate::title::title_version::{LibraryPackagingRules, SegmentLengths};
 use clap::ArgMatches;
 use net::admin_port::{ADMIN, bind_admin_port};
 use net::edge_secret::EdgeSecret;
@@ -220,7 +220,7 @@ fn build_request_handler(
         IndexCacheMode::Off => None,
         IndexCacheMode::Memory | IndexCacheMode::Disk(_) => Some(settings.index_memory_bytes),
     };
-    let title_rules = TitleRules {
+    let packaging_rules = LibraryPackagingRules {
         segment_lengths: lengths,
         master_secret: read_master_secret(settings)?,
         manifest_rules: settings.manifest_rules.clone(),
@@ -229,7 +229,7 @@ fn build_request_handler(
     let catalog = Catalog::new(
         Arc::new(stores),
         open_index_cache(settings)?,
-        title_rules,
+        packaging_rules,
         recheck,
         catalog_bytes,
     );

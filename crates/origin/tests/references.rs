@@ -3,7 +3,7 @@
 
 mod support;
 
-use media::index::{Index, index_bytes};
+use media::index::{Index, index_file_in_memory};
 use media::{ism, mp4};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ fn film() -> Vec<u8> {
 }
 
 fn index() -> Index {
-    index_bytes(&film()).unwrap()
+    index_file_in_memory(&film()).unwrap()
 }
 
 /// Returns an index MP4 of the demo film with this media name.
@@ -189,7 +189,7 @@ fn allowed_urls_resolve_to_their_folder_only() {
     }
     fs::write(server.path("x.mp4"), index_mp4_of(&at("/f/film.mp4"))).unwrap();
     assert_eq!(
-        index_bytes(&server.get("/x.mp4").body)
+        index_file_in_memory(&server.get("/x.mp4").body)
             .unwrap()
             .tracks
             .len(),
@@ -225,7 +225,7 @@ fn changed_media_is_not_served_with_old_tables() {
         assert_refused(&server.get(target), 415, "index it again");
     }
     let other = fs::read(server.path("film.mp4")).unwrap();
-    let other = mp4::write_index_mp4(&index_bytes(&other).unwrap(), "film.mp4").unwrap();
+    let other = mp4::write_index_mp4(&index_file_in_memory(&other).unwrap(), "film.mp4").unwrap();
     fs::write(server.path("x.mp4"), other).unwrap();
     // The failure is cached for a second.
     let again = (0..40).any(|_| {
@@ -334,7 +334,7 @@ fn join_index_mp4s(first: &[u8], second: &[u8]) -> Vec<u8> {
 
 /// Returns the bytes of all samples by track.
 fn samples(file: &[u8]) -> Vec<Vec<u8>> {
-    let index = index_bytes(file).unwrap();
+    let index = index_file_in_memory(file).unwrap();
     let track = |track: &media::index::Track| {
         let all = track.samples.range(0..track.samples.len());
         let bytes = all.map(|one| &file[one.offset as usize..][..one.size as usize]);
@@ -348,7 +348,7 @@ fn an_index_mp4_of_several_media_is_one_film() {
     let (_outside, server) = serve_library();
     let audio = fs::read(demo_folder().join("audio-eng.m4a")).unwrap();
     fs::write(server.path("sound.m4a"), &audio).unwrap();
-    let second = mp4::write_index_mp4(&index_bytes(&audio).unwrap(), "sound.m4a").unwrap();
+    let second = mp4::write_index_mp4(&index_file_in_memory(&audio).unwrap(), "sound.m4a").unwrap();
     fs::write(
         server.path("both.mp4"),
         join_index_mp4s(&index_mp4_of("film.mp4"), &second),

@@ -60,10 +60,10 @@ impl Store {
     }
 
     /// The path, or the URL without credentials.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         match self {
             Store::Folder(folder) => folder.path().display().to_string(),
-            Store::Remote(remote) => remote.place().to_owned(),
+            Store::Remote(remote) => remote.location().to_owned(),
         }
     }
 

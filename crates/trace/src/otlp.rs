@@ -44,90 +44,90 @@ pub(crate) type Attribute = (&'static str, AttributeValue);
 
 /// Encodes spans of the service with these attributes.
 pub(crate) fn encode_spans(service: &[Attribute], spans: &[FinishedSpan]) -> Vec<u8> {
-    let mut resource = Message::default();
+    let mut resource = ProtobufMessage::default();
     for (key, value) in service {
-        resource.bytes(1, &encode_attribute(key, value).0);
+        resource.append_bytes_field(1, &encode_attribute(key, value).0);
     }
-    let mut scope = Message::default();
-    scope.bytes(1, b"headwater");
-    scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
-    let mut scope_spans = Message::default();
-    scope_spans.bytes(1, &scope.0);
+    let mut scope = ProtobufMessage::default();
+    scope.append_bytes_field(1, b"headwater");
+    scope.append_bytes_field(2, env!("CARGO_PKG_VERSION").as_bytes());
+    let mut scope_spans = ProtobufMessage::default();
+    scope_spans.append_bytes_field(1, &scope.0);
     for span in spans {
-        scope_spans.bytes(2, &encode_span(span).0);
+        scope_spans.append_bytes_field(2, &encode_span(span).0);
     }
-    let mut resource_spans = Message::default();
-    resource_spans.bytes(1, &resource.0);
-    resource_spans.bytes(2, &scope_spans.0);
-    let mut request = Message::default();
-    request.bytes(1, &resource_spans.0);
+    let mut resource_spans = ProtobufMessage::default();
+    resource_spans.append_bytes_field(1, &resource.0);
+    resource_spans.append_bytes_field(2, &scope_spans.0);
+    let mut request = ProtobufMessage::default();
+    request.append_bytes_field(1, &resource_spans.0);
     request.0
 }
 
-fn encode_span(span: &FinishedSpan) -> Message {
-    let mut message = Message::default();
-    message.bytes(1, &span.trace_id.to_be_bytes());
-    message.bytes(2, &span.span_id.to_be_bytes());
+fn encode_span(span: &FinishedSpan) -> ProtobufMessage {
+    let mut message = ProtobufMessage::default();
+    message.append_bytes_field(1, &span.trace_id.to_be_bytes());
+    message.append_bytes_field(2, &span.span_id.to_be_bytes());
     if let Some(parent) = span.parent_id {
-        message.bytes(4, &parent.to_be_bytes());
+        message.append_bytes_field(4, &parent.to_be_bytes());
     }
-    message.bytes(5, span.name.as_bytes());
-    message.number(6, span.kind as u64);
-    message.fixed64(7, span.started_unix_ns);
-    message.fixed64(8, span.ended_unix_ns);
+    message.append_bytes_field(5, span.name.as_bytes());
+    message.append_varint_field(6, span.kind as u64);
+    message.append_fixed64_field(7, span.started_unix_ns);
+    message.append_fixed64_field(8, span.ended_unix_ns);
     for (key, value) in &span.attributes {
-        message.bytes(9, &encode_attribute(key, value).0);
+        message.append_bytes_field(9, &encode_attribute(key, value).0);
     }
     if let Some(linked) = span.link {
-        let mut link = Message::default();
-        link.bytes(1, &linked.trace_id.to_be_bytes());
-        link.bytes(2, &linked.span_id.to_be_bytes());
-        message.bytes(13, &link.0);
+        let mut link = ProtobufMessage::default();
+        link.append_bytes_field(1, &linked.trace_id.to_be_bytes());
+        link.append_bytes_field(2, &linked.span_id.to_be_bytes());
+        message.append_bytes_field(13, &link.0);
     }
     if span.is_error {
-        let mut status = Message::default();
-        status.number(3, STATUS_ERROR);
-        message.bytes(15, &status.0);
+        let mut status = ProtobufMessage::default();
+        status.append_varint_field(3, STATUS_ERROR);
+        message.append_bytes_field(15, &status.0);
     }
     message
 }
 
-fn encode_attribute(key: &str, value: &AttributeValue) -> Message {
-    let mut any = Message::default();
+fn encode_attribute(key: &str, value: &AttributeValue) -> ProtobufMessage {
+    let mut any = ProtobufMessage::default();
     match value {
-        AttributeValue::Text(text) => any.bytes(1, text.as_bytes()),
-        AttributeValue::Number(number) => any.number(3, number.cast_unsigned()),
+        AttributeValue::Text(text) => any.append_bytes_field(1, text.as_bytes()),
+        AttributeValue::Number(number) => any.append_varint_field(3, number.cast_unsigned()),
     }
-    let mut message = Message::default();
-    message.bytes(1, key.as_bytes());
-    message.bytes(2, &any.0);
+    let mut message = ProtobufMessage::default();
+    message.append_bytes_field(1, key.as_bytes());
+    message.append_bytes_field(2, &any.0);
     message
 }
 
-/// A protobuf message.
+/// The encoded fields of a protobuf message.
 #[derive(Default)]
-struct Message(Vec<u8>);
+struct ProtobufMessage(Vec<u8>);
 
-impl Message {
+impl ProtobufMessage {
     /// Appends a field of varint type.
-    fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3);
-        self.varint(value);
+    fn append_varint_field(&mut self, field: u64, value: u64) {
+        self.append_varint(field << 3);
+        self.append_varint(value);
     }
 
-    fn fixed64(&mut self, field: u64, value: u64) {
-        self.varint(field << 3 | 1);
+    fn append_fixed64_field(&mut self, field: u64, value: u64) {
+        self.append_varint(field << 3 | 1);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
     /// Appends a string, bytes or a message.
-    fn bytes(&mut self, field: u64, value: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(value.len() as u64);
+    fn append_bytes_field(&mut self, field: u64, value: &[u8]) {
+        self.append_varint(field << 3 | 2);
+        self.append_varint(value.len() as u64);
         self.0.extend_from_slice(value);
     }
 
-    fn varint(&mut self, mut value: u64) {
+    fn append_varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
             value >>= 7;

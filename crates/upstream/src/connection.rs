@@ -256,7 +256,7 @@ impl Connection {
     }
 
     fn end_body_at_close(&mut self) -> Result<(), ExchangeError> {
-        self.body.record_close().map_err(|error| match self.body {
+        self.body.decode_eof().map_err(|error| match self.body {
             BodyDecoder::Length(missing) => ExchangeError::Truncated { missing },
             _ => ExchangeError::Protocol(error),
         })

@@ -12,11 +12,11 @@ use tokio_util::either::Either;
 /// A TCP socket that can leave its runtime and enter another one, so that a shared idle connection
 /// is read on the thread that needs its bytes.
 #[derive(Debug)]
-pub struct Socket(Registration);
+pub struct Socket(AttachmentState);
 
 #[derive(Debug)]
-enum Registration {
-    Runtime(TcpStream),
+enum AttachmentState {
+    Attached(TcpStream),
     Detached(std::net::TcpStream),
     /// The move to or from a runtime failed.
     Lost,
@@ -27,20 +27,22 @@ pub type ClientStream = Either<Socket, Box<TlsStream<Socket>>>;
 
 impl Socket {
     pub(crate) fn new(socket: TcpStream) -> Socket {
-        Socket(Registration::Runtime(socket))
+        Socket(AttachmentState::Attached(socket))
     }
 
     pub(crate) fn detach(&mut self) -> io::Result<()> {
-        self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {
-            Registration::Runtime(socket) => Registration::Detached(socket.into_std()?),
+        self.0 = match std::mem::replace(&mut self.0, AttachmentState::Lost) {
+            AttachmentState::Attached(socket) => AttachmentState::Detached(socket.into_std()?),
             other => other,
         };
         Ok(())
     }
 
     pub(crate) fn attach(&mut self) -> io::Result<()> {
-        self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {
-            Registration::Detached(socket) => Registration::Runtime(TcpStream::from_std(socket)?),
+        self.0 = match std::mem::replace(&mut self.0, AttachmentState::Lost) {
+            AttachmentState::Detached(socket) => {
+                AttachmentState::Attached(TcpStream::from_std(socket)?)
+            }
             other => other,
         };
         Ok(())
@@ -50,15 +52,15 @@ impl Socket {
     /// have sent bytes without a request.
     pub(crate) fn is_open(&self, may_speak: bool) -> bool {
         let peeked = match &self.0 {
-            Registration::Detached(socket) => socket.peek(&mut [0]),
-            Registration::Runtime(socket) => {
+            AttachmentState::Detached(socket) => socket.peek(&mut [0]),
+            AttachmentState::Attached(socket) => {
                 let mut cx = Context::from_waker(Waker::noop());
                 match socket.poll_peek(&mut cx, &mut ReadBuf::new(&mut [0])) {
                     Poll::Ready(peeked) => peeked,
                     Poll::Pending => return true,
                 }
             }
-            Registration::Lost => return false,
+            AttachmentState::Lost => return false,
         };
         match peeked {
             Ok(count) => count > 0 && may_speak,
@@ -90,14 +92,14 @@ impl Socket {
 
     fn registered_stream(&self) -> io::Result<&TcpStream> {
         match &self.0 {
-            Registration::Runtime(socket) => Ok(socket),
+            AttachmentState::Attached(socket) => Ok(socket),
             _ => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
     fn registered_pin(self: Pin<&mut Self>) -> io::Result<Pin<&mut TcpStream>> {
         match &mut self.get_mut().0 {
-            Registration::Runtime(socket) => Ok(Pin::new(socket)),
+            AttachmentState::Attached(socket) => Ok(Pin::new(socket)),
             _ => Err(io::ErrorKind::NotConnected.into()),
         }
     }

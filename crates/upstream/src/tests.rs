@@ -14,7 +14,7 @@ use http_body_util::Full;
 use super::*;
 
 mod connector_tls;
-mod exclusive;
+mod large_bodies;
 mod uploads;
 
 /// Each connection follows one script: for each request, the bytes of the response; then it closes.

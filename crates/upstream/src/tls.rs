@@ -30,7 +30,7 @@ impl TrustedAuthorities {
     ///
     /// # Errors
     /// When the file cannot be read, or contains no certificate or an invalid one.
-    pub fn read_private(path: &Path) -> io::Result<TrustedAuthorities> {
+    pub fn private_from_pem_file(path: &Path) -> io::Result<TrustedAuthorities> {
         let certificates = parse_certificates(&std::fs::read(path)?)?;
         let authorities = TrustedAuthorities::Private(certificates);
         authorities.root_store()?;
@@ -109,7 +109,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.pem");
         assert!(
-            TrustedAuthorities::read_private(&path).is_err(),
+            TrustedAuthorities::private_from_pem_file(&path).is_err(),
             "no such file"
         );
         let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
@@ -119,10 +119,13 @@ mod tests {
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into(),
         ] {
             std::fs::write(&path, &wrong).unwrap();
-            assert!(TrustedAuthorities::read_private(&path).is_err(), "{wrong}");
+            assert!(
+                TrustedAuthorities::private_from_pem_file(&path).is_err(),
+                "{wrong}"
+            );
         }
         std::fs::write(&path, made.cert.pem()).unwrap();
-        let read = TrustedAuthorities::read_private(&path).unwrap();
+        let read = TrustedAuthorities::private_from_pem_file(&path).unwrap();
         assert_eq!(
             read,
             TrustedAuthorities::Private(vec![made.cert.der().clone()])

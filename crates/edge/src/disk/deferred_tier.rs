@@ -49,7 +49,7 @@ impl DeferredTier {
     }
 
     /// Returns whether the tier is configured and not open.
-    pub fn is_pending(&self) -> bool {
+    pub fn is_unopened(&self) -> bool {
         self.0.place.is_some() && self.0.tier.get().is_none()
     }
 
@@ -71,9 +71,9 @@ impl DeferredTier {
     }
 
     pub fn note_removed(&self, key: &str) {
-        if self.is_pending() {
+        if self.is_unopened() {
             let mut removed = self.lock_removed();
-            if self.is_pending() && !removed.all {
+            if self.is_unopened() && !removed.all {
                 removed.keys.insert(key.to_owned());
                 removed.all = removed.keys.len() > REMOVED_KEYS_MAX;
             }
@@ -81,9 +81,9 @@ impl DeferredTier {
     }
 
     pub fn note_purge(&self) {
-        if self.is_pending() {
+        if self.is_unopened() {
             let mut removed = self.lock_removed();
-            removed.all = self.is_pending();
+            removed.all = self.is_unopened();
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
         ["a", "b", "c"].into_iter().for_each(|key| put(&old, key));
         let error = new.try_open().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        assert!(new.is_pending());
+        assert!(new.is_unopened());
         (old, new)
     }
 

@@ -39,15 +39,15 @@ fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
     }
     let used = folder.path().join("disk");
     let (memory, first) = open_folder(&used, false).unwrap();
-    assert!(first.describe_status().is_object() && !first.is_pending());
+    assert!(first.describe_status().is_object() && !first.is_unopened());
     assert!(open_folder(&used, false).is_err());
     let (_memory, successor) = open_folder(&used, true).unwrap();
-    assert!(successor.describe_status().is_null() && successor.is_pending());
+    assert!(successor.describe_status().is_null() && successor.is_unopened());
     assert!(!successor.try_open());
     // The memory tier refers to the disk tier, too.
     drop((memory, first));
     while !successor.try_open() {
         std::thread::yield_now();
     }
-    assert!(successor.describe_status().is_object() && !successor.is_pending());
+    assert!(successor.describe_status().is_object() && !successor.is_unopened());
 }

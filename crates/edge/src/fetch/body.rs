@@ -34,7 +34,7 @@ impl Edge {
             match response.next_data().await {
                 Ok(Some(piece)) => {
                     if let Some(share) = &mut share {
-                        share.add(piece.len() as u64);
+                        share.add_bytes(piece.len() as u64);
                     }
                     body.push(piece);
                 }

@@ -28,7 +28,7 @@ impl InFlightBytes {
 }
 
 impl InFlightBytesShare {
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(super) fn add_bytes(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.total.0.fetch_add(bytes, Relaxed);
     }

@@ -92,7 +92,7 @@ impl OriginPool {
         let Some(file) = file else {
             return Ok(self);
         };
-        let read = TrustedAuthorities::read_private(file);
+        let read = TrustedAuthorities::private_from_pem_file(file);
         let authorities = read.map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(OriginPool {
             authorities,

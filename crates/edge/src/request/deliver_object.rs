@@ -33,7 +33,7 @@ impl Edge {
                 }
             }
         }
-        respond(facts, object, outcome, upstream_us, blocks)
+        build_object_response(facts, object, outcome, upstream_us, blocks)
     }
 
     /// Responds with an object that is not stored in blocks.
@@ -43,7 +43,7 @@ impl Edge {
         object: &Arc<CachedObject>,
         outcome: CacheOutcome,
     ) -> Option<ServedResponse> {
-        respond(facts, object, outcome, None, None)
+        build_object_response(facts, object, outcome, None, None)
     }
 
     /// Fetches the first block that the request needs. Returns `None` if it needs no body.
@@ -70,7 +70,7 @@ impl Edge {
     }
 }
 
-fn respond(
+fn build_object_response(
     facts: &RequestFacts<'_>,
     object: &Arc<CachedObject>,
     outcome: CacheOutcome,

@@ -12,7 +12,7 @@ mod growing;
 mod hits;
 mod interim;
 mod large;
-mod long;
+mod long_bodies;
 mod slow;
 mod stale;
 

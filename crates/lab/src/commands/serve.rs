@@ -1,7 +1,7 @@
 //! `headwater lab serve`.
 
 use super::command_error::CommandError;
-use crate::serve::{ManagerSettings, start_manager};
+use crate::serve::{WorkflowManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
 use net::config::{
     CommonSettings, Setting, SettingLayers, UsageError, count, flags as setting_flags,
@@ -76,14 +76,14 @@ Examples:
   curl --data-binary @congestion.wdd.json -H 'Content-Type: application/mpeg-nbmp-wdd+json' \\
       'http://127.0.0.1:8090/workflows?scale=small'";
 
-fn read_settings(layers: &SettingLayers) -> Result<ManagerSettings, UsageError> {
+fn parse_settings(layers: &SettingLayers) -> Result<WorkflowManagerSettings, UsageError> {
     let token = layers
         .path("token-file")
         .map(|path| net::token::read_token(&path));
     let networks = layers.list("report-to");
     let network =
         |text: &String| Cidr::parse(text).map_err(|why| UsageError(format!("report-to: {why}")));
-    Ok(ManagerSettings {
+    Ok(WorkflowManagerSettings {
         listen: layers.list_with("listen", listen_address)?,
         token: token
             .transpose()
@@ -112,7 +112,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         return Ok(ExitCode::SUCCESS);
     }
     CommonSettings::new(&layers)?.start_log()?;
-    let settings = read_settings(&layers)?;
+    let settings = parse_settings(&layers)?;
     let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;
     let running = start_manager(settings, shutdown).map_err(from_server_error)?;
     running.announce();

@@ -31,12 +31,12 @@ enum ProcessRole {
 impl RunProcesses {
     /// Adds a function, which must not exit.
     pub(super) fn function(&self, name: &str, child: Child, output: &Path) {
-        self.add(ProcessRole::Function, name, child, output, None);
+        self.watch(ProcessRole::Function, name, child, output, None);
     }
 
     /// Adds a sink, which must succeed within a time limit.
     pub(super) fn add_sink(&self, name: &str, child: Child, output: &Path, within: Duration) {
-        self.add(
+        self.watch(
             ProcessRole::Sink,
             name,
             child,
@@ -45,7 +45,7 @@ impl RunProcesses {
         );
     }
 
-    fn add(
+    fn watch(
         &self,
         role: ProcessRole,
         name: &str,

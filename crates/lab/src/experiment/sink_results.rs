@@ -79,13 +79,13 @@ impl SinkResults {
         let mut found = SinkResults::default();
         for (name, series) in &sink.series {
             let name = name.get_ref();
-            let points = series::read(&files, series).map_err(|fault| failed(name, fault))?;
+            let points = series::read(&files, series).map_err(|fault| result_error(name, fault))?;
             found.series.insert(name.clone(), points);
         }
         for (name, wanted) in &sink.histogram {
             let name = name.get_ref();
-            let counted =
-                histogram::read_histogram(&files, wanted).map_err(|fault| failed(name, fault))?;
+            let counted = histogram::read_histogram(&files, wanted)
+                .map_err(|fault| result_error(name, fault))?;
             found.histograms.insert(name.clone(), counted);
         }
         Ok(found)
@@ -98,14 +98,14 @@ impl SinkResults {
     pub(super) fn merge(&mut self, other: &SinkResults) -> Result<(), ResultError> {
         for (name, points) in &other.series {
             if self.series.insert(name.clone(), points.clone()).is_some() {
-                return Err(failed(name, ResultFault::SeveralParts));
+                return Err(result_error(name, ResultFault::SeveralParts));
             }
         }
         for (name, counted) in &other.histograms {
             let joined = match self.histograms.get(name) {
                 None => counted.clone(),
                 Some(existing) => merge_histograms(existing, counted)
-                    .map_err(|error| failed(name, error.into()))?,
+                    .map_err(|error| result_error(name, error.into()))?,
             };
             self.histograms.insert(name.clone(), joined);
         }
@@ -113,7 +113,7 @@ impl SinkResults {
     }
 }
 
-fn failed(name: &str, fault: ResultFault) -> ResultError {
+fn result_error(name: &str, fault: ResultFault) -> ResultError {
     ResultError {
         name: name.to_owned(),
         fault,

@@ -75,7 +75,7 @@ impl DirectionModel {
             return;
         }
         let start_ns = now_ns.max(self.free_ns);
-        let sent_ns = self.way.rate.through_ns(start_ns, len);
+        let sent_ns = self.way.rate.transmission_end_ns(start_ns, len);
         if self.way.rate != LinkRate::Unlimited {
             self.free_ns = sent_ns;
             self.waiting.push_back((sent_ns, len));

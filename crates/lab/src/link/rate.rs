@@ -76,11 +76,11 @@ pub struct RateStep {
 
 impl LinkRate {
     /// Returns when `bytes` that start at `start_ns` have passed.
-    pub fn through_ns(&self, start_ns: u64, bytes: u64) -> u64 {
+    pub fn transmission_end_ns(&self, start_ns: u64, bytes: u64) -> u64 {
         match self {
             LinkRate::Unlimited => start_ns,
             LinkRate::Constant(rate) => start_ns + air_ns(bytes * 8, *rate),
-            LinkRate::RateTrace(trace) => trace.through_ns(start_ns, bytes * 8),
+            LinkRate::RateTrace(trace) => trace.transmission_end_ns(start_ns, bytes * 8),
         }
     }
 
@@ -168,7 +168,7 @@ impl RateTrace {
         self.steps.iter().map(area).sum()
     }
 
-    fn through_ns(&self, start_ns: u64, bits: u64) -> u64 {
+    fn transmission_end_ns(&self, start_ns: u64, bits: u64) -> u64 {
         let period_ns = self.period_ns();
         let mut now_ns = start_ns - start_ns % period_ns;
         let mut left = u128::from(bits) * SECOND_NS;
@@ -228,7 +228,11 @@ mod tests {
             (S + S / 2, 2000, 3 * S),
             (S + S / 2, 2500, 3 * S + S / 2),
         ] {
-            assert_eq!(rate.through_ns(start, bytes), through, "{start} {bytes}");
+            assert_eq!(
+                rate.transmission_end_ns(start, bytes),
+                through,
+                "{start} {bytes}"
+            );
         }
         assert_eq!(rate.mean(), Some(8000));
     }
@@ -259,8 +263,8 @@ mod tests {
             lasts in 1000..10 * S,
         ) {
             let flat = LinkRate::RateTrace(create_trace(&[(lasts, rate), (2 * lasts, rate)]));
-            let through = LinkRate::Constant(rate).through_ns(start, bytes);
-            prop_assert!(flat.through_ns(start, bytes).abs_diff(through) <= 1);
+            let through = LinkRate::Constant(rate).transmission_end_ns(start, bytes);
+            prop_assert!(flat.transmission_end_ns(start, bytes).abs_diff(through) <= 1);
         }
 
         #[test]
@@ -270,14 +274,14 @@ mod tests {
         ) {
             prop_assume!(steps.iter().any(|(_, rate)| *rate > 0));
             let rate = LinkRate::RateTrace(create_trace(&steps));
-            let first = rate.through_ns(start, a);
-            let (pieces, whole) = (rate.through_ns(first, b), rate.through_ns(start, a + b));
+            let first = rate.transmission_end_ns(start, a);
+            let (pieces, whole) = (rate.transmission_end_ns(first, b), rate.transmission_end_ns(start, a + b));
             prop_assert!(first >= start && whole >= first);
             // Results are rounded to nanoseconds. Each rounding loses at most the bits of one
             // nanosecond at the fastest rate.
             let (low, high) = (pieces.min(whole), pieces.max(whole));
             let lost_bits = 2 * 10_000_000 / S + 1;
-            prop_assert!(rate.through_ns(low, lost_bits.div_ceil(8)) >= high);
+            prop_assert!(rate.transmission_end_ns(low, lost_bits.div_ceil(8)) >= high);
         }
     }
 }

@@ -136,7 +136,9 @@ fn draw_band(out: &mut String, curve: &PlotCurve, [x, y]: [&AxisScale; 2], colou
     }
     let edge = |end: usize| {
         let both = curve.points.iter().zip(&curve.band);
-        both.filter_map(move |(point, band)| Some([x.place(point[0])?, y.place(*band.get(end)?)?]))
+        both.filter_map(move |(point, band)| {
+            Some([x.position(point[0])?, y.position(*band.get(end)?)?])
+        })
     };
     let back: Vec<[f64; 2]> = edge(1).collect();
     let outline: Vec<[f64; 2]> = edge(0).chain(back.into_iter().rev()).collect();
@@ -154,18 +156,18 @@ fn draw_curve(
     colour: &str,
 ) -> Result {
     let points = curve.points.iter();
-    let places = points.filter_map(|[at, value]| Some([x.place(*at)?, y.place(*value)?]));
+    let places = points.filter_map(|[at, value]| Some([x.position(*at)?, y.position(*value)?]));
     let places: Vec<[f64; 2]> = places.collect();
     let (path, style) = match curve.join {
         CurveJoin::Lines => (polyline(&places), "stroke-width=\"1.5\""),
         CurveJoin::Dashes => (polyline(&places), "stroke-dasharray=\"5 3\""),
-        CurveJoin::Steps => (step_path(&places), "stroke-width=\"1.5\""),
+        CurveJoin::Steps => (step_path_data(&places), "stroke-width=\"1.5\""),
         CurveJoin::Dots => (
-            dot_path(&places),
+            scatter_path_data(&places),
             "stroke-width=\"4\" stroke-linecap=\"round\"",
         ),
         CurveJoin::Knee => (
-            dot_path(&places),
+            scatter_path_data(&places),
             "stroke-width=\"14\" stroke-opacity=\".4\" stroke-linecap=\"round\"",
         ),
     };
@@ -185,10 +187,10 @@ fn draw_bars(out: &mut String, y: &PlotAxis, names: &[String], groups: &[BarGrou
     draw_axes(out, None, (&scale, y))?;
     let slot = (PANEL_WIDTH - LEFT - RIGHT) / names.len().max(1) as f64;
     let width = slot * 0.8 / groups.len().max(1) as f64;
-    let foot = scale.place(0.0).unwrap_or(TOP + PLOT_HEIGHT);
+    let foot = scale.position(0.0).unwrap_or(TOP + PLOT_HEIGHT);
     for (number, group) in groups.iter().enumerate() {
         for (n, value) in group.values.iter().enumerate() {
-            let Some([mean, low, high]) = value.and_then(|value| scale.places(value)) else {
+            let Some([mean, low, high]) = value.and_then(|value| scale.positions(value)) else {
                 continue;
             };
             let left = LEFT + slot * (n as f64 + 0.1) + width * number as f64;
@@ -210,7 +212,7 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
     draw_axes(out, None, (&scale, y))?;
     let slot = (PANEL_WIDTH - LEFT - RIGHT) / boxes.len().max(1) as f64;
     for (n, one) in boxes.iter().enumerate() {
-        let Some([min, low, median, high, max]) = scale.places(one.quartiles) else {
+        let Some([min, low, median, high, max]) = scale.positions(one.quartiles) else {
             continue;
         };
         let (left, width) = (LEFT + slot * (n as f64 + 0.25), slot * 0.5);
@@ -225,12 +227,12 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
         let places: Vec<[f64; 2]> = one
             .values
             .iter()
-            .filter_map(|value| Some([middle, scale.place(*value)?]))
+            .filter_map(|value| Some([middle, scale.position(*value)?]))
             .collect();
         writeln!(
             out,
             "<path d=\"{}\" stroke=\"{}\" stroke-width=\"4\" stroke-linecap=\"round\"/>",
-            dot_path(&places),
+            scatter_path_data(&places),
             colour(n)
         )?;
     }
@@ -349,7 +351,7 @@ fn polyline(places: &[[f64; 2]]) -> String {
     format!("M{}", each.collect::<Vec<_>>().join("L"))
 }
 
-fn step_path(places: &[[f64; 2]]) -> String {
+fn step_path_data(places: &[[f64; 2]]) -> String {
     let mut path = String::new();
     for (n, [x, y]) in places.iter().enumerate() {
         let _ = match n {
@@ -361,7 +363,7 @@ fn step_path(places: &[[f64; 2]]) -> String {
 }
 
 /// Draws dots as zero-length strokes with round caps, which need a third of the bytes of circles.
-fn dot_path(places: &[[f64; 2]]) -> String {
+fn scatter_path_data(places: &[[f64; 2]]) -> String {
     let each = places.iter().map(|[x, y]| format!("M{x:.1} {y:.1}h0"));
     each.collect()
 }

@@ -1,6 +1,6 @@
 //! Authorization of requests.
 
-use super::settings::ManagerSettings;
+use super::settings::WorkflowManagerSettings;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Requires a token for addresses beyond loopback.
 pub(super) fn loopback_or_token(
-    settings: &ManagerSettings,
+    settings: &WorkflowManagerSettings,
     at: &[SocketAddr],
 ) -> Result<(), ProgramError> {
     match at.iter().find(|address| !address.ip().is_loopback()) {
@@ -27,7 +27,10 @@ pub(super) fn loopback_or_token(
 ///
 /// # Errors
 /// 400, 401, 403 or 421.
-pub(super) fn authorize_request(head: &Parts, settings: &ManagerSettings) -> Result<(), Error> {
+pub(super) fn authorize_request(
+    head: &Parts,
+    settings: &WorkflowManagerSettings,
+) -> Result<(), Error> {
     let host = requested_host(head)?;
     if !is_own_name(&host, &settings.hosts) {
         let what = format!("unknown host name {host}; allow it with --host, or use an IP address");

@@ -1,6 +1,6 @@
 //! The state that all requests share.
 
-use super::settings::ManagerSettings;
+use super::settings::WorkflowManagerSettings;
 use super::workflow_key::WorkflowKey;
 use super::workflow_registry::WorkflowRegistry;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The Workflow Manager.
 pub(crate) struct WorkflowManager {
-    pub(super) settings: ManagerSettings,
+    pub(super) settings: WorkflowManagerSettings,
     pub(super) registry: Arc<WorkflowRegistry>,
 }
 

@@ -25,7 +25,7 @@ mod workflow_key;
 mod workflow_registry;
 mod workflow_runner;
 
-pub(crate) use settings::ManagerSettings;
+pub(crate) use settings::WorkflowManagerSettings;
 
 use manager::WorkflowManager;
 use net::lifecycle::MAIN;
@@ -41,7 +41,7 @@ const CONNECTIONS_MAX: usize = 256;
 /// # Errors
 /// [`ProgramError`] if an address or a thread is unavailable.
 pub(crate) fn start_manager(
-    settings: ManagerSettings,
+    settings: WorkflowManagerSettings,
     shutdown: Shutdown,
 ) -> Result<RunningProgram, ProgramError> {
     let listen = ListenOptions {

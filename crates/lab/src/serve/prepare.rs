@@ -1,7 +1,7 @@
 //! Turns a request body into a runnable workflow.
 
 use super::reporting_target::{ReportingTarget, read_target};
-use super::settings::ManagerSettings;
+use super::settings::WorkflowManagerSettings;
 use super::workflow_key::WorkflowKey;
 use crate::document_format::{ParsedDocument, known_functions};
 use crate::experiment::RunPlan;
@@ -86,7 +86,7 @@ pub(super) fn prepare_workflow(
     kind: DescriptionKind,
     description: Value,
     scale: Option<&str>,
-    settings: &ManagerSettings,
+    settings: &WorkflowManagerSettings,
 ) -> Result<PreparedWorkflow, RefusedDescription> {
     let refuse = |description: &Value, offences| RefusedDescription {
         description: description.clone(),

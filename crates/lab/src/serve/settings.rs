@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Settings of the Workflow Manager.
 #[derive(Debug, Clone)]
-pub(crate) struct ManagerSettings {
+pub(crate) struct WorkflowManagerSettings {
     pub(crate) listen: Vec<String>,
     pub(crate) token: Option<Arc<str>>,
     pub(crate) hosts: Vec<String>,

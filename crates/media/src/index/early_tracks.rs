@@ -181,7 +181,7 @@ fn lists_sample_sizes(trak: &Mp4Box<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::index::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
-    use crate::index::{Index, Indexer, index_bytes};
+    use crate::index::{Index, Indexer, index_file_in_memory};
     use crate::mp4;
 
     /// Builds video with different sample sizes and audio with one sample size.
@@ -192,7 +192,8 @@ mod tests {
             MuxTrack::video(1, pictures.collect()),
             MuxTrack::audio(2, sound.collect()),
         ];
-        index_bytes(&mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes()).unwrap()
+        index_file_in_memory(&mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes())
+            .unwrap()
     }
 
     fn find_moov(file: &[u8]) -> Mp4Box<'_> {

@@ -276,7 +276,7 @@ fn copy_samples(samples: &SampleTable, range: Range<u32>) -> SampleTable {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::index::index_bytes;
+    use crate::index::index_file_in_memory;
     use crate::index::testing::{
         MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, mux_fragmented, mux_progressive,
         sample_row,
@@ -369,9 +369,10 @@ mod tests {
     /// Samples that the edit list keeps (identified by their sizes), presentation offset, and time
     /// of the first sample.
     fn kept_samples(track: MuxTrack) -> (Range<u32>, i64, i64) {
-        let index =
-            index_bytes(&mux_progressive(&[track], &ProgressiveLayout::default()).to_bytes())
-                .unwrap();
+        let index = index_file_in_memory(
+            &mux_progressive(&[track], &ProgressiveLayout::default()).to_bytes(),
+        )
+        .unwrap();
         let track = &index.tracks[0];
         let first = track.samples.get(0);
         let from = first.size - 10;
@@ -411,7 +412,7 @@ mod tests {
     fn a_trim_inside_a_gop_is_noted_with_its_cause() {
         let notes = |edits: &[(u32, i32)]| {
             let file = mux_progressive(&[video_with_edits(edits)], &ProgressiveLayout::default());
-            index_bytes(&file.to_bytes()).unwrap().notes
+            index_file_in_memory(&file.to_bytes()).unwrap().notes
         };
         let found = notes(&[(0, 6 * 512 + 1024)]);
         assert_eq!(
@@ -426,9 +427,10 @@ mod tests {
         // Starts at sample 6 but presents no time.
         let track = audio_with_edits(&[(1, 6 * 1024)]);
         let tracks = [track, video_with_edits(&[])];
-        let index =
-            index_bytes(&mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes())
-                .unwrap();
+        let index = index_file_in_memory(
+            &mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes(),
+        )
+        .unwrap();
         assert_eq!(index.tracks.len(), 1);
         assert!(
             index.left_out[0].reason.contains("shows none"),
@@ -467,7 +469,7 @@ mod tests {
             &ProgressiveLayout::default(),
         )
         .to_bytes();
-        let error = index_bytes(&file).unwrap_err();
+        let error = index_file_in_memory(&file).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Empty);
     }
 
@@ -484,7 +486,7 @@ mod tests {
             stray_boxes: 0,
             trafs: vec![(0, vec![60])],
         };
-        let index = index_bytes(&mux_fragmented(&[track], 0, &[all]).to_bytes()).unwrap();
+        let index = index_file_in_memory(&mux_fragmented(&[track], 0, &[all]).to_bytes()).unwrap();
         assert_eq!(index.tracks[0].samples.len(), 60);
         assert_eq!(index.tracks[0].presentation_offset, -1024);
     }

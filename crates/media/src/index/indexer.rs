@@ -465,7 +465,7 @@ impl Indexer {
 ///
 /// # Errors
 /// The errors of [`Indexer::feed`] and [`Indexer::finish`].
-pub fn index_bytes(file: &[u8]) -> Result<Index> {
+pub fn index_file_in_memory(file: &[u8]) -> Result<Index> {
     let mut indexer = Indexer::new(file.len() as u64);
     while let Some(range) = indexer.needed_range() {
         let part = usize::try_from(range.start)

@@ -9,7 +9,7 @@ use super::testing::{
     MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, mux_fragmented, mux_progressive,
     sample_row,
 };
-use super::{Index, Indexer, index_bytes};
+use super::{Index, Indexer, index_file_in_memory};
 use crate::bytes::{write_box, write_full_box};
 use crate::error::{Error, ErrorKind};
 use anywhere::collect_samples;
@@ -63,7 +63,9 @@ fn left_out_of(index: &Index) -> Vec<String> {
 }
 
 fn expect_error(file: &[u8], kind: ErrorKind, words: &[&str]) -> Error {
-    let error = index_bytes(file).map(|index| index.notes).unwrap_err();
+    let error = index_file_in_memory(file)
+        .map(|index| index.notes)
+        .unwrap_err();
     let text = error.to_string();
     assert_eq!(error.kind, kind, "{text}");
     for word in words {
@@ -194,7 +196,8 @@ fn one_empty_track_is_left_out() {
     let mut film = build_tracks();
     film[0].rows.clear();
     let index =
-        index_bytes(&mux_progressive(&film, &ProgressiveLayout::default()).to_bytes()).unwrap();
+        index_file_in_memory(&mux_progressive(&film, &ProgressiveLayout::default()).to_bytes())
+            .unwrap();
     assert_eq!(
         index
             .tracks
@@ -211,7 +214,7 @@ fn unsupported_tracks_are_left_out() {
     let mut film = build_tracks();
     film[1].handler = *b"text";
     let file = |film: &[MuxTrack]| mux_progressive(film, &ProgressiveLayout::default()).to_bytes();
-    let index = index_bytes(&file(&film)).unwrap();
+    let index = index_file_in_memory(&file(&film)).unwrap();
     assert_eq!(index.tracks.len(), 1);
     assert_eq!(
         left_out_of(&index),
@@ -240,7 +243,9 @@ fn several_sample_entries_are_accepted_if_one_is_used() {
     };
     let file = mux_progressive(&film, &layout).to_bytes();
     assert_eq!(
-        index_bytes(&file).unwrap().tracks[0].codec.sample_entry,
+        index_file_in_memory(&file).unwrap().tracks[0]
+            .codec
+            .sample_entry,
         other
     );
     let mut mixed = file;
@@ -304,13 +309,13 @@ fn a_file_shorter_than_announced_is_refused() {
 
 #[test]
 fn odd_ends_of_fragmented_files_are_noted() {
-    let whole = index_bytes(&build_fragmented()).unwrap();
+    let whole = index_file_in_memory(&build_fragmented()).unwrap();
     for (end, note) in [
         (&[0u8; 100][..], "zero bytes"),
         (b"abc", "bytes after the last box"),
         (b"\0\0\x10\0free", "free, is cut short"),
     ] {
-        let index = index_bytes(&[&build_fragmented()[..], end].concat()).unwrap();
+        let index = index_file_in_memory(&[&build_fragmented()[..], end].concat()).unwrap();
         assert_eq!(collect_samples(&index), collect_samples(&whole));
         assert!(
             index.notes.iter().any(|found| found.message.contains(note)),

@@ -30,7 +30,7 @@ mod track_role;
 
 pub(crate) use edit_list::EDIT_TIME_MAX;
 pub use external_references::ExternalReferences;
-pub use indexer::{Indexer, index_bytes};
+pub use indexer::{Indexer, index_file_in_memory};
 pub use left_out::LeftOutTrack;
 pub use packed_integers::PackedIntegers;
 pub use sample_table::{Sample, SampleTable};

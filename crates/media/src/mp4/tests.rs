@@ -7,7 +7,9 @@ use crate::index::testing::{
     MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
     mux_progressive, sample_row,
 };
-use crate::index::{ExternalReferences, Index, Indexer, Sample, Track, TrackRole, index_bytes};
+use crate::index::{
+    ExternalReferences, Index, Indexer, Sample, Track, TrackRole, index_file_in_memory,
+};
 use crate::text::CaptionChannel;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -89,7 +91,7 @@ fn an_index_mp4_keeps_roles_and_what_is_left_out() {
         text,
     ];
     let file = mux_progressive(&film, &ProgressiveLayout::default()).to_bytes();
-    let mut index = index_bytes(&file).unwrap();
+    let mut index = index_file_in_memory(&file).unwrap();
     assert_eq!(index.left_out.len(), 1);
     index.caption_channels = Some(vec![CaptionChannel::Cea608(1), CaptionChannel::Cea708(3)]);
     index.tracks[1].roles = vec![TrackRole::Commentary, TrackRole::AudioDescription];
@@ -139,7 +141,7 @@ fn any_film() -> impl Strategy<Value = Vec<MuxTrack>> {
 
 /// Returns the index of a muxed file, if its edit lists keep any sample.
 fn index_muxed(muxed: &MuxedFile) -> Option<Index> {
-    index_bytes(&muxed.to_bytes()).ok()
+    index_file_in_memory(&muxed.to_bytes()).ok()
 }
 
 fn build_fragments(counts: &[u32]) -> Vec<MuxFragment> {
@@ -188,7 +190,7 @@ proptest! {
         prop_assert_eq!(made.len, (made.head.len() + origin.len()) as u64);
         let mut file = made.head.clone();
         file.resize(made.len as usize, 0);
-        let back = index_bytes(&file).unwrap();
+        let back = index_file_in_memory(&file).unwrap();
         prop_assert_eq!(back.tracks.len(), index.tracks.len() * files.len());
         for (a, b) in index.tracks.iter().cycle().zip(&back.tracks) {
             // Signed offsets may present a picture only before it is decoded, which no edit list

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{self, any_title, build_index};
-use crate::index::{Sample, index_bytes};
+use crate::index::{Sample, index_file_in_memory};
 use crate::presentation::PackagingRules;
 use crate::time::Time;
 use proptest::prelude::*;
@@ -154,7 +154,7 @@ proptest! {
             let track = title.track(rendition);
             let segments = (0..rendition.segment_count()).map(|n| segment_bytes(&title.plan_segment(rendition, n)));
             let file: Vec<u8> = [title.init_segment(rendition)].into_iter().chain(segments).flatten().collect();
-            let again = index_bytes(&file).expect("the generated file can be indexed");
+            let again = index_file_in_memory(&file).expect("the generated file can be indexed");
             let back = &again.tracks[0];
             prop_assert_eq!(back.timescale, track.timescale);
             let shown = back.samples.range(0..u32::MAX).map(|s| back.presentation_offset + s.dts as i64 + i64::from(s.composition_offset));

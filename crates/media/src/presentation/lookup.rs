@@ -86,7 +86,7 @@ impl Presentation {
     }
 
     /// Returns the sample number of the trick-play key frame at exactly `time`, in ticks.
-    pub fn find_key_frame(&self, rendition: &Rendition, time: u64) -> Option<u32> {
+    pub fn key_frame_at_time(&self, rendition: &Rendition, time: u64) -> Option<u32> {
         let n = self.segment_containing(rendition, time)?;
         let mut keys = self.key_frames_of_segment(rendition, n);
         keys.find(|key| self.presentation_time(rendition, *key) == time)

@@ -164,7 +164,7 @@ proptest! {
                 let time = title.presentation_time(rendition, *key);
                 prop_assert!(track.samples.is_sync(*key));
                 prop_assert!(title.presentation_time(rendition, next) > time);
-                prop_assert_eq!(title.find_key_frame(rendition, time), Some(*key));
+                prop_assert_eq!(title.key_frame_at_time(rendition, time), Some(*key));
                 prop_assert_eq!(title.key_frame_after(rendition, *key).min(track.samples.len()), next);
             }
         }

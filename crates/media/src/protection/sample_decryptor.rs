@@ -184,9 +184,9 @@ mod tests {
     use crate::bytes::{write_box, write_full_box};
 
     /// Shows which bytes are decrypted, and with which counter.
-    struct Marker;
+    struct MarkingDecipher;
 
-    impl SampleDecipher for Marker {
+    impl SampleDecipher for MarkingDecipher {
         fn decrypt_cbc(&self, iv: [u8; 16], blocks: &mut [u8]) -> Result<()> {
             assert_eq!(blocks.len() % 16, 0);
             let first_and_last = [iv[0], iv[15]];
@@ -255,7 +255,7 @@ mod tests {
     fn decrypt(source: &SourceProtection, len: usize) -> Result<Vec<u8>> {
         let mut sample = vec![0x77; len];
         let sizes = std::iter::once(len as u32);
-        source.decrypt_samples(&mut sample, (0..1, sizes), &Marker)?;
+        source.decrypt_samples(&mut sample, (0..1, sizes), &MarkingDecipher)?;
         Ok(sample)
     }
 
@@ -329,7 +329,7 @@ mod tests {
             let samples = (0..1, sizes.iter().copied());
             assert!(
                 source
-                    .decrypt_samples(&mut payload, samples, &Marker)
+                    .decrypt_samples(&mut payload, samples, &MarkingDecipher)
                     .is_err()
             );
         }

@@ -198,9 +198,9 @@ fn unencrypted_runs_are_joined_and_split() {
 }
 
 /// Marks the bytes that it would encrypt.
-struct Marker;
+struct MarkingCipher;
 
-impl SampleCipher for Marker {
+impl SampleCipher for MarkingCipher {
     fn encrypt_cbc(&self, _: [u8; 16], blocks: &mut [u8]) -> Result<()> {
         assert_eq!(blocks.len() % 16, 0);
         blocks.fill(0xff);
@@ -229,7 +229,7 @@ fn the_pattern_starts_at_each_protected_run() {
         (0, sizes),
         Some(&map),
         (&codec, &protection),
-        &Marker,
+        &MarkingCipher,
     )
     .expect("matching sizes");
     let marked: Vec<usize> = (0..203).filter(|n| payload[*n] == 0xff).collect();
@@ -253,7 +253,7 @@ fn the_counter_continues_over_the_runs_of_a_sample() {
         (7, sizes),
         Some(&map),
         (&codec, &protection),
-        &Marker,
+        &MarkingCipher,
     )
     .expect("matching sizes");
     assert_eq!((payload[1], payload[34], payload[52]), (0, 2, 3));

@@ -35,7 +35,7 @@ impl TrackFacts {
                 pixels: u64::from(video.width) * u64::from(video.height),
                 frames_per_second: f64::from(track.samples.len())
                     / track.duration().as_seconds_f64().max(f64::MIN_POSITIVE),
-                is_hdr: video.color.is_some_and(is_high_range),
+                is_hdr: video.color.is_some_and(is_hdr_transfer),
                 is_wide_gamut: video.color.is_some_and(|color| color.primaries == 9),
             },
             None => TrackKind::Audio {
@@ -47,7 +47,7 @@ impl TrackFacts {
 }
 
 /// PQ and HLG.
-fn is_high_range(color: CicpColor) -> bool {
+fn is_hdr_transfer(color: CicpColor) -> bool {
     matches!(color.transfer, 16 | 18)
 }
 

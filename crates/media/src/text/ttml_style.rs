@@ -117,11 +117,11 @@ impl<'a> TtmlStyles<'a> {
                 Some("center") => (origin.1 + extent.1 / 2.0, ",center"),
                 _ => (origin.1, ""),
             };
-            settings.push(format!("line:{}%{}", shorten(line.0), line.1));
+            settings.push(format!("line:{}%{}", round_percentage(line.0), line.1));
             if extent.0 < 100.0 {
-                settings.push(format!("size:{}%", shorten(extent.0)));
+                settings.push(format!("size:{}%", round_percentage(extent.0)));
                 let middle = origin.0 + extent.0 / 2.0;
-                settings.push(format!("position:{}%,center", shorten(middle)));
+                settings.push(format!("position:{}%,center", round_percentage(middle)));
             }
         }
         settings.extend(style.align.map(|align| format!("align:{align}")));
@@ -180,7 +180,7 @@ fn parse_percentages(text: &str) -> Option<(f64, f64)> {
     Some((number(x)?, number(y)?))
 }
 
-/// Formats a percentage with at most two decimals, and at most 100.
-fn shorten(number: f64) -> f64 {
+/// Rounds a percentage to two decimals, at most 100.
+fn round_percentage(number: f64) -> f64 {
     (number.min(100.0) * 100.0).round() / 100.0
 }

@@ -82,7 +82,7 @@ fn shows_colors() -> bool {
 pub fn run_check(flags: &ArgMatches) -> ExitCode {
     let target = flags.get_one::<String>("target").map_or("", String::as_str);
     let segment_ms = flags.get_one::<u32>("segment").copied().unwrap_or(6000);
-    let layers = match settings::read_settings(flags) {
+    let layers = match settings::read_check_settings(flags) {
         Ok(layers) => layers,
         Err(wrong) => return report_usage(&wrong),
     };

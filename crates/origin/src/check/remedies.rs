@@ -90,18 +90,18 @@ pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String,
             Some((name, fix)) => (format!("this is {name}, not MP4"), fix),
             None => {
                 let fix = "run `ffprobe IN`: it shows whether the file is a film at all";
-                (error, complete(fix, path))
+                (error, fill_placeholders(fix, path))
             }
         };
     }
     let matches = |kind: &&FaultKind| kind.fragments.iter().any(|text| error.contains(text));
     let kind = FAULT_KINDS.iter().find(matches);
-    let fix = complete(kind.map_or(OTHER_REMEDY, |kind| kind.remedy), path);
+    let fix = fill_placeholders(kind.map_or(OTHER_REMEDY, |kind| kind.remedy), path);
     (error, fix)
 }
 
 /// Replaces the placeholders of a remedy.
-fn complete(remedy: &str, path: &str) -> String {
+fn fill_placeholders(remedy: &str, path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let out = quote_name(&format!("{stem}-fixed.mp4"));

@@ -37,7 +37,7 @@ fn find_prefix(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// A message with the first invalid setting.
-pub(super) fn read_settings(flags: &ArgMatches) -> Result<SettingLayers, String> {
+pub(super) fn read_check_settings(flags: &ArgMatches) -> Result<SettingLayers, String> {
     let is_checked = |name: &str| {
         let name = name.strip_prefix("HEADWATER_").unwrap_or_default();
         find_prefix(&name.to_lowercase().replace('_', "-")).is_some()

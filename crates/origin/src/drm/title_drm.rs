@@ -27,7 +27,7 @@ pub(crate) struct TitleDrm {
     source_keys: Option<Arc<KeySet>>,
     /// In the order of the renditions; `None` for those whose samples are served as they are.
     ciphers: Vec<Option<TrackCiphers>>,
-    version: u64,
+    version_hash: u64,
 }
 
 /// The keys of a title, and of its sources.
@@ -72,7 +72,7 @@ impl DrmPolicy {
             keys: keys.title_keys.clone(),
             source_keys: keys.source.clone(),
             ciphers,
-            version: hash_protection(&protection, &source_marks),
+            version_hash: hash_protection(&protection, &source_marks),
         };
         Ok((drm, protection))
     }
@@ -336,8 +336,8 @@ impl LoadedKeys {
 
 impl TitleDrm {
     /// Returns a hash of everything that changes the bytes of segments, except for keys.
-    pub(crate) fn version(&self) -> u64 {
-        self.version
+    pub(crate) fn version_hash(&self) -> u64 {
+        self.version_hash
     }
 
     /// Returns the ciphers of a rendition, if this server encrypts it.

@@ -175,7 +175,7 @@ impl LibraryList {
         let walk = tokio::task::spawn_blocking(move || find_films(&store));
         let (places, ignored) = walk.await.map_err(|e| crate::error::from_task(&e))?;
         if ignored != state.ignored {
-            ignored.log(&self.catalog.film_store().place());
+            ignored.log(&self.catalog.film_store().location());
             state.ignored = ignored;
         }
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());

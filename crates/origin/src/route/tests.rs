@@ -28,7 +28,7 @@ fn segment(title: &str, part: SegmentPart) -> OriginRequest {
 }
 
 /// Compares requests without the static file that a manifest URL may name.
-fn read(url: &str) -> Result<OriginRequest, RouteError> {
+fn parse_url(url: &str) -> Result<OriginRequest, RouteError> {
     let (path, query) = url
         .split_once('?')
         .map_or((url, None), |(p, q)| (p, Some(q)));
@@ -85,7 +85,7 @@ fn each_parameter_that_selects_a_part_of_a_title_is_refused_by_name() {
                 "t-9f86d081884c7d65/text=en/imsc.m3u8",
             ] {
                 let url = format!("/film.mp4/{manifest}?{query}");
-                assert_eq!(read(&url), refused, "{url}");
+                assert_eq!(parse_url(&url), refused, "{url}");
             }
         }
     }
@@ -100,10 +100,13 @@ fn other_unknown_parameters_are_ignored() {
         "tt=1",
         "&&=",
     ] {
-        assert!(read(&format!("/film.mp4/.m3u8?{query}")).is_ok(), "{query}");
+        assert!(
+            parse_url(&format!("/film.mp4/.m3u8?{query}")).is_ok(),
+            "{query}"
+        );
     }
     // A static file is not a manifest.
-    assert!(read("/notes.txt?filter=x").is_ok());
+    assert!(parse_url("/notes.txt?filter=x").is_ok());
 }
 
 #[test]
@@ -171,14 +174,14 @@ fn manifest_urls_are_parsed() {
         ),
         ("/a/.json", manifest("a", Description)),
     ] {
-        assert_eq!(read(url), Ok(request), "{url}");
+        assert_eq!(parse_url(url), Ok(request), "{url}");
     }
 }
 
 #[test]
 fn a_key_has_one_spelling() {
     let guarded = |url: &str| url.ends_with("/.key");
-    assert!(guarded("/a%20b/.key") && read("/a%20b/.key").is_ok());
+    assert!(guarded("/a%20b/.key") && parse_url("/a%20b/.key").is_ok());
     for url in [
         "/a/%2Ekey",
         "/a/.ke%79",
@@ -189,7 +192,7 @@ fn a_key_has_one_spelling() {
         "/a/.licens%65",
         "/a/.license?kid=0",
     ] {
-        assert_eq!(read(url), Err(RouteError::NotFound), "{url}");
+        assert_eq!(parse_url(url), Err(RouteError::NotFound), "{url}");
     }
 }
 
@@ -232,7 +235,7 @@ fn media_urls_are_parsed() {
         ),
         ("/hls/v=1.m3u8", OriginRequest::File(key("hls/v=1.m3u8"))),
     ] {
-        assert_eq!(read(url), Ok(request), "{url}");
+        assert_eq!(parse_url(url), Ok(request), "{url}");
     }
 }
 
@@ -291,7 +294,7 @@ fn malformed_urls_are_rejected() {
         ),
         (&"/a".repeat(4097), RouteError::TooLong),
     ] {
-        assert_eq!(read(url), Err(bad), "{url}");
+        assert_eq!(parse_url(url), Err(bad), "{url}");
     }
 }
 
@@ -377,7 +380,7 @@ proptest! {
         let playlist = OriginRequest::Manifest { title: title.clone(), manifest, file: None };
         let part = OriginRequest::Text(TextUrl { title, version, rendition, part });
         for request in [playlist, part] {
-            let parsed = read(&request.to_string());
+            let parsed = parse_url(&request.to_string());
             prop_assert_eq!(parsed, Ok(request));
         }
     }
@@ -395,7 +398,7 @@ proptest! {
         let license = OriginRequest::License(title.clone());
         let manifest = OriginRequest::Manifest { title, manifest: wanted, file: None };
         for request in [manifest, OriginRequest::Segment(segment), key, license] {
-            prop_assert_eq!(read(&request.to_string()), Ok(request));
+            prop_assert_eq!(parse_url(&request.to_string()), Ok(request));
         }
     }
 
@@ -403,7 +406,7 @@ proptest! {
     fn anything_is_answered(path in "/[-a-z0-9./%=]{0,60}|\\PC{0,40}", query in "\\PC{0,20}") {
         if let Ok(request) = parse_route(&path, Some(&query)) {
             let printed = request.to_string();
-            let again = read(&printed);
+            let again = parse_url(&printed);
             prop_assert!(again.is_ok(), "{} then {}: {:?}", path, printed, again);
         }
     }

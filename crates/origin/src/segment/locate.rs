@@ -61,7 +61,7 @@ impl<'a> LocatedSegment<'a> {
             }
             SegmentPart::Init => SegmentPosition::Init,
             SegmentPart::KeyFrame(time) => {
-                let sample = presentation.find_key_frame(rendition, time);
+                let sample = presentation.key_frame_at_time(rendition, time);
                 SegmentPosition::KeyFrame(sample.ok_or_else(error::no_such_segment)?)
             }
             SegmentPart::At(time, form) => {

@@ -37,7 +37,7 @@ impl BodySource {
     /// Returns whether reading these parts is quick enough for the event loop.
     pub(crate) fn is_quick(&self, pieces: &[PlannedPart]) -> bool {
         match &*self.object {
-            Object::Local(file) => self.local(file).is_quick(pieces),
+            Object::Local(file) => self.as_local_source(file).is_quick(pieces),
             Object::Remote(_) => false,
         }
     }
@@ -58,7 +58,7 @@ impl BodySource {
         }
     }
 
-    pub(super) fn local(&self, file: &Arc<LocalFile>) -> local_file::LocalSource {
+    pub(super) fn as_local_source(&self, file: &Arc<LocalFile>) -> local_file::LocalSource {
         local_file::LocalSource {
             file: file.clone(),
             reason: self.reason,

@@ -23,7 +23,7 @@ const REMOTE_GAP_BYTES_MAX: u64 = 256 << 10;
 /// plays without the announcement.
 pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<CaptionChannel>> {
     let mut found = Vec::new();
-    let Some(track) = first_video_track(index) else {
+    let Some(track) = video_track_with_readable_sei(index) else {
         return Some(found);
     };
     let gap = if object.is_remote() {
@@ -45,7 +45,7 @@ pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<Captio
 }
 
 /// Returns the first video track, if its codec has SEI messages and the source is not encrypted.
-fn first_video_track(index: &Index) -> Option<&Track> {
+fn video_track_with_readable_sei(index: &Index) -> Option<&Track> {
     let videos = index.tracks.iter();
     let (track, video) = videos
         .filter_map(|track| Some((track, track.codec.video()?)))

@@ -6,7 +6,7 @@ use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_draft::TitleDraft;
-use crate::title::title_version::{Title, TitleContent, TitleRules};
+use crate::title::title_version::{Title, TitleContent, LibraryPackagingRules};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -59,7 +59,7 @@ pub(crate) struct Catalog {
     segment_indexes: IndexCache,
     /// Whether titles are cached; otherwise each request builds its own.
     is_caching: bool,
-    title_rules: TitleRules,
+    packaging_rules: LibraryPackagingRules,
     /// Time for which a path is assumed to lead to the same files.
     recheck_after: Duration,
     entries: Cache<Key, CatalogEntry, CatalogWeigher>,
@@ -106,7 +106,7 @@ impl Catalog {
     pub(crate) fn new(
         stores: Arc<MediaStores>,
         indexes: IndexCache,
-        rules: TitleRules,
+        rules: LibraryPackagingRules,
         recheck: Duration,
         memory_bytes: Option<u64>,
     ) -> Catalog {
@@ -132,7 +132,7 @@ impl Catalog {
             index_cache: indexes,
             segment_indexes: IndexCache::without_captions(),
             is_caching,
-            title_rules: rules,
+            packaging_rules: rules,
             recheck_after: recheck,
             entries: Cache::with_options(options, weigh, hash, Default::default()),
             read_ahead: false,
@@ -222,12 +222,12 @@ impl Catalog {
 
     /// Returns whether the film at a path is encrypted. No unencrypted media is served then.
     pub(crate) fn is_encrypting(&self, path: &Key) -> bool {
-        self.title_rules.master_secret.is_some() || self.is_protecting(path)
+        self.packaging_rules.master_secret.is_some() || self.is_protecting(path)
     }
 
     /// Returns whether the film at a path is protected with Common Encryption.
     pub(crate) fn is_protecting(&self, path: &Key) -> bool {
-        let drm = self.title_rules.drm.as_ref();
+        let drm = self.packaging_rules.drm.as_ref();
         drm.is_some_and(|drm| drm.policy_of(path).is_some())
     }
 
@@ -336,7 +336,7 @@ impl Catalog {
 
     /// Returns whether a title has the keys that its source currently provides. Blocks.
     fn has_same_keys(&self, title: &Title) -> bool {
-        match (&self.title_rules.drm, &title.drm) {
+        match (&self.packaging_rules.drm, &title.drm) {
             (Some(library), Some(drm)) => {
                 let policy = library.policy_of(&title.key);
                 policy.is_some_and(|policy| policy.has_same_keys(&title.key, drm))
@@ -419,12 +419,12 @@ impl Catalog {
                 IndexPurpose::Manifests => TitleContent::MediaAndText,
                 IndexPurpose::Segments => TitleContent::Media,
             };
-            let rules = &catalog.title_rules;
+            let rules = &catalog.packaging_rules;
             TitleDraft::open(&catalog.stores, indexes, &path, (rules, content))
         };
         let draft = self.run_build_step(open).await?;
         let load = move |catalog: &Catalog| {
-            let keys = draft.load_keys(catalog.title_rules.drm.as_ref());
+            let keys = draft.load_keys(catalog.packaging_rules.drm.as_ref());
             keys.map(|keys| (draft, keys))
         };
         let (draft, keys) = match self.is_protecting(key) {
@@ -432,7 +432,7 @@ impl Catalog {
             false => load(self.as_ref())?,
         };
         let complete = move |catalog: &Catalog| {
-            draft.complete(&catalog.stores, &catalog.title_rules, keys.as_ref())
+            draft.complete(&catalog.stores, &catalog.packaging_rules, keys.as_ref())
         };
         self.run_build_step(complete).await
     }
@@ -454,7 +454,7 @@ impl Catalog {
 
     /// Returns the permits to load the keys of a title; `None` if they are available already.
     fn key_loads(&self, key: &Key) -> Option<Arc<Semaphore>> {
-        let policy = self.title_rules.drm.as_ref()?.policy_of(key)?;
+        let policy = self.packaging_rules.drm.as_ref()?.policy_of(key)?;
         let may_wait = policy.may_wait_for_keys(key);
         may_wait.then(|| policy.key_loads.clone())
     }

@@ -129,7 +129,7 @@ impl MediaStores {
 
     /// Returns a name that is unique across libraries and processes.
     pub(crate) fn unique_name(&self, place: &FileLocation) -> String {
-        let store = self.find_store(place).map(Store::place);
+        let store = self.find_store(place).map(Store::location);
         format!("{}/{}", store.unwrap_or_default(), place.key)
     }
 

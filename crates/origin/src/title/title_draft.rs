@@ -13,7 +13,7 @@ use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
-use crate::title::title_version::{Title, TitleContent, TitleFile, TitleRules};
+use crate::title::title_version::{Title, TitleContent, TitleFile, LibraryPackagingRules};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
 use media::text::{TextRendition, TextSet};
@@ -42,7 +42,7 @@ impl TitleDraft {
         stores: &MediaStores,
         index_cache: &IndexCache,
         key: &Key,
-        (rules, content): (&TitleRules, TitleContent),
+        (rules, content): (&LibraryPackagingRules, TitleContent),
     ) -> Result<TitleDraft, Error> {
         let encryption = rules.master_secret.as_ref();
         let encryption = encryption
@@ -84,7 +84,7 @@ impl TitleDraft {
     pub(crate) fn complete(
         mut self,
         stores: &MediaStores,
-        rules: &TitleRules,
+        rules: &LibraryPackagingRules,
         keys: Option<&LoadedKeys>,
     ) -> Result<Title, Error> {
         let lengths = rules.segment_lengths;
@@ -121,7 +121,7 @@ impl TitleDraft {
 
     fn build_dash(
         &self,
-        rules: &TitleRules,
+        rules: &LibraryPackagingRules,
         keys: Option<&LoadedKeys>,
     ) -> Result<Presentation, Error> {
         let indexes = self.hls.files.clone();
@@ -133,7 +133,7 @@ impl TitleDraft {
 
     /// Reads the text of the title and finds the captions of its video. Appends what cannot be read to
     /// `left_out`.
-    fn read_text_set(&mut self, store: &Store, rules: &TitleRules) -> TextSet {
+    fn read_text_set(&mut self, store: &Store, rules: &LibraryPackagingRules) -> TextSet {
         let text = match self.content {
             TitleContent::Media => Vec::new(),
             TitleContent::MediaAndText => self.read_texts(store),
@@ -164,7 +164,7 @@ impl TitleDraft {
 fn build_presentation(
     (key, version): (&Key, u64),
     indexes: Vec<Arc<Index>>,
-    (rules, segment_duration_ms): (&TitleRules, u32),
+    (rules, segment_duration_ms): (&LibraryPackagingRules, u32),
 ) -> Result<Presentation, Error> {
     let span = trace::start_span("present", SpanKind::Internal);
     let packaging = PackagingRules {
@@ -181,7 +181,7 @@ fn build_presentation(
 /// Adds Common Encryption to a presentation, if the rules require it. Both presentations of a title
 /// get the same keys and IVs.
 fn protect(
-    rules: &TitleRules,
+    rules: &LibraryPackagingRules,
     (key, keys): (&Key, Option<&LoadedKeys>),
     presentation: &mut Presentation,
 ) -> Result<Option<TitleDrm>, Error> {
@@ -194,14 +194,14 @@ fn protect(
         return Ok(None);
     };
     let (drm, protection) = policy.protect_title(key, presentation, keys)?;
-    presentation.version_hash ^= drm.version();
+    presentation.version_hash ^= drm.version_hash();
     presentation.protect(protection);
     Ok(Some(drm))
 }
 
 /// Checks that an encrypted source is not to be encrypted again with AES-128.
 fn check_source_protection(
-    rules: &TitleRules,
+    rules: &LibraryPackagingRules,
     key: &Key,
     presentation: &Presentation,
 ) -> Result<(), Error> {
@@ -226,7 +226,7 @@ fn latest_modification(
 
 /// Checks that an unencrypted title names no protected media of the library.
 fn check_media_policies(
-    rules: &TitleRules,
+    rules: &LibraryPackagingRules,
     key: &Key,
     media: &[(FileLocation, Arc<Object>, Arc<Index>)],
 ) -> Result<(), Error> {

@@ -25,7 +25,7 @@ pub(crate) struct SegmentLengths {
 }
 
 /// Packaging rules shared by all titles of a library.
-pub(crate) struct TitleRules {
+pub(crate) struct LibraryPackagingRules {
     pub(crate) segment_lengths: SegmentLengths,
     /// Secret from which content keys are derived, if segments are encrypted.
     pub(crate) master_secret: Option<MasterSecret>,

@@ -54,7 +54,7 @@ impl std::error::Error for BodyFailure {}
 
 impl GrowingBody {
     /// Creates a complete body.
-    pub fn whole(pieces: Vec<Bytes>) -> GrowingBody {
+    pub fn from_complete_body(pieces: Vec<Bytes>) -> GrowingBody {
         let mut inner = GrowingState {
             end: Some(Ok(())),
             ..GrowingState::default()

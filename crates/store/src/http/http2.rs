@@ -84,7 +84,7 @@ pub(super) async fn negotiate(
 impl SharedConnection {
     /// Returns whether the server may choose HTTP/2: it has not yet chosen HTTP/1.1 when both were
     /// offered.
-    pub(super) fn is_likely(&self) -> bool {
+    pub(super) fn can_negotiate_http2(&self) -> bool {
         !self.is_refused.load(Relaxed)
     }
 

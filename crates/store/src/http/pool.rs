@@ -84,21 +84,24 @@ impl ConnectionPool {
             return Err(TransportError::PoolExhausted);
         };
         let pooled = self.options.pooled;
-        let found = if self.options.http2 && pooled && address.is_tls && host.http2.is_likely() {
-            match host.http2.acquire(failed, self.open_http2(address)).await? {
-                AcquiredStream::Http1(opened) => self.use_alone(opened),
-                AcquiredStream::Http2(stream, id, reused) => (Carrier::Http2(stream), id, reused),
-            }
-        } else if pooled
-            && failed.is_none()
-            && let Some(connection) = host.idle.take()
-        {
-            let id = connection.id();
-            (Carrier::Http1(Box::new(connection)), id, true)
-        } else {
-            let opened = self.connector.connect(address).await?;
-            self.use_alone(opened)
-        };
+        let found =
+            if self.options.http2 && pooled && address.is_tls && host.http2.can_negotiate_http2() {
+                match host.http2.acquire(failed, self.open_http2(address)).await? {
+                    AcquiredStream::Http1(opened) => self.use_alone(opened),
+                    AcquiredStream::Http2(stream, id, reused) => {
+                        (Carrier::Http2(stream), id, reused)
+                    }
+                }
+            } else if pooled
+                && failed.is_none()
+                && let Some(connection) = host.idle.take()
+            {
+                let id = connection.id();
+                (Carrier::Http1(Box::new(connection)), id, true)
+            } else {
+                let opened = self.connector.connect(address).await?;
+                self.use_alone(opened)
+            };
         if found.2 {
             self.connector.counts().record_reuse();
         }

@@ -81,7 +81,7 @@ impl StorageHttpClient {
                     return Err(TransportError::Redirect(what.into()));
                 }
                 Some(to) => uri = to?,
-                None => return self.take(ranged, parts, lease).await,
+                None => return self.convert_response(ranged, parts, lease).await,
             }
         }
         Err(TransportError::Redirect("more than 3 redirects".into()))
@@ -142,7 +142,7 @@ impl StorageHttpClient {
     }
 
     /// Converts the response for `object_store`. `ranged`: a range of an object was requested.
-    async fn take(
+    async fn convert_response(
         &self,
         ranged: bool,
         mut parts: Parts,

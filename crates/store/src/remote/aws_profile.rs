@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Reads settings by `object_store`'s names from `~/.aws/credentials` and `~/.aws/config`, or from the files
 /// and profile of the `AWS_*` variables. Empty where there are none.
-pub(super) fn read_settings() -> BTreeMap<&'static str, String> {
+pub(super) fn read_aws_profile() -> BTreeMap<&'static str, String> {
     let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let profile = var("AWS_PROFILE").unwrap_or_else(|| "default".into());
     let home = var("HOME").map(|home| PathBuf::from(home).join(".aws"));

@@ -56,7 +56,7 @@ pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A library in an object store.
 pub struct Remote {
-    place: String,
+    location: String,
     core: Arc<RemoteCore>,
     runtime: Option<Runtime>,
 }
@@ -97,15 +97,15 @@ impl Remote {
         };
         drop(_entered);
         Ok(Remote {
-            place: source.trim_end_matches('/').to_owned(),
+            location: source.trim_end_matches('/').to_owned(),
             core: Arc::new(core),
             runtime: Some(runtime),
         })
     }
 
     /// The URL without credentials.
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
     /// Counts of requests.

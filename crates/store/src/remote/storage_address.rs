@@ -126,7 +126,7 @@ fn apply_settings<B>(
 /// Settings of the shared files, overridden by the environment.
 fn s3_from_env() -> AmazonS3Builder {
     let mut builder = AmazonS3Builder::new();
-    for (key, value) in aws_profile::read_settings() {
+    for (key, value) in aws_profile::read_aws_profile() {
         if let Ok(key) = key.parse() {
             builder = builder.with_config(key, value);
         }

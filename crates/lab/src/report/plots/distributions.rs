@@ -23,13 +23,13 @@ pub(super) fn ecdf_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
-    let curve = |values: &ArmValues| match values {
-        ArmValues::MergedHistogram(merged) => {
+    let curve = |values: &ArmDistribution| match values {
+        ArmDistribution::MergedHistogram(merged) => {
             let points = thin_points(merged);
             let start = points.first().map(|[first, _]| [*first, 0.0]);
             start.into_iter().chain(points).collect()
         }
-        ArmValues::Numbers(sorted) => {
+        ArmDistribution::Numbers(sorted) => {
             let n = sorted.len() as f64;
             let steps = sorted.iter().zip(1u32..);
             let steps = steps.map(|(value, k)| [*value, f64::from(k) / n]);
@@ -62,8 +62,8 @@ pub(super) fn percentile_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
-    let curve = |values: &ArmValues| match values {
-        ArmValues::MergedHistogram(merged) => {
+    let curve = |values: &ArmDistribution| match values {
+        ArmDistribution::MergedHistogram(merged) => {
             // The last values of a distribution are single samples, not percentiles.
             let samples = merged.all.len();
             let points = thin_points(merged).into_iter();
@@ -72,7 +72,7 @@ pub(super) fn percentile_panels(
                 .map(|[value, share]| [-(1.0 - share).log10(), value])
                 .collect()
         }
-        ArmValues::Numbers(_) => Vec::new(),
+        ArmDistribution::Numbers(_) => Vec::new(),
     };
     let axes = |label: String| {
         let x = PlotAxis {
@@ -98,15 +98,17 @@ fn distribution_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
     join: CurveJoin,
-    curve: &dyn Fn(&ArmValues) -> Vec<[f64; 2]>,
+    curve: &dyn Fn(&ArmDistribution) -> Vec<[f64; 2]>,
     axes: &dyn Fn(String) -> (PlotAxis, PlotAxis),
 ) -> Vec<PlotPanel> {
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
         for together in group_panels(wanted, runs) {
-            let of = |(name, arm): (String, &Arm)| (name, ArmValues::from_arm(arm, quantity, runs));
-            let arms: Vec<(String, ArmValues)> = together.arms.into_iter().map(of).collect();
+            let of = |(name, arm): (String, &Arm)| {
+                (name, ArmDistribution::from_arm(arm, quantity, runs))
+            };
+            let arms: Vec<(String, ArmDistribution)> = together.arms.into_iter().map(of).collect();
             let curves = arms.iter().map(|(name, values)| PlotCurve {
                 name: name.clone(),
                 points: curve(values)
@@ -132,7 +134,7 @@ fn distribution_panels(
     found
 }
 
-fn quantile_table(arms: &[(String, ArmValues)]) -> ReportTable {
+fn quantile_table(arms: &[(String, ArmDistribution)]) -> ReportTable {
     let mut table = ReportTable::new(["arm", "samples"]);
     table
         .head
@@ -150,37 +152,37 @@ fn quantile_table(arms: &[(String, ArmValues)]) -> ReportTable {
 }
 
 /// All values of a quantity in an arm.
-enum ArmValues {
+enum ArmDistribution {
     MergedHistogram(MergedHistogram),
     /// Sorted numbers.
     Numbers(Vec<f64>),
 }
 
-impl ArmValues {
-    fn from_arm(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> ArmValues {
+impl ArmDistribution {
+    fn from_arm(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> ArmDistribution {
         match merge_rounds(arm, quantity, runs) {
-            Some(merged) => ArmValues::MergedHistogram(merged),
+            Some(merged) => ArmDistribution::MergedHistogram(merged),
             None => {
                 let mut values = runs.values(arm, quantity);
                 values.sort_by(f64::total_cmp);
-                ArmValues::Numbers(values)
+                ArmDistribution::Numbers(values)
             }
         }
     }
 
     fn count(&self) -> u64 {
         match self {
-            ArmValues::MergedHistogram(merged) => merged.all.len(),
-            ArmValues::Numbers(values) => values.len() as u64,
+            ArmDistribution::MergedHistogram(merged) => merged.all.len(),
+            ArmDistribution::Numbers(values) => values.len() as u64,
         }
     }
 
     fn quantile(&self, q: f64) -> f64 {
         match self {
-            ArmValues::MergedHistogram(merged) => {
+            ArmDistribution::MergedHistogram(merged) => {
                 merged.all.value_at_quantile(q) as f64 * merged.times
             }
-            ArmValues::Numbers(values) => stats::quantile(values, q),
+            ArmDistribution::Numbers(values) => stats::quantile(values, q),
         }
     }
 }

@@ -9,7 +9,7 @@ const TICKS: f64 = 5.0;
 /// Percentiles that are labelled, as powers of ten of 1 / (1 - share).
 const NINES: [f64; 7] = [0.0, std::f64::consts::LOG10_2, 1.0, 2.0, 3.0, 4.0, 5.0];
 
-/// Maps values to places in the image.
+/// Maps values to positions in the image.
 pub(super) struct AxisScale {
     low: f64,
     high: f64,
@@ -46,24 +46,24 @@ impl AxisScale {
         }
     }
 
-    /// Returns the place of a value; `None` if the axis cannot show it.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
+    /// Returns the position of a value; `None` if the axis cannot show it.
+    pub(super) fn position(&self, value: f64) -> Option<f64> {
         let value = if self.log { value.log10() } else { value };
         let share = (value - self.low) / (self.high - self.low);
         let [from, to] = self.ends;
         share.is_finite().then_some(from + share * (to - from))
     }
 
-    /// Returns the places of all values; `None` if one cannot be shown.
-    pub(super) fn places<const N: usize>(&self, values: [f64; N]) -> Option<[f64; N]> {
-        let places = values.map(|value| self.place(value));
-        places
+    /// Returns the positions of all values; `None` if one cannot be shown.
+    pub(super) fn positions<const N: usize>(&self, values: [f64; N]) -> Option<[f64; N]> {
+        let positions = values.map(|value| self.position(value));
+        positions
             .iter()
             .all(Option::is_some)
-            .then(|| places.map(Option::unwrap_or_default))
+            .then(|| positions.map(Option::unwrap_or_default))
     }
 
-    /// Returns round values within the axis, with their places.
+    /// Returns round values within the axis, with their positions.
     pub(super) fn ticks(&self) -> Vec<(f64, f64)> {
         let values: Vec<f64> = match (self.nines, self.log) {
             (true, _) => NINES.into(),
@@ -76,10 +76,10 @@ impl AxisScale {
             (false, false) => round_values(self.low, self.high),
         };
         let [from, to] = self.ends;
-        let inside = |place: &f64| (from.min(to)..=from.max(to)).contains(place);
+        let inside = |position: &f64| (from.min(to)..=from.max(to)).contains(position);
         let placed = values
             .into_iter()
-            .filter_map(|value| Some((value, self.place(value).filter(inside)?)));
+            .filter_map(|value| Some((value, self.position(value).filter(inside)?)));
         placed.collect()
     }
 }

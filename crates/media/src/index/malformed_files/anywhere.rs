@@ -1,6 +1,6 @@
 //! Files that are cut or changed at any byte.
 
-use super::super::{Index, Sample, index_bytes};
+use super::super::{Index, Sample, index_file_in_memory};
 use super::{build_fragmented, build_progressive};
 use proptest::prelude::*;
 
@@ -19,9 +19,9 @@ fn a_file_cut_anywhere_is_refused_or_indexed_correctly() {
         build_progressive(false),
         build_fragmented(),
     ] {
-        let whole = collect_samples(&index_bytes(&file).unwrap());
+        let whole = collect_samples(&index_file_in_memory(&file).unwrap());
         for len in 0..file.len() {
-            let Ok(index) = index_bytes(&file[..len]) else {
+            let Ok(index) = index_file_in_memory(&file[..len]) else {
                 continue;
             };
             for (cut, whole) in collect_samples(&index).iter().zip(&whole) {
@@ -44,7 +44,7 @@ proptest! {
             let at = at % file.len();
             file[at] = byte;
         }
-        if let Ok(index) = index_bytes(&file) {
+        if let Ok(index) = index_file_in_memory(&file) {
             for row in collect_samples(&index).iter().flatten() {
                 prop_assert!(row.offset + u64::from(row.size) <= file.len() as u64);
             }

@@ -14,7 +14,7 @@ fn a_track_without_stsd_is_left_out() {
     for moov_first in [false, true] {
         let mut file = build_progressive(moov_first);
         remove_box(&mut file, b"stsd", 1);
-        let index = index_bytes(&file).unwrap();
+        let index = index_file_in_memory(&file).unwrap();
         assert_eq!((index.tracks.len(), index.tracks[0].id), (1, 1));
         let left_out = left_out_of(&index);
         assert_eq!(left_out.len(), 1);
@@ -38,7 +38,7 @@ fn a_track_whose_stsd_is_cut_short_is_left_out() {
     file[at - 4..at].copy_from_slice(&8u32.to_be_bytes());
     file[at + 4..at + 8].copy_from_slice(&(len - 8).to_be_bytes());
     file[at + 8..at + 12].copy_from_slice(b"free");
-    assert_eq!(index_bytes(&file).unwrap().tracks.len(), 1);
+    assert_eq!(index_file_in_memory(&file).unwrap().tracks.len(), 1);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_film_without_its_only_video_is_refused() {
     });
     let mut file = mux_progressive(&film, &ProgressiveLayout::default()).to_bytes();
     remove_box(&mut file, b"stsd", 0);
-    let index = index_bytes(&file).unwrap();
+    let index = index_file_in_memory(&file).unwrap();
     let ids: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
     assert_eq!(ids, [2, 3]);
 }
@@ -70,8 +70,8 @@ fn a_film_whose_every_track_is_broken_is_refused() {
 #[test]
 fn a_fragmented_film_cut_in_its_last_fragment_is_served_up_to_there() {
     let file = build_fragmented();
-    let whole = collect_samples(&index_bytes(&file).unwrap());
-    let index = index_bytes(&file[..file.len() - 1]).unwrap();
+    let whole = collect_samples(&index_file_in_memory(&file).unwrap());
+    let index = index_file_in_memory(&file[..file.len() - 1]).unwrap();
     let cut = collect_samples(&index);
     assert_eq!((cut[0].len(), cut[1].len()), (12, 8));
     assert!(whole[0] == cut[0] && whole[1].starts_with(&cut[1]));
@@ -84,7 +84,7 @@ fn a_fragmented_film_cut_in_its_last_fragment_is_served_up_to_there() {
     );
     // Only the first sample of the second fragment is intact, and all audio of it is missing.
     let mdat = file.windows(4).rposition(|name| name == b"mdat").unwrap();
-    let index = index_bytes(&file[..mdat + 4 + 100]).unwrap();
+    let index = index_file_in_memory(&file[..mdat + 4 + 100]).unwrap();
     let counts: Vec<u32> = index.tracks.iter().map(|t| t.samples.len()).collect();
     assert_eq!(counts, [5, 3]);
     assert_eq!(index.left_out.len(), 2);
@@ -95,7 +95,7 @@ fn a_fragmented_film_cut_within_a_moof_is_served_up_to_there() {
     let file = build_fragmented();
     let moof = file.windows(4).rposition(|name| name == b"moof").unwrap() - 4;
     for cut in [moof + 8, moof + 60] {
-        let index = index_bytes(&file[..cut]).unwrap();
+        let index = index_file_in_memory(&file[..cut]).unwrap();
         let counts: Vec<u32> = index.tracks.iter().map(|t| t.samples.len()).collect();
         assert_eq!(counts, [4, 3]);
         assert_eq!(

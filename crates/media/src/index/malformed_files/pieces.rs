@@ -2,13 +2,13 @@
 
 use super::super::Indexer;
 use super::super::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
-use super::{build_fragmented, build_progressive, build_tracks, index_bytes};
+use super::{build_fragmented, build_progressive, build_tracks, index_file_in_memory};
 use crate::mp4;
 use proptest::prelude::*;
 
 /// Builds an index MP4 of `film.mp4`, with or without its source record.
 fn build_index_mp4(marked: bool) -> Vec<u8> {
-    let index = index_bytes(&build_progressive(true)).unwrap();
+    let index = index_file_in_memory(&build_progressive(true)).unwrap();
     let mut file = mp4::write_index_mp4(&index, "film.mp4").unwrap();
     if !marked {
         rename_box(&mut file, b"uuid", b"free");

@@ -5,7 +5,7 @@ use crate::bytes::write_box;
 use crate::codec::TextFormat;
 use crate::error::ErrorKind;
 use crate::index::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
-use crate::index::{Index, Indexer, Track, index_bytes};
+use crate::index::{Index, Indexer, Track, index_file_in_memory};
 
 /// A `tx3g` sample entry without styles.
 fn tx3g_entry() -> Vec<u8> {
@@ -42,7 +42,7 @@ fn text_ids(index: &Index) -> Vec<u32> {
 
 #[test]
 fn text_tracks_are_indexed_and_kept_by_index_mp4s() {
-    let index = index_bytes(&mux(&[video(), text(2), text(3)])).unwrap();
+    let index = index_file_in_memory(&mux(&[video(), text(2), text(3)])).unwrap();
     assert_eq!((index.tracks.len(), text_ids(&index)), (1, vec![2, 3]));
     assert!(index.notes.is_empty(), "{:?}", index.notes);
     let written = crate::mp4::write_index_mp4(&index, "film.mp4").unwrap();
@@ -70,7 +70,8 @@ fn broken_text_does_not_refuse_the_film() {
     unknown.entries = vec![[&[0, 0, 0, 16], &b"mp4s"[..], &[0; 8]].concat()];
     let mut huge = text(4);
     huge.rows[3].duration = u32::MAX;
-    let index = index_bytes(&mux(&[video(), several_edits, unknown, huge, text(5)])).unwrap();
+    let index =
+        index_file_in_memory(&mux(&[video(), several_edits, unknown, huge, text(5)])).unwrap();
     assert_eq!((index.tracks.len(), text_ids(&index)), (1, vec![5]));
     for id in [2, 3, 4] {
         let name = format!("track {id}");
@@ -84,7 +85,7 @@ fn broken_text_does_not_refuse_the_film() {
 
 #[test]
 fn a_file_of_text_alone_is_no_title() {
-    let index = index_bytes(&mux(&[text(1)])).unwrap();
+    let index = index_file_in_memory(&mux(&[text(1)])).unwrap();
     assert!(index.tracks.is_empty());
     let rules = crate::presentation::PackagingRules {
         segment_duration_ms: 6000,
@@ -110,6 +111,9 @@ fn chapters_are_not_subtitles() {
         with_chapters[start..start + 4].copy_from_slice(&size.to_be_bytes());
     }
     with_chapters.splice(tkhd..tkhd, tref);
-    assert_eq!(text_ids(&index_bytes(&file).unwrap()), [2, 3]);
-    assert_eq!(text_ids(&index_bytes(&with_chapters).unwrap()), [2]);
+    assert_eq!(text_ids(&index_file_in_memory(&file).unwrap()), [2, 3]);
+    assert_eq!(
+        text_ids(&index_file_in_memory(&with_chapters).unwrap()),
+        [2]
+    );
 }

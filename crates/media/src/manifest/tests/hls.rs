@@ -521,7 +521,7 @@ proptest! {
             for segment in &playlist.segments {
                 let name = segment.uri.strip_prefix("key/").and_then(|name| name.strip_suffix(".m4s"));
                 let time = name.expect("its folder").parse().expect("a time");
-                prop_assert!(title.find_key_frame(rendition, time).is_some());
+                prop_assert!(title.key_frame_at_time(rendition, time).is_some());
             }
             let longest = extinf_nanos(&text).into_iter().max().unwrap_or(0);
             prop_assert!((longest + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration_s));

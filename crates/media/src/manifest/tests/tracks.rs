@@ -42,7 +42,7 @@ fn audio_with_roles(language: &str, size: u32, roles: &[TrackRole]) -> Track {
 }
 
 /// Builds a film with English, a commentary and an audio description of it, in this order of files.
-fn build_film_with_purposes(order: &[usize]) -> Presentation {
+fn build_film_with_audio_roles(order: &[usize]) -> Presentation {
     let tracks = [
         audio_with_roles("eng", 300, &[]),
         audio_with_roles("eng", 301, &[TrackRole::Commentary]),
@@ -75,7 +75,7 @@ fn captions_are_declared_absent_only_by_the_operator() {
 fn commentary_and_audio_description_are_declared_in_hls() {
     // The first file does not become the default.
     for order in [[0, 1, 2], [1, 2, 0], [2, 1, 0]] {
-        let text = multivariant_text(&build_film_with_purposes(&order));
+        let text = multivariant_text(&build_film_with_audio_roles(&order));
         let media = lines_of(&text, "#EXT-X-MEDIA");
         let by_name = |name| {
             let line = media
@@ -106,7 +106,7 @@ fn commentary_and_audio_description_are_declared_in_hls() {
 
 #[test]
 fn commentary_and_audio_description_are_declared_in_dash() {
-    let text = mpd_text(&build_film_with_purposes(&[1, 2, 0]));
+    let text = mpd_text(&build_film_with_audio_roles(&[1, 2, 0]));
     let sets: Vec<&str> = text.split("<AdaptationSet ").skip(2).collect();
     let role = |value| format!("<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{value}\"/>");
     // Shaka Player starts with the first.

@@ -2,7 +2,7 @@
 
 use super::*;
 use media::codec::MediaFormat;
-use media::index::{Index, IndexNote, Sample, SampleTableBuilder, Track, index_bytes};
+use media::index::{Index, IndexNote, Sample, SampleTableBuilder, Track, index_file_in_memory};
 use media::presentation::PackagingRules;
 use media::text::{TextRendition, TextSet, parse_vtt};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 fn read_demo_track(name: &str) -> Track {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo");
     let bytes = std::fs::read(path.join(name)).unwrap();
-    index_bytes(&bytes).unwrap().tracks.remove(0)
+    index_file_in_memory(&bytes).unwrap().tracks.remove(0)
 }
 
 /// Builds `seconds` of video: 25 frames per second of `size` bytes, with a key frame every `gop`
@@ -22,7 +22,7 @@ fn video(seconds: u32, gop: u32, size: u32) -> Track {
     Track {
         timescale: 12_800,
         presentation_offset: 0,
-        ..with_samples(
+        ..replace_samples(
             read_demo_track("video-180p.mp4"),
             (0..seconds * 25).map(row),
         )
@@ -34,7 +34,7 @@ fn audio(seconds: u32) -> Track {
     Track {
         timescale: 48_000,
         presentation_offset: 0,
-        ..with_samples(
+        ..replace_samples(
             read_demo_track("audio-eng.m4a"),
             (0..seconds * 50).map(|_| (960, 0, 100, true)),
         )
@@ -43,7 +43,7 @@ fn audio(seconds: u32) -> Track {
 
 /// Replaces the samples of a track. A row is duration, composition offset, size, and whether it is
 /// a key frame.
-fn with_samples(track: Track, rows: impl Iterator<Item = (u32, i32, u32, bool)>) -> Track {
+fn replace_samples(track: Track, rows: impl Iterator<Item = (u32, i32, u32, bool)>) -> Track {
     let mut samples = SampleTableBuilder::default();
     let mut offset = 0;
     for (duration, cts, size, sync) in rows {
@@ -193,7 +193,7 @@ fn the_key_frame_interval_follows_the_frame_rate_of_the_film() {
     let track = Track {
         timescale: 60_000,
         presentation_offset: 0,
-        ..with_samples(read_demo_track("video-180p.mp4"), rows)
+        ..replace_samples(read_demo_track("video-180p.mp4"), rows)
     };
     let found = check_tracks(vec![track]);
     assert!(found.len() == 2, "{found:#?}");
@@ -232,7 +232,7 @@ fn key_frames_with_another_delay_are_listed_when_they_are_shown() {
     let files = Track {
         timescale: 12_800,
         presentation_offset: 0,
-        ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
+        ..replace_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
     };
     assert_eq!(check_tracks(vec![files]), []);
 }
@@ -250,7 +250,7 @@ fn open_gops_are_reported() {
     let track = Track {
         timescale: 12_800,
         presentation_offset: -512,
-        ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
+        ..replace_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
     };
     assert_only_finding(
         &check_tracks(vec![track]),
@@ -316,7 +316,7 @@ fn a_peak_far_above_the_average_is_reported() {
     let track = Track {
         timescale: 12_800,
         presentation_offset: 0,
-        ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
+        ..replace_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
     };
     assert_only_finding(
         &check_tracks(vec![track]),

@@ -75,7 +75,7 @@ pub(super) fn read_entry(path: &Path) -> Result<(String, TierEntry), TierFileErr
 pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileError> {
     let mut bytes = vec![0; FIXED];
     file.read_exact(&mut bytes)?;
-    let start = super::format::start(&bytes).ok_or(TierFileError::Broken)?;
+    let start = super::format::body_offset(&bytes).ok_or(TierFileError::Broken)?;
     bytes.resize(start, 0);
     file.read_exact(bytes.get_mut(FIXED..).ok_or(TierFileError::Broken)?)?;
     Ok(bytes)

@@ -48,7 +48,7 @@ impl<'a> TierFileHeader<'a> {
         for text in texts {
             out.extend_from_slice(text);
         }
-        out.extend_from_slice(&sum(&out).to_le_bytes());
+        out.extend_from_slice(&checksum(&out).to_le_bytes());
         out.resize(out.len().next_multiple_of(PAGE), 0);
         Some(out)
     }
@@ -57,12 +57,12 @@ impl<'a> TierFileHeader<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Option<TierFileHeader<'a>> {
         let lens = field_lens(bytes)?;
         let end = FIXED + lens.iter().sum::<usize>();
-        let (said, rest) = bytes.split_at_checked(end)?;
+        let (checked, rest) = bytes.split_at_checked(end)?;
         let found = rest.first_chunk::<SUM>()?;
-        if sum(said) != u64::from_le_bytes(*found) {
+        if checksum(checked) != u64::from_le_bytes(*found) {
             return None;
         }
-        let (fixed, texts) = said.split_at_checked(FIXED)?;
+        let (fixed, texts) = checked.split_at_checked(FIXED)?;
         let (key, texts) = texts.split_at_checked(lens[0])?;
         let (tags, head) = texts.split_at_checked(lens[1])?;
         Some(TierFileHeader {
@@ -76,14 +76,14 @@ impl<'a> TierFileHeader<'a> {
 }
 
 /// Returns the offset of the body, according to the first [`FIXED`] bytes of a file.
-pub(super) fn start(fixed: &[u8]) -> Option<usize> {
+pub(super) fn body_offset(fixed: &[u8]) -> Option<usize> {
     let lens = field_lens(fixed)?;
     let end = FIXED + lens.iter().sum::<usize>() + SUM;
     Some(end.next_multiple_of(PAGE))
 }
 
 /// Returns the checksum of these bytes.
-pub(super) fn sum(bytes: &[u8]) -> u64 {
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
