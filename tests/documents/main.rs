@@ -18,6 +18,7 @@ mod readme;
 mod records;
 mod settings;
 mod sizing;
+mod urls;
 
 use std::path::{Path, PathBuf};
 

@@ -187,7 +187,7 @@ fn start_edge(
 }
 
 /// The edge does not print the port of its admin listener, so the test chooses one.
-fn free_address() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }

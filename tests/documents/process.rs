@@ -94,6 +94,30 @@ pub fn get(address: SocketAddr, path: &str, fields: &str) -> (u16, String) {
     (status.expect("no status line"), body.to_owned())
 }
 
+/// Sends a request without a body. Returns the status, and the media type without its parameters.
+pub fn request_head(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &str,
+) -> (u16, Option<String>) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{fields}Content-Length: 0\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let status = text.get(9..12).and_then(|code| code.parse().ok());
+    let head = text.split("\r\n\r\n").next().unwrap_or_default();
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let found = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let media_type = found.map(|(_, value)| value.split(';').next().unwrap_or_default().to_owned());
+    (status.expect("no status line"), media_type)
+}
+
 fn headwater() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.stdin(Stdio::null()).stderr(Stdio::null());

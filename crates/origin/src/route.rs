@@ -464,6 +464,8 @@ mod parameters;
 mod tests;
 #[path = "route/text.rs"]
 mod text;
+#[path = "route/url_forms.rs"]
+pub mod url_forms;
 
 pub use display::{escape_strictly, title_folder_url};
 pub(crate) use parameters::refuse_selections;

@@ -1,3 +1,4 @@
+use super::url_forms::{SEGMENT_URLS, SERVER_URLS, TEXT_URLS, TITLE_URLS, UrlForm};
 use super::*;
 use proptest::prelude::*;
 
@@ -310,6 +311,64 @@ fn a_set_has_one_spelling() {
     }
 }
 
+/// Returns the documented forms of a URL, without the form of files, which every path has.
+fn matching_forms(url: &str) -> Vec<&'static str> {
+    let forms = documented_forms().filter(|form| form.url != "T" && form.is_match(url));
+    forms.map(|form| form.url).collect()
+}
+
+fn documented_forms() -> impl Iterator<Item = &'static UrlForm> {
+    let groups = [TITLE_URLS, SEGMENT_URLS, TEXT_URLS, SERVER_URLS];
+    groups.into_iter().flatten()
+}
+
+/// The other direction, from a request to its form, is part of the property tests below.
+#[test]
+fn each_documented_form_is_a_request_of_its_kind() {
+    const VERSION: &str = "000000000000009f";
+    let set = format!("6000-{VERSION}");
+    let values = [
+        ("<set>", set.as_str()),
+        ("<rendition>", "video=1"),
+        ("<version>", VERSION),
+        ("<language>", "en"),
+        ("<time>", "42"),
+        ("<number>", "7"),
+        ("<asset>", "engines/shaka.js"),
+    ];
+    for form in documented_forms() {
+        let url = form
+            .url
+            .strip_prefix('T')
+            .map_or(form.url.into(), |rest| format!("/folder/film.mp4{rest}"));
+        let url = values
+            .iter()
+            .fold(url, |url: String, (name, value)| url.replace(name, value));
+        let request = parse_url(&url).unwrap();
+        assert_eq!(request.to_string(), url, "the URL is canonical");
+        // The collector takes its path before the router does.
+        let is_file = matches!(request, OriginRequest::File(_));
+        assert_eq!(is_file, ["T", "/cmcd"].contains(&form.url), "{url}");
+        let fixed = ["/-/library.json", "/-/collector.json"];
+        let expected = match fixed.contains(&form.url) {
+            true => vec![form.url, "/-/<asset>"],
+            false if form.url == "T" => vec![],
+            false => vec![form.url],
+        };
+        assert_eq!(matching_forms(&url), expected);
+    }
+    for own in [
+        OriginRequest::Page,
+        OriginRequest::Library,
+        OriginRequest::Health,
+        OriginRequest::Ready,
+        OriginRequest::Metrics,
+        OriginRequest::Asset("page.js".into()),
+    ] {
+        assert!(!matching_forms(&own.to_string()).is_empty(), "{own}");
+    }
+}
+
 prop_compose! {
     fn any_title()(path in "([a-zA-Z0-9 %?#é=_][a-zA-Z0-9 .%?#é=+_-]{0,6}(/[a-z]{1,4}){0,2})?") -> Key {
         key(&path)
@@ -380,8 +439,9 @@ proptest! {
         let playlist = OriginRequest::Manifest { title: title.clone(), manifest, file: None };
         let part = OriginRequest::Text(TextUrl { title, version, rendition, part });
         for request in [playlist, part] {
-            let parsed = parse_url(&request.to_string());
-            prop_assert_eq!(parsed, Ok(request));
+            let url = request.to_string();
+            prop_assert_eq!(matching_forms(&url).len(), 1, "{}", url);
+            prop_assert_eq!(parse_url(&url), Ok(request));
         }
     }
 }
@@ -398,7 +458,9 @@ proptest! {
         let license = OriginRequest::License(title.clone());
         let manifest = OriginRequest::Manifest { title, manifest: wanted, file: None };
         for request in [manifest, OriginRequest::Segment(segment), key, license] {
-            prop_assert_eq!(parse_url(&request.to_string()), Ok(request));
+            let url = request.to_string();
+            prop_assert_eq!(matching_forms(&url).len(), 1, "{}", url);
+            prop_assert_eq!(parse_url(&url), Ok(request));
         }
     }
 

@@ -1,0 +1,299 @@
+//! The forms of the server's URLs: the declaration of the reference page `docs/reference/urls.md`.
+//! Tests compare it with the router and with the responses of a server.
+
+/// A form of URLs, and its content.
+#[derive(Debug)]
+pub struct UrlForm {
+    /// Path and query. `T` is the path of a title; `<…>` is a [`placeholder`](UrlForm::is_match).
+    pub url: &'static str,
+    /// A description for the reference page.
+    pub content: &'static str,
+    /// Media types of the response, without parameters; none for a response without a body.
+    pub media_types: &'static [&'static str],
+}
+
+const HLS: &[&str] = &["application/vnd.apple.mpegurl"];
+const DASH: &[&str] = &["application/dash+xml"];
+const JSON: &[&str] = &["application/json"];
+const MEDIA: &[&str] = &["video/mp4", "audio/mp4"];
+const TEXT: &[&str] = &["text/plain"];
+const VTT: &[&str] = &["text/vtt"];
+
+const fn form(
+    url: &'static str,
+    content: &'static str,
+    media_types: &'static [&'static str],
+) -> UrlForm {
+    UrlForm {
+        url,
+        content,
+        media_types,
+    }
+}
+
+/// URLs of a title.
+pub const TITLE_URLS: &[UrlForm] = &[
+    form("T/.m3u8", "HLS multivariant playlist, CMAF segments", HLS),
+    form(
+        "T/.m3u8?format=ts",
+        "HLS with transport streams and packed audio",
+        HLS,
+    ),
+    form("T/.mpd", "DASH with `$Time$` addressing", DASH),
+    form(
+        "T/.mpd?template=number",
+        "DASH with `$Number$` addressing",
+        DASH,
+    ),
+    form(
+        "T/.json",
+        "a description of the title: tracks, renditions, durations, and what is left out",
+        JSON,
+    ),
+    form(
+        "T",
+        "the file itself, with ranges; for an index MP4 the whole film as a progressive MP4",
+        MEDIA,
+    ),
+    form(
+        "T/.key",
+        "with `aes-secret`: the key of the title's segments",
+        &["application/octet-stream"],
+    ),
+    form(
+        "T/.license",
+        "with `drm-keys = \"secret:FILE\"`: the ClearKey license (POST only)",
+        JSON,
+    ),
+];
+
+/// URLs of the segments of a title.
+pub const SEGMENT_URLS: &[UrlForm] = &[
+    form(
+        "T/<set>/<rendition>/hls.m3u8",
+        "HLS media playlist, CMAF segments",
+        HLS,
+    ),
+    form(
+        "T/<set>/<rendition>/ts.m3u8",
+        "HLS media playlist, transport streams or packed audio",
+        HLS,
+    ),
+    form(
+        "T/<set>/<rendition>/keyframes.m3u8",
+        "HLS I-frame playlist",
+        HLS,
+    ),
+    form(
+        "T/<set>/<rendition>/init.mp4",
+        "CMAF header (init segment)",
+        MEDIA,
+    ),
+    form(
+        "T/<set>/<rendition>/<time>.m4s",
+        "CMAF segment that starts at this time, in ticks of the track",
+        MEDIA,
+    ),
+    form(
+        "T/<set>/<rendition>/n/<number>.m4s",
+        "CMAF segment with this number, from 1",
+        MEDIA,
+    ),
+    form(
+        "T/<set>/<rendition>/key/<time>.m4s",
+        "key frame at this time, as a CMAF segment",
+        MEDIA,
+    ),
+    form(
+        "T/<set>/<rendition>/<time>.ts",
+        "transport stream segment",
+        &["video/mp2t"],
+    ),
+    form(
+        "T/<set>/<rendition>/<time>.aac",
+        "packed audio: AAC",
+        &["audio/aac"],
+    ),
+    form(
+        "T/<set>/<rendition>/<time>.ac3",
+        "packed audio: AC-3",
+        &["audio/ac3"],
+    ),
+    form(
+        "T/<set>/<rendition>/<time>.ec3",
+        "packed audio: E-AC-3",
+        &["audio/eac3"],
+    ),
+    form(
+        "T/<set>/<rendition>/<time>.mp3",
+        "packed audio: MP3",
+        &["audio/mpeg"],
+    ),
+];
+
+/// URLs of the text of a title.
+pub const TEXT_URLS: &[UrlForm] = &[
+    form(
+        "T/t-<version>/text=<language>/hls.m3u8",
+        "HLS media playlist of WebVTT segments, beside CMAF",
+        HLS,
+    ),
+    form(
+        "T/t-<version>/text=<language>/ts.m3u8",
+        "the same beside transport streams, whose clock differs",
+        HLS,
+    ),
+    form(
+        "T/t-<version>/text=<language>/imsc.m3u8",
+        "HLS media playlist of IMSC segments in CMAF",
+        HLS,
+    ),
+    form(
+        "T/t-<version>/text=<language>/<time>.vtt",
+        "WebVTT segment, beside CMAF",
+        VTT,
+    ),
+    form(
+        "T/t-<version>/text=<language>/<time>.ts.vtt",
+        "WebVTT segment, beside transport streams",
+        VTT,
+    ),
+    form(
+        "T/t-<version>/text=<language>/init.mp4",
+        "CMAF header of WebVTT",
+        &["application/mp4"],
+    ),
+    form(
+        "T/t-<version>/text=<language>/<time>.m4s",
+        "WebVTT in CMAF, by time",
+        &["application/mp4"],
+    ),
+    form(
+        "T/t-<version>/text=<language>/n/<number>.m4s",
+        "WebVTT in CMAF, by number",
+        &["application/mp4"],
+    ),
+    form(
+        "T/t-<version>/text=<language>/init.imsc.mp4",
+        "CMAF header of IMSC",
+        &["application/mp4"],
+    ),
+    form(
+        "T/t-<version>/text=<language>/<time>.imsc.m4s",
+        "IMSC in CMAF, by time",
+        &["application/mp4"],
+    ),
+    form(
+        "T/t-<version>/text=<language>/n/<number>.imsc.m4s",
+        "IMSC in CMAF, by number",
+        &["application/mp4"],
+    ),
+    form(
+        "T/t-<version>/text=<language>/all.vtt",
+        "all cues as one WebVTT file",
+        VTT,
+    ),
+];
+
+/// URLs of the server.
+pub const SERVER_URLS: &[UrlForm] = &[
+    form("/", "the page: library and players", &["text/html"]),
+    form("/healthz", "200 while the process works", TEXT),
+    form(
+        "/readyz",
+        "200 while it should receive traffic; 503 while it drains, and until a remote library could be listed",
+        TEXT,
+    ),
+    form(
+        "/metrics",
+        "[metrics](metrics.md) in the Prometheus text format or, by `Accept`, in OpenMetrics; with `--admin` on the admin port only",
+        TEXT,
+    ),
+    form(
+        "/cmcd",
+        "with `cmcd-collector`: takes [events of players](../how-to/viewers.md) (POST)",
+        &[],
+    ),
+    form(
+        "/-/library.json",
+        "the titles of the library, for the page",
+        JSON,
+    ),
+    form(
+        "/-/collector.json",
+        "the path for events (`{\"cmcd\":\"/cmcd\"}`), or null without a collector",
+        JSON,
+    ),
+    form(
+        "/-/<asset>",
+        "scripts, styles and players of the page",
+        &["text/javascript", "text/css", "image/svg+xml"],
+    ),
+];
+
+/// URLs of the admin port.
+pub const ADMIN_URLS: &[UrlForm] = &[
+    form("/", "status page", &["text/html"]),
+    form("/status", "the same as JSON", JSON),
+    form(
+        "/viewers",
+        "with `cmcd-collector`: [the viewers](../how-to/viewers.md) as a page",
+        &["text/html"],
+    ),
+    form("/viewers.json", "the same as JSON", JSON),
+    form("/metrics", "as above", TEXT),
+    form("/healthz", "as above, without the token", TEXT),
+    form("/readyz", "as above, without the token", TEXT),
+];
+
+impl UrlForm {
+    /// Returns whether a URL has this form. Placeholders: `<time>` and `<number>` are decimal,
+    /// `<version>` is hexadecimal, `<set>` is a target duration and a version, and the others are
+    /// names. A title may have any path, and an asset may be in a folder.
+    pub fn is_match(&self, url: &str) -> bool {
+        match self.url.strip_prefix("T/") {
+            _ if self.url == "T" => true,
+            Some(pattern) => {
+                let names = pattern.matches('/').count() + 1;
+                let (path, query) = url.split_once('?').map_or((url, ""), |(p, q)| (p, q));
+                let start = path.rmatch_indices('/').nth(names - 1);
+                start.is_some_and(|(at, _)| {
+                    let query = if query.is_empty() {
+                        ""
+                    } else {
+                        &url[path.len()..]
+                    };
+                    is_pattern_match(pattern, &format!("{}{query}", &path[at + 1..]))
+                })
+            }
+            None => is_pattern_match(self.url, url),
+        }
+    }
+}
+
+fn is_pattern_match(pattern: &str, text: &str) -> bool {
+    let Some((literal, rest)) = pattern.split_once('<') else {
+        return pattern == text;
+    };
+    let Some((name, rest)) = rest.split_once('>') else {
+        return false;
+    };
+    let Some(text) = text.strip_prefix(literal) else {
+        return false;
+    };
+    let ends = (1..=text.len()).filter(|end| text.is_char_boundary(*end));
+    let mut ends = ends.take_while(|end| name == "asset" || !text[..*end].contains('/'));
+    ends.any(|end| is_placeholder_value(name, &text[..end]) && is_pattern_match(rest, &text[end..]))
+}
+
+fn is_placeholder_value(name: &str, value: &str) -> bool {
+    let all = |is_legal: fn(&u8) -> bool| value.as_bytes().iter().all(is_legal);
+    match name {
+        "time" | "number" => all(u8::is_ascii_digit),
+        "version" => all(u8::is_ascii_hexdigit),
+        "set" => value.split_once('-').is_some_and(|(duration, version)| {
+            is_placeholder_value("time", duration) && is_placeholder_value("version", version)
+        }),
+        _ => true,
+    }
+}
