@@ -9,6 +9,7 @@
 mod commands;
 mod copies;
 mod dashboards;
+mod examples;
 mod findings;
 mod journeys;
 mod links;
