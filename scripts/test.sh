@@ -77,6 +77,7 @@ downloads=$!
 section format 2 cargo fmt --all --check
 section clippy 15 cargo clippy --workspace --all-targets --locked -- -D warnings
 section docs 15 env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
+section site 10 scripts/docs.sh --test
 section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || failed+=(downloads)
