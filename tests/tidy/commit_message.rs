@@ -78,3 +78,46 @@ fn check_message(message: &str) -> Output {
         .unwrap();
     child.wait_with_output().unwrap()
 }
+
+#[test]
+fn the_installed_hook_checks_commits_and_replaces_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripts = folder.path().join("scripts");
+    std::fs::create_dir(&scripts).unwrap();
+    for name in ["hooks.sh", "commit-msg"] {
+        std::fs::copy(root().join("scripts").join(name), scripts.join(name)).unwrap();
+    }
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.current_dir(folder.path()).args(arguments);
+        // Settings of the machine, such as another folder for hooks, do not apply.
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.env("GIT_CONFIG_SYSTEM", "/dev/null");
+        for (name, value) in [("NAME", "A"), ("EMAIL", "a@b.example")] {
+            command.env(format!("GIT_AUTHOR_{name}"), value);
+            command.env(format!("GIT_COMMITTER_{name}"), value);
+        }
+        command.output().unwrap()
+    };
+    assert!(run("git", &["init", "--quiet"]).status.success());
+    let install = || run("scripts/hooks.sh", &[]);
+    assert!(install().status.success());
+    let commit = |message: &str| run("git", &["commit", "--allow-empty", "-m", message]);
+    assert_eq!(commit("Added a hook").status.code(), Some(1));
+    let accepted = commit(&format!("Add a hook\n\n{REASON}"));
+    assert!(accepted.status.success(), "{accepted:?}");
+
+    let hook = folder.path().join(".git/hooks/commit-msg");
+    let installed = std::fs::read(&hook).unwrap();
+    assert!(install().status.success());
+    assert_eq!(std::fs::read(&hook).unwrap(), installed, "installed once");
+    std::fs::write(&hook, "#!/bin/sh\nexit 0\n").unwrap();
+    let other = install();
+    assert!(other.status.success());
+    let warning = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(warning.contains("SKIPPED commit-msg hook"), "{warning}");
+    assert_eq!(
+        std::fs::read_to_string(&hook).unwrap(),
+        "#!/bin/sh\nexit 0\n"
+    );
+}
