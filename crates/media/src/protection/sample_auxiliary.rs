@@ -81,11 +81,11 @@ impl SampleAuxiliary {
 
     /// Returns the bytes of all boxes.
     pub(crate) fn len(&self) -> u64 {
-        SENC_HEAD_BYTES + self.entries.len() as u64 + self.description_len()
+        SENC_HEAD_BYTES + self.entries.len() as u64 + self.saiz_saio_len()
     }
 
     /// Returns the length of `saiz` and `saio`, which are left out if there are no entries.
-    fn description_len(&self) -> u64 {
+    fn saiz_saio_len(&self) -> u64 {
         match (self.entries.is_empty(), self.shared_size()) {
             (true, _) => 0,
             (false, Some(_)) => SAIZ_HEAD_BYTES + SAIO_BYTES,

@@ -9,6 +9,7 @@ mod caption_channels;
 mod cmaf;
 mod color;
 mod cue;
+mod embedded_cues;
 mod encoding;
 mod grid;
 mod imsc;
@@ -17,7 +18,6 @@ mod imsc_region;
 #[cfg(test)]
 mod imsc_tests;
 mod rendition;
-mod samples;
 mod srt;
 #[cfg(test)]
 mod tests;
@@ -38,11 +38,11 @@ pub use caption_channels::{CaptionChannel, find_caption_channels};
 pub(crate) use caption_channels::{pack_channels, unpack_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
 pub use cue::{Cue, CueList, CueProblem};
+pub use embedded_cues::{is_default_text, parse_text_samples, text_sample_ranges, text_track_kind};
 pub use encoding::decode_text;
 pub use grid::TextGrid;
 pub use imsc::{IMSC_CODEC, write_imsc_init, write_imsc_segment};
 pub use rendition::{TextKind, TextRendition, TextSet};
-pub use samples::{is_default_text, parse_text_samples, text_sample_ranges, text_track_kind};
 pub use srt::parse_srt;
 pub use ttml::parse_ttml;
 pub use tx3g::parse_sample as parse_tx3g_sample;

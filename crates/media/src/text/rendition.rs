@@ -27,7 +27,7 @@ pub struct TextRendition {
     pub kind: TextKind,
     /// Name that the author gave.
     pub label: Option<String>,
-    /// Whether players should show it without being asked.
+    /// Whether players should show it although no viewer selected it.
     pub is_default: bool,
     /// The cues.
     pub cues: CueList,

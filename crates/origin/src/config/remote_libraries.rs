@@ -139,7 +139,7 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
             },
             ca: layers.with("storage-ca", read_file)?,
         },
-        via: parse_each(layers, "storage-via", parse_route)?,
+        via: parse_each(layers, "storage-via", parse_endpoint_route)?,
         endpoints: parse_each(layers, "storage-endpoint", parse_endpoint)?,
         settings: parse_each(layers, "storage-option", parse_option)?,
         memory_bytes: memory("storage-memory", default.memory_bytes)?,
@@ -195,7 +195,7 @@ fn parse_option(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn parse_route(text: &str) -> Result<EndpointRoute, String> {
+fn parse_endpoint_route(text: &str) -> Result<EndpointRoute, String> {
     let wanted = "expected a regular expression, a space and a URL: '^4k/ http://cache:8080'";
     let (matches, url) = text.trim().rsplit_once(' ').ok_or(wanted)?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn storage_routes_and_endpoints_are_parsed() {
-        let found = parse_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
+        let found = parse_endpoint_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
         assert!(found.matches.is_match("a b.mp4") && !found.matches.is_match("a.cmfv"));
         assert_eq!(found.url, "http://127.0.0.1:8081");
         for wrong in ["", "x", "( http://a", "a ftp://b"] {
-            assert!(parse_route(wrong).is_err(), "{wrong}");
+            assert!(parse_endpoint_route(wrong).is_err(), "{wrong}");
         }
         let weighted = |url: &str, weight| WeightedEndpoint {
             url: url.to_owned(),

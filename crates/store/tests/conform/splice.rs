@@ -29,7 +29,7 @@ async fn splice_segment(object: &Arc<RemoteObject>) -> Result<Option<SplicedRang
     object.splice_range(SEGMENT, Reason::Segment).await
 }
 
-fn segment_of(right: &[u8]) -> &[u8] {
+fn segment_bytes(right: &[u8]) -> &[u8] {
     &right[SEGMENT.start as usize..SEGMENT.end as usize]
 }
 
@@ -42,7 +42,7 @@ fn most_bytes_are_spliced_on_one_connection() {
             let (mut spliced, mut read) =
                 (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
             let piped = read_spliced(&mut spliced, &mut read).await.unwrap();
-            assert!(read == segment_of(&right));
+            assert!(read == segment_bytes(&right));
             assert!(piped > read.len() / 2, "{piped}");
         });
     }
@@ -122,7 +122,7 @@ fn concurrent_splices_cost_two_requests() {
         .collect();
     for reader in readers {
         let (read, error) = reader.join().unwrap();
-        assert!(error.is_none() && read == segment_of(&right));
+        assert!(error.is_none() && read == segment_bytes(&right));
     }
     // The first reader splices its response, and all others share a second one.
     assert_eq!(store.meter().requests(Reason::Segment), 2);
@@ -148,7 +148,7 @@ fn a_dropped_splice_takes_no_bytes_from_others() {
             begun().await.next().await.unwrap().unwrap();
             let mut read = Vec::new();
             read_spliced(&mut begun().await, &mut read).await.unwrap();
-            assert!(read == segment_of(&right));
+            assert!(read == segment_bytes(&right));
         });
     }
 }
@@ -161,7 +161,7 @@ fn an_interrupted_splice_resumes_only_on_the_same_version() {
     block_on(async {
         let (mut spliced, mut read) = (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
         let piped = read_spliced(&mut spliced, &mut read).await.unwrap();
-        assert!(read == segment_of(&right));
+        assert!(read == segment_bytes(&right));
         assert!(piped > read.len() / 2, "{piped}");
     });
     assert_eq!(store.meter().requests(Reason::Retry), 1);
@@ -170,7 +170,7 @@ fn an_interrupted_splice_resumes_only_on_the_same_version() {
         let (mut spliced, mut read) = (splice_segment(&object).await.unwrap().unwrap(), Vec::new());
         let error = read_spliced(&mut spliced, &mut read).await.unwrap_err();
         assert!(matches!(error, Error::Changed), "{error:?}");
-        assert!(read == segment_of(&right)[..300_000]);
+        assert!(read == segment_bytes(&right)[..300_000]);
     });
     assert!(object.changed());
 }

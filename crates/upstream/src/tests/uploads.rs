@@ -8,9 +8,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A body of unknown length.
-struct Parts(Vec<&'static str>);
+struct UnsizedBody(Vec<&'static str>);
 
-impl Body for Parts {
+impl Body for UnsizedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -58,7 +58,7 @@ fn a_body_of_unknown_length_is_sent_in_chunks() {
     let (address, received) = serve_one(OK, chunks.len());
     let client = connect_to(address);
     block_on(async {
-        let request = put_request(Parts(vec!["film", "", "s"]));
+        let request = put_request(UnsizedBody(vec!["film", "", "s"]));
         let mut response = client.send_once(0, request).await.unwrap();
         assert_eq!(read_body(&mut response).await.unwrap(), b"abc");
     });
