@@ -7,7 +7,7 @@ record. A count is the difference between two runs, one of which repeats the tas
 start-up cancels out. Instructions of the kernel and waiting are not counted.
 
 Exits with 1 if a path exceeds its stored count by more than the margin. If a path is faster by more
-than the margin, asks for an update of the file:
+than the margin, requests an update of the file:
 
   scripts/callgrind.sh            builds, counts and compares (as `make test` does)
   scripts/callgrind.sh --renew    stores the new counts in bench/callgrind.json
@@ -147,19 +147,19 @@ class Counted:
         try:
             port = (re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline()) or self.ended())[1]
             self.client = wrap(socket.create_connection(("127.0.0.1", int(port)), timeout=60))
-            self.answers = self.client.makefile("rb")
+            self.responses = self.client.makefile("rb")
         except BaseException:
             self.close()
             raise
 
-    def ask(self, path):
+    def get(self, path):
         self.rest()
         self.client.sendall(f"GET {path} HTTP/1.1\r\nHost: films\r\nUser-Agent: count\r\nAccept: */*\r\n\r\n".encode())
-        status, length = self.answers.readline().decode(), 0
-        while (line := self.answers.readline().strip()):
+        status, length = self.responses.readline().decode(), 0
+        while (line := self.responses.readline().strip()):
             if line.lower().startswith(b"content-length:"):
                 length = int(line.split(b":")[1])
-        body = self.answers.read(length)
+        body = self.responses.read(length)
         if " 200 " not in status:
             raise RuntimeError(f"{path}: {status}")
         return body.decode(errors="replace")
@@ -203,7 +203,7 @@ def server_total(run, make, warm, path, times):
     with contextlib.closing(make(run)) as server:
         paths = warm(server)
         for at in range(times):
-            server.ask(path(paths, at))
+            server.get(path(paths, at))
         return server.end()
 
 
@@ -225,12 +225,12 @@ def film(server):
     """Requests playlists and a segment of the built-in film in the order of a player. Each is requested
     several times first, so that one-time work is done."""
     multivariant = "/demo/.m3u8"
-    media = resolve(multivariant, re.search(SEGMENT_URL, server.ask(multivariant), re.M)[1])
-    segment = resolve(media, re.search(SEGMENT_URL, server.ask(media), re.M)[1])
+    media = resolve(multivariant, re.search(SEGMENT_URL, server.get(multivariant), re.M)[1])
+    segment = resolve(media, re.search(SEGMENT_URL, server.get(media), re.M)[1])
     paths = {"health": "/healthz", "playlist": media, "segment": segment, "MPD": "/demo/.mpd"}
     for path in paths.values():
         for _ in range(4):
-            server.ask(path)
+            server.get(path)
     return paths
 
 
@@ -279,9 +279,9 @@ class Upstream:
         while True:
             client, _ = self.socket.accept()
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+            threading.Thread(target=self.respond, args=(client,), daemon=True).start()
 
-    def answer(self, client):
+    def respond(self, client):
         requests = client.makefile("rb")
         while line := requests.readline():
             while requests.readline().strip():
@@ -301,7 +301,7 @@ def edge_tasks(args):
             upstream = upstream or Upstream()
             make = lambda run: Counted(run, args.programs / "edge", "--origin", upstream.url)
             path = lambda _, at, size=size, miss=miss: f"/{size}/{at if miss else 0}"
-            warm = lambda server, size=size: [server.ask(f"/{size}/{['0', f'w{at}'][at % 2]}") for at in range(20)]
+            warm = lambda server, size=size: [server.get(f"/{size}/{['0', f'w{at}'][at % 2]}") for at in range(20)]
             yield lambda name=name, make=make, warm=warm, path=path, times=times: server_count(
                 name, make, warm, path, times
             )

@@ -151,10 +151,10 @@ def first_segment(library, title, flags):
 
 def get(client, target):
     client.request("GET", target)
-    answer = client.getresponse()
-    body = answer.read()
-    if answer.status != 200:
-        sys.exit(f"{target}: {answer.status} {body[:200]}")
+    response = client.getresponse()
+    body = response.read()
+    if response.status != 200:
+        sys.exit(f"{target}: {response.status} {body[:200]}")
     return body
 
 

@@ -182,7 +182,7 @@ def measure(args, caches, work):
         turn = number % len(caches)
         for kind in wanted:
             for cache in caches[turn:] + caches[:turn]:
-                figures = ask(args, cache, kind, work)
+                figures = measure_kind(args, cache, kind, work)
                 rounds.append({"round": number, "kind": kind, "server": cache.name, **figures})
                 done = f"{len(rounds)}/{args.rounds * len(wanted) * len(caches)}"
                 print(f"\r{done} rounds", end="", file=sys.stderr)
@@ -190,7 +190,7 @@ def measure(args, caches, work):
     return rounds
 
 
-def ask(args, cache, kind, work, client=wrk):
+def measure_kind(args, cache, kind, work, client=wrk):
     folder, script = KINDS[kind]
     paths = [f"/{folder}/{number}" for number in range(COUNT)]
     if script == "cycle.lua":

@@ -88,7 +88,7 @@ def idle(cache):
 
 
 def private_bytes(cache):
-    """Returns the memory that the processes of a server wrote and share with nobody. Pages of the executable are
+    """Returns the memory that the processes of a server wrote and do not share. Pages of the executable are
     left out: they are private or shared depending on what else runs from the same file."""
     total = 0
     for pid in cache.pids():
@@ -106,9 +106,9 @@ def long_object(cache, work):
     lengths = []
 
     def fetch():
-        with urllib.request.urlopen(cache.url + "/long") as answer:
+        with urllib.request.urlopen(cache.url + "/long") as response:
             length = 0
-            while piece := answer.read(1 << 20):
+            while piece := response.read(1 << 20):
                 length += len(piece)
             lengths.append(length)
 

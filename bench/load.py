@@ -32,7 +32,7 @@ OHA = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cach
 PERCENTILES = ("p50", "p90", "p99")
 TOOLS = ("headwater", "wrk", "h2load", "hey", "oha") + (("vegeta",) if shutil.which("vegeta") else ())
 # Tools that report percentiles at a rate, and the start of their latencies.
-TOLD = (("headwater", "due"), ("oha", "due"), ("headwater", "sent"), ("h2load", "sent"),
+REPORTED = (("headwater", "due"), ("oha", "due"), ("headwater", "sent"), ("h2load", "sent"),
         ("hey", "sent"), ("vegeta", "sent"))  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def closed_loop(rounds, verdicts):
 def at_a_rate(args, rounds):
     """Formats percentiles, grouped by the start of the latency."""
     lines = ["", f"| {args.rate} requests/s of 5 KB, ms | p50 | p90 | p99 | sent/s |", "|---|---|---|---|---|"]
-    for tool, since in TOLD:
+    for tool, since in REPORTED:
         mine = [r for r in rounds if r["kind"] == "rate" and r["tool"] == tool]
         if not mine:
             continue

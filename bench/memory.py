@@ -140,10 +140,10 @@ def first_uri(base, text):
 
 def get(client, path):
     client.request("GET", path)
-    answer = client.getresponse()
-    body = answer.read()
-    if answer.status != 200:
-        sys.exit(f"{path}: {answer.status} {answer.getheader('Headwater-Error')}")
+    response = client.getresponse()
+    body = response.read()
+    if response.status != 200:
+        sys.exit(f"{path}: {response.status} {response.getheader('Headwater-Error')}")
     return body
 
 

@@ -33,7 +33,7 @@ class Viewer:
         self.socket.setblocking(False)
         self.left, self.next = 0, first
 
-    def ask(self, paths):
+    def request(self, paths):
         self.socket.send(b"GET %s HTTP/1.1\r\nHost: films\r\n\r\n" % paths[self.next % len(paths)])
         self.next += 1
         self.left = -1
@@ -61,7 +61,7 @@ class Viewer:
         head, end, body = data.partition(b"\r\n\r\n")
         length = re.search(rb"content-length: *(\d+)", head, re.I)
         if not (end and length and b" 200 " in head[:20]):
-            raise RuntimeError(f"no answer: {head[:100]}")
+            raise RuntimeError(f"no response: {head[:100]}")
         self.left = int(length[1]) - len(body)
         return len(data)
 
@@ -78,7 +78,7 @@ def watch(url, paths, viewers, kbps, seconds):
     watching = [Viewer((host, int(port)), n, context) for n in range(viewers)]
     try:
         for viewer in watching:
-            viewer.ask(paths)
+            viewer.request(paths)
         play(watching, paths, kbps, 3)
         yield
         yield play(watching, paths, kbps, seconds)
@@ -108,6 +108,6 @@ def play(watching, paths, kbps, seconds):
                 time.sleep(wait)
             for viewer in watching[at : at + step]:
                 if viewer.left == 0:
-                    viewer.ask(paths)
+                    viewer.request(paths)
                 total += viewer.take(share)
     return {"bytes": total, "wall_s": time.monotonic() - began, "due_s": seconds}

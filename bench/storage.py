@@ -83,13 +83,13 @@ class Origin:
         self.host = self.process.stdout.readline().removeprefix("listening on http://").strip()
         self.client = HTTPConnection(self.host)
 
-    def ask(self, path):
+    def request(self, path):
         self.client.request("GET", path)
-        answer = self.client.getresponse()
-        return answer.status, answer.read(), answer.headers
+        response = self.client.getresponse()
+        return response.status, response.read(), response.headers
 
     def get(self, path):
-        status, body, headers = self.ask(path)
+        status, body, headers = self.request(path)
         if status != 200:
             raise SystemExit(f"{path}: {status} {headers.get('Headwater-Error')}")
         return body
@@ -134,9 +134,9 @@ class Bench:
         """Waits until objects that were written through the filer are visible through S3."""
         origin = self.origin()
         until = time.time() + 30
-        while origin.ask("/film.ism/.mpd")[0] != 200:
+        while origin.request("/film.ism/.mpd")[0] != 200:
             if time.time() > until:
-                raise SystemExit(f"the storage has no film: {origin.ask('/film.ism/.mpd')}")
+                raise SystemExit(f"the storage has no film: {origin.request('/film.ism/.mpd')}")
             time.sleep(0.2)
         origin.stop()
 
@@ -190,11 +190,11 @@ def workers(bench, origin, tracks, seconds):
             for track in tracks:
                 began = time.perf_counter()
                 client.request("GET", track[n % len(track)])
-                answer = client.getresponse()
-                size = len(answer.read())
+                response = client.getresponse()
+                size = len(response.read())
                 took = time.perf_counter() - began
-                if answer.status != 200:
-                    raise SystemExit(f"{track[n % len(track)]}: {answer.status} {answer.headers.get('Headwater-Error')}")
+                if response.status != 200:
+                    raise SystemExit(f"{track[n % len(track)]}: {response.status} {response.headers.get('Headwater-Error')}")
                 with lock:
                     totals[0] += size
                     times.append(took * 1000)

@@ -25,12 +25,12 @@ def main():
     with workspace("versions") as (work, ended):
         films = run.make_films(work / "films", 60)
         kinds = {**serve_kinds(args, work, films, ended), **edge_kinds(args, work, ended)}
-        wanted = {name: ask for name, ask in kinds.items() if not args.only or args.only in name}
+        wanted = {name: measure for name, measure in kinds.items() if not args.only or args.only in name}
         rounds = {name: [] for name in wanted}
         for number in range(args.rounds):
-            for name, ask in wanted.items():
+            for name, measure in wanted.items():
                 order = ("old", "new") if number % 2 == 0 else ("new", "old")
-                rounds[name].append({version: ask(version) for version in order})
+                rounds[name].append({version: measure(version) for version in order})
             print(f"\rround {number + 1} of {args.rounds}", end="", file=sys.stderr)
     report(args, rounds)
 
@@ -61,20 +61,20 @@ def serve_kinds(args, work, films, ended):
     certificate, key = make_certificate(work)
     tls = both(args, ended, lambda: run.Headwater(films, "2s", "--tls-cert", certificate, "--tls-key", key))
     lists = run.list_kinds(plain["old"].url)
-    ask = lambda servers, kind: lambda version: run.wrk(args, servers[version], lists[kind], work)
-    kinds = {kind: ask(plain, kind) for kind in lists}
-    kinds["TS 1 MB, cold"] = ask(cold, "TS 1 MB")
-    kinds["CMAF 1 MB, interleaved, cold"] = ask(cold, "CMAF 1 MB, interleaved")
-    return kinds | {f"{kind}, TLS": ask(tls, kind) for kind in ("CMAF 1 MB", "CMAF 127 KB", "media playlist")}
+    measure = lambda servers, kind: lambda version: run.wrk(args, servers[version], lists[kind], work)
+    kinds = {kind: measure(plain, kind) for kind in lists}
+    kinds["TS 1 MB, cold"] = measure(cold, "TS 1 MB")
+    kinds["CMAF 1 MB, interleaved, cold"] = measure(cold, "CMAF 1 MB, interleaved")
+    return kinds | {f"{kind}, TLS": measure(tls, kind) for kind in ("CMAF 1 MB", "CMAF 127 KB", "media playlist")}
 
 
 def edge_kinds(args, work, ended):
     origin = edge.Nginx(work, "origin", edge.origin_config(work), core=1)
     ended.append(origin.stop)
     servers = both(args, ended, lambda: edge.Headwater(work, origin.url))
-    told = types.SimpleNamespace(**vars(args))
-    ask = lambda kind: lambda version: edge.ask(told, servers[version], kind, work, run.wrk)
-    return {f"edge {kind}": ask(kind) for kind in edge.KINDS}
+    options = types.SimpleNamespace(**vars(args))
+    measure = lambda kind: lambda version: edge.measure_kind(options, servers[version], kind, work, run.wrk)
+    return {f"edge {kind}": measure(kind) for kind in edge.KINDS}
 
 
 def report(args, rounds):

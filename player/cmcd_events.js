@@ -1,5 +1,5 @@
 // Events of a playback session (CMCD version 2, CTA-5004-B), for the collector of the server. A server
-// without one says so at -/collector.json, and then nothing is sent.
+// without one reports that at -/collector.json, and then nothing is sent.
 
 import { encodeEvent, kilobits, roundToHundreds } from './cmcd.js';
 

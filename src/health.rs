@@ -33,7 +33,7 @@ pub(crate) fn check_health(flags: &ArgMatches) -> ExitCode {
     };
     match request_status(authority, path) {
         Ok(200) => ExitCode::SUCCESS,
-        Ok(status) => report_failure(url, &format!("the server answers {status}")),
+        Ok(status) => report_failure(url, &format!("the server responded with {status}")),
         Err(error) => report_failure(url, &error.to_string()),
     }
 }

@@ -116,7 +116,7 @@ class Machine:
         self.process.wait()
 
     def stop(self):
-        """Asks the program to stop, and returns its exit code."""
+        """Signals the program to stop, and returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_SECONDS)
 

@@ -110,8 +110,8 @@ def long_films(args, work, ended):
     texts = {"media playlist": run.playlists(ours.url, "/2-hours.mp4/.m3u8", "video=")[:1],
              "MPD": ["/2-hours.mp4/.mpd"]}  # fmt: skip
     kinds = {"segments": list(names), "media playlist": ["ours"], "MPD": ["ours"]}
-    ask = lambda kind, name: run.wrk(args, ours, texts.get(kind) or minute[name], work)
-    found = interleave(args, kinds, ask)
+    measure = lambda kind, name: run.wrk(args, ours, texts.get(kind) or minute[name], work)
+    found = interleave(args, kinds, measure)
     of = found["segments"]
     rows = [
         row(f"last minute of a film of {hours} hours, uncached, wrk", "Headwater, first minute of a short film", 0.97,

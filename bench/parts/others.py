@@ -30,10 +30,10 @@ def edges(args, work, ended):
     # Paced like all other servers: see docs/decisions/0018.
     servers[PACED] = edge.Headwater(work, origin.url, "--near-rtt", "0s")
     ended.append(servers[PACED].stop)
-    ask = lambda kind, name: edge.ask(args, servers[name], kind[0], work, run.discard if kind[1] == "discard" else run.wrk)
+    measure = lambda kind, name: edge.measure_kind(args, servers[name], kind[0], work, run.discard if kind[1] == "discard" else run.wrk)
     both, hits = ["ours", "Varnish"], ("hit 1 MB", "wrk")
     kinds = {(kind, client): both for kind, client, _ in EDGE} | {hits: list(servers)}
-    found = interleave(args, kinds, ask)
+    found = interleave(args, kinds, measure)
     rows = [
         row(f"edge {kind}, {client}", "Varnish", target, GB if "MB" in kind else REQUESTS,
             *(found[kind, client][name] for name in both))
@@ -47,8 +47,8 @@ def testers(args, work, ended):
     nginx, url = load.serve(work)
     ended += [nginx.wait, nginx.terminate]
     options = types.SimpleNamespace(**vars(args), rate=0)
-    ask = lambda kind, tool: load.once(tool, f"{url}/{load.SIZES[kind]}.bin", options, None, None, work / "log")
-    found = interleave(args, {kind: ["headwater", "wrk"] for kind, _, _ in LOAD}, ask)
+    measure = lambda kind, tool: load.once(tool, f"{url}/{load.SIZES[kind]}.bin", options, None, None, work / "log")
+    found = interleave(args, {kind: ["headwater", "wrk"] for kind, _, _ in LOAD}, measure)
     rows = []
     for kind, unit, target in LOAD:
         ours, theirs = ([{**f, "bytes": f["requests"] * load.SIZES[kind]} for f in found[kind][tool]] for tool in ("headwater", "wrk"))

@@ -48,7 +48,7 @@ def ranges(args, work, ended):
     )  # fmt: skip
     servers = {"ours": run.Headwater(films, "2s"), "nginx": Baseline("nginx", films), "C threads": Baseline("c", films)}
     ended += [server.stop for server in servers.values()]
-    ask = lambda name, rate, seconds: run.load(
+    measure = lambda name, rate, seconds: run.load(
         f"ranges:{servers[name].url}/film.mp4", f"{rate:.0f}" if rate else "max", seconds, args.connections, "1",
         "--range-size", RANGE)["summary"]  # fmt: skip
 
@@ -56,13 +56,13 @@ def ranges(args, work, ended):
         """Returns None if another server did not complete all requests, as happens at 80 % of its maximum."""
         try:
             # p99.9 needs ten requests beyond it.
-            return ask(name, rate, max(10500 / rate, 2 * args.seconds))
+            return measure(name, rate, max(10500 / rate, 2 * args.seconds))
         except SystemExit as why:
             if name == "ours":
                 raise
             print(f"{name}: {why}", file=sys.stderr)
 
-    most = interleave(args, {"most": list(servers)}, lambda _, name: ask(name, None, 1))["most"]
+    most = interleave(args, {"most": list(servers)}, lambda _, name: measure(name, None, 1))["most"]
     most = {name: sorted(f["rate_per_s"] for f in figures)[len(figures) // 2] for name, figures in most.items()}
     kinds = {RATE: list(servers), "80 %": list(servers)}
     found = interleave(args, kinds, lambda kind, name: ask_at(name, RATE if kind == RATE else 0.8 * most[name]))
@@ -136,8 +136,8 @@ def cores(args, work, ended):
             servers[kind, name] = run.Headwater(films, "2s", *flags, **where)
             ended.append(servers[kind, name].stop)
         paths[kind] = run.segments(servers[kind, "one"].url, master, "video=")
-    ask = lambda kind, name: run.discard(args, servers[kind, name], paths[kind], work, cores="0,1" if name == "two" else "1")
-    found = interleave(args, {kind: list(both) for kind in kinds}, ask)
+    measure = lambda kind, name: run.discard(args, servers[kind, name], paths[kind], work, cores="0,1" if name == "two" else "1")
+    found = interleave(args, {kind: list(both) for kind in kinds}, measure)
     light, heavy = found["light"], found["heavy"]
     a_second = [[f["bytes"] / 1e9 / f["wall_s"] for f in heavy[name]] for name in both]
     rounds = [{"ours": a, "theirs": b} for a, b in zip(*heavy.values(), strict=True)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""first_byte.py: answers every HTTP request with 204 after a random time, like the first byte of an S3 object.
+"""first_byte.py: responds to every HTTP request with 204 after a random time, like the first byte of an S3 object.
 
-nginx asks it before each response (auth_request), so that the storage itself still sends the file.
+nginx requests it before each response (auth_request), so that the storage itself still sends the file.
 
   first_byte.py PORT LOW_MS HIGH_MS [SEED]
 """
@@ -14,7 +14,7 @@ ANSWER = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
 
 
 class Delay(asyncio.Protocol):
-    """Answers each request head of a connection; nginx sends one request at a time."""
+    """Responds to each request head of a connection; nginx sends one request at a time."""
 
     def __init__(self, draw_seconds):
         self.draw_seconds = draw_seconds

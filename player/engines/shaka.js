@@ -79,7 +79,7 @@ function createTextEngine(player) {
 /** Returns the settings for a title whose keys this server provides. */
 async function protection(license, variant) {
   if (variant === 'dash') return { drm: { servers: { 'org.w3.clearkey': license } } };
-  // Shaka Player knows no HLS key format of ClearKey, and would refuse the playlists. It takes the keys instead.
+  // Shaka Player supports no HLS key format of ClearKey, and would refuse the playlists. It takes the keys instead.
   const { keys } = await (await fetch(license, { method: 'POST' })).json();
   const hex = (text) => [...atob(text.replaceAll('-', '+').replaceAll('_', '/'))].map((c) => c.charCodeAt(0).toString(16).padStart(2, '0')).join('');
   return { drm: { clearKeys: Object.fromEntries(keys.map(({ kid, k }) => [hex(kid), hex(k)])) }, manifest: { ignoreDrmInfo: true } };

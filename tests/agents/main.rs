@@ -16,12 +16,12 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 fn assert_success(output: &Output) {
-    let said = [&output.stdout[..], &output.stderr].concat();
+    let output_bytes = [&output.stdout[..], &output.stderr].concat();
     assert_eq!(
         output.status.code(),
         Some(0),
         "{}",
-        String::from_utf8_lossy(&said)
+        String::from_utf8_lossy(&output_bytes)
     );
 }
 
@@ -84,13 +84,13 @@ fn one_document_on_one_machine_and_on_three() {
         agents_of,
         [&Value::Null, &"one".into(), &"three".into(), &"two".into()]
     );
-    let mut said: Vec<&str> = machines
+    let mut hosts: Vec<&str> = machines
         .iter()
         .map(|machine| machine["versions"]["name"].as_str().unwrap())
         .collect();
-    said.sort_unstable();
-    said.dedup();
-    assert_eq!(said.len(), 4, "each on its own host: {said:?}");
+    hosts.sort_unstable();
+    hosts.dedup();
+    assert_eq!(hosts.len(), 4, "each on its own host: {hosts:?}");
     for name in ["one", "two", "three"] {
         let heading = format!("## Machine of agent {name}\n");
         assert!(bench.text("out/report.md").contains(&heading), "{name}");
@@ -120,9 +120,9 @@ fn a_killed_agent_is_reported_and_the_others_repeat_the_run() {
     two.wait();
     std::fs::write(bench.path("steps/quick"), "").unwrap();
     let code = run.wait();
-    let said = bench.text("run.log");
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("agent two was lost"), "{said}");
+    let output_text = bench.text("run.log");
+    assert_eq!(code, Some(0), "{output_text}");
+    assert!(output_text.contains("agent two was lost"), "{output_text}");
     let records = bench.records();
     assert_eq!(records.len(), 2, "{records:?}");
     let why = records[0]["thrown"].as_str().unwrap();

@@ -17,10 +17,10 @@ fn a_password_is_required() {
     };
     let refused = bench.run_command().output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let output_text = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        said.contains("cannot connect to nats://") && said.contains("authorization"),
-        "{said}"
+        output_text.contains("cannot connect to nats://") && output_text.contains("authorization"),
+        "{output_text}"
     );
     let url = format!("nats://lab:secret@{HUB}:4222");
     bench.agent_at(&url, 1, "one", &[]).end();
@@ -50,17 +50,20 @@ fn tls_and_credentials_files_are_required() {
         { run }.output().unwrap()
     };
     let refused = with(&trust.path("stranger.creds"));
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("authorization"), "{said}");
+    let output_text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{output_text}");
+    assert!(output_text.contains("authorization"), "{output_text}");
     let missing = with(&trust.path("none.creds"));
-    let said = String::from_utf8_lossy(&missing.stderr);
-    assert!(said.contains("--nats-creds"), "{said}");
+    let output_text = String::from_utf8_lossy(&missing.stderr);
+    assert!(output_text.contains("--nats-creds"), "{output_text}");
     // The system does not trust the authority of the test.
     let refused = bench.run_at(&url, &["--nats-creds", &creds]).output();
-    let said = refused.unwrap().stderr;
-    let said = String::from_utf8_lossy(&said);
-    assert!(said.to_lowercase().contains("certificate"), "{said}");
+    let output_text = refused.unwrap().stderr;
+    let output_text = String::from_utf8_lossy(&output_text);
+    assert!(
+        output_text.to_lowercase().contains("certificate"),
+        "{output_text}"
+    );
     let secrets = ["--nats-ca", &ca, "--nats-creds", &creds];
     let agent = |host, name, label| {
         let arguments = [&["--label", label], &secrets[..]].concat();

@@ -30,21 +30,21 @@ fn a_description_of_another_program_runs() {
         .current_dir(&folder.0)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
     let records = std::fs::read_to_string(folder.0.join("out/runs.jsonl")).unwrap_or_default();
     let records: Vec<Value> = records
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let counted = records.iter().find(|record| record["thrown"].is_null());
-    let counted = counted.unwrap_or_else(|| panic!("{said}\n{records:#?}"));
+    let counted = counted.unwrap_or_else(|| panic!("{output_text}\n{records:#?}"));
     assert!(
         counted["values"]["requests"].as_f64().unwrap() > 0.0,
         "{counted}"
     );
     assert_eq!(counted["values"]["errors"], 0.0, "{counted}");
     assert!(
-        said.contains("$.processing['connection-map'][0].from"),
-        "{said}"
+        output_text.contains("$.processing['connection-map'][0].from"),
+        "{output_text}"
     );
 }

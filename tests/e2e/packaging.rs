@@ -25,20 +25,20 @@ fn health_follows_the_status_of_the_server() {
     }
     let (code, errors) = check_health(&origin.url("/missing"));
     assert_eq!(code, Some(1));
-    assert!(errors.contains("the server answers 404"), "{errors}");
+    assert!(errors.contains("the server responded with 404"), "{errors}");
 }
 
 #[test]
 fn health_of_a_missing_or_foreign_server_is_an_error() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let foreign = silent.local_addr().unwrap();
-    let answers = std::thread::spawn(move || {
+    let responder = std::thread::spawn(move || {
         use std::io::Write;
         let (mut client, _) = silent.accept().unwrap();
         client.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").unwrap();
     });
     let (code, errors) = check_health(&format!("http://{foreign}/"));
-    answers.join().unwrap();
+    responder.join().unwrap();
     assert_eq!(code, Some(1), "{errors}");
     let (code, errors) = check_health(&format!("http://{foreign}/"));
     assert_eq!(code, Some(1));

@@ -239,7 +239,7 @@ fn a_bucket_that_cannot_be_listed_is_not_ready_and_names_the_remedy() {
         return servers::skip_server("no S3 server: run scripts/storage.sh");
     };
     server.put("films/movies/a.mp4", b"film");
-    let nobody = servers::free_ports(1)[0];
+    let unused_port = servers::free_ports(1)[0];
     for (port, source, secret, words) in [
         (
             server.port,
@@ -254,7 +254,7 @@ fn a_bucket_that_cannot_be_listed_is_not_ready_and_names_the_remedy() {
             "NoSuchBucket; check the name",
         ),
         (
-            nobody,
+            unused_port,
             "s3://films/movies",
             SECRET,
             "cannot connect to the storage",

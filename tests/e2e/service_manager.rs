@@ -74,7 +74,7 @@ fn a_service_reports_start_reload_and_stop() {
     }
 }
 
-/// The manager would end the service if the replaced process said that it stops.
+/// The manager would end the service if the replaced process reported that it stops.
 #[test]
 fn the_successor_becomes_the_main_process_of_the_service() {
     let folder = TempFolder::new();

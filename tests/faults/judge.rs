@@ -105,7 +105,7 @@ impl<'a> RunJudge<'a> {
         let (Some(version), Some(language)) =
             (response.number("x-version"), response.header("x-language"))
         else {
-            return Some("a response of nobody".into());
+            return Some("a response that no origin sent".into());
         };
         let tag = format!("\"{version}\"");
         if response.header("etag").is_some_and(|found| found != tag) {

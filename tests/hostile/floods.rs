@@ -92,7 +92,7 @@ pub const FLOODS: &[Flood] = &[
         frame(SETTINGS, 0, 0, &[0, 1, 0xff, 0xff, 0xff, 0xff])
     }),
     flood("PING (CVE-2019-9512)", 100_000, Open, |_| frame(PING, 0, 0, &[0; 8])),
-    flood("answers to PINGs that were never sent", 100_000, Open, |_| frame(PING, ACK, 0, &[0; 8])),
+    flood("acknowledgements of PINGs that were never sent", 100_000, Open, |_| frame(PING, ACK, 0, &[0; 8])),
     flood("PRIORITY (CVE-2019-9513)", 100_000, Open, |n| {
         frame(PRIORITY, 0, id(n), &[0, 0, 0, 0, 255])
     }),

@@ -2,7 +2,7 @@
 
 use crate::targets::{AttackedServers, ByteStream, read_available};
 
-/// A request, and the status with which each server must answer.
+/// A request, and the status with which each server must respond.
 pub struct HostileRequest {
     pub text: String,
     pub serve: u16,

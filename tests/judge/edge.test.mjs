@@ -51,15 +51,15 @@ test('two viewers of each kind cost the origin each segment once', async (t) => 
   await tier();
   assert.equal(await edge.drain(), 0);
   assert.equal(await origin.drain(), 0);
-  const asked = new Map();
+  const requestCounts = new Map();
   for (const line of fs.readFileSync(records, 'utf8').trim().split('\n')) {
     const record = JSON.parse(line);
     if (!['segment', 'init'].includes(record.kind)) continue;
     assert.equal(record.status, 200, line);
-    asked.set(record.path, (asked.get(record.path) ?? 0) + 1);
+    requestCounts.set(record.path, (requestCounts.get(record.path) ?? 0) + 1);
   }
-  assert.ok(asked.size > 20, `only ${asked.size} segments`);
-  const twice = [...asked].filter(([, count]) => count > 1);
+  assert.ok(requestCounts.size > 20, `only ${requestCounts.size} segments`);
+  const twice = [...requestCounts].filter(([, count]) => count > 1);
   assert.deepEqual(twice, []);
 });
 
@@ -96,7 +96,7 @@ async function status() {
 /** Checks the disk figures on the page, after all objects with two requests are written. */
 async function tier() {
   const { context, page, faults } = await admin();
-  const said = () => page.evaluate(() => {
+  const readDiskTable = () => page.evaluate(() => {
     const [titles, values] = document.querySelectorAll('#tier tr');
     const texts = (row) => [...row.children].map((cell) => cell.textContent);
     return Object.fromEntries(texts(titles).map((title, n) => [title, texts(values)[n]]));
@@ -105,7 +105,7 @@ async function tier() {
     const cells = [...document.querySelectorAll('#tier td')].map((cell) => cell.textContent);
     return Number(cells[1]) > 20 && cells[2] === '0';
   }, undefined, { timeout: WAIT_MS });
-  const now = await said();
+  const now = await readDiskTable();
   assert.match(now.stored, /^[\d.]+ [KM]iB of 1.0 GiB$/);
   assert.deepEqual([now['not written'], now.damaged], ['0', '0']);
   assert.ok(Number(now.written) >= Number(now.objects), JSON.stringify(now));

@@ -47,15 +47,15 @@ test('another reader finds the same values in an HDR log', () => {
   assert.equal(done.status, 0, done.stderr);
   const { summary } = JSON.parse(fs.readFileSync(json, 'utf8'));
   const text = fs.readFileSync(log, 'utf8');
-  for (const [ending, told] of [['/due', summary.from_due_ms], ['/sent', summary.from_sent_ms]]) {
+  for (const [ending, percentiles] of [['/due', summary.from_due_ms], ['/sent', summary.from_sent_ms]]) {
     const found = read(text, ending);
     assert.equal(found.totalCount, summary.requests);
     for (const [name, percentile] of [['p50', 50], ['p90', 90], ['max', 100]]) {
       const ms = found.getValueAtPercentile(percentile) / 1e6;
-      assert.ok(Math.abs(ms / told[name] - 1) < 0.002, `${ending} ${name}: ${ms} and ${told[name]}`);
+      assert.ok(Math.abs(ms / percentiles[name] - 1) < 0.002, `${ending} ${name}: ${ms} and ${percentiles[name]}`);
     }
     // 300 requests do not support a p99.
-    assert.equal(told.p99, null);
+    assert.equal(percentiles.p99, null);
     assert.ok(found.getValueAtPercentile(99) > 60e6);
   }
 });

@@ -72,9 +72,9 @@ for (const title of titles) {
       const address = `${server.url}/${title}/.m3u8${format === 'ts' ? '?format=ts' : ''}`;
       const response = await fetch(address);
       if (format === 'ts' && [404, 406, 415, 422].includes(response.status)) {
-        const said = response.headers.get('headwater-error');
+        const reason = response.headers.get('headwater-error');
         await response.arrayBuffer();
-        assert.match(title, /av1|vp9|opus|flac/, `refused: ${said}`);
+        assert.match(title, /av1|vp9|opus|flac/, `refused: ${reason}`);
         return;
       }
       const body = await response.text();

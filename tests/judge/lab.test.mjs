@@ -176,26 +176,26 @@ test('errors have a status and a JSONPath', (t) => {
   for (const [status, harm, wanted] of cases) {
     const document = known('wrong');
     harm(document);
-    const answer = post(document);
-    assert.equal(answer.status, status, answer.body);
-    const { failed, unsupported } = answer.json().acknowledge;
-    assert.ok((failed ?? unsupported).includes(wanted), answer.body);
-    assert.ok(answer.header('headwater-error').includes(wanted));
+    const response = post(document);
+    assert.equal(response.status, status, response.body);
+    const { failed, unsupported } = response.json().acknowledge;
+    assert.ok((failed ?? unsupported).includes(wanted), response.body);
+    assert.ok(response.header('headwater-error').includes(wanted));
     paths.push([document, wanted]);
   }
-  const answer = (...more) => curl('/workflows', ...more).status;
-  assert.equal(answer('--data-binary', '{"general": {', '-H', `Content-Type: ${WDD}`), 400);
-  assert.equal(answer('--data-binary', '{}', '-H', 'Content-Type: text/plain'), 415);
-  assert.equal(answer('-H', 'Accept: text/html'), 406);
-  assert.equal(answer('-X', 'DELETE'), 405);
+  const postStatus = (...more) => curl('/workflows', ...more).status;
+  assert.equal(postStatus('--data-binary', '{"general": {', '-H', `Content-Type: ${WDD}`), 400);
+  assert.equal(postStatus('--data-binary', '{}', '-H', 'Content-Type: text/plain'), 415);
+  assert.equal(postStatus('-H', 'Accept: text/html'), 406);
+  assert.equal(postStatus('-X', 'DELETE'), 405);
   assert.equal(curl('/workflows/none').status, 404);
   assert.equal(post(known('twice', 'true', 'idle')).status, 201);
   assert.equal(post(known('twice', 'true', 'idle')).status, 409);
   assert.equal(curl('/workflows/twice', '-X', 'DELETE').status, 200);
   // A foreign page, and a DNS name that an attacker resolves to this address.
-  assert.equal(answer('-H', 'Origin: http://evil.example'), 403);
-  assert.equal(answer('-H', 'Sec-Fetch-Site: cross-site'), 403);
-  assert.equal(answer('-H', 'Host: evil.example'), 421);
+  assert.equal(postStatus('-H', 'Origin: http://evil.example'), 403);
+  assert.equal(postStatus('-H', 'Sec-Fetch-Site: cross-site'), 403);
+  assert.equal(postStatus('-H', 'Host: evil.example'), 421);
   if (!fs.existsSync(path.join(judges, '../whole'))) return skip(t, 'JSONPath: jsonpath-rfc9535 could not be installed');
   const script = `
 import json, sys, jsonpath_rfc9535 as jsonpath
@@ -203,9 +203,9 @@ for document, path in json.load(sys.stdin):
     found = jsonpath.find(path, document)
     print(len(found))
 `;
-  const said = execFileSync(path.join(judges, 'python'), ['-c', script], { input: JSON.stringify(paths), encoding: 'utf8' });
+  const counts = execFileSync(path.join(judges, 'python'), ['-c', script], { input: JSON.stringify(paths), encoding: 'utf8' });
   // The first path names a missing field.
-  assert.deepEqual(said.trim().split('\n'), ['0', '1', '1', '1', '1', '1', '1']);
+  assert.deepEqual(counts.trim().split('\n'), ['0', '1', '1', '1', '1', '1', '1']);
 });
 
 test('tasks run a client only, and functions are discovered', async (t) => {

@@ -92,8 +92,8 @@ test('a film finishes even if hls.js loses the end of stream', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const prepare = (page) => page.addInitScript(() => {
     const { prototype } = window.MediaSource;
-    const told = prototype.endOfStream;
-    prototype.endOfStream = function forgotten() { prototype.endOfStream = told; window.forgotten = true; };
+    const original = prototype.endOfStream;
+    prototype.endOfStream = function forgotten() { prototype.endOfStream = original; window.forgotten = true; };
   });
   const view = await openIn(browser, server, 'avc.mp4', 'player=hls', prepare);
   await view.until('the end', ended);

@@ -44,7 +44,7 @@ function probeFile(file, bytesEnd = Infinity) {
       .sort((a, b) => a.at - b.at);
     const shown = own.filter((p) => p.isShown);
     const [last, before = last] = shown.slice(-2).reverse();
-    // With a varying frame rate, ffprobe knows no duration, or only the usual one.
+    // With a varying frame rate, ffprobe reports no duration, or only the usual one.
     const durations = [last.duration || last.at - before.at, last.at - before.at].sort((a, b) => a - b);
     const ends = durations.map((duration) => last.at + duration);
     // A packet of audio may start before the film's zero and last beyond it.

@@ -25,7 +25,7 @@ run = "exec headwater serve --segment {segment} --listen 127.0.0.1:{port}"
 port = 8080
 health = "/readyz"
 [sink.load]
-run = "headwater load rate http://{origin}/Headwater/.m3u8 --rate {rate} --duration 2s --json load.json --hdr load.hdr > said; cat load.json"
+run = "headwater load rate http://{origin}/Headwater/.m3u8 --rate {rate} --duration 2s --json load.json --hdr load.hdr > load.txt; cat load.json"
 measure = { errors = "/summary/errors", requests = "/summary/requests", p50-ms = "/summary/from_due_ms/p50" }
 series.ended = { from = "load.json#/seconds", t = "/second", value = "/ended" }
 series.due = { from = "load.json#/seconds", t = "/second", value = "/due" }
@@ -97,7 +97,7 @@ test('every plot of a report is drawn', async (t) => {
     const page = await browser.newPage({ viewport: { width: 1200, height: 900 }, colorScheme, offline: true });
     const faults = [];
     page.on('pageerror', (error) => faults.push(error.message));
-    page.on('console', (said) => said.type() === 'error' && faults.push(said.text()));
+    page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
     page.on('request', (request) => /^https?:/.test(request.url()) && faults.push(request.url()));
     await page.goto(pathToFileURL(path.join(dir, 'report.html')).href);
     // One chart is visible; the sections contain the others.

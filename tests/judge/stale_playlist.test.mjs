@@ -52,7 +52,7 @@ for (const [engine, variant] of [['hls', 'cmaf'], ['shaka', 'cmaf'], ['native', 
     await view.until('the end', ended);
     const last = await view.state();
     assert.deepEqual([last.errors, view.faults], [[], []]);
-    assert.ok(led.length > 0, 'nobody was led on');
+    assert.ok(led.length > 0, 'no player was redirected');
     assert.ok(Math.abs(last.currentTime - last.duration) < 0.3, `ended at ${last.currentTime} of ${last.duration}`);
     await view.page.close();
   });

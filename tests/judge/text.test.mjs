@@ -187,7 +187,7 @@ async function play(t, film, engine, variant, form = '', chosen = Object.keys(SO
   const open = () => openTitle(forms[form] ?? server, film, engine, variant);
   let view = await open();
   const { text, texts } = await view.state();
-  assert.equal(text, -1, 'no text is shown without being asked for');
+  assert.equal(text, -1, 'no text is shown unless the viewer selects it');
   const labels = Object.keys(SOURCES).filter((label) => !PACKAGED.includes(SOURCES[label]) || (FILMS.includes(film) && fs.existsSync(packager)));
   assert.deepEqual(texts.map(({ label }) => label).toSorted(), labels.toSorted());
   for (const [n, label] of labels.filter((one) => chosen.includes(one)).entries()) {

@@ -106,7 +106,7 @@ test('captions in the video can be chosen and hidden on the page with hls.js', a
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const { page, state, until, faults } = await openIn(browser, library, 'avc_captions.mp4', 'player=hls&variant=cmaf');
   await until('the menu', () => window.headwater.state().texts.length > 0);
-  assert.equal((await state()).text, -1, 'no text is shown without being asked for');
+  assert.equal((await state()).text, -1, 'no text is shown unless the viewer selects it');
   await page.evaluate(() => window.headwater.text(0));
   await until('a caption', () => [...document.querySelector('video').textTracks].some((track) => track.mode === 'showing' && track.cues?.length > 0));
   assert.equal((await state()).text, 0);
@@ -118,7 +118,7 @@ test('captions in the video can be chosen and hidden on the page with hls.js', a
 });
 
 for (const manifest of ['.mpd', '.m3u8']) {
-  test(`Shaka Player knows the purposes of audio in ${manifest}`, async (t) => {
+  test(`Shaka Player reads the purposes of audio in ${manifest}`, async (t) => {
     if (!browser) return skip(t, 'browsers: Chromium is not installed');
     const page = await openBlank(library);
     const tracks = await page.evaluate(async (url) => {
@@ -142,7 +142,7 @@ for (const manifest of ['.mpd', '.m3u8']) {
   });
 }
 
-test('dash.js knows the purposes of audio, and plays the main audio', async (t) => {
+test('dash.js reads the purposes of audio, and plays the main audio', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const page = await openBlank(library);
   const { tracks, current } = await page.evaluate(async (url) => {

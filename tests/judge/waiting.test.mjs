@@ -37,10 +37,10 @@ async function openAndFail(player, fault) {
 }
 
 for (const player of ['mse', 'hls', 'dash', 'shaka']) {
-  test(`a film that waits for data says so and goes on (${player})`, async (t) => {
+  test(`a film that waits for data shows the reason and continues (${player})`, async (t) => {
     if (!browser) return skip(t, 'browsers: Chromium is not installed');
     const view = await openAndFail(player, 503);
-    await view.until('the reason of the wait', waits, '^Waiting for data: the server answers 503 \\([2-9] attempts\\)$');
+    await view.until('the reason of the wait', waits, '^Waiting for data: the server responds with 503 \\([2-9] attempts\\)$');
     const state = await view.state();
     assert.match(state.waiting, /503/);
     assert.deepEqual(state.errors, []);
@@ -75,7 +75,7 @@ test('the player of the browser explains a wait for the plain file', async (t) =
 });
 
 // Chromium's own HLS player gives up after one failed segment.
-test('the player of the browser says that the film stopped arriving', async (t) => {
+test('the player of the browser shows that the film stopped arriving', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const view = await openAndFail('native', 503);
   await view.until('the error', () => document.querySelector('[role=alert]')?.textContent.startsWith('The film stopped arriving. '));
@@ -118,11 +118,11 @@ for (const [player, what] of [['mse', MISSING], ['hls', MISSING], ['dash', MISSI
       await view.page.evaluate(() => { window.headwater.seek(37); document.querySelector('video').play().catch(() => {}); });
       await view.until('the error', () => document.querySelector('[role=alert]')?.textContent);
       const alert = view.page.locator('[role=alert]');
-      const said = await alert.innerText();
-      assert.ok(said.startsWith(what), said);
+      const message = await alert.innerText();
+      assert.ok(message.startsWith(what), message);
       // Numbers of statuses and names of engines are for the log.
-      assert.doesNotMatch(said, /\d{3}|Error|hls\.js|dash\.js|Shaka/);
-      assert.match(said, /(Check the address|Try again), or choose another (film|player)/);
+      assert.doesNotMatch(message, /\d{3}|Error|hls\.js|dash\.js|Shaka/);
+      assert.match(message, /(Check the address|Try again), or choose another (film|player)/);
       assert.ok(await alert.isVisible());
       assert.ok(await alert.getByRole('button', { name: 'Try again' }).isVisible());
       await view.page.close();

@@ -206,10 +206,10 @@ fn known_numbers_are_measured_and_compared() {
     bench.nothing_stays();
     assert!(!Path::new(&bench.path("out/scratch-0")).exists());
     // Standard output is a summary that ends with the path of the report.
-    let said = text(&output.stdout);
-    assert!(said.lines().count() < 10, "{said}");
+    let output_text = text(&output.stdout);
+    assert!(output_text.lines().count() < 10, "{output_text}");
     assert_eq!(
-        said.lines().last(),
+        output_text.lines().last(),
         Some(bench.path("out/report.html").as_str())
     );
     // A repeated command measures nothing and prints the same summary.
@@ -385,15 +385,15 @@ fn an_experiment_stops_if_every_arm_fails_in_the_same_way() {
     };
     bench.edit("exec headwater serve", "exec no-such-server");
     let output = bench.run();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let output_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{output_text}");
     // Three rounds of two arms with three attempts would be 18 failures.
     assert_eq!(bench.records().len(), 2);
-    assert!(said.lines().count() < 20, "{said}");
+    assert!(output_text.lines().count() < 20, "{output_text}");
     assert!(
-        said.contains("the first attempt of every arm (2) failed in the same way")
-            && said.contains("no-such-server"),
-        "{said}"
+        output_text.contains("the first attempt of every arm (2) failed in the same way")
+            && output_text.contains("no-such-server"),
+        "{output_text}"
     );
     // One arm that works: the other one is repeated.
     std::fs::remove_dir_all(bench.path("out")).unwrap();
@@ -415,11 +415,11 @@ fn validate_names_programs_that_do_not_exist() {
     let document = "name = 'x'\nquestion = 'x'\nrounds = 1\n[sink.s]\nrun = 'no-such-program | sort'\nmeasure.x = '/x'\n";
     std::fs::write(&path, document).unwrap();
     let output = lab(&["validate", path.to_str().unwrap()]);
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let output_text = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{output_text}");
     assert!(
-        said.contains(":5:7: sink.s.run: program not found: no-such-program;"),
-        "{said}"
+        output_text.contains(":5:7: sink.s.run: program not found: no-such-program;"),
+        "{output_text}"
     );
     std::fs::write(&path, document.replace("no-such-program", "headwater")).unwrap();
     let output = lab(&["validate", path.to_str().unwrap()]);
@@ -437,11 +437,13 @@ fn documents_are_validated_and_listed() {
             .is_some_and(|extension| extension == "toml")
         {
             let output = lab(&["validate", path.to_str().unwrap()]);
-            let said = text(&output.stdout);
+            let output_text = text(&output.stdout);
             // This machine may lack a program of an experiment.
-            let only_programs = said.lines().all(|line| line.contains("program not found"));
-            assert_ne!(output.status.code(), Some(2), "{said}");
-            assert!(only_programs, "{said}");
+            let only_programs = output_text
+                .lines()
+                .all(|line| line.contains("program not found"));
+            assert_ne!(output.status.code(), Some(2), "{output_text}");
+            assert!(only_programs, "{output_text}");
         }
     }
     let listed = text(&lab(&["list", folder.to_str().unwrap()]).stdout);

@@ -59,8 +59,8 @@ impl Lab {
         for step in ["make", "start", "warm-up", "measure"] {
             let nap = if step == slow { "9" } else { "0" };
             let file = lab.path(&format!("steps/{step}"));
-            let says = format!("touch {file}; test -e {file}-quick || sleep {nap}");
-            document = document.replace(&format!("STEP-{step}"), &says);
+            let command = format!("touch {file}; test -e {file}-quick || sleep {nap}");
+            document = document.replace(&format!("STEP-{step}"), &command);
         }
         std::fs::write(lab.path("steps.toml"), document).unwrap();
         Some(lab)
@@ -173,11 +173,11 @@ fn a_signal_at_any_step_ends_the_run_cleanly() {
             // A repeated command resumes the experiment.
             std::fs::write(lab.path(&format!("steps/{step}-quick")), "").unwrap();
             let output = lab.run();
-            let said = String::from_utf8_lossy(&output.stderr);
+            let output_text = String::from_utf8_lossy(&output.stderr);
             assert_eq!(
                 (output.status.code(), lab.records().len()),
                 (Some(0), 2),
-                "{said}"
+                "{output_text}"
             );
             lab.nothing_stays();
         }
@@ -237,8 +237,8 @@ fn a_function_that_exits_during_a_measurement_ends_the_run() {
     // All first attempts, of one arm, fail in the same way.
     assert_eq!(records.len(), 1);
     let why = records[0]["thrown"].as_str().unwrap();
-    let said = ["function origin", "exited", "7", "I am ill"];
-    assert!(said.iter().all(|part| why.contains(part)), "{why}");
+    let expected = ["function origin", "exited", "7", "I am ill"];
+    assert!(expected.iter().all(|part| why.contains(part)), "{why}");
     lab.nothing_stays();
 }
 
@@ -274,11 +274,11 @@ fn a_failed_source_is_reported_with_its_reason() {
         "echo half > page; echo 'no paper left' >&2; exit 3",
     );
     let output = lab.run();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{output_text}");
     assert!(
-        said.contains("source page") && said.contains("no paper left"),
-        "{said}"
+        output_text.contains("source page") && output_text.contains("no paper left"),
+        "{output_text}"
     );
     assert!(!Path::new(&lab.path("out/sources/page")).exists());
     lab.nothing_stays();
@@ -309,12 +309,12 @@ fn many_runs_are_stopped_killed_and_resumed_and_each_counts_once() {
         );
     }
     let output = lab.run();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{output_text}");
     // Finished runs are counted after resuming, and the remaining time is estimated.
     assert!(
-        said.contains("60 of 60 ·") && !said.contains("\n1 of 60"),
-        "{said}"
+        output_text.contains("60 of 60 ·") && !output_text.contains("\n1 of 60"),
+        "{output_text}"
     );
     let records = lab.records();
     let mut runs: Vec<(u64, String)> = records
@@ -339,9 +339,12 @@ fn a_folder_is_used_by_one_run_at_a_time() {
     let mut first = lab.start();
     wait("measure", || Path::new(&lab.path("steps/measure")).exists());
     let second = lab.run();
-    let said = String::from_utf8_lossy(&second.stderr);
-    assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("another run is using"), "{said}");
+    let output_text = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{output_text}");
+    assert!(
+        output_text.contains("another run is using"),
+        "{output_text}"
+    );
     signal("-INT", first.id());
     first.wait().unwrap();
     lab.nothing_stays();

@@ -113,7 +113,7 @@ fn nothing_stays_when_the_link_is_killed() {
 
 #[test]
 fn wrong_words_are_told_from_wrong_machines() {
-    for (args, said) in [
+    for (args, message) in [
         (&["link", "--rate", "fast"][..], "--rate"),
         (
             &["link", "--rate", "1mbit", "--delay", "0ms"],
@@ -124,6 +124,6 @@ fn wrong_words_are_told_from_wrong_machines() {
     ] {
         let output = lab(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(text(&output.stderr).contains(said), "{args:?}");
+        assert!(text(&output.stderr).contains(message), "{args:?}");
     }
 }

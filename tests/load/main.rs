@@ -137,16 +137,16 @@ fn result_files_agree_and_can_be_merged() {
     assert!((raw / whole - 1.0).abs() < 0.002, "{raw} {whole}");
     let files = [&a, &b, &c, &a, &b, &c].map(String::as_str);
     let args = [&["compare", "--a"], &files[..], &["--b"], &files[..]].concat();
-    let said = text(&load(&args).stdout);
-    let first = said.lines().next().unwrap();
+    let output_text = text(&load(&args).stdout);
+    let first = output_text.lines().next().unwrap();
     assert!(
         first.contains("(95 % interval 1.000 to 1.000, 6 pairs)"),
-        "{said}"
+        "{output_text}"
     );
-    let said = text(&load(&["compare", "--a", &a, &b, "--b", &a, &b]).stdout);
+    let output_text = text(&load(&["compare", "--a", &a, &b, "--b", &a, &b]).stdout);
     assert!(
-        said.contains("range of 2") && !said.contains("95 %"),
-        "{said}"
+        output_text.contains("range of 2") && !output_text.contains("95 %"),
+        "{output_text}"
     );
 }
 
@@ -157,17 +157,23 @@ fn a_report_of_a_log_contains_only_what_the_log_contains() {
     };
     three_runs(&site);
     let hdr = site.path("a.hdr");
-    let said = text(&load(&["report", &hdr]).stdout);
+    let output_text = text(&load(&["report", &hdr]).stdout);
     // The rate is that of the run's seconds, and each step's that of its own length.
-    assert!(said.contains("90 requests at 90.0 per second"), "{said}");
     assert!(
-        said.contains("50/s, from due") && said.contains("150/s, from due"),
-        "{said}"
+        output_text.contains("90 requests at 90.0 per second"),
+        "{output_text}"
+    );
+    assert!(
+        output_text.contains("50/s, from due") && output_text.contains("150/s, from due"),
+        "{output_text}"
     );
     for word in ["connections", "bodies", "processor time", "first byte"] {
-        assert!(!said.contains(word), "{word}: {said}");
+        assert!(!output_text.contains(word), "{word}: {output_text}");
     }
-    assert!(said.contains(&site.nginx.url("a.m4s")), "{said}");
+    assert!(
+        output_text.contains(&site.nginx.url("a.m4s")),
+        "{output_text}"
+    );
 }
 
 #[test]
@@ -191,8 +197,11 @@ fn a_dash_is_standard_input_and_output() {
         text(&output.stdout)
     };
     for file in ["a.json", "a.hdr", "a.jsonl.zst"] {
-        let said = read(&["report", "-"], file);
-        assert!(said.contains("90 due, 90 ended"), "{file}: {said}");
+        let output_text = read(&["report", "-"], file);
+        assert!(
+            output_text.contains("90 due, 90 ended"),
+            "{file}: {output_text}"
+        );
     }
     assert!(read(&["report", "-", "--html", "-"], "a.json").starts_with("<!doctype html>"));
     assert!(read(&["report", "-", "--json", "-"], "a.hdr").starts_with("{\"summary\""));

@@ -41,7 +41,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Answers `/readyz`: 503 while the process drains.
+    /// Responds to `/readyz`: 503 while the process drains.
     pub(crate) fn ready_response(&self) -> Response<Body> {
         if self.shutdown.is_ready() {
             return request_facts::text_response("ready\n");
@@ -53,7 +53,7 @@ impl Edge {
         error.response()
     }
 
-    /// Answers `/metrics` in the format that the request's headers prefer.
+    /// Responds to `/metrics` in the format that the request's headers prefer.
     pub(crate) fn metrics_response(&self, headers: &HeaderMap) -> Response<Body> {
         self.disk.update_metrics();
         let cached = (self.memory.bytes(), self.memory.len());

@@ -49,7 +49,7 @@ pub struct RequestFacts<'a> {
     pub host: Cow<'a, str>,
 }
 
-/// A request that the edge answers itself.
+/// A request that the edge handles itself.
 pub enum LocalReply {
     Health,
     Ready,

@@ -30,7 +30,7 @@ use crate::origins::{EdgeCredentials, OriginClient, OriginMetrics};
 use crate::reload::ReloadableEdge;
 use crate::telemetry::RequestTelemetry;
 
-/// Runs `headwater edge`: reads the settings, serves until the process is asked to stop, and
+/// Runs `headwater edge`: reads the settings, serves until the process receives a stop signal, and
 /// returns the exit code.
 pub fn run_command(flags: &ArgMatches) -> ExitCode {
     ProgramError::report_result(run_edge(flags))

@@ -40,9 +40,9 @@ impl PurgeSetup {
     }
 
     fn purge_query(&self, what: &str) -> String {
-        let answer = self.request_admin("POST", &format!("/purge?{what}"));
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.text().trim().to_owned()
+        let response = self.request_admin("POST", &format!("/purge?{what}"));
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.text().trim().to_owned()
     }
 
     fn is_hit(&self, path: &str) -> bool {
@@ -107,9 +107,9 @@ fn a_soft_purge_revalidates_before_the_next_use() {
     served.edge.wait_for_metric("headwater_cache_objects", 1);
     served.purge_query("url=/a&soft");
     client.send("GET", "/a", &[]);
-    let asked = origin.next_request();
-    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
-    asked.respond(304, &[KEEP], b"");
+    let exchange = origin.next_request();
+    assert_eq!(exchange.header("if-none-match"), Some("\"1\""));
+    exchange.respond(304, &[KEEP], b"");
     assert_eq!(client.read_response("GET").text(), "one");
     served.edge.wait_for_metric("headwater_cache_flights", 0);
     assert!(served.is_hit("/a"));
@@ -217,10 +217,10 @@ fn a_purge_during_a_revalidation_prevents_storage() {
     client.read_response("GET");
     served.edge.wait_for_metric("headwater_cache_flights", 0);
     client.send("GET", "/a", &[]);
-    let asked = origin.next_request();
-    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
+    let exchange = origin.next_request();
+    assert_eq!(exchange.header("if-none-match"), Some("\"1\""));
     served.purge_query("url=/a");
-    asked.respond(304, &[KEEP], b"");
+    exchange.respond(304, &[KEEP], b"");
     assert_eq!(
         client.read_response("GET").text(),
         "old",

@@ -207,9 +207,9 @@ fn a_delay_affects_only_its_request() {
     late.send("GET", "/late", &[]);
     other.send("GET", "/now", &[]);
     for (path, client) in [("/now", &mut other), ("/late", &mut late)] {
-        let asked = origin.next_request();
-        assert_eq!(asked.target(), path);
-        asked.respond(200, &[], b"x");
+        let exchange = origin.next_request();
+        assert_eq!(exchange.target(), path);
+        exchange.respond(200, &[], b"x");
         assert_eq!(client.read_response("GET").status, 200);
     }
 }
@@ -225,9 +225,9 @@ fn a_pass_rule_bypasses_lookup_and_storage() {
     let mut client = served.edge.connect();
     for _ in 0..2 {
         client.write_ignoring_errors(b"GET /a HTTP/1.1\r\nHost: ASIDE\r\n\r\n");
-        let answer = client.read_response("GET");
+        let response = client.read_response("GET");
         assert_eq!(
-            answer.cache_status(),
+            response.cache_status(),
             "headwater; fwd=bypass; fwd-status=200; detail=rule"
         );
     }
@@ -240,7 +240,7 @@ fn a_pass_rule_bypasses_lookup_and_storage() {
 fn the_pace_follows_the_players_buffer() {
     let served = start_setup(start_film_origin());
     let mut client = served.edge.connect();
-    let said = [
+    let cases = [
         (Some("bl=0,tb=400000"), Some(150_000_000)),
         (Some("bl=15000,tb=400000"), Some(112_500_000)),
         (Some("bl=30000,tb=400000"), Some(75_000_000)),
@@ -248,13 +248,13 @@ fn the_pace_follows_the_players_buffer() {
         (Some("bl=1000"), None),
         (None, None),
     ];
-    for (n, (words, _)) in said.iter().enumerate() {
-        let line = words.map(|words| format!("CMCD-Request: {words}"));
+    for (n, (player_data, _)) in cases.iter().enumerate() {
+        let line = player_data.map(|player_data| format!("CMCD-Request: {player_data}"));
         let lines: Vec<&str> = line.as_deref().into_iter().collect();
         client.request("GET", &format!("/buffer/{n}"), &lines);
     }
     let records = served.read_records();
-    for (n, (words, expected)) in said.into_iter().enumerate() {
+    for (n, (player_data, expected)) in cases.into_iter().enumerate() {
         let of_path = |r: &&Value| r["path"] == format!("/buffer/{n}");
         let id = &records.iter().find(of_path).unwrap()["request_id"];
         let mut seen = records
@@ -265,15 +265,15 @@ fn the_pace_follows_the_players_buffer() {
                 .as_u64()
                 .filter(|rate| *rate < u64::MAX)
         };
-        assert!(seen.all(|r| paced(r) == expected), "{words:?}");
+        assert!(seen.all(|r| paced(r) == expected), "{player_data:?}");
     }
 }
 
 #[test]
 fn a_refused_socket_option_is_counted_and_the_response_sent() {
     let served = start_setup(start_film_origin());
-    let answer = served.edge.get_path("/impossible");
-    assert_eq!((answer.status, answer.body.len()), (200, 200_000));
+    let response = served.edge.get_path("/impossible");
+    assert_eq!((response.status, response.body.len()), (200, 200_000));
     let refused = "headwater_transport_refused_total{option=\"congestion\"}";
     assert_eq!(served.edge.read_metric(refused), 1);
 }

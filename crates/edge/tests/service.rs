@@ -69,9 +69,9 @@ fn a_reload_changes_origins_and_rules_and_loses_no_request() {
                 scope.spawn(|| {
                     let (mut client, mut count) = (served.edge.connect(), 0);
                     while !over.load(SeqCst) {
-                        let answer = client.request("GET", "/a", &[]);
-                        assert_eq!(answer.status, 200, "{}", answer.head);
-                        assert!(["old", "new"].contains(&answer.text().as_str()));
+                        let response = client.request("GET", "/a", &[]);
+                        assert_eq!(response.status, 200, "{}", response.head);
+                        assert!(["old", "new"].contains(&response.text().as_str()));
                         count += 1;
                     }
                     count
@@ -80,8 +80,8 @@ fn a_reload_changes_origins_and_rules_and_loses_no_request() {
             .collect();
         for round in 0..20 {
             let text = if round % 2 == 0 { &new } else { &old };
-            let answer = served.reload_with(&(text.clone() + &rule(410)));
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            let response = served.reload_with(&(text.clone() + &rule(410)));
+            assert_eq!(response.status, 200, "{}", response.text());
         }
         served.reload_with(&(new.clone() + &rule(410)));
         over.store(true, SeqCst);
@@ -111,22 +111,22 @@ fn moved_records_continue_in_a_new_file_without_loss() {
     );
     let ours = rustix::process::getpid();
     let mut client = served.edge.connect();
-    let mut ask = |count: usize| {
+    let mut send_requests = |count: usize| {
         for _ in 0..count {
             client.request("GET", "/a", &[]);
         }
         count
     };
-    let mut asked = ask(100);
+    let mut request_count = send_requests(100);
     for turn in 0..3 {
         std::fs::rename(&records, at(&format!("old{turn}"))).unwrap();
-        asked += ask(50);
+        request_count += send_requests(50);
         rustix::process::kill_process(ours, rustix::process::Signal::HUP).unwrap();
-        asked += ask(50);
+        request_count += send_requests(50);
         served
             .edge
             .wait_for_metric("headwater_records_reopened_total", turn + 1);
-        asked += ask(50);
+        request_count += send_requests(50);
     }
     served.edge.drain();
     let lines = |name: &str| {
@@ -135,7 +135,7 @@ fn moved_records_continue_in_a_new_file_without_loss() {
         text.lines().filter(of_requests).count()
     };
     let written = ["old0", "old1", "old2", "records.jsonl"].map(lines);
-    assert_eq!(written.iter().sum::<usize>(), asked, "{written:?}");
+    assert_eq!(written.iter().sum::<usize>(), request_count, "{written:?}");
     assert!(written.iter().all(|count| *count > 0), "{written:?}");
 }
 
@@ -144,9 +144,13 @@ fn invalid_settings_change_nothing_and_report_their_place() {
     let text = start_origin("old");
     let served = start_setup(&text, &[]);
     let wrong = text.clone() + "[[rule]]\nwhen = 'path.startsWith('\ndeny = 403\n";
-    let answer = served.reload_with(&wrong);
-    assert_eq!(answer.status, 400);
-    assert!(answer.text().contains("edge.toml:3"), "{}", answer.text());
+    let response = served.reload_with(&wrong);
+    assert_eq!(response.status, 400);
+    assert!(
+        response.text().contains("edge.toml:3"),
+        "{}",
+        response.text()
+    );
     assert_eq!(served.reload_with("origin = 1\n[pool.x]\n").status, 400);
     assert_eq!(served.edge.get_path("/a").text(), "old");
     std::fs::remove_file(&served.config).unwrap();
@@ -164,11 +168,11 @@ fn invalid_settings_change_nothing_and_report_their_place() {
 fn settings_that_need_a_restart_are_listed_and_stay() {
     let text = start_origin("o");
     let served = start_setup(&text, &[]);
-    let answer = served.reload_with(&(text + "memory = \"32MiB\"\nidle-timeout = \"9s\"\n"));
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    let said: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(said["takes_a_restart"][0], "memory");
-    assert_eq!(said["takes_a_restart"][1], "common settings");
+    let response = served.reload_with(&(text + "memory = \"32MiB\"\nidle-timeout = \"9s\"\n"));
+    assert_eq!(response.status, 200, "{}", response.text());
+    let result: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
+    assert_eq!(result["takes_a_restart"][0], "memory");
+    assert_eq!(result["takes_a_restart"][1], "common settings");
 }
 
 #[test]
@@ -211,7 +215,7 @@ fn only_a_trusted_proxy_sets_the_client_address() {
     }
 }
 
-/// Without an admin port, the edge answers these paths; with one, the origin does.
+/// Without an admin port, the edge handles these paths; with one, it forwards them to the origin.
 #[test]
 fn local_paths_move_to_the_admin_port() {
     let served = start_setup(&start_origin("the origin's"), &[]);
@@ -242,10 +246,10 @@ fn the_status_lists_origins_and_connections() {
     for client in &mut clients {
         client.request("GET", "/a", &[]);
     }
-    let answer = served
+    let response = served
         .edge
         .request_admin("GET", "/status", &[ADMIN_AUTHORIZATION]);
-    let status: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     assert_eq!(status["connections"]["open"], 3);
     let by = &status["connections"]["by_algorithm"][0];
     assert_eq!(by["connections"], 3);
@@ -259,8 +263,8 @@ fn the_status_lists_origins_and_connections() {
 fn an_outcome_has_one_name_in_header_record_and_metric() {
     let folder = tempfile::tempdir().unwrap();
     let records = folder.path().join("records.jsonl");
-    let address = ScriptedOrigin::start_with(|asked| {
-        let kept = if asked.target() == "/mine" {
+    let address = ScriptedOrigin::start_with(|exchange| {
+        let kept = if exchange.target() == "/mine" {
             "private"
         } else {
             "max-age=60"
@@ -274,7 +278,7 @@ fn an_outcome_has_one_name_in_header_record_and_metric() {
     );
     let mut served = start_setup(&text, &["--records", records.to_str().unwrap()]);
     // Method, target and a header; the outcome, and the reason against storage if reported.
-    let asks = [
+    let cases = [
         ("GET", "/a", "X: y", "miss absent", None),
         ("GET", "/a", "X: y", "hit fresh", None),
         (
@@ -290,13 +294,13 @@ fn an_outcome_has_one_name_in_header_record_and_metric() {
         ("GET", "/no", "X: y", "denied rule", None),
     ];
     let mut counts = BTreeMap::new();
-    for (method, path, line, name, not_kept) in asks {
-        let said = served.edge.request(method, path, &[line]).cache_status();
+    for (method, path, line, name, not_kept) in cases {
+        let cache_status = served.edge.request(method, path, &[line]).cache_status();
         let (result, reason) = name.split_once(' ').unwrap();
         let detail = not_kept.unwrap_or(reason);
         assert!(
-            said.ends_with(&format!("; detail={detail}")),
-            "{name}: {said}"
+            cache_status.ends_with(&format!("; detail={detail}")),
+            "{name}: {cache_status}"
         );
         served.edge.wait_for_metric("headwater_cache_flights", 0);
         let count = counts.entry(name).or_insert(0);
@@ -313,7 +317,7 @@ fn an_outcome_has_one_name_in_header_record_and_metric() {
         let word = |name: &str| line[name].as_str().unwrap().to_owned();
         ["method", "path", "cache", "reason"].map(word).join(" ")
     });
-    let expected = asks.map(|(method, path, _, name, _)| format!("{method} {path} {name}"));
+    let expected = cases.map(|(method, path, _, name, _)| format!("{method} {path} {name}"));
     // The order is arbitrary: each request used its own connection, whose worker wrote the record.
     let sorted = |mut lines: Vec<String>| {
         lines.sort();

@@ -15,7 +15,7 @@ fn main() {
     if TestLink::new("accuracy", direction_shape(None, 0), 1).is_none() {
         return;
     }
-    println!("| what | asked | measured | off | lateness p50, p99 (us) |");
+    println!("| what | requested | measured | off | lateness p50, p99 (us) |");
     println!("|---|---|---|---|---|");
     [5, 20, 100, 300].into_iter().for_each(measure_goodput);
     measure_capacity();
@@ -24,11 +24,11 @@ fn main() {
     [50_000, 250_000].into_iter().for_each(measure_queueing);
 }
 
-fn print_row(what: &str, asked: f64, measured: f64, bed: &TestLink) {
+fn print_row(what: &str, requested: f64, measured: f64, bed: &TestLink) {
     let late = bed.link.report().lateness_us;
-    let off = (measured / asked - 1.0) * 100.0;
+    let off = (measured / requested - 1.0) * 100.0;
     let late = format!("{}, {}", late.p50, late.p99);
-    println!("| {what} | {asked:.3} | {measured:.3} | {off:+.2} % | {late} |");
+    println!("| {what} | {requested:.3} | {measured:.3} | {off:+.2} % | {late} |");
 }
 
 /// TCP goodput over ten seconds: 1448 of every 1500 bytes are payload. Connecting and slow start
@@ -82,9 +82,9 @@ fn round_trip(delay_ms: u64) {
     here.send(b"!").unwrap();
     echo.join().unwrap();
     times.sort_by(f64::total_cmp);
-    let asked = 2.0 * delay_ms as f64;
-    print_row("round trip, median, ms", asked, times[100], &bed);
-    print_row("round trip, p99, ms", asked, times[198], &bed);
+    let requested = 2.0 * delay_ms as f64;
+    print_row("round trip, median, ms", requested, times[100], &bed);
+    print_row("round trip, p99, ms", requested, times[198], &bed);
 }
 
 /// A hundred thousand UDP packets.
@@ -131,7 +131,7 @@ fn measure_queueing(bytes: u64) {
     }
     // Counts whole packets of 1028 bytes.
     let fits = (bytes / 1028 * 1028) as f64;
-    let asked = 10.0 + fits * 8.0 / 10e6 * 1e3;
+    let requested = 10.0 + fits * 8.0 / 10e6 * 1e3;
     let what = format!("longest way past a queue of {bytes} bytes, ms");
-    print_row(&what, asked, last.as_secs_f64() * 1e3, &bed);
+    print_row(&what, requested, last.as_secs_f64() * 1e3, &bed);
 }

@@ -354,12 +354,12 @@ fn long_names_are_shortened_in_messages() {
             }]
         }
     });
-    for (level, says) in [
+    for (level, message) in [
         (ConformanceLevel::Strict, "belongs to another function"),
         (ConformanceLevel::Lenient, "unknown port"),
     ] {
         let found = validate_at(&document, level);
-        assert!(found.iter().any(|offence| offence.what.contains(says)));
+        assert!(found.iter().any(|offence| offence.what.contains(message)));
         assert!(found.iter().all(|offence| offence.what.len() < 1000));
     }
 }

@@ -1,7 +1,7 @@
 //! The load tester: sends requests as viewers do and measures them without coordinated omission.
 //!
 //! [`client`] is the HTTP client: it counts bodies instead of storing them, and records when every
-//! request was due, sent and answered. [`rate`] is the open loop, [`players`] the emulated viewers.
+//! request was due, was sent and was completed. [`rate`] is the open loop, [`players`] the emulated viewers.
 //! [`result`] holds the files that a run writes, [`report`] the reports made from them. [`config`]
 //! parses command lines and starts runs.
 //!

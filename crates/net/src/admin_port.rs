@@ -49,7 +49,7 @@ pub fn bind_admin_port(
     Ok(Some((server, token)))
 }
 
-/// Returns 401 for a request without the token. Browsers then ask for it, in the name of `realm`,
+/// Returns 401 for a request without the token. Browsers then prompt for it, in the name of `realm`,
 /// which must contain neither quotes nor backslashes.
 pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
     if token::has_valid_token(headers, token) {
@@ -57,8 +57,8 @@ pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Res
     }
     let what = "token required; send Authorization: Bearer TOKEN, or the token as the password";
     let mut response = Error::client(StatusCode::UNAUTHORIZED, what).response();
-    if let Ok(ask) = HeaderValue::try_from(format!("Basic realm=\"{realm}\"")) {
-        response.headers_mut().insert(WWW_AUTHENTICATE, ask);
+    if let Ok(challenge) = HeaderValue::try_from(format!("Basic realm=\"{realm}\"")) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     Some(response)
 }

@@ -106,8 +106,8 @@ fn segments_equal_the_unencrypted_ones_after_decryption() {
             for (n, (that, this)) in clear_segments.zip(segments).enumerate() {
                 let (that, this) = (clear.get(&that), server.get(&this));
                 assert_eq!((that.status, this.status), (200, 200));
-                let (len, sealed) = (that.body.len(), this.body.len());
-                assert_eq!(sealed, (len / 16 + 1) * 16);
+                let (len, encrypted_len) = (that.body.len(), this.body.len());
+                assert_eq!(encrypted_len, (len / 16 + 1) * 16);
                 assert_ne!(this.body[..16], that.body[..16]);
                 assert!(decrypt(this.body, &key.body, n as u128 + 1) == that.body);
                 compared += 1;

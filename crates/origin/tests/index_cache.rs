@@ -159,7 +159,7 @@ fn damaged_cache_files_are_rebuilt() {
             ),
             (0, 1)
         );
-        assert_eq!(fs::read(&path).unwrap(), whole, "kept anew");
+        assert_eq!(fs::read(&path).unwrap(), whole, "written again");
         root = stop_server(server);
     }
     // An entry that another program wrote: its checksum is valid, but it contains no index.

@@ -88,7 +88,7 @@ impl Edge {
                 self.store_object(lead, request, &merged);
                 FetchOutcome::Revalidated(merged)
             }
-            // The 304 forbids further storage. It still answers the requests that wait for it.
+            // The 304 forbids further storage. The requests that wait for it still get the response.
             _ => {
                 let key = self.object_key(&request.primary_key, cached, client_headers);
                 self.remove_cached(&key);

@@ -7,7 +7,7 @@ pub struct ExchangeCase {
     pub name: &'static str,
     pub status: u16,
     /// Header lines of the response; `{+N}` and `{-N}` are dates relative to now, in seconds.
-    pub answer: &'static [&'static str],
+    pub response: &'static [&'static str],
     pub first: &'static [&'static str],
     /// Method of the second request.
     pub method: &'static str,
@@ -17,24 +17,24 @@ pub struct ExchangeCase {
 const fn get_case(
     name: &'static str,
     status: u16,
-    answer: &'static [&'static str],
+    response: &'static [&'static str],
     first: &'static [&'static str],
     second: &'static [&'static str],
 ) -> ExchangeCase {
     ExchangeCase {
         name,
         status,
-        answer,
+        response,
         first,
         method: "GET",
         second,
     }
 }
 
-const fn head_case(name: &'static str, answer: &'static [&'static str]) -> ExchangeCase {
+const fn head_case(name: &'static str, response: &'static [&'static str]) -> ExchangeCase {
     ExchangeCase {
         method: "HEAD",
-        ..get_case(name, 200, answer, &[], &[])
+        ..get_case(name, 200, response, &[], &[])
     }
 }
 
@@ -90,7 +90,7 @@ pub const CASES: &[ExchangeCase] = &[
         &[],
     ),
     get_case(
-        "Pragma of an answer",
+        "Pragma of a response",
         200,
         &["Pragma: no-cache", "Cache-Control: max-age=60"],
         &[],

@@ -38,7 +38,7 @@ fn start_origin() -> (SocketAddr, RequestLog) {
         let mut seen = seen.lock().unwrap();
         seen.push((target.clone(), tag.is_some() || date.is_some()));
         let lines: Vec<String> = case
-            .answer
+            .response
             .iter()
             .map(|line| cases::resolve_date(line))
             .collect();
@@ -66,13 +66,13 @@ fn observe_case(
     let mut seen = Vec::new();
     for (method, lines) in [("GET", case.first), (case.method, case.second)] {
         client.send(method, &target, lines);
-        let answer = client.read_response(method);
-        let body = if answer.status < 300 && method == "GET" {
-            format!(" {:?}", answer.text())
+        let response = client.read_response(method);
+        let body = if response.status < 300 && method == "GET" {
+            format!(" {:?}", response.text())
         } else {
             String::new()
         };
-        seen.push(format!("{}{body}", answer.status));
+        seen.push(format!("{}{body}", response.status));
         settle();
     }
     let requests = requests.lock().unwrap();
@@ -101,7 +101,7 @@ fn format_row(case: &ExchangeCase, seen: &[String; 3]) -> String {
         "| {} | {} {} | {} | {} {} | {ours} | {varnish} | {nginx} |",
         case.name,
         case.status,
-        quoted(case.answer),
+        quoted(case.response),
         quoted(case.first),
         case.method,
         quoted(case.second),

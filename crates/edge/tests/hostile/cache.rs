@@ -48,8 +48,8 @@ fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
         if line.starts_with("Transfer") {
             client.write_ignoring_errors(b"0\r\n\r\n");
         }
-        let answer = client.read_response("GET");
-        assert!(answer.status < 500, "{line}: {}", answer.head);
+        let response = client.read_response("GET");
+        assert!(response.status < 500, "{line}: {}", response.head);
         let name = line.split(':').next().unwrap();
         for seen in origin.parsed_requests() {
             let values = seen.header_values(name);
@@ -68,12 +68,12 @@ fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
 /// because only one page may read it or only some clients can decode it, it is not shared.
 #[test]
 fn implied_variants_are_not_shared() {
-    let (address, seen) = ScriptedOrigin::start_with(|asked| {
+    let (address, seen) = ScriptedOrigin::start_with(|exchange| {
         let mut lines = vec!["Cache-Control: max-age=60".to_owned()];
-        if let Some(origin) = asked.header("origin") {
+        if let Some(origin) = exchange.header("origin") {
             lines.push(format!("Access-Control-Allow-Origin: {origin}"));
         }
-        let coding = asked.header("accept-encoding");
+        let coding = exchange.header("accept-encoding");
         lines.extend(coding.map(|coding| format!("Content-Encoding: {coding}")));
         (200, lines, b"x".to_vec())
     });
@@ -90,9 +90,9 @@ fn implied_variants_are_not_shared() {
         let path = format!("/{name}");
         for _ in 0..2 {
             for value in values {
-                let answer = client.request("GET", &path, &[&format!("{name}: {value}")]);
-                assert_eq!(answer.header(shown).as_deref(), Some(value), "{name}");
-                let vary = answer.header("vary").unwrap();
+                let response = client.request("GET", &path, &[&format!("{name}: {value}")]);
+                assert_eq!(response.header(shown).as_deref(), Some(value), "{name}");
+                let vary = response.header("vary").unwrap();
                 assert!(vary.eq_ignore_ascii_case(name), "{vary}");
                 edge.wait_for_metric("headwater_cache_flights", 0);
             }
@@ -125,8 +125,8 @@ fn the_operator_can_forward_more_headers() {
 
 #[test]
 fn a_response_belongs_to_the_named_host() {
-    let (address, seen) = ScriptedOrigin::start_with(|asked| {
-        let host = asked.header("host").unwrap_or("none").to_owned();
+    let (address, seen) = ScriptedOrigin::start_with(|exchange| {
+        let host = exchange.header("host").unwrap_or("none").to_owned();
         (
             200,
             vec!["Cache-Control: max-age=60".into()],
@@ -159,8 +159,8 @@ fn a_response_belongs_to_the_named_host() {
 /// of a path are different keys.
 #[test]
 fn static_looking_paths_do_not_make_responses_cacheable() {
-    let (address, seen) = ScriptedOrigin::start_with(|asked| {
-        let who = asked.header("cookie").unwrap_or("nobody").to_owned();
+    let (address, seen) = ScriptedOrigin::start_with(|exchange| {
+        let who = exchange.header("cookie").unwrap_or("nobody").to_owned();
         let lines = vec![
             "Last-Modified: Sat, 01 Jan 2000 00:00:00 GMT".into(),
             "Content-Type: text/html".into(),
@@ -200,9 +200,9 @@ fn static_looking_paths_do_not_make_responses_cacheable() {
 
 #[test]
 fn an_error_caused_by_an_attacker_is_not_shared() {
-    let (address, _) = ScriptedOrigin::start_with(|asked| {
+    let (address, _) = ScriptedOrigin::start_with(|exchange| {
         // The origin rejects a header.
-        if asked.head.len() > 3000 || asked.header("x-evil").is_some() {
+        if exchange.head.len() > 3000 || exchange.header("x-evil").is_some() {
             return (400, vec![], b"choked".to_vec());
         }
         (

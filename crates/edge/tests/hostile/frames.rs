@@ -137,8 +137,11 @@ fn rapid_resets_close_the_connection() {
     assert!(is_refused(&all), "no GOAWAY");
     drop(stream);
     writer.join().unwrap();
-    let asked = origin.request_count();
-    assert!(asked < 1000, "{asked} requests reached the origin");
+    let request_count = origin.request_count();
+    assert!(
+        request_count < 1000,
+        "{request_count} requests reached the origin"
+    );
     assert_eq!(edge.get_path("/healthz").status, 200);
 }
 

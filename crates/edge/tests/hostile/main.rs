@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod answers;
 mod cache;
 mod frames;
 mod requests;
+mod responses;
 mod strict;
 #[path = "../support/mod.rs"]
 mod support;

@@ -80,14 +80,14 @@ fn a_request_body_hides_no_second_request() {
             let edge = TestEdge::new(origin.address, &["--header-timeout", "300ms"]);
             let text =
                 format!("{method} /a HTTP/1.1\r\nHost: edge\r\n{lines}\r\n\r\n{before}{EVIL}");
-            let answers = exchange_raw(&edge, text.as_bytes());
+            let responses = exchange_raw(&edge, text.as_bytes());
             // A request with odd framing is the last on its connection, whatever follows.
             for request in &origin.parsed_requests() {
                 let line = format!("{method} /a HTTP/1.1");
                 assert_eq!(request.request_line(), line, "{text:?}: {request:?}");
             }
-            let count = answers.matches("HTTP/1.1 2").count();
-            assert!(count <= 1, "{text:?}: {answers}");
+            let count = responses.matches("HTTP/1.1 2").count();
+            assert!(count <= 1, "{text:?}: {responses}");
             assert_eq!(
                 edge.get_path("/well").status,
                 200,
@@ -119,14 +119,14 @@ fn header_injection_is_rejected() {
         b"GET /a HTTP/1.1\r\nHost: e\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nnot two",
     ] {
-        let answers = exchange_raw(&edge, bytes);
+        let responses = exchange_raw(&edge, bytes);
         let text = String::from_utf8_lossy(bytes);
         let upgrade = text.contains("Upgrade");
         assert!(
-            !answers.starts_with("HTTP/1.1 2") || upgrade,
-            "{text:?}: {answers}"
+            !responses.starts_with("HTTP/1.1 2") || upgrade,
+            "{text:?}: {responses}"
         );
-        assert!(!answers.contains("101 "), "{text:?}: {answers}");
+        assert!(!responses.contains("101 "), "{text:?}: {responses}");
     }
     for seen in origin.parsed_requests() {
         assert!(
@@ -134,13 +134,13 @@ fn header_injection_is_rejected() {
         );
     }
     // Text that the client puts into a header name is not reflected as two lines.
-    let answer = edge.request(
+    let response = edge.request(
         "GET",
         "/b?%0d%0aSet-Cookie:%20a=b",
         &["X-Request-Id: a%0d%0ab"],
     );
-    assert_eq!(answer.header("set-cookie"), None);
-    assert_eq!(answer.text(), "GET /b?%0d%0aSet-Cookie:%20a=b HTTP/1.1");
+    assert_eq!(response.header("set-cookie"), None);
+    assert_eq!(response.text(), "GET /b?%0d%0aSet-Cookie:%20a=b HTTP/1.1");
 }
 
 #[test]
@@ -154,13 +154,13 @@ fn oversized_requests_are_rejected_with_an_explanation() {
         ("/a".into(), many, "431"),
         ("/a".into(), format!("{}: y\r\n", "a".repeat(70_000)), "4"),
     ] {
-        let answers = exchange_raw(
+        let responses = exchange_raw(
             &edge,
             format!("GET {target} HTTP/1.1\r\nHost: e\r\n{lines}\r\n").as_bytes(),
         );
         assert!(
-            answers.starts_with(&format!("HTTP/1.1 {status}")),
-            "{status}: {answers:.200}"
+            responses.starts_with(&format!("HTTP/1.1 {status}")),
+            "{status}: {responses:.200}"
         );
     }
     assert!(origin.parsed_requests().is_empty());

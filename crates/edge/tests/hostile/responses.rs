@@ -57,11 +57,11 @@ fn a_response_hides_no_second_response() {
         exchange.send(format!("HTTP/1.1 200 OK\r\n{lines}\r\n{body}{EVIL}"));
         // A partial response or an error is fine; a complete response must not contain a second
         // one.
-        if let Some(answer) = client.try_read_response("GET") {
-            let whole = answer.status == 200 && answer.complete;
+        if let Some(response) = client.try_read_response("GET") {
+            let whole = response.status == 200 && response.complete;
             assert!(
-                !whole || !answer.text().contains("evil"),
-                "{lines:?}: {answer:?}"
+                !whole || !response.text().contains("evil"),
+                "{lines:?}: {response:?}"
             );
         }
         exchange.finish();
@@ -113,8 +113,8 @@ fn bodiless_responses_stay_bodiless() {
             "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{EVIL}",
             EVIL.len()
         ));
-        let answer = client.read_response(method);
-        assert!(!answer.text().contains("evil"), "{method} {status}");
+        let response = client.read_response(method);
+        assert!(!response.text().contains("evil"), "{method} {status}");
         exchange.finish();
         let mut other = edge.connect();
         other.send("GET", "/other", &[]);
@@ -155,13 +155,13 @@ fn invalid_response_heads_become_502() {
         drop(exchange);
         // A repeatable request is repeated once, on a new connection, if the first one was a reused
         // connection.
-        let answer = client.read_response("GET");
+        let response = client.read_response("GET");
         assert!(
-            [502, 504].contains(&answer.status),
+            [502, 504].contains(&response.status),
             "{head:.80}: {}",
-            answer.head
+            response.head
         );
-        assert!(answer.header("set-cookie").is_none() && answer.header("x").is_none());
+        assert!(response.header("set-cookie").is_none() && response.header("x").is_none());
     }
 }
 

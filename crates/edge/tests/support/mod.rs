@@ -104,11 +104,11 @@ impl TestEdge {
 
     /// Returns the value of a metric.
     pub fn read_metric(&self, line: &str) -> u64 {
-        let answer = match self.running.as_ref().unwrap().port_address(edge::ADMIN) {
+        let response = match self.running.as_ref().unwrap().port_address(edge::ADMIN) {
             None => self.get_path("/metrics"),
             Some(_) => self.request_admin("GET", "/metrics", &[ADMIN_AUTHORIZATION]),
         };
-        let text = String::from_utf8(answer.body).unwrap();
+        let text = String::from_utf8(response.body).unwrap();
         let prefix = format!("{line} ");
         let found = text.lines().find_map(|row| row.strip_prefix(&prefix));
         found.map_or(0, |value| value.parse().unwrap())
@@ -177,7 +177,7 @@ impl RawClient {
 
     /// Reads the head of a response.
     pub fn read_head(&mut self) -> RawResponse {
-        self.try_read_head().expect("no answer")
+        self.try_read_head().expect("no response")
     }
 
     fn try_read_head(&mut self) -> Option<RawResponse> {
@@ -216,27 +216,27 @@ impl RawClient {
     }
 
     pub fn read_response(&mut self, method: &str) -> RawResponse {
-        self.try_read_response(method).expect("no answer")
+        self.try_read_response(method).expect("no response")
     }
 
     /// Returns `None` if the connection closed before the end of the head.
     pub fn try_read_response(&mut self, method: &str) -> Option<RawResponse> {
-        let mut answer = self.try_read_head()?;
-        let bodiless = method == "HEAD" || matches!(answer.status, 204 | 304);
+        let mut response = self.try_read_head()?;
+        let bodiless = method == "HEAD" || matches!(response.status, 204 | 304);
         if bodiless {
-            return Some(answer);
+            return Some(response);
         }
-        if let Some(len) = answer.header("content-length") {
+        if let Some(len) = response.header("content-length") {
             let len: usize = len.parse().unwrap();
             let mut limited = Read::by_ref(&mut self.stream).take(len as u64);
-            let ended = limited.read_to_end(&mut answer.body);
-            answer.complete = ended.is_ok() && answer.body.len() == len;
-        } else if answer.header("transfer-encoding").is_some() {
-            answer.complete = self.read_chunks(&mut answer.body).is_some();
+            let ended = limited.read_to_end(&mut response.body);
+            response.complete = ended.is_ok() && response.body.len() == len;
+        } else if response.header("transfer-encoding").is_some() {
+            response.complete = self.read_chunks(&mut response.body).is_some();
         } else {
-            answer.body = self.read_to_end();
+            response.body = self.read_to_end();
         }
-        Some(answer)
+        Some(response)
     }
 
     fn read_chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {

@@ -24,21 +24,21 @@ fn a_request_with_a_body_is_passed_and_invalidates_the_cache() {
     ];
     client.send("POST", "/a", &lines);
     client.write_ignoring_errors(b"hello");
-    let mut asked = origin.next_request();
+    let mut exchange = origin.next_request();
     assert!(
-        asked.head.starts_with("POST /a HTTP/1.1\r\n"),
+        exchange.head.starts_with("POST /a HTTP/1.1\r\n"),
         "{}",
-        asked.head
+        exchange.head
     );
-    assert_eq!(asked.header("content-length"), Some("5"));
-    assert_eq!(asked.header("x-token"), Some("t"));
-    assert_eq!(asked.header("x-forwarded-for"), Some("127.0.0.1"));
-    assert_eq!(asked.read_body(5), b"hello");
-    asked.respond(201, &["Location: /b"], b"made");
-    let answer = client.read_response("POST");
-    assert_eq!((answer.status, answer.text().as_str()), (201, "made"));
+    assert_eq!(exchange.header("content-length"), Some("5"));
+    assert_eq!(exchange.header("x-token"), Some("t"));
+    assert_eq!(exchange.header("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(exchange.read_body(5), b"hello");
+    exchange.respond(201, &["Location: /b"], b"made");
+    let response = client.read_response("POST");
+    assert_eq!((response.status, response.text().as_str()), (201, "made"));
     assert_eq!(
-        answer.cache_status(),
+        response.cache_status(),
         "headwater; fwd=method; fwd-status=201; detail=method"
     );
     for language in ["de", "fr"] {
@@ -67,13 +67,13 @@ fn chunked_request_bodies_are_passed_and_bounded() {
     let mut client = edge.connect();
     client.send("PUT", "/a", &["Transfer-Encoding: chunked"]);
     client.write_ignoring_errors(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
-    let mut asked = origin.next_request();
-    assert_eq!(asked.header("transfer-encoding"), Some("chunked"));
+    let mut exchange = origin.next_request();
+    assert_eq!(exchange.header("transfer-encoding"), Some("chunked"));
     let mut body = Vec::new();
     while !body.ends_with(b"0\r\n\r\n") {
-        body.extend(asked.read_body(1));
+        body.extend(exchange.read_body(1));
     }
-    asked.respond(200, &[], b"ok");
+    exchange.respond(200, &[], b"ok");
     assert_eq!(client.read_response("PUT").text(), "ok");
     let mut client = edge.connect();
     client.send("POST", "/a", &["Content-Length: 1001"]);
@@ -97,10 +97,10 @@ fn a_request_that_may_have_arrived_is_not_repeated() {
     client.send("POST", "/pay", &["Content-Length: 1"]);
     client.write_ignoring_errors(b"1");
     drop(origin.next_request());
-    let answer = client.read_response("POST");
-    assert_eq!(answer.status, 502);
+    let response = client.read_response("POST");
+    assert_eq!(response.status, 502);
     assert_eq!(
-        answer.text(),
+        response.text(),
         "502 Bad Gateway: the origin sent no valid response\n"
     );
     assert_eq!((origin.request_count(), other.request_count()), (1, 0));
@@ -112,9 +112,9 @@ fn a_request_that_may_have_arrived_is_not_repeated() {
     let mut client = edge.connect();
     client.send("POST", "/pay", &["Content-Length: 1"]);
     client.write_ignoring_errors(b"1");
-    let mut asked = other.next_request();
-    assert_eq!(asked.read_body(1), b"1");
-    asked.respond(200, &[], b"paid");
+    let mut exchange = other.next_request();
+    assert_eq!(exchange.read_body(1), b"1");
+    exchange.respond(200, &[], b"paid");
     assert_eq!(client.read_response("POST").text(), "paid");
 }
 
@@ -127,10 +127,10 @@ fn broken_uploads_do_not_suspend_an_origin() {
         let mut client = edge.connect();
         client.send("POST", "/a", &["Transfer-Encoding: chunked"]);
         client.write_ignoring_errors(b"3\r\nabc\r\n");
-        let asked = origin.next_request();
+        let exchange = origin.next_request();
         client.write_ignoring_errors(b"zz\r\n");
         assert_eq!(client.read_head().status, 400);
-        asked.wait_for_hangup();
+        exchange.wait_for_hangup();
     }
     assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
     assert_eq!(count_sent(&edge, origin.address, "failed"), 0);
@@ -147,9 +147,9 @@ fn late_uploads_do_not_suspend_an_origin() {
         let mut client = edge.connect();
         client.send("POST", "/a", &["Content-Length: 5"]);
         client.write_ignoring_errors(b"abc");
-        let asked = origin.next_request();
+        let exchange = origin.next_request();
         assert_eq!(client.read_head().status, 408);
-        asked.wait_for_hangup();
+        exchange.wait_for_hangup();
     }
     assert_eq!(count_sent(&edge, origin.address, "client"), 4);
     assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
@@ -169,10 +169,14 @@ fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
         let line = format!("Content-Length: {}", body.len());
         client.send(method, "/a", &[&line]);
         client.write_ignoring_errors(body.as_bytes());
-        let mut asked = origin.next_request();
-        assert!(asked.head.starts_with(&format!("{method} /a HTTP/1.1\r\n")));
-        assert_eq!(asked.read_body(body.len()), body.as_bytes());
-        asked.respond(207, &[], b"done");
+        let mut exchange = origin.next_request();
+        assert!(
+            exchange
+                .head
+                .starts_with(&format!("{method} /a HTTP/1.1\r\n"))
+        );
+        assert_eq!(exchange.read_body(body.len()), body.as_bytes());
+        exchange.respond(207, &[], b"done");
         let response = client.read_response(method);
         assert_eq!((response.status, response.text().as_str()), (207, "done"));
     }

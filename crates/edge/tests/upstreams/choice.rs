@@ -35,8 +35,8 @@ fn a_failing_origin_is_skipped_and_then_suspended() {
     ];
     let edge = start_edge(&[dead, alive], &flags);
     for n in 0..10 {
-        let answer = edge.get_path(&format!("/{n}"));
-        assert_eq!((answer.status, answer.text().as_str()), (200, "alive"));
+        let response = edge.get_path(&format!("/{n}"));
+        assert_eq!((response.status, response.text().as_str()), (200, "alive"));
     }
     assert_eq!(seen.lock().unwrap().len(), 10);
     assert_eq!(count_sent(&edge, dead, "failed"), 2);
@@ -49,8 +49,8 @@ fn a_failing_origin_is_skipped_and_then_suspended() {
 
 #[test]
 fn a_503_is_retried_elsewhere_and_a_404_is_not() {
-    let (busy, _) = ScriptedOrigin::start_with(|asked| {
-        let status = if asked.target() == "/no" { 404 } else { 503 };
+    let (busy, _) = ScriptedOrigin::start_with(|exchange| {
+        let status = if exchange.target() == "/no" { 404 } else { 503 };
         (status, vec![], b"busy".to_vec())
     });
     let (well, seen) = start_named_origin("well");
@@ -70,13 +70,13 @@ fn the_retry_budget_protects_a_failing_fleet() {
     let flags = ["--origin-retries", "0", "--origin-failures", "1000"];
     let edge = start_edge(&[one.0, other.0], &flags);
     for n in 0..100 {
-        let answer = edge.get_path(&format!("/{n}"));
-        assert_eq!((answer.status, answer.text().as_str()), (503, "sick"));
+        let response = edge.get_path(&format!("/{n}"));
+        assert_eq!((response.status, response.text().as_str()), (503, "sick"));
     }
-    let asked = one.1.lock().unwrap().len() + other.1.lock().unwrap().len();
+    let request_count = one.1.lock().unwrap().len() + other.1.lock().unwrap().len();
     let retried = edge.read_metric("headwater_upstream_retries_total{result=\"sent\"}");
     let spent = edge.read_metric("headwater_upstream_retries_total{result=\"spent\"}");
-    assert_eq!(asked as u64, 100 + retried);
+    assert_eq!(request_count as u64, 100 + retried);
     // The budget starts with ten retries and adds one per second.
     assert!(retried < 80 && retried + spent == 100, "{retried} {spent}");
 }
@@ -89,12 +89,12 @@ fn a_single_origin_gets_requests_after_any_failures() {
         &["--origin-failures", "1", "--origin-retry-after", "1h"],
     );
     for _ in 0..3 {
-        let answer = edge.get_path("/a");
-        assert_eq!(answer.status, 502);
-        let readers = answer.header("access-control-allow-origin");
+        let response = edge.get_path("/a");
+        assert_eq!(response.status, 502);
+        let readers = response.header("access-control-allow-origin");
         assert_eq!(readers.as_deref(), Some("*"), "a player may read it");
         assert_eq!(
-            answer.text(),
+            response.text(),
             "502 Bad Gateway: the origin is not reachable\n"
         );
     }
@@ -139,12 +139,12 @@ fn a_slow_follower_of_a_failed_origin_is_cut() {
     );
     let mut client = edge.connect();
     client.send("GET", "/a", &[]);
-    let mut asked = one.next_request();
-    asked.send(format_head(200, &[KEEP], Some(6)));
-    asked.send("abc");
+    let mut exchange = one.next_request();
+    exchange.send(format_head(200, &[KEEP], Some(6)));
+    exchange.send("abc");
     client.read_head();
     assert_eq!(client.take(3), b"abc");
-    drop(asked);
+    drop(exchange);
     // A started body is cut. It never continues with another origin's bytes.
     assert_eq!(client.read_to_end(), b"");
     assert_eq!(other.request_count(), 0);

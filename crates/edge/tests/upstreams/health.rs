@@ -9,10 +9,10 @@ use crate::{KEEP, start_edge, start_named_origin};
 #[test]
 fn probes_suspend_and_restore_an_origin() {
     let health = Arc::new(AtomicU16::new(503));
-    let said = health.clone();
-    let (probed, _) = ScriptedOrigin::start_with(move |asked| {
-        if asked.target() == "/up" {
-            return (said.load(SeqCst), vec![], vec![]);
+    let probe_status = health.clone();
+    let (probed, _) = ScriptedOrigin::start_with(move |exchange| {
+        if exchange.target() == "/up" {
+            return (probe_status.load(SeqCst), vec![], vec![]);
         }
         (200, vec![KEEP.into()], b"first".to_vec())
     });
@@ -39,10 +39,10 @@ fn probes_suspend_and_restore_an_origin() {
 /// recovered.
 fn requests_to_recovering_origin(slow_start: &str, files: usize) -> usize {
     let health = Arc::new(AtomicU16::new(503));
-    let said = health.clone();
-    let (back, seen) = ScriptedOrigin::start_with(move |asked| {
-        let status = if asked.target() == "/up" {
-            said.load(SeqCst)
+    let probe_status = health.clone();
+    let (back, seen) = ScriptedOrigin::start_with(move |exchange| {
+        let status = if exchange.target() == "/up" {
+            probe_status.load(SeqCst)
         } else {
             200
         };

@@ -8,7 +8,7 @@ fn a_list_of_urls_warms_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, ADMIN_TOKEN).unwrap();
-    let (address, seen) = ScriptedOrigin::start_with(|asked| match asked.target() {
+    let (address, seen) = ScriptedOrigin::start_with(|exchange| match exchange.target() {
         "/film/no.m4s" => (404, vec!["Cache-Control: no-store".into()], vec![]),
         "/film/me.m4s" => (200, vec!["Cache-Control: private".into()], b"me".to_vec()),
         _ => (200, vec![KEEP.into()], vec![7; 100_000]),
@@ -23,9 +23,9 @@ fn a_list_of_urls_warms_the_cache() {
         let len = format!("Content-Length: {}", list.len());
         client.send("POST", "/warm?base=/film/", &[ADMIN_AUTHORIZATION, &len]);
         client.write_ignoring_errors(list.as_bytes());
-        let answer = client.read_response("POST");
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let found: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        let response = client.read_response("POST");
+        assert_eq!(response.status, 200, "{}", response.text());
+        let found: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
         let counts =
             ["listed", "fetched", "here", "passed", "failed"].map(|name| found[name].to_string());
         assert_eq!(counts.join(" "), expected, "{found}");
@@ -51,7 +51,7 @@ fn a_list_of_urls_warms_the_cache() {
                 .contains("; hit")
         );
     }
-    let asked = |path: &str| {
+    let request_count = |path: &str| {
         let line = format!("GET {path} ");
         seen.lock()
             .unwrap()
@@ -59,5 +59,8 @@ fn a_list_of_urls_warms_the_cache() {
             .filter(|head| head.starts_with(&line))
             .count()
     };
-    assert_eq!((asked("/film/1.m4s"), asked("/film/3.m4s")), (1, 1));
+    assert_eq!(
+        (request_count("/film/1.m4s"), request_count("/film/3.m4s")),
+        (1, 1)
+    );
 }

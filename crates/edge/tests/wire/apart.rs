@@ -25,9 +25,9 @@ fn a_private_response_is_given_to_no_other_client() {
     origin
         .next_request()
         .respond(200, &["Set-Cookie: a=b"], b"at once");
-    let answer = clients[1].read_response("GET");
+    let response = clients[1].read_response("GET");
     assert_eq!(
-        (answer.text().as_str(), answer.cache_status().as_str()),
+        (response.text().as_str(), response.cache_status().as_str()),
         (
             "at once",
             "headwater; fwd=bypass; fwd-status=200; detail=apart"
@@ -54,8 +54,8 @@ fn a_cacheable_response_ends_the_unshareable_mark() {
     origin.next_request().respond(200, &[KEEP], b"for all");
     assert_eq!(client.read_response("GET").text(), "for all");
     edge.wait_for_metric("headwater_cache_flights", 0);
-    let answer = client.request("GET", "/a", &[]);
-    assert_eq!(answer.cache_status(), "headwater; hit; detail=fresh");
+    let response = client.request("GET", "/a", &[]);
+    assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
     assert_eq!(origin.request_count(), 2);
 }
 
@@ -113,8 +113,8 @@ fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     origin.next_request().respond(200, &[KEEP], b"yes");
     assert_eq!(other.read_response("GET").text(), "yes");
     edge.wait_for_metric("headwater_cache_objects", 1);
-    let answer = edge.request("GET", "/a", &["Accept-Language: nonsense"]);
-    assert_eq!(answer.cache_status(), "headwater; hit; detail=fresh");
+    let response = edge.request("GET", "/a", &["Accept-Language: nonsense"]);
+    assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
 }
 
 /// `CDN-Loop` lists the earlier hops of a request, and origins receive it.
@@ -163,11 +163,11 @@ fn variants_are_separate_and_bounded() {
     for round in 0..2 {
         for language in ["de", "fr", "DE"] {
             let line = format!("Accept-Language: {language}");
-            let answer = client.request("GET", "/a", &[&line]);
-            assert_eq!(answer.text().to_lowercase(), language.to_lowercase());
+            let response = client.request("GET", "/a", &[&line]);
+            assert_eq!(response.text().to_lowercase(), language.to_lowercase());
             edge.wait_for_metric("headwater_cache_flights", 0);
             if round > 0 {
-                assert_eq!(answer.cache_status(), "headwater; hit; detail=fresh");
+                assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
             }
         }
     }
@@ -231,9 +231,9 @@ fn followers_of_two_variants_cost_two_requests() {
 #[test]
 fn an_invalid_header_value_does_not_select_the_shared_variant() {
     let (address, _) = ScriptedOrigin::start_with(|exchange| {
-        let said = exchange.header("accept-language").unwrap_or("-").to_owned();
+        let language = exchange.header("accept-language").unwrap_or("-").to_owned();
         let lines = vec![KEEP.into(), "Vary: Accept-Language".into()];
-        (200, lines, said.into_bytes())
+        (200, lines, language.into_bytes())
     });
     let edge = TestEdge::new(address, &[]);
     let mut client = edge.connect();
@@ -252,11 +252,11 @@ fn a_request_with_too_long_variant_values_is_not_shared() {
     });
     let edge = TestEdge::new(address, &[]);
     let line = format!("Accept-Language: {}", "x".repeat(3000));
-    let answer = edge.request("GET", "/a", &[&line]);
+    let response = edge.request("GET", "/a", &[&line]);
     assert!(
-        answer.cache_status().ends_with("detail=vary-long"),
+        response.cache_status().ends_with("detail=vary-long"),
         "{}",
-        answer.cache_status()
+        response.cache_status()
     );
 }
 

@@ -30,8 +30,8 @@ fn start_edge(address: std::net::SocketAddr, folder: &std::path::Path) -> TestEd
     TestEdge::new(address, &["--memory", "16MiB", "--disk-dir", folder])
 }
 
-fn is_disk_hit(answer: &RawResponse) -> bool {
-    answer.cache_status() == "headwater; hit; detail=disk"
+fn is_disk_hit(response: &RawResponse) -> bool {
+    response.cache_status() == "headwater; hit; detail=disk"
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn evicted_objects_are_served_from_disk() {
     let mut from_disk = 0;
     for round in 0..3 {
         for target in &targets {
-            let answer = client.request("GET", target, &[]);
+            let response = client.request("GET", target, &[]);
             assert!(
-                answer.body == make_body(target),
+                response.body == make_body(target),
                 "{target} in round {round}"
             );
-            from_disk += usize::from(is_disk_hit(&answer));
+            from_disk += usize::from(is_disk_hit(&response));
             edge.wait_for_metric("headwater_cache_flights", 0);
             edge.wait_for_metric("headwater_cache_disk_waiting", 0);
         }
@@ -78,33 +78,33 @@ fn evicted_objects_are_served_from_disk() {
 fn a_restart_after_a_drain_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (address, seen) = ScriptedOrigin::start_with(|exchange| {
-        let said = exchange.header("accept-language").unwrap_or("-").to_owned();
+        let language = exchange.header("accept-language").unwrap_or("-").to_owned();
         let mut lines = vec![KEEP.to_owned()];
         if exchange.target() == "/varies" {
             lines.push("Vary: Accept-Language".into());
         }
-        (200, lines, said.into_bytes())
+        (200, lines, language.into_bytes())
     });
-    let ask = |edge: &TestEdge| {
-        let answers = [
+    let send_requests = |edge: &TestEdge| {
+        let responses = [
             edge.request("GET", "/varies", &["Accept-Language: de"]),
             edge.request("GET", "/varies", &["Accept-Language: fr"]),
             edge.get_path("/plain"),
         ];
         assert_eq!(
-            answers.clone().map(|answer| answer.text()),
+            responses.clone().map(|response| response.text()),
             ["de", "fr", "-"]
         );
         edge.wait_for_metric("headwater_cache_flights", 0);
-        answers
+        responses
     };
     let mut first = start_edge(address, folder.path());
-    ask(&first);
+    send_requests(&first);
     first.drain();
     let second = start_edge(address, folder.path());
     second.wait_for_metric("headwater_cache_disk_objects", 4);
-    let answers = ask(&second);
-    assert!(answers.iter().all(is_disk_hit), "{answers:?}");
+    let responses = send_requests(&second);
+    assert!(responses.iter().all(is_disk_hit), "{responses:?}");
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
@@ -112,9 +112,9 @@ fn a_restart_after_a_drain_loses_nothing() {
 fn blocks_are_stored_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let film = super::large::make_film(9);
-    let answered = film.clone();
+    let served_film = film.clone();
     let (address, seen) = ScriptedOrigin::start_with(move |exchange| {
-        super::large::respond_to_range(exchange, "\"1\"", &answered)
+        super::large::respond_to_range(exchange, "\"1\"", &served_film)
     });
     let mut first = start_edge(address, folder.path());
     assert!(first.get_path("/film").body == film);

@@ -149,8 +149,8 @@ fn concurrent_requests_share_one_fetch() {
                 scope.spawn(|| {
                     let mut client = edge.connect();
                     barrier.wait();
-                    let answer = client.request("GET", &format!("/{round}"), &[]);
-                    assert_eq!(answer.body.len(), 100_000);
+                    let response = client.request("GET", &format!("/{round}"), &[]);
+                    assert_eq!(response.body.len(), 100_000);
                 });
             }
         });

@@ -3,7 +3,7 @@
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
 
-/// With a known length, a range is answered before its bytes arrive, and an invalid range at once.
+/// With a known length, a range response starts before its bytes arrive, and an invalid range is refused at once.
 #[test]
 fn ranges_of_a_growing_object_of_known_length() {
     let origin = ScriptedOrigin::new();

@@ -1,4 +1,4 @@
-//! Cached objects answer requests, conditions and ranges.
+//! Cached objects response requests, conditions and ranges.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge};
@@ -88,13 +88,13 @@ fn complete_objects_answer_ranges_conditions_and_head() {
         ("GET", &["If-Match: \"c\""], 412, ""),
         ("HEAD", &[], 200, ""),
     ] {
-        let answer = client.request(method, "/a", headers);
-        assert_eq!(answer.status, status, "{method} {headers:?}");
+        let response = client.request(method, "/a", headers);
+        assert_eq!(response.status, status, "{method} {headers:?}");
         if status < 300 {
-            assert_eq!(answer.text(), body, "{method} {headers:?}");
+            assert_eq!(response.text(), body, "{method} {headers:?}");
         }
         if method == "HEAD" {
-            assert_eq!(answer.header("content-length").as_deref(), Some("10"));
+            assert_eq!(response.header("content-length").as_deref(), Some("10"));
         }
     }
     let several = client.request("GET", "/a", &["Range: bytes=0-0,9-9"]);
@@ -128,9 +128,9 @@ fn request_directives_are_respected() {
     );
     client.send("GET", "/a", &["Cache-Control: no-cache"]);
     origin.next_request().respond(304, &[], b"");
-    let answer = client.read_response("GET");
+    let response = client.read_response("GET");
     assert_eq!(
-        answer.cache_status(),
+        response.cache_status(),
         "headwater; fwd=request; fwd-status=304; stored; detail=request-no-cache"
     );
     client.send("GET", "/b", &["Cache-Control: no-store"]);

@@ -54,8 +54,8 @@ fn large_objects_without_validator_are_passed() {
     let part = origin.next_request();
     assert_eq!(part.header("range"), Some("bytes=5-6"));
     part.respond(206, &["Content-Range: bytes 5-6/4194304"], b"xy");
-    let answer = client.read_response("GET");
-    assert_eq!((answer.status, answer.text().as_str()), (206, "xy"));
+    let response = client.read_response("GET");
+    assert_eq!((response.status, response.text().as_str()), (206, "xy"));
     whole.wait_for_hangup();
     // With unknown length, the size becomes known during the fetch.
     client.send("GET", "/live", &[]);
@@ -74,10 +74,10 @@ fn large_objects_without_validator_are_passed() {
         exchange.send("0\r\n\r\n");
         exchange.finish();
     });
-    let answer = client.read_response("GET");
+    let response = client.read_response("GET");
     feed.join().unwrap();
-    assert!(answer.complete);
-    assert_eq!(answer.body, body);
+    assert!(response.complete);
+    assert_eq!(response.body, body);
     edge.wait_for_metric("headwater_cache_flights", 0);
     assert!(edge.read_metric("headwater_cache_memory_bytes") < 1 << 20);
 }
@@ -85,9 +85,10 @@ fn large_objects_without_validator_are_passed() {
 #[test]
 fn ranges_of_large_objects_cost_one_request_per_block() {
     let body = make_film(0);
-    let answered = body.clone();
-    let (address, seen) =
-        ScriptedOrigin::start_with(move |exchange| respond_to_range(exchange, "\"1\"", &answered));
+    let served_body = body.clone();
+    let (address, seen) = ScriptedOrigin::start_with(move |exchange| {
+        respond_to_range(exchange, "\"1\"", &served_body)
+    });
     let edge = TestEdge::new(address, &SMALL);
     let mut client = edge.connect();
     let request_count = || seen.lock().unwrap().len();
@@ -100,11 +101,11 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
         (2 * BLOCK, 4 * BLOCK + 999, 6),
     ] {
         let line = format!("Range: bytes={first}-{last}");
-        let answer = client.request("GET", "/film", &[&line]);
-        assert_eq!(answer.status, 206);
+        let response = client.request("GET", "/film", &[&line]);
+        assert_eq!(response.status, 206);
         let range = format!("bytes {first}-{last}/{}", body.len());
-        assert_eq!(answer.header("content-range"), Some(range));
-        assert!(answer.body == body[first..=last], "{first}-{last}");
+        assert_eq!(response.header("content-range"), Some(range));
+        assert!(response.body == body[first..=last], "{first}-{last}");
         edge.wait_for_metric("headwater_cache_flights", 0);
         assert_eq!(request_count(), requests, "{first}-{last}");
     }
@@ -117,17 +118,17 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
         ("GET", &["Range: bytes=99999999-"], 416),
         ("GET", &["If-Match: \"2\""], 412),
     ] {
-        let answer = client.request(method, "/film", headers);
-        assert_eq!(answer.status, status, "{headers:?}");
+        let response = client.request(method, "/film", headers);
+        assert_eq!(response.status, status, "{headers:?}");
         if method == "HEAD" {
-            let len = answer.header("content-length");
+            let len = response.header("content-length");
             assert_eq!(len, Some(body.len().to_string()));
         }
     }
     // If-Range with another ETag: the full response.
     let lines = ["Range: bytes=0-0", "If-Range: \"0\""];
-    let answer = client.request("GET", "/film", &lines);
-    assert!((answer.status, &answer.body) == (200, &body));
+    let response = client.request("GET", "/film", &lines);
+    assert!((response.status, &response.body) == (200, &body));
     assert_eq!(request_count(), 6);
 }
 
@@ -199,15 +200,15 @@ fn blocks_of_two_versions_are_never_mixed() {
 #[test]
 fn an_origin_without_ranges_gets_a_full_request() {
     let body = make_film(3);
-    let answered = body.clone();
+    let served_body = body.clone();
     let (address, _) = ScriptedOrigin::start_with(move |_| {
         let lines = vec![KEEP.to_owned(), "ETag: \"1\"".to_owned()];
-        (200, lines, answered.clone())
+        (200, lines, served_body.clone())
     });
     let edge = TestEdge::new(address, &SMALL);
     for _ in 0..3 {
-        let answer = edge.get_path("/film");
-        assert!((answer.status, &answer.body) == (200, &body));
+        let response = edge.get_path("/film");
+        assert!((response.status, &response.body) == (200, &body));
     }
 }
 

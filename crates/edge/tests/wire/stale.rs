@@ -22,9 +22,9 @@ fn stale_responses_are_revalidated_and_replaced() {
     edge.wait_for_metric("headwater_cache_followers", 1);
     exchange.respond(304, &["Cache-Control: max-age=5", "Age: 5", "X: new"], b"");
     for client in [&mut client, &mut other] {
-        let answer = client.read_response("GET");
-        assert_eq!((answer.status, answer.text().as_str()), (200, "one"));
-        assert_eq!(answer.header("x").as_deref(), Some("new"));
+        let response = client.read_response("GET");
+        assert_eq!((response.status, response.text().as_str()), (200, "one"));
+        assert_eq!(response.header("x").as_deref(), Some("new"));
     }
     let revalidated = "headwater_cache_requests_total{result=\"revalidated\"}";
     assert!(edge.read_metric(revalidated) >= 1);
@@ -112,9 +112,9 @@ fn origin_failures_map_to_a_status_for_all_followers() {
     }
     let kept = origin.next_request();
     for client in &mut clients {
-        let answer = client.read_response("GET");
-        assert_eq!(answer.status, 504);
-        let why = answer.header("headwater-error").unwrap();
+        let response = client.read_response("GET");
+        assert_eq!(response.status, 504);
+        let why = response.header("headwater-error").unwrap();
         assert_eq!(why, "upstream; the origin does not respond in time");
     }
     assert_eq!(origin.request_count(), 1);
@@ -150,9 +150,9 @@ fn a_304_for_another_version_confirms_nothing() {
     let again = origin.next_request();
     assert_eq!(again.header("if-none-match"), None);
     again.respond(200, &[KEEP, "ETag: \"2\""], b"two");
-    let answer = client.read_response("GET");
-    assert_eq!((answer.status, answer.text().as_str()), (200, "two"));
-    assert_eq!(answer.header("etag").as_deref(), Some("\"2\""));
+    let response = client.read_response("GET");
+    assert_eq!((response.status, response.text().as_str()), (200, "two"));
+    assert_eq!(response.header("etag").as_deref(), Some("\"2\""));
 }
 
 /// A response for all clients may be revalidated as one for a single page origin.
@@ -175,18 +175,18 @@ fn a_304_that_implies_a_variant_is_not_shared() {
         &[KEEP, "Access-Control-Allow-Origin: https://evil"],
         b"",
     );
-    let answer = client.read_response("GET");
-    assert_eq!(answer.text(), "one");
-    assert_eq!(answer.header(allowed).as_deref(), Some("https://evil"));
+    let response = client.read_response("GET");
+    assert_eq!(response.text(), "one");
+    assert_eq!(response.header(allowed).as_deref(), Some("https://evil"));
     edge.wait_for_metric("headwater_cache_flights", 0);
     client.send("GET", "/a", &["Origin: https://player"]);
     let lines = [KEEP, "Access-Control-Allow-Origin: https://player"];
     origin.next_request().respond(200, &lines, b"one");
-    let answer = client.read_response("GET");
-    assert_eq!(answer.header(allowed).as_deref(), Some("https://player"));
+    let response = client.read_response("GET");
+    assert_eq!(response.header(allowed).as_deref(), Some("https://player"));
     edge.wait_for_metric("headwater_cache_flights", 0);
-    let answer = client.request("GET", "/a", &["Origin: https://evil"]);
-    assert_eq!(answer.cache_status(), "headwater; hit; detail=fresh");
-    assert_eq!(answer.header(allowed).as_deref(), Some("https://evil"));
+    let response = client.request("GET", "/a", &["Origin: https://evil"]);
+    assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
+    assert_eq!(response.header(allowed).as_deref(), Some("https://evil"));
     assert_eq!(origin.request_count(), 3);
 }

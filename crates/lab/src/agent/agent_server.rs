@@ -1,4 +1,4 @@
-//! An agent: answers roll calls, serves one session at a time, and cleans up after it.
+//! An agent: replies to roll calls, serves one session at a time, and cleans up after it.
 
 use super::errors::{AgentError, BusError};
 use super::nats_connection::{NatsConnection, NatsSettings};
@@ -143,7 +143,7 @@ fn create_private_folder(folder: &Path) -> std::io::Result<ProcessGuard> {
 }
 
 impl AgentServer {
-    /// Answers a roll call.
+    /// Replies to a roll call.
     async fn answer_roll_call(&self, message: Message) {
         if let (Some(reply), Ok(bytes)) = (message.reply, encode_message(&self.who)) {
             self.bus
@@ -168,7 +168,7 @@ impl AgentServer {
         }
     }
 
-    /// Answers immediate orders; returns `None` for orders that the session's thread will answer.
+    /// Replies to immediate orders; returns `None` for orders that the session's thread will reply to.
     fn handle_order(&mut self, order_message: OrderMessage, reply: &str) -> Option<AgentReply> {
         let known = self
             .session

@@ -34,7 +34,7 @@ pub(crate) struct AgentFleet {
     session: String,
     /// Minimum number of agents.
     wanted: usize,
-    /// Identifiers of agents that joined before: once they have all answered, the roll call is
+    /// Identifiers of agents that joined before: once they have all responded, the roll call is
     /// complete.
     known: Mutex<BTreeSet<String>>,
     machines: Mutex<DescribedMachines>,
@@ -252,7 +252,7 @@ impl AgentFleet {
                 }
             }
         };
-        // Agents that have not answered by then are treated as absent.
+        // Agents that have not responded by then are treated as absent.
         let _ = timeout(ROLL, all).await;
         match present.len() > AGENTS_MAX {
             true => Err(FleetError::TooMany),

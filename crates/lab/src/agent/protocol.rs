@@ -38,7 +38,7 @@ pub(super) struct OrderMessage {
     pub(super) order: AgentOrder,
 }
 
-/// An order to an agent; each is answered by a reply.
+/// An order to an agent; the agent sends one reply to each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AgentOrder {

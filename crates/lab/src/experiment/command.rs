@@ -84,9 +84,17 @@ mod tests {
         let output = std::env::temp_dir().join(format!("lab-words-{}.out", std::process::id()));
         let long = "x".repeat(1 << 20) + "\nfirst\nlast\n";
         std::fs::write(&output, long).unwrap();
-        let said = last_output(&output);
-        assert!(said.ends_with(" | first | last"), "{}", said.len());
-        assert!(said.len() as u64 <= 2 * LAST_BYTES, "{}", said.len());
+        let output_text = last_output(&output);
+        assert!(
+            output_text.ends_with(" | first | last"),
+            "{}",
+            output_text.len()
+        );
+        assert!(
+            output_text.len() as u64 <= 2 * LAST_BYTES,
+            "{}",
+            output_text.len()
+        );
         std::fs::remove_file(&output).unwrap();
     }
 }

@@ -86,7 +86,7 @@ fn make_source(
     guard.delete_at_exit(&half).map_err(failed)?;
     let _ = fs::remove_dir_all(&half);
     fs::create_dir_all(half.join("files")).map_err(failed)?;
-    let output = half.join("said");
+    let output = half.join("output");
     let mut shell = shell_command(command, &half.join("files"), &output)?;
     shell.env("HERE", &folders.base);
     let mut child = inside.within(|| shell.spawn()).map_err(failed)?;

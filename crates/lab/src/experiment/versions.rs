@@ -28,7 +28,7 @@ pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<St
             .collect();
         let lines = queries.into_iter().map(|(name, query)| {
             let line = query.join();
-            (name.clone(), line.unwrap_or_else(|_| "says nothing".into()))
+            (name.clone(), line.unwrap_or_else(|_| "no output".into()))
         });
         lines.collect()
     })
@@ -58,7 +58,7 @@ fn first_line(command: &str) -> String {
     let _ = child.wait();
     // For a command that did not exit: the beginning of its output.
     let first = printed_in_time.or_else(|| wait_for_line(&|| GRACE));
-    let first = first.unwrap_or_else(|| "says nothing".into());
+    let first = first.unwrap_or_else(|| "no output".into());
     first.trim().chars().take(CHARS_MAX).collect()
 }
 
@@ -88,7 +88,7 @@ mod tests {
     fn the_first_line_is_returned_and_running_commands_are_killed() {
         assert_eq!(query_one("echo; echo '  1.2  ' >&2; echo no"), "no");
         assert_eq!(query_one("echo '  1.2  ' >&2"), "1.2");
-        assert_eq!(query_one("true"), "says nothing");
+        assert_eq!(query_one("true"), "no output");
         assert!(query_one("no-such-program --version").contains("not found"));
         // Neither exits by itself.
         assert_eq!(query_one("echo 3.4; exec sleep 600"), "3.4");

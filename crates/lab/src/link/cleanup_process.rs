@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn namespaces_are_distinguished_from_folders() {
-        let told = parse_namespace(b"4026532281 /proc/12/fd/7");
-        assert_eq!(told, Some((4_026_532_281, "/proc/12/fd/7")));
+        let parsed = parse_namespace(b"4026532281 /proc/12/fd/7");
+        assert_eq!(parsed, Some((4_026_532_281, "/proc/12/fd/7")));
         for folder in ["/tmp/scratch-0", "/tmp/12 /7", "/12", "/tmp/\u{e4} b"] {
             assert_eq!(parse_namespace(folder.as_bytes()), None, "{folder}");
         }

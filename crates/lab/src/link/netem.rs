@@ -114,11 +114,11 @@ impl NetemLink {
     /// `tc` fails.
     pub fn read_sent_counters(&self) -> io::Result<[SentCounters; 2]> {
         let [first, second] = &self.ends;
-        let ask = |end: &NetworkNamespace| {
-            let said = run_tool(end, "tc", &format!("-s -j qdisc show dev {}", self.device))?;
-            sent(&said).map_err(io::Error::other)
+        let read_counters = |end: &NetworkNamespace| {
+            let json = run_tool(end, "tc", &format!("-s -j qdisc show dev {}", self.device))?;
+            parse_sent_counters(&json).map_err(io::Error::other)
         };
-        Ok([ask(first)?, ask(second)?])
+        Ok([read_counters(first)?, read_counters(second)?])
     }
 }
 
@@ -170,8 +170,8 @@ struct QueueingDiscipline {
     drops: u64,
 }
 
-fn sent(said: &str) -> Result<SentCounters, NetemError> {
-    let all: Vec<QueueingDiscipline> = serde_json::from_str(said)?;
+fn parse_sent_counters(json: &str) -> Result<SentCounters, NetemError> {
+    let all: Vec<QueueingDiscipline> = serde_json::from_str(json)?;
     let mut sent = SentCounters::default();
     for one in all {
         // The inner discipline is last; only the bytes that it sent have left the device.
@@ -212,33 +212,33 @@ mod tests {
             queue: QueueSize::Bytes(50_000),
             loss: LossModel::Independent(0.002),
         };
-        let said = tc_commands(&way, 50_000, "link0").unwrap();
+        let commands = tc_commands(&way, 50_000, "link0").unwrap();
         let netem = "qdisc add dev link0 root handle 1: netem limit 1000000 delay 100000us 1500us loss random 0.2%";
         let tbf =
             "qdisc add dev link0 parent 1: handle 2: tbf rate 20000000bit burst 3100 limit 50000";
-        assert_eq!(said, [netem, tbf]);
+        assert_eq!(commands, [netem, tbf]);
         let bursts = DirectionShape {
             loss: LossModel::from_bursts(0.5, 4.0),
             rate: LinkRate::Unlimited,
             ..way
         };
-        let said = tc_commands(&bursts, 0, "link0").unwrap();
+        let commands = tc_commands(&bursts, 0, "link0").unwrap();
         assert!(
-            said.len() == 1 && said[0].ends_with("loss gemodel 25% 25% 100% 0%"),
-            "{said:?}"
+            commands.len() == 1 && commands[0].ends_with("loss gemodel 25% 25% 100% 0%"),
+            "{commands:?}"
         );
     }
 
     #[test]
     fn counters_of_tc_are_parsed() {
-        let said = r#"[{"kind":"netem","handle":"1:","bytes":10,"packets":1,"drops":5},
+        let json = r#"[{"kind":"netem","handle":"1:","bytes":10,"packets":1,"drops":5},
             {"kind":"tbf","handle":"2:","bytes":9,"packets":1,"drops":2}]"#;
         let read = SentCounters {
             bytes: 9,
             lost: 3,
             dropped: 2,
         };
-        assert_eq!(sent(said).unwrap(), read);
-        assert!(sent("nothing").is_err());
+        assert_eq!(parse_sent_counters(json).unwrap(), read);
+        assert!(parse_sent_counters("nothing").is_err());
     }
 }

@@ -241,7 +241,7 @@ mod tests {
     fn traces_are_parsed_and_faults_name_their_line() {
         let read = RateTrace::parse_trace("# a walk\n0 8kbit\n1 0bit\n\n2 16kbit\n3 end\n");
         assert_eq!(read, Ok(create_trace(&[(S, 8000), (S, 0), (S, 16_000)])));
-        for (text, said) in [
+        for (text, message) in [
             ("", "end"),
             ("0 1mbit", "end"),
             ("1 1mbit\n2 end", "line 1"),
@@ -252,7 +252,7 @@ mod tests {
             ("NaN 1mbit", "line 1"),
         ] {
             let error = RateTrace::parse_trace(text).unwrap_err().to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Routes requests by path and method, and answers those that only read.
+//! Routes requests by path and method, and handles those that only read.
 
 use super::manager::WorkflowManager;
 use super::response::{as_json, registry_error, run_blocking, workflow_response};
@@ -43,8 +43,10 @@ pub(super) async fn handle_request(
         Err(error) => {
             let mut response = error.response();
             if error.status == StatusCode::UNAUTHORIZED {
-                let ask = HeaderValue::from_static("Basic realm=\"headwater lab\"");
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+                let challenge = HeaderValue::from_static("Basic realm=\"headwater lab\"");
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, challenge);
             }
             response
         }

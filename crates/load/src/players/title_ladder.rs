@@ -288,12 +288,12 @@ fn choose_audio(
     let of_group = |sound: &&(usize, &ManifestRendition)| sound.1.group.as_deref() == group;
     let all: Vec<(usize, &ManifestRendition)> = audio_renditions.iter().enumerate().collect();
     let members: Vec<&(usize, &ManifestRendition)> = all.iter().filter(of_group).collect();
-    let speaks = |sound: &&&(usize, &ManifestRendition)| {
+    let has_preferred_language = |sound: &&&(usize, &ManifestRendition)| {
         audio_preference.language.is_some() && sound.1.language == audio_preference.language
     };
     let language = members
         .iter()
-        .find(speaks)
+        .find(has_preferred_language)
         .or(members.first())?
         .1
         .language

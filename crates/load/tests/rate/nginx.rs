@@ -140,11 +140,11 @@ fn all_files_of_an_mpd_are_requested() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".m4s") || name.ends_with(".mpd"))
         .collect();
-    let mut asked: Vec<&str> = targets.iter().map(|target| target.url.path()).collect();
-    let mut there: Vec<String> = listed.iter().map(|name| format!("/{name}")).collect();
-    asked.sort_unstable();
-    there.sort_unstable();
-    assert_eq!(asked, there);
+    let mut target_paths: Vec<&str> = targets.iter().map(|target| target.url.path()).collect();
+    let mut file_paths: Vec<String> = listed.iter().map(|name| format!("/{name}")).collect();
+    target_paths.sort_unstable();
+    file_paths.sort_unstable();
+    assert_eq!(target_paths, file_paths);
     let count = targets.len() as u64;
     let run = run_to_end(plan(
         &count.to_string(),

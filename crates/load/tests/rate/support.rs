@@ -28,11 +28,11 @@ pub fn start_scripted_server(script: impl Fn(TcpStream) + Send + Sync + 'static)
 pub fn respond_to_all(socket: &mut TcpStream, body: &str, before: impl Fn(&str)) {
     while let Some(text) = head(socket) {
         before(text.split(' ').nth(1).unwrap_or_default());
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        if socket.write_all(answer.as_bytes()).is_err() {
+        if socket.write_all(response.as_bytes()).is_err() {
             return;
         }
     }

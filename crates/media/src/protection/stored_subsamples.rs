@@ -131,7 +131,7 @@ pub(super) fn read_clear_and_protected_runs(entry: &[u8]) -> impl Iterator<Item 
 /// Finds the subsamples of all samples of a track, in decode order.
 #[derive(Debug)]
 pub struct StoredSubsamplesBuilder {
-    /// A parser that knows only the parameter sets of the sample entry.
+    /// A parser that has only the parameter sets of the sample entry.
     initial: SubsampleParser,
     parser: SubsampleParser,
     table: AuxiliaryTable,

@@ -204,12 +204,12 @@ mod tests {
                     false => Ok(keys(1)),
                 }
             };
-            let ask = || {
+            let load_concurrently = || {
                 barrier.wait();
                 cache.get_or_load(&title, load).is_err()
             };
             let results = std::thread::scope(|scope| {
-                let threads = [(); 8].map(|()| scope.spawn(ask));
+                let threads = [(); 8].map(|()| scope.spawn(load_concurrently));
                 threads.map(|thread| thread.join().unwrap())
             });
             assert_eq!((loads.into_inner(), results), (1, [is_down; 8]));

@@ -97,7 +97,7 @@ struct TextDescription {
     language: Option<String>,
     /// Name for viewers.
     label: String,
-    /// Whether players should show it without being asked.
+    /// Whether players should show it although no viewer selected it.
     default: bool,
     /// All cues as WebVTT, with times from the start of the film.
     url: String,

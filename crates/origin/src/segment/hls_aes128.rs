@@ -137,8 +137,8 @@ impl CbcEncryptor {
             return Ok(());
         }
         let context = EncryptionContext::Iv128(FixedLength::from(self.iv));
-        let sealed = self.key.less_safe_encrypt(blocks, context);
-        sealed.map_err(encryption_failed)?;
+        let encrypted = self.key.less_safe_encrypt(blocks, context);
+        encrypted.map_err(encryption_failed)?;
         if let Some(last) = blocks.last_chunk() {
             self.iv = *last;
         }

@@ -24,8 +24,8 @@ fn ranges_are_parts_of_the_whole() {
             let range = format!("Range: bytes={from}-{}\r\n", to - 1);
             let part = server.request("GET", target, &range);
             assert_eq!(part.status, 206, "{target} {range}");
-            let said = format!("bytes {from}-{}/{len}", to - 1);
-            assert_eq!(part.header("content-range"), said);
+            let content_range = format!("bytes {from}-{}/{len}", to - 1);
+            assert_eq!(part.header("content-range"), content_range);
             assert_eq!(part.body, &whole[from..to], "{target} {range}");
         }
         let tail = server.request("GET", target, "Range: bytes=-10\r\n");
@@ -68,8 +68,8 @@ fn ranges_of_texts_apply_to_the_encoded_bytes() {
                 );
                 assert_eq!(part.status, 206, "{place} {spec}");
                 assert_eq!(part.body, &whole.body[from..to], "{place} {spec}");
-                let said = format!("bytes {from}-{}/{len}", to - 1);
-                assert_eq!(part.header("content-range"), said, "{place}");
+                let content_range = format!("bytes {from}-{}/{len}", to - 1);
+                assert_eq!(part.header("content-range"), content_range, "{place}");
                 assert_eq!(part.header("content-encoding"), encoding, "{place}");
                 assert_eq!(part.header("etag"), etag, "{place}");
                 assert_eq!(part.header("vary"), "Accept-Encoding", "{place}");

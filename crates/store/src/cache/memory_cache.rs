@@ -191,20 +191,20 @@ mod tests {
 
     #[test]
     fn evicting_calls_the_listener_but_replacing_and_removing_do_not() {
-        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let note = told.clone();
-        let leaving: EvictionListener<u32, Vec<u8>> =
+        let evicted = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let note = evicted.clone();
+        let listener: EvictionListener<u32, Vec<u8>> =
             Arc::new(move |key, _| note.lock().unwrap().push(*key));
-        let memory = MemoryCache::new(1 << 20, Some(leaving));
+        let memory = MemoryCache::new(1 << 20, Some(listener));
         memory.insert(0, vec![0; 100]);
         memory.insert(0, vec![1; 100]);
         memory.remove(&0);
         memory.retain(|_, _| false);
-        assert!(told.lock().unwrap().is_empty());
+        assert!(evicted.lock().unwrap().is_empty());
         for key in 1..1000 {
             memory.insert(key, vec![0; 10_000]);
         }
-        assert_eq!(told.lock().unwrap().len(), 999 - memory.len());
+        assert_eq!(evicted.lock().unwrap().len(), 999 - memory.len());
     }
 
     #[test]

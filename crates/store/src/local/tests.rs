@@ -36,13 +36,13 @@ fn read_and_slice_give_the_same_bytes() {
         LEN - 1..LEN,
         LEN..LEN,
     ] {
-        let asked = range.start as u64..range.end as u64;
-        let read = object.read(asked.clone(), Reason::Plain).unwrap();
+        let wanted = range.start as u64..range.end as u64;
+        let read = object.read(wanted.clone(), Reason::Plain).unwrap();
         assert_eq!(read, &bytes[range.clone()]);
         let mut into = vec![0; range.len()];
-        object.read_into(asked.start, &mut into).unwrap();
+        object.read_into(wanted.start, &mut into).unwrap();
         assert_eq!(into, &bytes[range.clone()]);
-        let slice = slice_one(&object, asked).unwrap();
+        let slice = slice_one(&object, wanted).unwrap();
         assert_eq!(slice, &bytes[range]);
     }
     object.count_ranges([0..1, 5..9], Reason::Plain).unwrap();

@@ -148,11 +148,11 @@ fn a_removed_object_has_no_cached_ranges() {
 proptest! {
     #[test]
     fn every_cover_contains_its_range(
-        asks in prop::collection::vec((0u64..300, 1u64..80, any::<bool>()), 1..40),
+        requests in prop::collection::vec((0u64..300, 1u64..80, any::<bool>()), 1..40),
         room in 0u64..400,
     ) {
         let cache = new_cache(room);
-        for (start, len, fails) in asks {
+        for (start, len, fails) in requests {
             let range = start..start + len;
             let cover = cover_range(&cache, &"film", range.clone());
             let fetched: u64 = cover.missing.iter().map(|f| f.range().end - f.range().start).sum();

@@ -36,14 +36,14 @@ impl RemoteObject {
         if key.is_root() {
             return Err(Error::NotFound);
         }
-        let ask = RangeRequest {
+        let request = RangeRequest {
             key: key.clone(),
             range: 0..head_bytes,
             state: None,
             original_reason: reason,
             is_spliced: false,
         };
-        let (state, head) = match core.read_first(ask, reason).await {
+        let (state, head) = match core.read_first(request, reason).await {
             // An empty object has no satisfiable range.
             Err(Error::Changed) => {
                 let seen = core.head(&key, Reason::Look).await?;

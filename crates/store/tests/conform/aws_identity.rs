@@ -76,13 +76,13 @@ fn role_credentials(port: u16) -> String {
         format!("Authorization: {STS}\r\nContent-Type: application/x-www-form-urlencoded\r\n");
     let body = "Version=2011-06-15&Action=AssumeRole&RoleSessionName=instance\
                 &RoleArn=arn:aws:iam::123456789012:role/reader";
-    let answer = fetch_response(port, "POST", "/", &head, body.as_bytes()).unwrap();
+    let response = fetch_response(port, "POST", "/", &head, body.as_bytes()).unwrap();
     let field = |name: &str| {
-        let (_, rest) = answer.split_once(&format!("<{name}>"))?;
+        let (_, rest) = response.split_once(&format!("<{name}>"))?;
         Some(rest.split_once('<')?.0.to_owned())
     };
     let [id, secret, token] = ["AccessKeyId", "SecretAccessKey", "SessionToken"]
-        .map(|name| field(name).unwrap_or_else(|| panic!("no {name}: {answer}")));
+        .map(|name| field(name).unwrap_or_else(|| panic!("no {name}: {response}")));
     format!(
         "{{\"AccessKeyId\":\"{id}\",\"SecretAccessKey\":\"{secret}\",\"Token\":\"{token}\",\
          \"Expiration\":\"2099-01-01T00:00:00Z\"}}"

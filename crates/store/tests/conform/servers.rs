@@ -35,10 +35,10 @@ pub fn request_status(
     head: &str,
     body: &[u8],
 ) -> io::Result<u16> {
-    let answer = fetch_response(port, method, path, head, body)?;
-    let status = answer.split(' ').nth(1);
+    let response = fetch_response(port, method, path, head, body)?;
+    let status = response.split(' ').nth(1);
     let status = status.and_then(|status| status.parse().ok());
-    status.ok_or_else(|| io::Error::other(answer))
+    status.ok_or_else(|| io::Error::other(response))
 }
 
 /// Sends a request to a local server and returns the whole response as text.
@@ -58,9 +58,9 @@ pub fn fetch_response(
     );
     stream.write_all(head.as_bytes())?;
     stream.write_all(body)?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    Ok(String::from_utf8_lossy(&response).into_owned())
 }
 
 /// Escapes the path of a URL.
@@ -118,14 +118,14 @@ impl S3 {
     /// Stores an object (`bucket/name`), and retries until the server is ready.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let until = Instant::now() + Duration::from_secs(30);
-        let mut answer = self.try_put(name, bytes);
-        while !answer
+        let mut response = self.try_put(name, bytes);
+        while !response
             .as_ref()
             .is_ok_and(|status| (200..300).contains(status))
         {
-            assert!(Instant::now() < until, "PUT {name}: {answer:?}");
+            assert!(Instant::now() < until, "PUT {name}: {response:?}");
             std::thread::sleep(Duration::from_millis(100));
-            answer = self.try_put(name, bytes);
+            response = self.try_put(name, bytes);
         }
     }
 

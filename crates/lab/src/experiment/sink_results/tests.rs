@@ -78,7 +78,7 @@ fn histograms_of_logs_are_added_by_tag() {
         (decode_histogram(&counted.v2).unwrap().len(), counted.times)
     });
     assert_eq!(counts, [(200, 1.0), (300, 1.0), (100, 0.5)]);
-    for (words, said) in [
+    for (words, message) in [
         ("histogram.h = { from = 'l.hdr' }", "several tags"),
         (
             "histogram.h = { from = 'l.hdr', tag = 'x' }",
@@ -89,13 +89,13 @@ fn histograms_of_logs_are_added_by_tag() {
         let wrong = collect_from("hdr-wrong", words, &files)
             .unwrap_err()
             .to_string();
-        assert!(wrong.contains(said), "{words}: {wrong}");
+        assert!(wrong.contains(message), "{words}: {wrong}");
     }
 }
 
 #[test]
 fn missing_results_are_reported_with_their_place() {
-    for (words, printed, said) in [
+    for (words, printed, message) in [
         (
             "series.a = { from = '/a' }",
             "{\"a\": 1}",
@@ -121,6 +121,6 @@ fn missing_results_are_reported_with_their_place() {
         let wrong = collect_from("missing", words, &[("s.out", printed)])
             .unwrap_err()
             .to_string();
-        assert!(wrong.contains(said), "{words}: {wrong}");
+        assert!(wrong.contains(message), "{words}: {wrong}");
     }
 }

@@ -65,7 +65,7 @@ impl AbandonRule {
     }
 
     /// Returns the level to load instead of the rest of a segment; none to continue. Shaka's rule
-    /// asks the bitrate rule.
+    /// consults the bitrate rule.
     pub fn choose_instead(
         self,
         view: &PlayerView<'_>,

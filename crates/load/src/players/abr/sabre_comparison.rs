@@ -144,11 +144,11 @@ fn is_close(ours: PlaybackTotals, theirs: PlaybackTotals) -> bool {
 #[test]
 fn rules_match_the_stored_results_of_sabre() {
     let movie = test_movie();
-    let mut kept = SAID.iter();
+    let mut stored = SABRE_RESULTS.iter();
     for (name, trace) in test_traces() {
         for (rule, mut ours, _) in compared_rules() {
             let ours = simulate_playback(&movie, &trace, &mut *ours, BUFFER_S);
-            let (bitrate_kbps, stalled_s, change_kbps) = *kept.next().unwrap();
+            let (bitrate_kbps, stalled_s, change_kbps) = *stored.next().unwrap();
             let theirs = PlaybackTotals {
                 bitrate_kbps,
                 stalled_s,
@@ -163,7 +163,7 @@ fn rules_match_the_stored_results_of_sabre() {
 }
 
 /// Bitrate, stalls and changes as Sabre printed them: for each trace, each rule.
-const SAID: [(f64, f64, f64); 16] = [
+const SABRE_RESULTS: [(f64, f64, f64); 16] = [
     (121800.0, 15.530426, 26100.0), // throughput, cliffs
     (121800.0, 15.530426, 26100.0), // throughput alone, cliffs
     (145800.0, 28.242829, 36300.0), // bola, cliffs

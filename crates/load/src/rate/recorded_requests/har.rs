@@ -69,7 +69,7 @@ struct ArchiveBody {
     text: String,
 }
 
-/// Reads an archive. Skips requests of other schemes, and those that the browser's cache answered.
+/// Reads an archive. Skips requests of other schemes, and those served by the browser's cache.
 pub(super) fn read_archive(
     input: impl BufRead,
     base: Option<&Url>,

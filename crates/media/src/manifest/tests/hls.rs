@@ -342,16 +342,16 @@ fn encrypted_segments_follow_their_key_and_count_their_padding() {
         let text = hls::write_multivariant_playlist(&film, format, true)
             .expect("the format supports the title");
         assert!(!text.contains("I-FRAME"));
-        let (clear, sealed) = (
+        let (clear, encrypted) = (
             multivariant_of(&film, format),
             parse_multivariant_text(&text),
         );
         let both = play_variants(&clear)
             .into_iter()
-            .zip(play_variants(&sealed));
-        for (clear, sealed) in both {
+            .zip(play_variants(&encrypted));
+        for (clear, encrypted) in both {
             // Each of two segments is longer by up to one block.
-            let more = sealed.bandwidth - clear.bandwidth;
+            let more = encrypted.bandwidth - clear.bandwidth;
             assert!(more > 0 && more < 4 * 16 * 8, "{more}");
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
         0 => Version::HTTP_10,
         _ => Version::HTTP_11,
     };
-    // HTTP/1.0 closes unless the client asks for more (RFC 9112 section 9.3).
+    // HTTP/1.0 closes unless the client requests keep-alive (RFC 9112 section 9.3).
     let mut closes = version == Version::HTTP_10;
     let head = Bytes::copy_from_slice(bytes.get(..len)?);
     let shared = |part: &[u8]| {

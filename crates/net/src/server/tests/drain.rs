@@ -15,9 +15,9 @@ fn a_drain_finishes_what_is_in_flight_and_refuses_the_rest() {
         std::thread::yield_now();
     }
     server.gate.open.notify_one();
-    let answer = client.read_response();
-    assert_eq!(answer.body, b"through");
-    assert_eq!(answer.header("connection"), Some("close"));
+    let response = client.read_response();
+    assert_eq!(response.body, b"through");
+    assert_eq!(response.header("connection"), Some("close"));
     assert_eq!(client.read_rest(), b"");
     server.join().unwrap();
 }
@@ -60,22 +60,22 @@ fn clients_that_heed_connection_close_lose_nothing() {
         ..Limits::default()
     };
     let server = start_server(limits);
-    let answered = AtomicU64::new(0);
+    let response_count = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut client = server.connect();
                 loop {
-                    let answer = client.get("/pieces/100000/1000");
-                    assert_eq!(answer.body, test_pattern(100_000));
-                    answered.fetch_add(1, Ordering::Relaxed);
-                    if answer.header("connection") == Some("close") {
+                    let response = client.get("/pieces/100000/1000");
+                    assert_eq!(response.body, test_pattern(100_000));
+                    response_count.fetch_add(1, Ordering::Relaxed);
+                    if response.header("connection") == Some("close") {
                         return;
                     }
                 }
             });
         }
-        while answered.load(Ordering::Relaxed) < 50 {
+        while response_count.load(Ordering::Relaxed) < 50 {
             std::thread::yield_now();
         }
         server.shutdown.drain();

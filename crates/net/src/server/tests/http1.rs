@@ -11,10 +11,10 @@ fn bodies_of_odd_sizes_arrive_whole_on_one_connection() {
     for kind in ["pieces", "stream", "full"] {
         for len in lens {
             for size in sizes.iter().filter(|size| len < 5000 || size.len() > 3) {
-                let answer = client.get(&format!("/{kind}/{len}/{size}"));
-                assert_eq!(answer.status, 200);
-                assert_eq!(answer.header("content-length"), Some(&*len.to_string()));
-                assert!(answer.body == test_pattern(len), "{kind} {len} {size}");
+                let response = client.get(&format!("/{kind}/{len}/{size}"));
+                assert_eq!(response.status, 200);
+                assert_eq!(response.header("content-length"), Some(&*len.to_string()));
+                assert!(response.body == test_pattern(len), "{kind} {len} {size}");
             }
         }
     }
@@ -32,8 +32,8 @@ fn bytes_in_pipes_arrive_whole_among_others_and_the_connection_goes_on() {
         (5_000_000, "70000,1000000"),
         (3_000_000, "0,900001"),
     ] {
-        let answer = client.get(&format!("/piped/{len}/{size}"));
-        assert!(answer.body == test_pattern(len), "{len} {size}");
+        let response = client.get(&format!("/piped/{len}/{size}"));
+        assert!(response.body == test_pattern(len), "{len} {size}");
         assert!(client.get("/full/4097").body == test_pattern(4097));
     }
     // A client that pauses its reading gets all bytes too.
@@ -161,9 +161,9 @@ fn requests_that_name_no_host_are_refused() {
     for (request, what) in cases {
         let mut client = server.connect();
         client.send_text(request);
-        let answer = client.read_response();
-        assert_eq!(answer.status, 400, "{request:?}");
-        let reason = answer.header("headwater-error").unwrap();
+        let response = client.read_response();
+        assert_eq!(response.status, 400, "{request:?}");
+        let reason = response.header("headwater-error").unwrap();
         assert!(
             reason.starts_with("client; ") && reason.contains(what),
             "{request:?}: {reason}"
@@ -205,9 +205,9 @@ fn a_request_with_two_lengths_is_refused() {
                 assert_eq!(client.read_response().status, 200);
             }
             client.send_text(&request(lines));
-            let answer = client.read_response();
-            assert_eq!(answer.status, status, "{lines}");
-            assert_eq!(answer.header("connection"), Some("close"), "{lines}");
+            let response = client.read_response();
+            assert_eq!(response.status, status, "{lines}");
+            assert_eq!(response.header("connection"), Some("close"), "{lines}");
             assert_eq!(client.read_rest(), b"", "{lines}");
         }
     }
@@ -249,9 +249,9 @@ fn requests_cannot_be_smuggled() {
         client.send_text(request);
         let rest = client.read_rest();
         let text = String::from_utf8_lossy(&rest);
-        let answers = text.matches("HTTP/1.1 ").count();
+        let response_count = text.matches("HTTP/1.1 ").count();
         assert!(
-            answers <= 1 && !text.starts_with("HTTP/1.1 2"),
+            response_count <= 1 && !text.starts_with("HTTP/1.1 2"),
             "{request:?}: {text}"
         );
     }

@@ -46,13 +46,13 @@ async fn many_streams_at_once_arrive_whole() {
                 number * 9973,
             );
             tokio::spawn(async move {
-                let answer =
+                let response =
                     request_path(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
-                let answer = answer.unwrap();
+                let response = response.unwrap();
                 // An empty body ends with its head, which then needs no length.
-                let declared = answer.headers().get("content-length");
+                let declared = response.headers().get("content-length");
                 assert!(declared.is_some_and(|declared| *declared == *len.to_string()) || len == 0);
-                assert!(*answer.body() == test_pattern(len), "{kind} {len}");
+                assert!(*response.body() == test_pattern(len), "{kind} {len}");
             })
         })
         .collect();
@@ -65,13 +65,13 @@ async fn many_streams_at_once_arrive_whole() {
 async fn head_has_the_length_and_no_body_and_the_handler_knows() {
     let server = start_server(Limits::default());
     let mut sender = connect_http2(&server).await;
-    let answer = request_path(&mut sender, "HEAD", "/pieces/12345/100")
+    let response = request_path(&mut sender, "HEAD", "/pieces/12345/100")
         .await
         .unwrap();
-    assert_eq!(answer.headers()["content-length"], "12345");
-    assert!(answer.body().is_empty());
-    let answer = request_path(&mut sender, "GET", "/conn").await.unwrap();
-    assert_eq!(answer.body(), b"127.0.0.1 false 2 true");
+    assert_eq!(response.headers()["content-length"], "12345");
+    assert!(response.body().is_empty());
+    let response = request_path(&mut sender, "GET", "/conn").await.unwrap();
+    assert_eq!(response.body(), b"127.0.0.1 false 2 true");
 }
 
 #[tokio::test]
@@ -79,18 +79,18 @@ async fn a_source_that_ends_early_resets_its_stream_only() {
     let server = start_server(Limits::default());
     let mut sender = connect_http2(&server).await;
     assert!(request_path(&mut sender, "GET", "/short").await.is_err());
-    let answer = request_path(&mut sender, "GET", "/full/5").await.unwrap();
-    assert_eq!(*answer.body(), test_pattern(5));
+    let response = request_path(&mut sender, "GET", "/full/5").await.unwrap();
+    assert_eq!(*response.body(), test_pattern(5));
 }
 
 #[tokio::test]
 async fn a_long_target_and_a_panic_leave_the_connection_alive() {
     let server = start_server(Limits::default());
     let mut sender = connect_http2(&server).await;
-    let answer = request_path(&mut sender, "GET", &format!("/{}", "a".repeat(16_384)))
+    let response = request_path(&mut sender, "GET", &format!("/{}", "a".repeat(16_384)))
         .await
         .unwrap();
-    assert_eq!(answer.status(), 414);
+    assert_eq!(response.status(), 414);
     assert!(request_path(&mut sender, "GET", "/panic").await.is_err());
     assert_eq!(
         request_path(&mut sender, "GET", "/full/5")

@@ -106,9 +106,9 @@ fn headers_too_long_or_too_many_are_refused_with_an_answer() {
 fn a_16_kb_target_is_refused_by_default() {
     let server = start_server(Limits::default());
     let mut client = server.connect();
-    let answer = client.get(&format!("/{}", "a".repeat(16_384)));
-    assert_eq!(answer.status, 414);
-    let reason = answer.header("headwater-error").unwrap();
+    let response = client.get(&format!("/{}", "a".repeat(16_384)));
+    assert_eq!(response.status, 414);
+    let reason = response.header("headwater-error").unwrap();
     assert_eq!(
         reason,
         "client; the target has 16385 bytes, the limit is 8192"
@@ -213,16 +213,16 @@ fn requests_above_the_rate_of_an_address_get_429() {
     for _ in 0..3 {
         assert_eq!(client.get("/full/5").status, 200);
     }
-    let answer = loop {
-        let answer = client.get("/full/5");
-        if answer.status == 429 {
-            break answer;
+    let response = loop {
+        let response = client.get("/full/5");
+        if response.status == 429 {
+            break response;
         }
     };
-    assert_eq!(answer.header("retry-after"), Some("1"));
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert_eq!(answer.header("connection"), None, "it stays open");
-    let reason = answer.header("headwater-error").unwrap();
+    assert_eq!(response.header("retry-after"), Some("1"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    assert_eq!(response.header("connection"), None, "it stays open");
+    let reason = response.header("headwater-error").unwrap();
     assert_eq!(
         reason,
         "client; more than 1 requests per second from one address"

@@ -35,11 +35,11 @@ fn request_client_address(server: &TestServer, before: &[u8], lines: &str) -> St
     let mut client = server.connect();
     client.send_bytes(before);
     client.send_text(&format!("GET /client HTTP/1.1\r\nHost: x\r\n{lines}\r\n"));
-    let answer = client.read_response();
-    assert_eq!(answer.status, 200);
+    let response = client.read_response();
+    assert_eq!(response.status, 200);
     let again = client.get("/client");
     assert_eq!(again.status, 200, "the header is sent once per connection");
-    String::from_utf8(answer.body).unwrap()
+    String::from_utf8(response.body).unwrap()
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn an_untrusted_peer_cannot_name_a_client() {
     let mut client = server.connect();
     client.send_bytes(HEADER);
     client.send_text("GET /client HTTP/1.1\r\nHost: x\r\n\r\n");
-    let answer = String::from_utf8_lossy(&client.read_rest()).into_owned();
-    assert!(!answer.contains("192.0.2.7"), "{answer}");
+    let response = String::from_utf8_lossy(&client.read_rest()).into_owned();
+    assert!(!response.contains("192.0.2.7"), "{response}");
 }
 
 #[test]
@@ -133,7 +133,8 @@ fn a_new_certificate_is_for_new_connections_and_a_wrong_one_for_none() {
     let (old, new) = (make_certificate(), make_certificate());
     let server = start_with(Limits::default(), Some(tls_identity(&old)));
     let certificates = server.certificates.clone().unwrap();
-    let ask = |made: &TestCertificate| ask_encrypted(&mut connect_trusting(server.address, made));
+    let request =
+        |made: &TestCertificate| ask_encrypted(&mut connect_trusting(server.address, made));
     let mut open = connect_trusting(server.address, &old);
     ask_encrypted(&mut open).unwrap();
     let mixed = TlsIdentity {
@@ -141,10 +142,10 @@ fn a_new_certificate_is_for_new_connections_and_a_wrong_one_for_none() {
         ..tls_identity(&old)
     };
     assert!(certificates.replace(&mixed).is_err());
-    ask(&old).unwrap();
+    request(&old).unwrap();
     certificates.replace(&tls_identity(&new)).unwrap();
-    ask(&new).unwrap();
-    assert!(ask(&old).is_err());
+    request(&new).unwrap();
+    assert!(request(&old).is_err());
     ask_encrypted(&mut open).unwrap();
 }
 
@@ -171,8 +172,8 @@ fn a_certificate_is_followed_by_its_files() {
     let server = Server::bind(listen).unwrap();
     let mut running = crate::RunningProgram::new(Shutdown::new());
     running.follow_tls(&common, server.certificates()).unwrap();
-    let answer = |_| |_, _| async { Response::new(Body::full("x")) };
-    running.start_server(MAIN, server, answer).unwrap();
+    let response = |_| |_, _| async { Response::new(Body::full("x")) };
+    running.start_server(MAIN, server, response).unwrap();
     let address = running.addresses()[0];
     ask_encrypted(&mut connect_trusting(address, &old)).unwrap();
     write(&new);

@@ -316,13 +316,13 @@ impl TestClient {
     }
 
     pub fn read_response(&mut self) -> ReceivedResponse {
-        let answer = self.read_head();
-        let len = answer
+        let response = self.read_head();
+        let len = response
             .header("content-length")
             .map_or(0, |len| len.parse().unwrap());
         let mut body = vec![0; len];
         self.stream.read_exact(&mut body).unwrap();
-        ReceivedResponse { body, ..answer }
+        ReceivedResponse { body, ..response }
     }
 
     pub fn read_head(&mut self) -> ReceivedResponse {
