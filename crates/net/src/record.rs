@@ -1,5 +1,5 @@
 //! Records: one line each, as a JSON object or in a format of access logs. A separate thread writes them, so that no request waits for a
-//! disk. Reports use only these lines, not memory.
+//! disk. Reports are computed from these lines, never from the state of the process.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

@@ -112,7 +112,7 @@ const OWN: &[Setting] = &[
         "memory",
         "MEMORY",
         "50% up to 1GiB",
-        "Memory limit of the cache; larger objects than 1/32 of it are cached in blocks",
+        "Memory limit of the cache; objects over 1/32 of it are cached in blocks",
     ),
     Setting::new(
         "disk-dir",

@@ -90,7 +90,7 @@ fn checked_host<'a>(url: &'a Uri, scheme: &str) -> Result<&'a str, String> {
             Err("a server URL has no user name".into())
         }
         None | Some("/" | "") => match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            Ok(_) => Err("an address needs no resolution".into()),
+            Ok(_) => Err("an IP address needs no DNS; remove `dns+`".into()),
             Err(_) => Ok(host),
         },
         Some(_) => Err("a server has no path".into()),
@@ -146,8 +146,8 @@ mod tests {
     fn urls_that_cannot_be_resolved_are_refused_with_the_reason() {
         for (url, reason) in [
             ("dns+ftp://o", "unknown scheme"),
-            ("dns+http://127.0.0.1:80", "needs no resolution"),
-            ("dns+http://[::1]:80", "needs no resolution"),
+            ("dns+http://127.0.0.1:80", "needs no DNS"),
+            ("dns+http://[::1]:80", "needs no DNS"),
             ("dns+http://o/films", "no path"),
             ("dns+http://me@o", "no user name"),
             ("dns+srv+http://origin", "service and protocol"),

@@ -33,7 +33,7 @@ pub enum LinkSettingFault {
     #[error("jitter exceeds the delay; write at most the delay")]
     Jitter,
     /// A queue in multiples of a bandwidth-delay product of 0.
-    #[error("a queue in bdp is empty without a delay; write bytes, such as 64KiB")]
+    #[error("a queue in bdp needs a delay; add one, or write bytes, such as 64KiB")]
     EmptyQueue,
     /// A rate trace that cannot be read.
     #[error("cannot read {path}: {}", net::describe_io_error(source))]

@@ -20,7 +20,7 @@ pub const COLLECTOR: &[Setting] = &[
         "cmcd-sessions-max",
         "N",
         "10000",
-        "Limit on sessions of the collector; beyond it, the largest network loses its oldest one",
+        "Limit on sessions; beyond it, the network with the most loses its oldest session",
     ),
     Setting::new(
         "cmcd-network",

@@ -91,7 +91,7 @@ pub const COMMON: &[Setting] = &[
         "request-burst",
         "DURATION",
         "10s",
-        "Burst after a pause: the requests that the limits allow in this time",
+        "Burst of an idle client: the requests that its rate allows in this time",
     ),
     Setting::new(
         "header-timeout",
@@ -127,7 +127,7 @@ pub const COMMON: &[Setting] = &[
         "min-rate",
         "SIZE",
         "1KiB",
-        "Bytes per second below which clients are cut while 80 % of send-memory is used; 0B: none",
+        "Minimum bytes per second of a client while 80 % of send-memory is used; 0B: none",
     ),
     Setting::new(
         "header-bytes-max",
@@ -157,7 +157,7 @@ pub const COMMON: &[Setting] = &[
         "connection-send-buffer",
         "SIZE",
         "4MiB",
-        "Buffered response bytes of a connection, beyond which its frames shrink to 4KiB",
+        "Limit on buffered response bytes of a connection; beyond it, frames have 4KiB",
     ),
     Setting::new(
         "near-rtt",

@@ -163,8 +163,8 @@ impl RequestHistograms {
         RequestHistograms::register(metrics, rows, true)
     }
 
-    /// Registers both histograms, with two labels. The index of a pair is that of the first value
-    /// times the number of second values, plus that of the second value. A pair is exported from its
+    /// Registers both histograms, with two labels. Pairs are ordered by the first value,
+    /// then by the second: pair (i, j) has the index `i * second_values.len() + j`. A pair is exported from its
     /// first request on, because most pairs never occur.
     pub fn new_pairs(
         metrics: &Metrics,

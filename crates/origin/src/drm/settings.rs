@@ -29,7 +29,7 @@ pub const DRM: &[Setting] = &[
         "drm-key-per",
         "title|type|resolution",
         "",
-        "Tracks with one key (secret:, speke:); resolution: SD, HD, UHD, audio [default: title]",
+        "Tracks that share a key (secret, speke); resolution: SD, HD, UHD, audio [default: title]",
     ),
     Setting::new(
         "drm-source-keys",

@@ -25,8 +25,8 @@ Serve the folder that contains the files: film.ism/.m3u8 and film.ism/.mpd play,
 downloads the film as one progressive MP4. The index MP4 refers to its media relative to itself or
 below --base. Media at an http(s) URL is referred to by that URL, which `serve --media-from` must
 allow. Media in a bucket is referred to by name, so copy its index MP4 next to it. Do not move the
-media afterwards, and index it again when it changes. URLs are read as in `serve`: credentials as
-for aws-cli, settings storage-*.
+media afterwards, and index it again when it changes. Credentials and storage settings are those
+of `serve`.
 
 Exit status: 0 if all files are written, 1 if not, 2 for wrong usage.";
 
@@ -69,7 +69,7 @@ pub fn index_command() -> Command {
             Arg::new("subsamples")
                 .long("subsamples")
                 .action(ArgAction::SetTrue)
-                .help("Also read the video, so that its encrypted segments stream"),
+                .help("Also store the subsamples of the video, so that encrypted segments start early"),
         )
         .arg(
             Arg::new("json")

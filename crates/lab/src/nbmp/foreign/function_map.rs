@@ -28,7 +28,8 @@ const COUNTERPARTS: [(&str, Counterpart); 14] = [
     ("reporter", Counterpart::Lab),
 ];
 
-/// A built-in function's parameter that another name stands for. `{}` in the text is the value.
+/// Maps a parameter of a built-in function to a parameter of its counterpart. `{}` in the text is
+/// replaced by the value.
 pub(super) struct ParameterMapping {
     function: &'static str,
     name: &'static str,

@@ -273,7 +273,7 @@ fn requests_are_documents_without_values() {
     assert_eq!(same.replace("\"multiVariant\"", "\"master\""), text);
     let error = parse_key_document(&text, SCHEME).expect_err("keys without values");
     assert!(error.message.contains("has no value"), "{error}");
-    // With values, it is the response of a key server.
+    // A key server responds with the same document, with values.
     let value = format!(
         "explicitIV=\"AAAAAAAAAAAAAAAAAAAAAA==\"><Data><Secret><PlainValue>{BLOCK}</PlainValue></Secret></Data></cpix:ContentKey>"
     );
