@@ -138,6 +138,32 @@ fn text_files_that_cannot_be_read_are_named_with_reason_and_remedy() {
 }
 
 #[test]
+fn text_files_beyond_the_64th_are_named_by_the_server_and_by_check() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let folder = TempFolder::new();
+    folder.write_file("film.mp4", &std::fs::read(film).unwrap());
+    for n in 0..66 {
+        let name = format!("film.en.label{n:02}.srt");
+        folder.write_file(&name, b"1\n00:00:01,000 --> 00:00:02,000\nFirst\n");
+    }
+    let server = HeadwaterServer::serve_source(&folder.0);
+    let description = describe(&server, "film.mp4");
+    assert_eq!(description["texts"].as_array().unwrap().len(), 64);
+    let left_out = left_out_of(&description);
+    let reason = "a title may have at most 64 text files; remove others";
+    let expected = [64, 65].map(|n| format!("film.en.label{n}.srt: {reason}"));
+    assert_eq!(left_out, expected);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let output = command.args(["check", folder.0.to_str().unwrap()]).output();
+    let report = String::from_utf8(output.unwrap().stdout).unwrap();
+    for part in ["film.en.label64.srt", "film.en.label65.srt", reason] {
+        assert!(report.contains(part), "{report}");
+    }
+}
+
+#[test]
 fn the_log_names_the_parts_that_are_left_out() {
     let Some(folder) = tracks_folder() else {
         return;

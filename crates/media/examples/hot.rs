@@ -10,7 +10,9 @@ use media::manifest::dash::{self, SegmentAddressing};
 use media::manifest::{HlsTextForm, SegmentFormat, hls};
 use media::plan::SegmentAccessUnits;
 use media::presentation::{PackagingRules, Presentation};
-use media::text::{Cue, CueList, TextRendition, TextSet, write_vtt_segment, write_wvtt_segment};
+use media::text::{
+    Cue, CueList, TextRendition, TextSet, write_imsc_segment, write_vtt_segment, write_wvtt_segment,
+};
 use media::{bytes, index, ts};
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -72,6 +74,16 @@ const JOBS: &[(&str, JobSetup)] = &[
     }),
     ("ts", prepare_transport_stream),
     ("text-segments", prepare_text_segments),
+    ("imsc-segment", prepare_imsc_segment),
+    ("text-multivariant", |hours| {
+        prepare_text(hours, |p| {
+            drop(black_box(hls::write_multivariant_playlist(
+                p,
+                SegmentFormat::Cmaf,
+                false,
+            )))
+        })
+    }),
     ("text-playlist", |hours| {
         prepare_text(hours, |p| {
             drop(black_box(hls::write_text_playlist(
@@ -211,6 +223,17 @@ fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
             SegmentFormat::Ts,
         ));
         black_box(write_wvtt_segment(&grid, &cues, n));
+    })
+}
+
+/// Prepares a job that writes one segment as IMSC.
+fn prepare_imsc_segment(hours: u32) -> media::Result<JobRun> {
+    let cues = build_cues(hours);
+    prepare_text(hours, move |presentation| {
+        if let Some(grid) = black_box(presentation).text_grid() {
+            let n = grid.segment_count() / 2;
+            black_box(write_imsc_segment(&grid, Some("en"), &cues, n));
+        }
     })
 }
 
