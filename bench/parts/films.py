@@ -14,9 +14,9 @@ VOD_TEXTS = 21_000
 READY = "nginx, ready-made, sendfile"
 # Target for generating a manifest, in milliseconds.
 COLD_MS = 3.0
-# Target for a segment of text in all its forms, and for its playlists.
+# Target for a segment of text in all its forms, and for its playlist.
 TEXT_MS = 1.0
-WITHIN_TEXT_MS = ("text-segments", "imsc-segment", "text-playlist", "text-multivariant")
+WITHIN_TEXT_MS = ("text-segments", "imsc-segment", "text-playlist")
 
 
 def files(args, work, ended):
