@@ -76,6 +76,8 @@ timeout --kill-after=20 20m bash -c download_tools > "$logs/download.log" 2>&1 &
 downloads=$!
 section format 2 cargo fmt --all --check
 section clippy 15 cargo clippy --workspace --all-targets --locked -- -D warnings
+# The features `nats` and `nbmp` must be removable. `make faults` compiles `planted-bugs`.
+section features 15 cargo clippy --no-default-features --locked -- -D warnings
 section docs 15 env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
 section site 10 scripts/docs.sh --test
 section fixtures 10 fixtures/make.sh

@@ -15,7 +15,7 @@ macro_rules! refused_command {
             use clap::{Arg, ArgMatches, Command};
             use std::process::ExitCode;
 
-            pub(in crate::config) fn define_command() -> Command {
+            pub(in crate::commands) fn define_command() -> Command {
                 let any = Arg::new("arguments").num_args(0..).trailing_var_arg(true);
                 let any = any.allow_hyphen_values(true).hide(true);
                 Command::new($name)
@@ -24,10 +24,12 @@ macro_rules! refused_command {
                     .arg(any)
             }
 
-            pub(in crate::config) fn run_command(_: &ArgMatches) -> Result<ExitCode, CommandError> {
+            pub(in crate::commands) fn run_command(
+                _: &ArgMatches,
+            ) -> Result<ExitCode, CommandError> {
                 let what = concat!("lab ", $name, " needs the feature ", $feature);
                 let message = super::missing_feature_message(what, $feature);
-                Err(CommandError::Usage(net::config::Wrong(message)))
+                Err(CommandError::Usage(net::config::UsageError(message)))
             }
         }
     };
