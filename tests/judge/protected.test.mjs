@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import hlsParser from 'hls-parser';
+import { parse as parseMpd } from 'mpd-parser';
 import { begun, ended, launch, open } from './browser.mjs';
 import { ENCODINGS, boxes, contentKey, download as downloadTo, encode, frameHashes, playlists, uuid } from './protection.mjs';
 import { get, library, peakRate, serve, skip, start, text } from './support.mjs';
@@ -27,7 +28,9 @@ before(async () => {
   for (const scheme of SCHEMES) {
     const protection = ['--segment', '2s', '--drm-keys', `secret:${file}`, '--drm-scheme', scheme, '--drm-key-per', 'type'];
     servers[scheme] = await serve(undefined, ...protection, ...(scheme === 'cbcs' ? ['--records', records] : []));
+    servers[`dash-${scheme}`] = await serve(undefined, ...protection, '--dash-segment', '4s');
   }
+  servers['dash-clear'] = await serve(undefined, '--segment', '2s', '--dash-segment', '4s');
   servers.edge = await start('edge', '--origin', servers.cbcs.url);
   encode(encodings);
   browser = await launch();
@@ -63,6 +66,54 @@ for (const scheme of SCHEMES) {
         const wrong = frameHashes(encrypted, '00'.repeat(16));
         assert.ok(wrong.out !== expected.out, `${playlist.url} is not encrypted`);
         assert.match(playlist.body, new RegExp(`#EXT-X-KEY:METHOD=${scheme === 'cbcs' ? 'SAMPLE-AES' : 'SAMPLE-AES-CTR'},.*KEYID=0x${keyIdOf(title, playlist.isVideo ? 'VIDEO' : 'AUDIO')}`));
+      }
+    });
+  }
+}
+
+/** Returns the representations of an MPD as { isVideo, urls }, with the URL of the init segment first. */
+async function representations(server, title) {
+  const manifestUri = `${server.url}/${title}/.mpd`;
+  const { playlists: video, mediaGroups } = parseMpd(await text(manifestUri), { manifestUri });
+  const audio = Object.values(mediaGroups.AUDIO).flatMap((group) => Object.values(group)).flatMap((entry) => entry.playlists);
+  const byName = new Map([...video, ...audio].map((playlist) => [playlist.attributes.NAME, playlist]));
+  return [...byName.values()].map(({ attributes, segments }) => ({
+    isVideo: Boolean(attributes.RESOLUTION),
+    urls: [segments[0].map.resolvedUri, ...segments.map(({ resolvedUri }) => resolvedUri)],
+  }));
+}
+
+/** Fetches a URL in three ranges, and checks that they are those of the whole response. */
+async function getInRanges(url) {
+  const whole = Buffer.from(await get(url));
+  const cuts = [0, Math.ceil(whole.length / 3), Math.ceil(whole.length / 2), whole.length];
+  const parts = cuts.slice(1).map(async (end, n) => {
+    const response = await fetch(url, { headers: { range: `bytes=${cuts[n]}-${end - 1}` } });
+    assert.equal(response.status, 206, url);
+    return Buffer.from(await response.arrayBuffer());
+  });
+  const joined = Buffer.concat(await Promise.all(parts));
+  assert.ok(joined.equals(whole), `the ranges of ${url} are other bytes`);
+  return joined;
+}
+
+for (const scheme of SCHEMES) {
+  for (const title of TITLES) {
+    test(`${title}, ${scheme}: ffmpeg decrypts the segments of DASH, fetched in ranges`, async () => {
+      const [theirs, ours] = [await representations(servers['dash-clear'], title), await representations(servers[`dash-${scheme}`], title)];
+      assert.equal(ours.length, theirs.length);
+      assert.ok(ours.length > 0);
+      for (const [n, { isVideo, urls }] of ours.entries()) {
+        const join = async (list, name) => {
+          const file = path.join(folder, name);
+          fs.writeFileSync(file, Buffer.concat(await Promise.all(list.map(getInRanges))));
+          return file;
+        };
+        const key = keyOf(title, isVideo ? 'VIDEO' : 'AUDIO');
+        const decrypted = frameHashes(await join(urls, `dash-${scheme}-${title}-${n}.mp4`), key);
+        const expected = frameHashes(await join(theirs[n].urls, `dash-clear-${title}-${n}.mp4`));
+        assert.ok(urls.length > 2 && expected.out.split('\n').length > 3, expected.err);
+        assert.ok(decrypted.out === expected.out, `${urls[0]} decodes differently: ${decrypted.err}`);
       }
     });
   }
