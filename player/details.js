@@ -96,9 +96,13 @@ async function copyUrl(button, url) {
   setTimeout(() => { button.textContent = 'Copy'; }, 1500);
 }
 
+const SYSTEM_NAMES = { widevine: 'Widevine', playready: 'PlayReady', fairplay: 'FairPlay', clearkey: 'ClearKey' };
+
 /** Returns the note of an encrypted title. */
-function describeEncryption({ encryption, license }) {
+function describeEncryption({ encryption, license, systems = [] }) {
   if (encryption === 'aes-128') return 'Segments are encrypted (aes-128). They play as HLS only.';
   const keys = license ? 'This server provides the keys (ClearKey).' : 'The keys are on a license server, which this page does not use.';
-  return `Segments are encrypted (${encryption}). ${keys}`;
+  const names = systems.map((system) => SYSTEM_NAMES[system] ?? `the system ${system}`);
+  const players = names.length > 0 ? ` for ${new Intl.ListFormat('en').format(names)}` : '';
+  return `Segments are encrypted (${encryption})${players}. ${keys}`;
 }

@@ -10,6 +10,7 @@ mod collector;
 mod common;
 mod environment;
 mod help;
+mod key_values;
 mod layers;
 mod masked;
 mod setting;

@@ -354,3 +354,26 @@ fn other_systems_of_nginx_vod_key_servers_are_signaled() {
     let init = &segments(&server, &playlists(&server, "film")[0])[0];
     assert!(contains(&server.get(init).body, b"wise"));
 }
+
+/// CPIX 2.4: the output protection of a key, and the devices that a system trusts.
+#[test]
+fn variants_declare_what_their_keys_require_of_devices() {
+    let hdcp = "<HDCPData HLSHDCPLevel=\"TYPE-1\"/><Data>";
+    let start = format!("kid=\"{HIGH}\"><Data>");
+    let with_hdcp = three_keys().replace(&start, &start.replace("<Data>", hdcp));
+    let allowed = "com.apple.streamingkeydelivery:AppleMain/Main";
+    let system = format!(
+        "<DRMSystemList><DRMSystem kid=\"{HIGH}\" systemId=\"94ce86fb-07ff-4f43-adb8-93d2fa968ca2\" HLSAllowedCPC=\"{allowed}\"/></DRMSystemList></CPIX>"
+    );
+    let document = TextFile::new(&with_hdcp.replace("</CPIX>", &system));
+    let server = serve_with_keys(&document.keys("cpix"), &["--drm-systems=fairplay"]);
+    let text = server.text("/film/.m3u8");
+    let variants = text.lines().filter(|line| line.contains("STREAM-INF:"));
+    let (high, low): (Vec<_>, Vec<_>) = variants.partition(|line| line.contains("640x360"));
+    assert!(high.len() > 1 && low.len() > 1, "{text}");
+    let attributes = format!(",HDCP-LEVEL=TYPE-1,ALLOWED-CPC=\"{allowed}\"");
+    assert!(high.iter().all(|line| line.contains(&attributes)), "{text}");
+    for line in low {
+        assert!(!line.contains("HDCP") && !line.contains("-CPC"), "{line}");
+    }
+}

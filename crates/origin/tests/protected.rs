@@ -199,10 +199,8 @@ fn usage_error(flags: &[&str]) -> String {
         env: &|_| None,
         read: &|path| std::fs::read_to_string(path),
     });
-    ServeSettings::new(&layers.unwrap())
-        .err()
-        .unwrap()
-        .to_string()
+    let settings = layers.and_then(|layers| ServeSettings::new(&layers).map(drop));
+    settings.err().unwrap().to_string()
 }
 
 #[test]
@@ -237,6 +235,27 @@ fn contradicting_settings_are_refused() {
         ),
         (&["--drm-keys", "other:a"], "expected secret:FILE"),
         (
+            &["--drm-keys", "secret:a", "--drm-certificate", "a"],
+            "drm-certificate requires the private key",
+        ),
+        (
+            &[
+                "--drm-keys",
+                "secret:a",
+                "--drm-license-url",
+                "vine=http://h/",
+            ],
+            "expected widevine=… or playready=… or clearkey=…",
+        ),
+        (
+            &["--drm-keys", "secret:a", "--drm-license-url", "widevine"],
+            "drm-license-url = \"widevine\" (--drm-license-url): expected widevine=…",
+        ),
+        (
+            &["--drm-license-url", "widevine=http://h/"],
+            "drm-license-url-widevine requires a source of keys",
+        ),
+        (
             &["--drm-scheme", "cbcs"],
             "drm-scheme requires a source of keys",
         ),
@@ -267,6 +286,36 @@ fn the_table_of_the_file_nests() {
     assert!(
         mpd.contains("<dashif:Laurl>https://l.example/w</dashif:Laurl>"),
         "{mpd}"
+    );
+}
+
+/// One flag for each system overrides the table of the file.
+#[test]
+fn license_urls_are_set_by_system() {
+    let secret = TextFile::new(SECRET);
+    let file = TextFile::new(&format!(
+        "[drm]\nkeys = {:?}\nsystems = [\"widevine\", \"playready\"]\nlicense-url = {{ widevine = \"https://l.example/w\" }}\n",
+        secret.keys("secret")
+    ));
+    let flags = [
+        "--config",
+        file.path().to_str().unwrap(),
+        "--drm-license-url",
+        "widevine=https://f.example/w?a=b",
+        "--drm-license-url",
+        "playready=https://f.example/p",
+    ]
+    .map(str::to_owned);
+    let server = TestServer::new(&flags.each_ref().map(String::as_str));
+    let mpd = server.text("/film/.mpd");
+    for url in ["https://f.example/w?a=b", "https://f.example/p"] {
+        assert!(mpd.contains(&format!("<dashif:Laurl>{url}<")), "{mpd}");
+    }
+    assert!(!mpd.contains("l.example"), "{mpd}");
+    let json = server.text("/film/.json");
+    assert!(
+        json.contains("\"systems\":[\"widevine\",\"playready\"]"),
+        "{json}"
     );
 }
 

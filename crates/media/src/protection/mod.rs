@@ -40,7 +40,7 @@ pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub use sample_decryptor::SampleDecipher;
 pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
-pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};
+pub use signaling::{HdcpLevel, PsshPlaces, TitleProtection, TrackSignaling};
 pub use source::{ProtectedEntry, SourceProtection};
 pub use stored_subsamples::{StoredSubsamples, StoredSubsamplesBuilder};
 pub use subsample_map::{Subsample, SubsampleMap};

@@ -29,6 +29,38 @@ pub struct TrackSignaling {
     pub(crate) hls_session_keys: Vec<String>,
     /// `ContentProtection` elements of the MPD.
     pub(crate) dash_elements: Vec<String>,
+    /// Protection of the output that HLS variants declare, if the key's source requires one.
+    hdcp_level: Option<HdcpLevel>,
+}
+
+/// Protection of the output to a display (HDCP-LEVEL of HLS).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HdcpLevel {
+    /// None is needed.
+    None,
+    /// HDCP of any version.
+    Type0,
+    /// HDCP 2.2 or later.
+    Type1,
+}
+
+impl HdcpLevel {
+    const ALL: [HdcpLevel; 3] = [HdcpLevel::None, HdcpLevel::Type0, HdcpLevel::Type1];
+
+    /// Returns the value of HDCP-LEVEL.
+    fn name(self) -> &'static str {
+        match self {
+            HdcpLevel::None => "NONE",
+            HdcpLevel::Type0 => "TYPE-0",
+            HdcpLevel::Type1 => "TYPE-1",
+        }
+    }
+
+    /// Parses a value of HDCP-LEVEL.
+    pub(super) fn from_name(name: &str) -> Option<HdcpLevel> {
+        let mut all = HdcpLevel::ALL.into_iter();
+        all.find(|level| level.name() == name)
+    }
 }
 
 /// Places of `pssh` boxes.
@@ -94,6 +126,27 @@ impl TrackSignaling {
             hls_keys: media,
             hls_session_keys: session,
             dash_elements: elements,
+            hdcp_level: None,
+        }
+    }
+
+    /// Sets the protection of the output that HLS variants declare.
+    #[must_use]
+    pub fn with_hdcp_level(self, hdcp_level: Option<HdcpLevel>) -> TrackSignaling {
+        TrackSignaling { hdcp_level, ..self }
+    }
+
+    /// Writes the attributes of variants that restrict devices (rfc8216bis, 4.4.6.2), each after a
+    /// comma.
+    pub(crate) fn write_variant_attributes(&self, out: &mut String) {
+        if let Some(level) = self.hdcp_level {
+            let _ = write!(out, ",HDCP-LEVEL={}", level.name());
+        }
+        let allowed = self.systems.iter();
+        let allowed = allowed.filter_map(|system| system.hls_allowed_cpc.as_deref());
+        let allowed: Vec<&str> = allowed.collect();
+        if !allowed.is_empty() {
+            let _ = write!(out, ",ALLOWED-CPC=\"{}\"", allowed.join(","));
         }
     }
 

@@ -39,6 +39,14 @@ impl ContentSystem {
         }
     }
 
+    /// Returns the name in settings, or the system id of a system without one.
+    pub fn name_or_uuid(self) -> String {
+        match self {
+            ContentSystem::Other(_) => self.uuid(),
+            known => known.name().to_owned(),
+        }
+    }
+
     /// Returns the system id as a UUID.
     pub fn uuid(self) -> String {
         let uuid = match self {
@@ -91,6 +99,8 @@ pub struct SystemSignaling {
     pub hls_multivariant: Option<String>,
     /// The content of the MPD's `ContentProtection`.
     pub dash_content: Option<String>,
+    /// Entries of ALLOWED-CPC in multivariant playlists: devices that the system trusts.
+    pub hls_allowed_cpc: Option<String>,
 }
 
 impl SystemSignaling {
@@ -104,6 +114,7 @@ impl SystemSignaling {
             hls_media: None,
             hls_multivariant: None,
             dash_content: None,
+            hls_allowed_cpc: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! file, then defaults.
 
 use super::closest_name::closest_name;
+use super::key_values::KeyedValues;
 use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets, memory_bytes};
 use crate::resources::MemoryLimit;
 use clap::ArgMatches;
@@ -92,19 +93,36 @@ impl SettingLayers {
             Some((path, text)) => read_file(path, text, sources)?,
             None => BTreeMap::new(),
         };
+        let of_flags = KeyedValues::collect(sources, |setting| {
+            let values = sources.flags.get_many::<String>(setting.name);
+            let values = values.map(|values| values.cloned().collect());
+            values.map(|values| (values, SettingOrigin::Flag(argument_name(setting))))
+        })?;
+        let of_env = KeyedValues::collect(sources, |setting| {
+            let values = from_env(setting.name).map(|value| split_values(setting, &value));
+            let by = SettingOrigin::Variable(environment_name(setting.name));
+            values.map(|values| (values, by))
+        })?;
         let mut set = BTreeMap::new();
         for setting in sources.settings.iter().copied().flatten() {
+            if setting.key_values {
+                continue;
+            }
             let flags = sources.flags.get_many::<String>(setting.name);
             let found = if let Some(values) = flags {
                 SettingValue {
                     values: values.cloned().collect(),
                     by: SettingOrigin::Flag(argument_name(setting)),
                 }
+            } else if let Some(found) = of_flags.find(setting) {
+                found
             } else if let Some(value) = from_env(setting.name) {
                 SettingValue {
                     values: split_values(setting, &value),
                     by: SettingOrigin::Variable(environment_name(setting.name)),
                 }
+            } else if let Some(found) = of_env.find(setting) {
+                found
             } else if let (Some(values), Some((path, _))) = (in_file.remove(setting.name), &file) {
                 SettingValue {
                     values,
@@ -230,6 +248,9 @@ impl SettingLayers {
 impl fmt::Display for SettingLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for setting in self.settings.iter().copied().flatten() {
+            if setting.key_values {
+                continue;
+            }
             let Some(set) = self.set.get(setting.name) else {
                 writeln!(f, "# {} is not set", setting.name)?;
                 continue;
@@ -304,7 +325,7 @@ fn read_file(
     flatten_tables(lines)
         .map(|(key, value)| {
             let mut settings = sources.settings.iter().copied().flatten();
-            let setting = settings.find(|setting| setting.name == key);
+            let setting = settings.find(|setting| setting.name == key && !setting.key_values);
             let setting = setting.ok_or_else(|| {
                 UsageError(format!("{path}: {}", unknown_key_message(&key, sources)))
             })?;

@@ -20,6 +20,9 @@ pub struct Setting {
     /// Whether the list may be written as an array of tables with optional keys. Each table becomes
     /// one value: the table inline, as in TOML. Variables then have one value.
     pub inline_tables: bool,
+    /// Whether each value is `KEY=VALUE` and sets the setting `NAME-KEY`. Settings files have the table
+    /// `NAME` instead.
+    pub key_values: bool,
     /// Whether the flag alone means `yes`. `--NAME=no` is allowed, too.
     pub switch: bool,
     /// Whether the command line gives the value without the flag's name.
@@ -43,6 +46,7 @@ impl Setting {
             list: false,
             fields: &[],
             inline_tables: false,
+            key_values: false,
             switch: false,
             positional: false,
             help,
@@ -74,6 +78,16 @@ impl Setting {
         Setting {
             list: true,
             inline_tables: true,
+            ..self
+        }
+    }
+
+    /// Makes the setting repeatable, with values that set the settings `NAME-KEY`.
+    #[must_use]
+    pub const fn as_key_values(self) -> Setting {
+        Setting {
+            list: true,
+            key_values: true,
             ..self
         }
     }

@@ -78,7 +78,8 @@ impl SettingLayers {
         (name, prefix): (&str, &str),
     ) -> Result<&'static Setting, UsageError> {
         let declared = || self.settings.iter().copied().flatten();
-        let allowed = || declared().filter(|s| s.name != name && s.name.starts_with(prefix));
+        let is_key = |s: &&Setting| s.name != name && s.name.starts_with(prefix) && !s.key_values;
+        let allowed = || declared().filter(is_key);
         let found = allowed().find(|setting| setting.name == key);
         found.ok_or_else(|| {
             let near = closest_name(key, allowed().map(|setting| setting.name));

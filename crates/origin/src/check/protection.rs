@@ -5,8 +5,7 @@ use crate::drm::secret_keys::track_classes;
 use crate::drm::settings::KeyGranularity;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, SubsampleParser, TitleProtection, TrackFacts, TrackSignaling, UsageRule,
-    format_key_id,
+    SubsampleParser, TitleProtection, TrackFacts, TrackSignaling, UsageRule, format_key_id,
 };
 use serde::Serialize;
 use store::Key;
@@ -113,10 +112,8 @@ impl RenditionProtection {
         rendition: &Rendition,
         signaling: &TrackSignaling,
     ) -> RenditionProtection {
-        let systems = signaling.systems.iter().map(|signal| match signal.system {
-            ContentSystem::Other(_) => signal.system.uuid(),
-            known => known.name().to_owned(),
-        });
+        let systems = signaling.systems.iter();
+        let systems = systems.map(|signal| signal.system.name_or_uuid());
         RenditionProtection {
             is_in_source: title.track(rendition).protection.is_some(),
             scheme: signaling.protection.scheme.name(),

@@ -76,6 +76,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "drm-cache",
             "drm-stale-if-error",
             "drm-systems",
+            "drm-license-url",
             "drm-license-url-widevine",
             "drm-license-url-playready",
             "drm-license-url-clearkey",

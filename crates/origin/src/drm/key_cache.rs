@@ -153,6 +153,7 @@ mod tests {
             key_id: [byte; 16],
             key: ContentKey::new([byte; 16]),
             explicit_iv: None,
+            hdcp_level: None,
             systems: Vec::new(),
         };
         KeySet {

@@ -85,6 +85,7 @@ fn from_entry(entry: KeyDocumentEntry) -> TitleKey {
         key_id: entry.key_id,
         key: ContentKey::new(*entry.key),
         explicit_iv: entry.explicit_iv,
+        hdcp_level: entry.hdcp_level,
         systems: entry.systems,
     }
 }

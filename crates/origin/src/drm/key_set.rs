@@ -1,7 +1,7 @@
 //! The content keys of one title.
 
 use super::content_key::{ContentKey, KEY_BYTES};
-use media::protection::{KeyId, SystemSignaling, TrackFacts, UsageRule, format_key_id};
+use media::protection::{HdcpLevel, KeyId, SystemSignaling, TrackFacts, UsageRule, format_key_id};
 
 /// The keys of a title, and the tracks that each encrypts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub(crate) struct TitleKey {
     pub(crate) key: ContentKey,
     /// The constant IV of `cbcs`, if the key's source defines it.
     pub(crate) explicit_iv: Option<[u8; KEY_BYTES]>,
+    /// Protection of the output that the key's source requires.
+    pub(crate) hdcp_level: Option<HdcpLevel>,
     /// Signaling that the key's source defines. Other systems are those of the settings.
     pub(crate) systems: Vec<SystemSignaling>,
 }

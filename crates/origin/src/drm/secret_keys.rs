@@ -34,6 +34,7 @@ impl SecretKeys {
             key_id: self.derive_16_bytes("headwater drm key id\n", title, class),
             key: ContentKey::new(self.derive_16_bytes("headwater drm key\n", title, class)),
             explicit_iv: None,
+            hdcp_level: None,
             systems: Vec::new(),
         });
         let keys: Vec<TitleKey> = keys.collect();

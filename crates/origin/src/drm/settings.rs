@@ -45,6 +45,13 @@ pub const DRM: &[Setting] = &[
     )
     .as_list(),
     Setting::new(
+        "drm-license-url",
+        "SYSTEM=URL",
+        "",
+        "License URL of widevine, playready or clearkey, as drm-license-url-SYSTEM",
+    )
+    .as_key_values(),
+    Setting::new(
         "drm-license-url-widevine",
         "URL",
         "",
@@ -84,7 +91,7 @@ pub const DRM: &[Setting] = &[
         "drm-certificate",
         "FILE",
         "",
-        "X.509 certificate (PEM) of drm-private-key: SPEKE key servers encrypt the key values for it",
+        "X.509 certificate (PEM) of drm-private-key, for which SPEKE servers encrypt the keys",
     ),
     Setting::new(
         "drm-speke-version",

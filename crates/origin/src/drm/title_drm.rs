@@ -218,11 +218,8 @@ impl DrmPolicy {
         let systems = self.list_systems(keys, title_key, title)?;
         // Refuses a codec or a parameter set before the first segment is requested.
         SubsampleParser::check(&presentation.track(rendition).codec)?;
-        Ok(TrackSignaling::new(
-            protection,
-            &systems,
-            self.settings.pssh,
-        ))
+        let signaling = TrackSignaling::new(protection, &systems, self.settings.pssh);
+        Ok(signaling.with_hdcp_level(title_key.hdcp_level))
     }
 
     /// Returns the systems of a film's own `pssh` boxes, and those of the settings, with the license

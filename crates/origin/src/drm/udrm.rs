@@ -61,6 +61,7 @@ pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     let title_key = TitleKey {
         key_id: *decode_block(&key.key_id, "key_id")?,
         key: ContentKey::new(*decode_block(&key.key, "key")?),
+        hdcp_level: None,
         explicit_iv: key
             .iv
             .as_deref()

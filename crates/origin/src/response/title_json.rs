@@ -34,6 +34,9 @@ struct TitleDescription<'a> {
     /// URL of the ClearKey license, if this server provides keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     license: Option<&'static str>,
+    /// Systems of Common Encryption that the manifests name, or their ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    systems: Vec<String>,
     /// Name of the segment set in URLs.
     set: String,
     /// Name of the MPD's segment set, if it differs.
@@ -130,6 +133,7 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
             (Some(_), _) => Some("aes-128"),
             (None, drm) => source_scheme(p).or(drm.as_ref().map(|drm| drm.scheme.name())),
         },
+        systems: list_systems(p),
         license: title
             .drm
             .as_ref()
@@ -239,6 +243,20 @@ fn frame_rate(p: &Presentation, r: &Rendition) -> f64 {
     let track = p.track(r);
     let rate = f64::from(track.samples.len()) / track.duration().as_seconds_f64();
     (rate * 1000.0).round() / 1000.0
+}
+
+/// Returns the systems of all renditions, each once.
+fn list_systems(presentation: &Presentation) -> Vec<String> {
+    let mut systems = Vec::new();
+    let signaling = presentation.renditions.iter();
+    let signaling = signaling.filter_map(|rendition| presentation.track_signaling(rendition));
+    for signal in signaling.flat_map(|track| &track.systems) {
+        let name = signal.system.name_or_uuid();
+        if !systems.contains(&name) {
+            systems.push(name);
+        }
+    }
+    systems
 }
 
 /// Returns the scheme of the source's own encryption, if it is served.

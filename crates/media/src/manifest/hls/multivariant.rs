@@ -332,6 +332,7 @@ fn write_variant(
         format_score(presentation, rendition, video_only, with)
     );
     write_video_attributes(out, presentation, rendition, true);
+    write_protection_attributes(out, presentation, rendition);
     if let Some(group) = group.filter(|group| group.is_listed) {
         let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
     }
@@ -346,6 +347,17 @@ fn write_variant(
         "\n{}",
         url::playlist_url(packing.format, presentation, rendition)
     );
+}
+
+/// Writes what the key of a variant's own rendition requires of devices.
+fn write_protection_attributes(
+    out: &mut String,
+    presentation: &Presentation,
+    rendition: &Rendition,
+) {
+    if let Some(signaling) = presentation.track_signaling(rendition) {
+        signaling.write_variant_attributes(out);
+    }
 }
 
 fn write_video_attributes(
@@ -408,6 +420,7 @@ fn write_iframe_variant(out: &mut String, presentation: &Presentation, rendition
         )
     );
     write_video_attributes(out, presentation, rendition, false);
+    write_protection_attributes(out, presentation, rendition);
     let _ = writeln!(
         out,
         ",URI=\"{}\"",

@@ -5,7 +5,7 @@ use super::{signaling, usage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protection::base64_text::decode_base64;
 use crate::protection::{
-    KeyId, ProtectionScheme, SystemSignaling, UsageRule, format_key_id, parse_key_id,
+    HdcpLevel, KeyId, ProtectionScheme, SystemSignaling, UsageRule, format_key_id, parse_key_id,
 };
 use crate::xml::{self, XmlElement};
 use std::fmt;
@@ -38,6 +38,8 @@ pub struct KeyDocumentEntry {
     pub is_encrypted: bool,
     /// Constant IV of `cbcs`.
     pub explicit_iv: Option<[u8; 16]>,
+    /// Protection of the output that the key requires (CPIX 2.4).
+    pub hdcp_level: Option<HdcpLevel>,
     /// Systems that the document names for the key.
     pub systems: Vec<SystemSignaling>,
 }
@@ -268,8 +270,26 @@ fn read_key(
         key,
         is_encrypted,
         explicit_iv: iv.transpose()?,
+        hdcp_level: read_hdcp_level(element, &named)?,
         systems: Vec::new(),
     })
+}
+
+fn read_hdcp_level(
+    element: &XmlElement,
+    named: &dyn Fn(&str) -> String,
+) -> Result<Option<HdcpLevel>> {
+    let data = element.first_child("HDCPData");
+    let Some(text) = data.and_then(|data| data.attribute("HLSHDCPLevel")) else {
+        return Ok(None);
+    };
+    let level = HdcpLevel::from_name(text);
+    let unknown = || {
+        Error::malformed(named(
+            "has an HLSHDCPLevel other than NONE, TYPE-0 and TYPE-1",
+        ))
+    };
+    level.map(Some).ok_or_else(unknown)
 }
 
 impl ValueReader<'_> {

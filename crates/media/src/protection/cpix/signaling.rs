@@ -11,6 +11,8 @@ pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignaling> {
     let system = ContentSystem::from_uuid(id);
     let system = system.ok_or_else(|| Error::malformed("DRMSystem@systemId is not a UUID"))?;
     let mut signal = SystemSignaling::new(system);
+    let allowed = element.attribute("HLSAllowedCPC");
+    signal.hls_allowed_cpc = allowed.map(check_allowed_cpc).transpose()?;
     for child in &element.children {
         let Some(value) = decode_value(child)? else {
             continue;
@@ -85,6 +87,17 @@ fn check_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
         false => Err(Error::malformed(format!(
             "HLSSignalingData is not {tag} lines"
         ))),
+    }
+}
+
+/// Returns entries of the form `KEYFORMAT:LABEL/…`, which become part of a quoted string.
+fn check_allowed_cpc(text: &str) -> Result<String> {
+    let is_entry = |entry: &str| entry.contains(':') && !entry.contains(['"', ' ']);
+    match text.split(',').all(is_entry) && !text.contains(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err(Error::malformed(
+            "DRMSystem@HLSAllowedCPC is not a list of KEYFORMAT:LABEL",
+        )),
     }
 }
 

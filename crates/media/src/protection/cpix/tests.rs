@@ -140,6 +140,10 @@ fn documents_with_unusable_keys_are_refused_with_a_reason() {
             "explicitIV that is not 16 bytes",
         ),
         (key("1", ""), "ContentKey@kid is not a UUID"),
+        (
+            key(SD, "").replace("<c:Data>", "<c:HDCPData HLSHDCPLevel=\"TYPE-9\"/><c:Data>"),
+            "has an HLSHDCPLevel other than",
+        ),
         (short, "a value that is not 16 bytes"),
         (encrypted, "is encrypted"),
     ] {
@@ -180,6 +184,12 @@ fn rules_that_cannot_be_evaluated_are_refused_by_name() {
 fn signaling_that_would_break_a_manifest_is_refused() {
     // Two lines, the second another tag.
     let two_tags = "<HLSSignalingData>I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU</HLSSignalingData>";
+    for cpc in ["a:b&quot;", "a", "", "a:b&#10;,c:d", "a:b, c:d"] {
+        let system = format!(
+            "<c:DRMSystem kid=\"{SD}\" systemId=\"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\" HLSAllowedCPC=\"{cpc}\"/>"
+        );
+        assert_refused(&document(&key(SD, ""), &system, ""), "HLSAllowedCPC");
+    }
     for (content, wrong) in [
         ("<PSSH>AAEC</PSSH>", "not one complete pssh box"),
         ("<PSSH>*</PSSH>", "PSSH is not base64"),
