@@ -6,7 +6,7 @@ use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_draft::TitleDraft;
-use crate::title::title_version::{Title, TitleContent, LibraryPackagingRules};
+use crate::title::title_version::{LibraryPackagingRules, Title, TitleContent};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};

@@ -13,7 +13,7 @@ use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
-use crate::title::title_version::{Title, TitleContent, TitleFile, LibraryPackagingRules};
+use crate::title::title_version::{LibraryPackagingRules, Title, TitleContent, TitleFile};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
 use media::text::{TextRendition, TextSet};

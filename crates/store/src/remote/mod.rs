@@ -11,6 +11,7 @@ mod aws_profile;
 mod bounded_stream;
 mod denial;
 mod endpoints;
+mod failure_class;
 mod latency_history;
 mod list;
 mod object;
