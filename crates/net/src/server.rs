@@ -41,6 +41,7 @@ mod limits;
 mod listen_options;
 mod low_rtt;
 mod proxy;
+mod read_turns;
 mod request_checks;
 mod request_framing;
 mod request_rates;

@@ -11,12 +11,15 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::read_turns::ReadTurns;
 use crate::conn::ConnectionState;
 
-/// Forwards reads and writes, and scans the request heads in the bytes that are read.
+/// Forwards reads and writes, scans the request heads in the bytes that are read, and lets other
+/// connections have turns.
 pub(super) struct FramingMonitor<T> {
     io: T,
     scanner: HeadScanner,
+    turns: ReadTurns,
     shared: Arc<ConnectionState>,
 }
 
@@ -25,6 +28,7 @@ impl<T> FramingMonitor<T> {
         FramingMonitor {
             io,
             scanner: HeadScanner::default(),
+            turns: ReadTurns::new(),
             shared,
         }
     }
@@ -36,9 +40,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for FramingMonitor<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        ready!(self.turns.poll_turn(cx));
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
+        let Poll::Ready(read) = Pin::new(&mut self.io).poll_read(cx, buffer) else {
+            self.turns.restart();
+            return Poll::Pending;
+        };
+        read?;
         let new = buffer.filled().get(before..).unwrap_or_default();
+        self.turns.count(new.len());
         if self.scanner.scan(new) {
             self.shared.mark_ambiguous_length();
         }

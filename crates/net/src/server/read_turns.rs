@@ -1,0 +1,80 @@
+//! Turns of connections on a worker.
+
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+/// Bytes that a connection may read in one turn: about a thousand of the shortest frames.
+const TURN_BYTES: usize = 16 << 10;
+
+/// Lets other connections have a turn after [`TURN_BYTES`].
+///
+/// A client that sends frames as fast as they are read would otherwise keep all others waiting: `tokio`
+/// limits the number of reads in a turn, but not their bytes, and a frame costs the same whether it is long
+/// or short.
+#[derive(Debug)]
+pub(super) struct ReadTurns {
+    left: usize,
+}
+
+impl ReadTurns {
+    pub(super) fn new() -> ReadTurns {
+        ReadTurns { left: TURN_BYTES }
+    }
+
+    /// Counts bytes that were read.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
+    /// Starts a new turn, because the connection has waited for bytes.
+    pub(super) fn restart(&mut self) {
+        self.left = TURN_BYTES;
+    }
+
+    /// Is pending once at the end of each turn. The task then continues after all others that are ready,
+    /// and after new events have been received.
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left > 0 {
+            return Poll::Ready(());
+        }
+        self.restart();
+        // Only the first poll is needed: it has the task woken later.
+        pin!(tokio::task::yield_now()).poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ_BYTES: usize = 4096;
+
+    #[tokio::test]
+    async fn a_connection_that_never_waits_yields_after_each_turn() {
+        let (mut turns, mut reads, mut polls) = (ReadTurns::new(), 0, 0);
+        std::future::poll_fn(|cx| {
+            polls += 1;
+            while turns.poll_turn(cx).is_ready() {
+                if polls > 3 {
+                    return Poll::Ready(());
+                }
+                turns.count(READ_BYTES);
+                reads += 1;
+            }
+            Poll::Pending
+        })
+        .await;
+        assert_eq!(reads, 3 * TURN_BYTES / READ_BYTES);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_waits_starts_a_new_turn() {
+        let mut turns = ReadTurns::new();
+        for _ in 0..10 {
+            turns.count(TURN_BYTES - 1);
+            let turn = std::future::poll_fn(|cx| Poll::Ready(turns.poll_turn(cx))).await;
+            assert!(turn.is_ready());
+            turns.restart();
+        }
+    }
+}
