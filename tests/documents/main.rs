@@ -17,6 +17,7 @@ mod metrics;
 mod process;
 mod readme;
 mod records;
+mod security;
 mod settings;
 mod sizing;
 mod urls;
