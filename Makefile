@@ -9,7 +9,7 @@ EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
 # `make run` leaves port 8080 to the servers of the README's examples.
 RUN_LISTEN ?= 127.0.0.1:8088
 
-.PHONY: help run install dist test quick fmt faults soak fleet bench more-bench experiments judge fixtures fuzz docs clean
+.PHONY: help run install dist test quick fmt faults restarts soak fleet bench more-bench experiments judge fixtures fuzz docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,11 @@ fmt: ## format the Rust code
 
 faults: ## break the edge at random for FAULT_SECONDS (default 60), and find every planted bug
 	@scripts/faults.sh
+
+restarts: ## restart both servers 20 times at 80 % of what saturates them (as root); no request may be lost
+	@scripts/install.sh run
+	@scripts/players.sh
+	cargo test --release --locked --test e2e open_loop -- --ignored --nocapture --test-threads=1
 
 soak: ## run both servers under mixed load for SOAK_SECONDS (default 1800); memory must stay flat
 	@scripts/install.sh run

@@ -191,13 +191,13 @@ fn roll_program(program: &str) {
 }
 
 #[test]
-#[ignore = "needs an idle machine: cargo test --test e2e open_loop -- --ignored"]
+#[ignore = "needs an idle machine: make restarts"]
 fn the_origin_loses_no_request_of_an_open_loop() {
     roll_program("serve");
 }
 
 #[test]
-#[ignore = "needs an idle machine: cargo test --test e2e open_loop -- --ignored"]
+#[ignore = "needs an idle machine: make restarts"]
 fn the_edge_loses_no_request_of_an_open_loop() {
     roll_program("edge");
 }
