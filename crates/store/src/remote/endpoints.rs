@@ -1,6 +1,5 @@
 //! Endpoints of a library: routes by name, and weights between several endpoints.
 
-use super::request_failure::RequestFailure;
 use super::storage_address::{self, StorageAddress};
 use super::{Options, WeightedEndpoint};
 use crate::http::{ConnectionPool, StorageHttpClient};
@@ -172,7 +171,7 @@ impl Endpoint {
         -self.weight.max(f64::MIN_POSITIVE) / place.ln()
     }
 
-    fn is_up(&self, now: Instant) -> bool {
+    pub(super) fn is_up(&self, now: Instant) -> bool {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.down.is_none_or(|(until, _)| until <= now)
     }
@@ -227,28 +226,6 @@ impl Endpoint {
 fn lengthen_outage(now: Instant, last_pause: Duration) -> (Instant, Duration) {
     let pause = (last_pause * 2).min(DOWN_MAX);
     (now + pause, pause)
-}
-
-/// Returns whether another endpoint than the `failed` ones can take over. When an endpoint is lost, all its
-/// requests fail at once. Each is sent to every other endpoint once, outside of the budget for retries.
-///
-/// The budget remains for failures that more requests would make worse: of a storage that reports
-/// overload, and of silent ones.
-pub(super) fn can_fail_over(
-    failure: &RequestFailure,
-    all: &[Arc<Endpoint>],
-    failed: &[Arc<Endpoint>],
-) -> bool {
-    let is_timeout = matches!(failure.error, Error::Slow(_));
-    let now = Instant::now();
-    let mut others = all.iter().filter(|one| !contains_endpoint(failed, one));
-    failure.is_retryable
-        && !failure.is_overload
-        && others.any(|other| !is_timeout || other.is_up(now))
-}
-
-pub(super) fn contains_endpoint(all: &[Arc<Endpoint>], one: &Arc<Endpoint>) -> bool {
-    all.iter().any(|other| Arc::ptr_eq(other, one))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A range as a stream that resumes after an interrupted response.
 
-use super::endpoints::{Endpoint, can_fail_over};
+use super::endpoints::Endpoint;
 use super::range_request::{RangeRequest, RangeResponse, ResponseBody};
 use super::request_failure::RequestFailure;
+use super::retry::can_fail_over;
 use super::{ObservedVersion, PinnedVersion, RemoteCore};
 use crate::pipe_pool::Pipe;
 use crate::{Error, Reason};

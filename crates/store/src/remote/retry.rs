@@ -1,14 +1,14 @@
 //! Endpoint selection, retries and hedged requests.
 
 use super::RemoteCore;
-use super::endpoints::{Endpoint, can_fail_over, contains_endpoint};
+use super::endpoints::Endpoint;
 use super::object_version::ObservedVersion;
 use super::range_request::{RangeRequest, RangeResponse};
 use super::request_failure::RequestFailure;
 use crate::{Error, Key, Reason};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The first pause before a retry at an endpoint that failed; doubled each time.
 const PAUSE: Duration = Duration::from_millis(30);
@@ -196,6 +196,28 @@ impl RemoteCore {
         let slow = self.latency.percentile(self.options.hedge_percentile)?;
         Some(slow.max(HEDGE_AFTER_MIN))
     }
+}
+
+/// Returns whether another endpoint than the `failed` ones can take over. When an endpoint is lost, all its
+/// requests fail at once. Each is sent to every other endpoint once, outside of the budget for retries.
+///
+/// The budget remains for failures that more requests would make worse: of a storage that reports
+/// overload, and of silent ones.
+pub(super) fn can_fail_over(
+    failure: &RequestFailure,
+    all: &[Arc<Endpoint>],
+    failed: &[Arc<Endpoint>],
+) -> bool {
+    let is_timeout = matches!(failure.error, Error::Slow(_));
+    let now = Instant::now();
+    let mut others = all.iter().filter(|one| !contains_endpoint(failed, one));
+    failure.is_retryable
+        && !failure.is_overload
+        && others.any(|other| !is_timeout || other.is_up(now))
+}
+
+fn contains_endpoint(all: &[Arc<Endpoint>], one: &Arc<Endpoint>) -> bool {
+    all.iter().any(|other| Arc::ptr_eq(other, one))
 }
 
 /// Returns between half of a pause and all of it, so that clients do not retry at the same time.

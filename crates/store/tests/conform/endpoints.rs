@@ -71,17 +71,23 @@ fn another_endpoint_takes_over_until_the_first_recovers() {
     assert_eq!(store.remote().unwrap().endpoints_down(), 0);
 }
 
-/// Reads from two servers without a budget for retries, after the preferred one has got this fault.
-fn read_without_budget(fault: Fault) -> (Vec<u8>, Option<Error>) {
-    let servers = [start_film_server(), start_film_server()];
+fn options_of_two(servers: &[FaultyServer; 2]) -> Options {
     let endpoints = servers.each_ref().map(|server| WeightedEndpoint {
         url: server.url(),
         weight: 1.0,
     });
-    let options = Options {
+    Options {
         endpoints: endpoints.to_vec(),
-        retry_share: 0.0,
         ..uncached_options()
+    }
+}
+
+/// Reads from two servers without a budget for retries, after the preferred one has got this fault.
+fn read_without_budget(fault: Fault) -> (Vec<u8>, Option<Error>) {
+    let servers = [start_film_server(), start_film_server()];
+    let options = Options {
+        retry_share: 0.0,
+        ..options_of_two(&servers)
     };
     let store = Store::new(&servers[0].url(), options).unwrap();
     let object = store.open(&parse_key("film.mp4")).unwrap();
@@ -104,6 +110,27 @@ fn a_lost_endpoint_uses_no_budget_for_retries() {
         assert!(error.is_none(), "{fault:?}: {error:?}");
         assert!(read == object_bytes("film.mp4")[..500_000], "{fault:?}");
     }
+}
+
+#[test]
+fn each_endpoint_is_tried_once_beside_the_retries() {
+    let servers = [start_film_server(), start_film_server()];
+    let store = Store::new(&servers[0].url(), options_of_two(&servers)).unwrap();
+    let object = store.open(&parse_key("film.mp4")).unwrap();
+    let count = || {
+        servers
+            .iter()
+            .map(FaultyServer::request_count)
+            .sum::<usize>()
+    };
+    let before = count();
+    for server in &servers {
+        server.set_faults(&[Fault::Status(500); 1000]);
+    }
+    let (_, error) = read_parts(&object, &[0..1000], Reason::Segment);
+    assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
+    // The first request, one at the other endpoint, and two retries.
+    assert_eq!(count() - before, 4);
 }
 
 #[test]
