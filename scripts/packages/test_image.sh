@@ -22,13 +22,14 @@ runroot = "$roots/podman/run"
 CONF
 
 engine() {
-  nsenter --target "$leader" --net --mount --wd="$out" \
+  nsenter --target "$leader" --net --mount --pid --wd="$out" \
     env CONTAINERS_CONF="$roots/podman/containers.conf" CONTAINERS_STORAGE_CONF="$roots/podman/storage.conf" "$@"
 }
 
-unshare --mount --net sleep infinity &
-machine=$! leader=$!
-wait_until "the machine starts" has_own net
+# Containers end with the first process.
+unshare --mount --net --pid --fork --mount-proc --kill-child sleep infinity &
+machine=$!
+wait_until "the machine starts" find_leader
 engine ip link set lo up
 # crun refuses a second hierarchy beside version 1.
 engine umount /sys/fs/cgroup/unified 2> /dev/null || true
