@@ -33,6 +33,8 @@ wait_until "the machine starts" find_leader
 engine ip link set lo up
 # crun refuses a second hierarchy beside version 1.
 engine umount /sys/fs/cgroup/unified 2> /dev/null || true
+# Podman's names of networks.
+engine sh -c 'mkdir -p /run/netns && mount -t tmpfs networks /run/netns'
 engine mount -t tmpfs films /srv
 engine sh -c "mkdir /srv/films && cp -r '$PWD/media/demo' /srv/films"
 { documented Install; documented Image 1; } > "$roots/commands"
