@@ -167,7 +167,7 @@ mod tests {
         let texts = read_sidecars(
             &store,
             &title,
-            &[title.clone()],
+            std::slice::from_ref(&title),
             &found,
             1000,
             &mut left_out,
