@@ -106,7 +106,7 @@ fn read_in_parallel(
 ) -> Result<Vec<PositionedSamples>, FailedRead> {
     let read_some = &read_some;
     std::thread::scope(|scope| {
-        let spawn = |_| scope.spawn(trace::inherit_blocking(move || read_some()));
+        let spawn = |_| scope.spawn(trace::inherit_blocking(read_some));
         let threads: Vec<_> = (0..threads).map(spawn).collect();
         let mut all = Vec::new();
         for thread in threads {
