@@ -267,5 +267,6 @@ impl LocalFile {
     }
 }
 
+mod joined_read;
 #[cfg(test)]
 mod tests;

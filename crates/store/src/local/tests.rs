@@ -76,6 +76,40 @@ fn neighbouring_ranges_are_read_with_one_call() {
 }
 
 #[test]
+fn neighbouring_ranges_are_read_into_one_buffer_with_one_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, bytes, object) = open_film(dir.path());
+    let interleaved: Vec<_> = (0..237).map(|n| n * 1200..n * 1200 + 800).collect();
+    // More buffers than the kernel accepts in one call.
+    let many: Vec<_> = (0..1200).map(|n| n * 200..n * 200 + 101).collect();
+    let mixed = vec![290_000..299_000, 5..5, 600..4_000, 4_000..4_001, 100..700];
+    let sparse: Vec<_> = (0..10).map(|n| n * 8_000..n * 8_000 + 100).collect();
+    for (ranges, reads) in [
+        (interleaved, 1),
+        (many, 3),
+        (mixed, 3),
+        (sparse, 10),
+        (vec![], 0),
+    ] {
+        let before = object.meter.requests(Reason::Segment);
+        let slices = ranges
+            .iter()
+            .map(|range| &bytes[range.start as usize..range.end as usize]);
+        let expected = slices.collect::<Vec<_>>().concat();
+        let mut out = vec![0; expected.len() + 1];
+        let read = object.read_ranges_into(&ranges, &mut out, Reason::Segment);
+        read.unwrap();
+        assert_eq!(object.meter.requests(Reason::Segment) - before, reads);
+        assert!(out[..expected.len()] == expected && out[expected.len()] == 0);
+    }
+    let mut out = [0; 2];
+    let short = object.read_ranges_into(&[0..1, 1..3], &mut out, Reason::Segment);
+    assert!(matches!(short, Err(Error::Refused(_))));
+    let beyond = object.read_ranges_into(&[0..object.len() + 1], &mut out, Reason::Segment);
+    assert!(matches!(beyond, Err(Error::Changed)));
+}
+
+#[test]
 fn a_range_beyond_the_end_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (_, _, object) = open_film(dir.path());
