@@ -1,24 +1,34 @@
 //! Encryption of the samples of a fragment, in place (ISO/IEC 23001-7, 9.4 to 9.7 and 10).
 
+use super::cbc_chains::encrypt_chains;
 use super::subsample_map::BLOCK_BYTES;
-use super::{ProtectionScheme, SubsampleMap, TrackProtection};
+use super::{ProtectionScheme, Subsample, SubsampleMap, TrackProtection};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
+use std::ops::Range;
 
-/// A keyed AES-128 of the caller. `blocks` are always whole blocks of 16 bytes, except for the last
-/// bytes of a sample in [`SampleCipher::encrypt_ctr`].
+/// A keyed AES-128 of the caller.
 pub trait SampleCipher {
-    /// Encrypts `blocks` in cipher block chaining mode.
-    ///
-    /// # Errors
-    /// An error if the cipher fails.
-    fn encrypt_cbc(&self, iv: [u8; BLOCK_BYTES], blocks: &mut [u8]) -> Result<()>;
-
     /// Encrypts `bytes` in counter mode.
     ///
     /// # Errors
     /// An error if the cipher fails.
     fn encrypt_ctr(&self, counter: [u8; BLOCK_BYTES], bytes: &mut [u8]) -> Result<()>;
+
+    /// Returns the cipher for blocks that are chained by this crate.
+    ///
+    /// # Errors
+    /// An error if the cipher fails.
+    fn block_cipher(&self) -> Result<impl BlockCipher>;
+}
+
+/// Encrypts blocks of 16 bytes, each on its own.
+pub trait BlockCipher {
+    /// Encrypts whole blocks. `out` has the same length.
+    ///
+    /// # Errors
+    /// An error if the cipher fails.
+    fn encrypt_blocks(&mut self, blocks: &[u8], out: &mut [u8]) -> Result<()>;
 }
 
 /// Distance of encrypted blocks in the pattern 1:9, in bytes.
@@ -36,34 +46,76 @@ pub fn encrypt_samples(
     (codec, protection): (&Codec, &TrackProtection),
     cipher: &impl SampleCipher,
 ) -> Result<()> {
-    let mut encryptor = SampleEncryptor {
-        protection,
-        cipher,
-        has_pattern: codec.video().is_some(),
-        gathered: Vec::new(),
-    };
-    let mut maps = map.map(SubsampleMap::samples);
-    let mut rest = payload;
-    for (number, size) in (first..).zip(sizes) {
-        let (sample, after) = rest
-            .split_at_mut_checked(size as usize)
-            .ok_or_else(mismatch)?;
-        let mut stream = SampleStream::new(protection.sample_iv(number));
-        match &mut maps {
-            None => encryptor.encrypt_run(sample, &mut stream)?,
-            Some(maps) => {
-                let mut rest = sample;
-                for subsample in maps.next().ok_or_else(mismatch)? {
-                    let (clear, protected) = (subsample.clear.into(), subsample.protected as usize);
-                    let (_, after) = rest.split_at_mut_checked(clear).ok_or_else(mismatch)?;
-                    let (run, after) =
-                        after.split_at_mut_checked(protected).ok_or_else(mismatch)?;
-                    encryptor.encrypt_run(run, &mut stream)?;
-                    rest = after;
-                }
-            }
+    let runs = locate_runs(payload.len(), sizes, map)?;
+    match protection.scheme {
+        ProtectionScheme::Cenc => encrypt_streams(payload, &runs, (first, protection), cipher),
+        ProtectionScheme::Cbcs => {
+            let stride = match codec.video() {
+                Some(_) => PATTERN_BYTES,
+                None => BLOCK_BYTES,
+            };
+            let runs = runs.into_iter().map(|run| run.bytes);
+            let chains = (stride, protection.iv);
+            encrypt_chains(payload, runs, chains, &mut cipher.block_cipher()?)
         }
-        rest = after;
+    }
+}
+
+/// A run of protected bytes.
+struct ProtectedRun {
+    /// Index of the sample in the payload.
+    sample: u32,
+    /// Position in the payload.
+    bytes: Range<usize>,
+}
+
+/// Returns the protected runs of samples that `payload_len` bytes contain one after the other.
+fn locate_runs(
+    payload_len: usize,
+    sizes: impl Iterator<Item = u32>,
+    map: Option<&SubsampleMap>,
+) -> Result<Vec<ProtectedRun>> {
+    let mut maps = map.map(SubsampleMap::samples);
+    let (mut runs, mut position) = (Vec::new(), 0usize);
+    for (sample, size) in (0..).zip(sizes) {
+        let end = position.saturating_add(size as usize);
+        let whole = [Subsample {
+            clear: 0,
+            protected: size,
+        }];
+        let subsamples = match &mut maps {
+            None => &whole[..],
+            Some(maps) => maps.next().ok_or_else(mismatch)?,
+        };
+        for subsample in subsamples {
+            let start = position.saturating_add(subsample.clear.into());
+            position = start.saturating_add(subsample.protected as usize);
+            let bytes = start..position;
+            runs.push(ProtectedRun { sample, bytes });
+        }
+        if position > end || end > payload_len {
+            return Err(mismatch());
+        }
+        position = end;
+    }
+    Ok(runs)
+}
+
+/// Encrypts each sample's runs as one stream, in counter mode.
+fn encrypt_streams(
+    payload: &mut [u8],
+    runs: &[ProtectedRun],
+    (first, protection): (u32, &TrackProtection),
+    cipher: &impl SampleCipher,
+) -> Result<()> {
+    for runs in runs.chunk_by(|one, next| one.sample == next.sample) {
+        let number = runs.first().map_or(0, |run| run.sample);
+        let iv = protection.sample_iv(first.wrapping_add(number));
+        let mut stream = SampleStream::new(iv);
+        for run in runs {
+            let bytes = payload.get_mut(run.bytes.clone()).ok_or_else(mismatch)?;
+            cipher.encrypt_ctr(stream.advance(bytes.len()), bytes)?;
+        }
     }
     Ok(())
 }
@@ -90,47 +142,5 @@ impl SampleStream {
         let block = self.counter.to_be_bytes();
         self.counter += len.div_ceil(BLOCK_BYTES) as u128;
         block
-    }
-}
-
-struct SampleEncryptor<'a, C> {
-    protection: &'a TrackProtection,
-    cipher: &'a C,
-    /// Whether `cbcs` encrypts one block of ten, as for video.
-    has_pattern: bool,
-    /// The blocks to encrypt, reused between runs.
-    gathered: Vec<u8>,
-}
-
-impl<C: SampleCipher> SampleEncryptor<'_, C> {
-    fn encrypt_run(&mut self, run: &mut [u8], stream: &mut SampleStream) -> Result<()> {
-        match self.protection.scheme {
-            ProtectionScheme::Cenc => self.cipher.encrypt_ctr(stream.advance(run.len()), run),
-            ProtectionScheme::Cbcs if self.has_pattern => self.encrypt_pattern(run),
-            ProtectionScheme::Cbcs => {
-                let whole = run.len() - run.len() % BLOCK_BYTES;
-                let blocks = run.get_mut(..whole).unwrap_or_default();
-                self.cipher.encrypt_cbc(self.protection.iv, blocks)
-            }
-        }
-    }
-
-    /// Gathers the blocks of the pattern, encrypts them in one call, and scatters them.
-    fn encrypt_pattern(&mut self, run: &mut [u8]) -> Result<()> {
-        self.gathered.clear();
-        for stripe in run.chunks(PATTERN_BYTES) {
-            if let Some(block) = stripe.first_chunk::<BLOCK_BYTES>() {
-                self.gathered.extend_from_slice(block);
-            }
-        }
-        self.cipher
-            .encrypt_cbc(self.protection.iv, &mut self.gathered)?;
-        let stripes = run.chunks_mut(PATTERN_BYTES);
-        for (stripe, block) in stripes.zip(self.gathered.chunks_exact(BLOCK_BYTES)) {
-            if let Some(place) = stripe.first_chunk_mut::<BLOCK_BYTES>() {
-                place.copy_from_slice(block);
-            }
-        }
-        Ok(())
     }
 }

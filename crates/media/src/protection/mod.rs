@@ -12,6 +12,7 @@
 mod auxiliary_table;
 mod avc_slice_header;
 mod base64_text;
+mod cbc_chains;
 mod cipher;
 pub mod cpix;
 mod hevc_parameter_sets;
@@ -34,7 +35,7 @@ mod usage_rules;
 
 pub(crate) use auxiliary_table::AuxiliaryTable;
 pub use base64_text::decode_base64;
-pub use cipher::{SampleCipher, encrypt_samples};
+pub use cipher::{BlockCipher, SampleCipher, encrypt_samples};
 pub use nal_subsamples::SubsampleParser;
 pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub use sample_decryptor::SampleDecipher;

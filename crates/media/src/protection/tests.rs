@@ -201,14 +201,20 @@ fn unencrypted_runs_are_joined_and_split() {
 struct MarkingCipher;
 
 impl SampleCipher for MarkingCipher {
-    fn encrypt_cbc(&self, _: [u8; 16], blocks: &mut [u8]) -> Result<()> {
-        assert_eq!(blocks.len() % 16, 0);
-        blocks.fill(0xff);
+    fn encrypt_ctr(&self, counter: [u8; 16], bytes: &mut [u8]) -> Result<()> {
+        bytes.fill(counter[15]);
         Ok(())
     }
 
-    fn encrypt_ctr(&self, counter: [u8; 16], bytes: &mut [u8]) -> Result<()> {
-        bytes.fill(counter[15]);
+    fn block_cipher(&self) -> Result<impl BlockCipher> {
+        Ok(MarkingCipher)
+    }
+}
+
+impl BlockCipher for MarkingCipher {
+    fn encrypt_blocks(&mut self, blocks: &[u8], out: &mut [u8]) -> Result<()> {
+        assert_eq!((blocks.len() % 16, out.len()), (0, blocks.len()));
+        out.fill(0xff);
         Ok(())
     }
 }

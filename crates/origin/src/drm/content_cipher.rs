@@ -1,49 +1,61 @@
 //! AES-128 with a content key, as sample encryption and PlayReady's checksum use it.
 
 use super::content_key::{ContentKey, KEY_BYTES};
-use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::cipher::{
+    AES_128, EncryptingKey, EncryptionContext, StreamingEncryptingKey, UnboundCipherKey,
+};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
-use media::protection::{KeyId, ProtectionScheme, SampleCipher};
+use media::protection::{BlockCipher, KeyId, SampleCipher};
 
-/// A keyed cipher in the mode of its scheme. aws-lc wipes the key when it is dropped.
+/// A keyed cipher. It wipes the key when it is dropped, as aws-lc does.
 pub(crate) struct ContentCipher {
-    key: EncryptingKey,
+    key: ContentKey,
+    counter_mode: EncryptingKey,
 }
+
+/// Encrypts single blocks; CBC chains are built of them.
+struct ContentBlockCipher(StreamingEncryptingKey);
 
 impl ContentCipher {
     /// Expands a key.
-    pub(crate) fn new(
-        key: &ContentKey,
-        scheme: ProtectionScheme,
-    ) -> Result<ContentCipher, media::Error> {
+    pub(crate) fn new(key: &ContentKey) -> Result<ContentCipher, media::Error> {
         let unbound = UnboundCipherKey::new(&AES_128, key.expose());
-        let key = unbound.and_then(|key| match scheme {
-            ProtectionScheme::Cbcs => EncryptingKey::cbc(key),
-            ProtectionScheme::Cenc => EncryptingKey::ctr(key),
-        });
+        let counter_mode = unbound.and_then(EncryptingKey::ctr);
         Ok(ContentCipher {
-            key: key.map_err(cipher_failed)?,
+            key: key.clone(),
+            counter_mode: counter_mode.map_err(cipher_failed)?,
         })
-    }
-
-    fn encrypt(&self, iv: [u8; KEY_BYTES], bytes: &mut [u8]) -> Result<(), media::Error> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let context = EncryptionContext::Iv128(FixedLength::from(iv));
-        let done = self.key.less_safe_encrypt(bytes, context);
-        done.map(drop).map_err(cipher_failed)
     }
 }
 
 impl SampleCipher for ContentCipher {
-    fn encrypt_cbc(&self, iv: [u8; KEY_BYTES], blocks: &mut [u8]) -> Result<(), media::Error> {
-        self.encrypt(iv, blocks)
+    fn encrypt_ctr(&self, counter: [u8; KEY_BYTES], bytes: &mut [u8]) -> Result<(), media::Error> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let context = EncryptionContext::Iv128(FixedLength::from(counter));
+        let done = self.counter_mode.less_safe_encrypt(bytes, context);
+        done.map(drop).map_err(cipher_failed)
     }
 
-    fn encrypt_ctr(&self, counter: [u8; KEY_BYTES], bytes: &mut [u8]) -> Result<(), media::Error> {
-        self.encrypt(counter, bytes)
+    fn block_cipher(&self) -> Result<impl BlockCipher, media::Error> {
+        // Of aws-lc's interfaces, this one has the least cost per call.
+        let unbound = UnboundCipherKey::new(&AES_128, self.key.expose());
+        let key = unbound.and_then(StreamingEncryptingKey::ecb_pkcs7);
+        key.map(ContentBlockCipher).map_err(cipher_failed)
+    }
+}
+
+impl BlockCipher for ContentBlockCipher {
+    fn encrypt_blocks(&mut self, blocks: &[u8], out: &mut [u8]) -> Result<(), media::Error> {
+        // Whole blocks are written at once; padding would be added only at the end.
+        let update = self.0.less_safe_update(blocks, out);
+        let update = update.map_err(cipher_failed)?;
+        match update.written().len() == blocks.len() {
+            true => Ok(()),
+            false => Err(cipher_failed(Unspecified)),
+        }
     }
 }
 

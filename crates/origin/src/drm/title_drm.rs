@@ -163,7 +163,7 @@ impl DrmPolicy {
         Ok(TrackDrm {
             signaling: Some(self.signal_track(keys, (title_key, mark), place)?),
             ciphers: Some(TrackCiphers {
-                content: Arc::new(ContentCipher::new(&title_key.key, self.settings.scheme)?),
+                content: Arc::new(ContentCipher::new(&title_key.key)?),
                 source: source.zip(source_key).map(open).transpose()?,
             }),
             source_mark: mark,
