@@ -2,7 +2,7 @@
 
 use super::Plan;
 use super::moof::FragmentPlan;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::presentation::{Presentation, Rendition};
 use crate::protection::{
     SampleAuxiliary, SampleCipher, SubsampleMap, SubsampleParser, encrypt_samples,
@@ -75,16 +75,16 @@ impl Presentation {
         plan.assemble_plan(rendition.file_index)
     }
 
-    /// Finds the subsamples of a fragment in its samples, which `read` returns by their position in
-    /// the payload; `None` if they are protected as a whole.
+    /// Finds the subsamples of a fragment in its samples, which `payload` contains one after the other;
+    /// `None` if they are protected as a whole.
     ///
     /// # Errors
     /// `Unsupported` or `Malformed` if the samples cannot be protected.
-    pub fn find_subsamples<'s>(
+    pub fn find_subsamples(
         &self,
         rendition: &Rendition,
         fragment: ProtectedFragment,
-        mut read: impl FnMut(Range<usize>) -> Result<std::borrow::Cow<'s, [u8]>>,
+        payload: &[u8],
     ) -> Result<Option<SubsampleMap>> {
         let Some(signaling) = self.track_signaling(rendition) else {
             return Ok(None);
@@ -93,28 +93,15 @@ impl Presentation {
         let Some(mut parser) = SubsampleParser::new(codec, &signaling.protection)? else {
             return Ok(None);
         };
-        let mut at = 0;
+        let mut rest = payload;
         for size in self.fragment_sizes(rendition, fragment) {
-            let end = at + size as usize;
-            parser.add_sample(&read(at..end)?)?;
-            at = end;
+            let split = rest.split_at_checked(size as usize);
+            let outside = || Error::malformed("a sample lies outside its segment");
+            let (sample, after) = split.ok_or_else(outside)?;
+            parser.add_sample(sample)?;
+            rest = after;
         }
         Ok(Some(parser.finish()))
-    }
-
-    /// Encrypts the samples of a fragment in place. Does nothing for an unencrypted rendition.
-    ///
-    /// # Errors
-    /// An error of the cipher, or `Malformed` if payload and map do not match the fragment.
-    pub fn encrypt_fragment(
-        &self,
-        rendition: &Rendition,
-        fragment: ProtectedFragment,
-        (payload, map): (&mut [u8], Option<&SubsampleMap>),
-        cipher: &impl SampleCipher,
-    ) -> Result<()> {
-        let samples = self.fragment_samples(rendition, fragment);
-        self.encrypt_samples_of(rendition, samples, (payload, map), cipher)
     }
 
     /// Encrypts a range of samples of a track in place. Payload and map start at the first of them.

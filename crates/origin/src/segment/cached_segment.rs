@@ -111,8 +111,8 @@ impl CachedSegment {
         CachedSegment {
             facts,
             body: SegmentBody {
-                len: memory.0.len(),
-                pieces: Arc::new([memory.0]),
+                len: memory.0.iter().map(PlannedPart::len).sum(),
+                pieces: memory.0.into(),
                 sibling_ranges: None,
             },
             promotion: PromotionState {

@@ -1,42 +1,87 @@
-//! A segment's bytes in memory: in the arena if it has room, otherwise in ordinary memory.
+//! A segment's bytes in memory: in the arena if they are cached and it has room, otherwise in
+//! ordinary memory.
 
+use crate::segment::recycled_buffer::RecycledBuffer;
 use crate::send::body_parts::PlannedPart;
 use bytes::Bytes;
 use net::Error;
+use std::sync::Arc;
 use store::{Arena, ArenaBytes};
 
 /// A body in memory: [`PlannedPart::Arena`], or [`PlannedPart::Generated`] in ordinary memory.
-pub(crate) struct MemoryBody(pub(crate) PlannedPart);
+pub(crate) struct MemoryBody(pub(crate) Vec<PlannedPart>);
+
+/// Memory for generated segments.
+#[derive(Clone)]
+pub(crate) struct SegmentMemory {
+    pub(crate) arena: Arc<Arena>,
+    /// Segments of fewer bytes will be cached.
+    pub(crate) cached_bytes_max: u64,
+}
+
+impl SegmentMemory {
+    /// Lets `write` fill up to `len` bytes and return how many it wrote. Their first value is
+    /// undefined: `write` must not read what it has not written.
+    ///
+    /// The arena is for bytes that are sent more than once. Its memory is cleared before each use,
+    /// which costs more than the copy into the socket that it saves.
+    pub(crate) fn write_with(
+        &self,
+        len: usize,
+        mut write: impl FnMut(&mut [u8]) -> Result<usize, Error>,
+    ) -> Result<MemoryBody, Error> {
+        if len as u64 >= self.cached_bytes_max
+            && let Some(mut buffer) = RecycledBuffer::take(len)
+        {
+            let len = write(buffer.as_mut_slice())?;
+            return Ok(MemoryBody::from_bytes(buffer.into_bytes(len)));
+        }
+        if let Ok(arena_bytes) = self.arena.fill_with(len, &mut write) {
+            return arena_bytes.map(|arena_bytes| MemoryBody::from_arena(&arena_bytes));
+        }
+        let mut bytes = vec![0; len];
+        let len = write(&mut bytes)?;
+        bytes.truncate(len);
+        Ok(MemoryBody::from_bytes(bytes.into()))
+    }
+
+    /// Copies parts into one buffer.
+    pub(crate) fn copy_parts(&self, parts: &[Bytes]) -> Result<MemoryBody, Error> {
+        let len = parts.iter().map(Bytes::len).sum();
+        self.write_with(len, |out| {
+            let mut rest = &mut *out;
+            for part in parts {
+                let (start, after) = rest
+                    .split_at_mut_checked(part.len())
+                    .ok_or_else(|| Error::internal("a buffer is shorter than its parts"))?;
+                start.copy_from_slice(part);
+                rest = after;
+            }
+            Ok(len)
+        })
+    }
+}
 
 impl MemoryBody {
     /// Copies parts into the arena, or into ordinary memory if the arena is full.
     pub(crate) fn copy_from(parts: &[Bytes], arena: &Arena) -> MemoryBody {
         match arena.copy_parts(parts.iter().map(|part| &part[..])) {
-            Ok(arena_bytes) => MemoryBody::from_arena(arena_bytes),
-            Err(_) => MemoryBody::from_vec(parts.concat()),
+            Ok(arena_bytes) => MemoryBody::from_arena(&arena_bytes),
+            Err(_) => MemoryBody::from_bytes(parts.concat().into()),
         }
     }
 
-    /// Lets `write` fill up to `len` bytes and return how many it wrote.
-    pub(crate) fn write_with(
-        arena: &Arena,
-        len: usize,
-        mut write: impl FnMut(&mut [u8]) -> Result<usize, Error>,
-    ) -> Result<MemoryBody, Error> {
-        if let Ok(arena_bytes) = arena.fill_with(len, &mut write) {
-            return arena_bytes.map(MemoryBody::from_arena);
-        }
-        let mut bytes = vec![0; len];
-        let len = write(&mut bytes)?;
-        bytes.truncate(len);
-        Ok(MemoryBody::from_vec(bytes))
+    /// Returns the body with `head` in front, in a buffer of its own.
+    pub(crate) fn with_head(mut self, head: Vec<u8>) -> MemoryBody {
+        self.0.insert(0, PlannedPart::Generated(head.into()));
+        self
     }
 
-    fn from_arena(arena_bytes: ArenaBytes) -> MemoryBody {
-        MemoryBody(PlannedPart::Arena(arena_bytes.bytes().clone()))
+    fn from_arena(arena_bytes: &ArenaBytes) -> MemoryBody {
+        MemoryBody(vec![PlannedPart::Arena(arena_bytes.bytes().clone())])
     }
 
-    fn from_vec(bytes: Vec<u8>) -> MemoryBody {
-        MemoryBody(PlannedPart::Generated(bytes.into()))
+    fn from_bytes(bytes: Bytes) -> MemoryBody {
+        MemoryBody(vec![PlannedPart::Generated(bytes)])
     }
 }

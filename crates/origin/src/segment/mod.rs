@@ -10,10 +10,12 @@
 pub(crate) mod cached_segment;
 pub(crate) mod hls_aes128;
 pub(crate) mod locate;
+mod media_bytes;
 pub(crate) mod memory_body;
 pub(crate) mod plan;
 pub(crate) mod protect;
 pub(crate) mod protected_stream;
+mod recycled_buffer;
 pub(crate) mod transmux;
 
 use crate::error;

@@ -273,7 +273,7 @@ impl SegmentPlan {
         cache: &SegmentCache,
         path: &str,
     ) -> Result<CachedSegment, SegmentError> {
-        let arena = cache.arena();
+        let segment_memory = cache.segment_memory();
         let memory = match self.content {
             PlannedContent::Ranges(_) if source.object.changed() => {
                 return Err(SegmentError::FileChanged);
@@ -287,9 +287,10 @@ impl SegmentPlan {
             }
             // Reading checks the file after its last byte, so that a stored segment never mixes two
             // versions.
-            PlannedContent::Transmuxed(job) => job.run(source, arena).await,
+            PlannedContent::Transmuxed(job) => job.run(source, &segment_memory).await,
             PlannedContent::Protected(job) => {
-                job.run(source, arena).await.map(|(memory, found)| {
+                let done = job.run(source, &segment_memory).await;
+                done.map(|(memory, found)| {
                     if let Some(map) = found {
                         cache.subsamples.insert(path, map);
                     }

@@ -3,20 +3,16 @@
 
 use crate::drm::source_cipher::TrackCiphers;
 use crate::error;
-use crate::segment::memory_body::MemoryBody;
+use crate::segment::media_bytes::MediaBytes;
+use crate::segment::memory_body::{MemoryBody, SegmentMemory};
 use crate::segment::transmux::{check_packed_len, run_inline_or_blocking};
-use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
-use crate::send::build_body;
-use bytes::Bytes;
 use media::plan::{KnownSubsamples, Plan, ProtectedFragment};
 use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleMap;
 use net::Error;
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use store::Arena;
 
 /// Segments up to this length are encrypted inline, others on a blocking thread.
 const ENCRYPT_INLINE_BYTES_MAX: usize = 2 << 20;
@@ -102,18 +98,14 @@ impl ProtectJob {
     pub(crate) async fn run(
         self,
         source: &BodySource,
-        arena: &Arc<Arena>,
+        memory: &SegmentMemory,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let unmapped = self.plan(None)?;
         let len = check_len(&unmapped)?;
-        let ranges = unmapped.source_ranges.into_iter();
-        let pieces: Vec<_> = ranges.map(PlannedPart::FileRange).collect();
-        let parts = build_body::read_parts(source, &pieces).await?;
-        let arena = arena.clone();
-        run_inline_or_blocking("encrypt", len <= ENCRYPT_INLINE_BYTES_MAX, move || {
-            self.encrypt(&parts, &arena)
-        })
-        .await
+        let media = MediaBytes::open(source, unmapped.source_ranges).await?;
+        let is_quick = len <= ENCRYPT_INLINE_BYTES_MAX && media.is_quick(source);
+        let memory = memory.clone();
+        run_inline_or_blocking("encrypt", is_quick, move || self.encrypt(&media, &memory)).await
     }
 
     /// Decrypts samples in place, if the source is encrypted.
@@ -124,16 +116,6 @@ impl ProtectJob {
         self.presentation
             .decrypt_samples_of(self.rendition()?, samples, payload, &**cipher)
             .map_err(from_media_error)
-    }
-
-    /// Returns a decrypted copy of the fragment's samples; `None` if the source is not encrypted.
-    fn decrypt_parts(&self, parts: &[Bytes]) -> Result<Option<Bytes>, Error> {
-        if self.ciphers.source.is_none() {
-            return Ok(None);
-        }
-        let mut payload = parts.concat();
-        self.decrypt_samples(self.samples()?, &mut payload)?;
-        Ok(Some(payload.into()))
     }
 
     fn rendition(&self) -> Result<&Rendition, Error> {
@@ -148,42 +130,46 @@ impl ProtectJob {
             .plan_protected(rendition, self.fragment, map))
     }
 
+    /// Reads the samples into the memory that they are sent from, and encrypts them there.
     fn encrypt(
         &self,
-        parts: &[Bytes],
-        arena: &Arena,
+        media: &MediaBytes,
+        memory: &SegmentMemory,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
-        let rendition = self.rendition()?;
-        let decrypted = self.decrypt_parts(parts)?;
-        let parts = decrypted.as_ref().map_or(parts, std::slice::from_ref);
-        let read = |range| read_range(parts, range);
-        let presentation = &self.presentation;
+        let (mut head, mut new_map) = (Vec::new(), None);
+        let payload = memory.write_with(media.len()?, |payload| {
+            media.read_into(payload)?;
+            (head, new_map) = self.encrypt_payload(payload)?;
+            Ok(payload.len())
+        })?;
+        Ok((payload.with_head(head), new_map))
+    }
+
+    /// Encrypts the samples in place. Returns the segment's head, and its subsamples unless the index
+    /// contains them.
+    fn encrypt_payload(
+        &self,
+        payload: &mut [u8],
+    ) -> Result<(Vec<u8>, Option<SubsampleMap>), Error> {
+        let samples = self.samples()?;
+        self.decrypt_samples(samples.clone(), payload)?;
         let (map, is_new) = match self.known_subsamples(None)? {
             KnownSubsamples::Map(map) => (Some(map), false),
             KnownSubsamples::WholeSamples => (None, false),
-            KnownSubsamples::Unknown => {
-                let map = presentation.find_subsamples(rendition, self.fragment, read);
-                (map.map_err(from_media_error)?, true)
-            }
+            KnownSubsamples::Unknown => (self.find_subsamples(payload)?, true),
         };
-        let plan = self.plan(map.as_ref())?;
-        let memory = MemoryBody::write_with(arena, plan.len as usize, |out| {
-            let mut rest = copy_start(out, &plan.head)?;
-            for part in parts {
-                rest = copy_start(rest, part)?;
-            }
-            let payload = out.get_mut(plan.head.len()..).unwrap_or_default();
-            let samples = (payload, map.as_ref());
-            let done = presentation.encrypt_fragment(
-                rendition,
-                self.fragment,
-                samples,
-                &*self.ciphers.content,
-            );
-            done.map_err(from_media_error)?;
-            Ok(plan.len as usize)
-        })?;
-        Ok((memory, map.filter(|_| is_new)))
+        let (rendition, cipher) = (self.rendition()?, &*self.ciphers.content);
+        self.presentation
+            .encrypt_samples_of(rendition, samples, (payload, map.as_ref()), cipher)
+            .map_err(from_media_error)?;
+        let head = self.plan(map.as_ref())?.head;
+        Ok((head, map.filter(|_| is_new)))
+    }
+
+    fn find_subsamples(&self, payload: &[u8]) -> Result<Option<SubsampleMap>, Error> {
+        self.presentation
+            .find_subsamples(self.rendition()?, self.fragment, payload)
+            .map_err(from_media_error)
     }
 }
 
@@ -193,57 +179,6 @@ fn check_len(plan: &Plan) -> Result<usize, Error> {
     check_packed_len(len, "encrypt", "configure shorter segments")
 }
 
-/// Copies bytes to the start of `out`, and returns the rest.
-fn copy_start<'o>(out: &'o mut [u8], bytes: &[u8]) -> Result<&'o mut [u8], Error> {
-    let split = out.split_at_mut_checked(bytes.len());
-    let (start, rest) = split.ok_or_else(|| Error::internal("a segment is longer than planned"))?;
-    start.copy_from_slice(bytes);
-    Ok(rest)
-}
-
-/// Returns a range of the concatenated parts. Copies only what spans several parts.
-fn read_range(parts: &[Bytes], range: Range<usize>) -> media::Result<Cow<'_, [u8]>> {
-    let (mut start, mut len) = (range.start, range.len());
-    let mut copied: Option<Vec<u8>> = None;
-    for part in parts {
-        if start >= part.len() {
-            start -= part.len();
-            continue;
-        }
-        let found = part
-            .get(start..part.len().min(start + len))
-            .unwrap_or_default();
-        if found.len() == len && copied.is_none() {
-            return Ok(Cow::Borrowed(found));
-        }
-        copied.get_or_insert_default().extend_from_slice(found);
-        (start, len) = (0, len - found.len());
-        if len == 0 {
-            break;
-        }
-    }
-    match len {
-        0 => Ok(Cow::Owned(copied.unwrap_or_default())),
-        _ => Err(media::Error::malformed("a sample lies outside its segment")),
-    }
-}
-
 fn from_media_error(error: media::Error) -> Error {
     error::from_media("", &error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_may_span_parts() {
-        let parts: Vec<Bytes> = ["ab", "", "cde", "f"].map(Bytes::from).to_vec();
-        let read = |range| read_range(&parts, range).map(Cow::into_owned);
-        assert_eq!(read(0..2).unwrap(), b"ab");
-        assert_eq!(read(1..6).unwrap(), b"bcdef");
-        assert_eq!(read(3..4).unwrap(), b"d");
-        assert_eq!(read(6..6).unwrap(), b"");
-        assert!(read(5..7).is_err());
-    }
 }

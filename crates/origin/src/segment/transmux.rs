@@ -7,7 +7,7 @@
 use crate::error;
 use crate::error::no_such_segment;
 use crate::segment::hls_aes128::{CbcEncryptor, SegmentEncryption};
-use crate::segment::memory_body::MemoryBody;
+use crate::segment::memory_body::{MemoryBody, SegmentMemory};
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
 use crate::send::build_body;
@@ -22,7 +22,7 @@ use net::Error;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Arena, LocalFile, Object, Reason};
+use store::{LocalFile, Object, Reason};
 use trace::SpanKind;
 
 /// Maximum length of a packed segment: ten seconds at 400 Mbit/s. Damaged tables can declare any
@@ -124,10 +124,10 @@ impl TransmuxJob {
     pub(crate) async fn run(
         self,
         source: &BodySource,
-        arena: &Arc<Arena>,
+        memory: &SegmentMemory,
     ) -> Result<MemoryBody, Error> {
         let encryption = self.encryption;
-        let arena = arena.clone();
+        let memory = memory.clone();
         match self.input {
             TransmuxInput::Planned(pieces) => {
                 let len: u64 = pieces.iter().map(PlannedPart::len).sum();
@@ -136,12 +136,12 @@ impl TransmuxJob {
                 let parts = build_body::read_parts(source, &pieces).await?;
                 let now = len <= PACK_INLINE_BYTES_MAX;
                 run_inline_or_blocking("encrypt", now, move || {
-                    concat_and_encrypt(&parts, len, encryption.as_ref(), &arena)
+                    concat_and_encrypt(&parts, len, encryption.as_ref(), &memory)
                 })
                 .await
             }
             TransmuxInput::Samples(samples) => {
-                samples.resolve()?.run(source, encryption, arena).await
+                samples.resolve()?.run(source, encryption, memory).await
             }
         }
     }
@@ -166,7 +166,7 @@ impl ResolvedSamples {
         self,
         source: &BodySource,
         encryption: Option<SegmentEncryption>,
-        arena: Arc<Arena>,
+        memory: SegmentMemory,
     ) -> Result<MemoryBody, Error> {
         let len = self.packed_len_max()?;
         let now = len <= PACK_INLINE_BYTES_MAX;
@@ -177,14 +177,14 @@ impl ResolvedSamples {
                 let now = now && source.is_quick(&pieces);
                 let (file, reason) = (file.clone(), source.reason);
                 run_inline_or_blocking("pack", now, move || {
-                    self.pack_from_file(&file, reason, (len, encryption.as_ref()), &arena)
+                    self.pack_from_file(&file, reason, (len, encryption.as_ref()), &memory)
                 })
                 .await
             }
             _ => {
                 let parts = build_body::read_parts(source, &pieces).await?;
                 run_inline_or_blocking("pack", now, move || {
-                    self.pack_from_memory(&parts, len, encryption.as_ref(), &arena)
+                    self.pack_from_memory(&parts, len, encryption.as_ref(), &memory)
                 })
                 .await
             }
@@ -224,13 +224,13 @@ impl ResolvedSamples {
         parts: &[Bytes],
         len: usize,
         encryption: Option<&SegmentEncryption>,
-        arena: &Arena,
+        memory: &SegmentMemory,
     ) -> Result<MemoryBody, Error> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         if self.uses_transport_stream()? {
             let mut batches = self.new_ts_muxer()?;
             let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
-            return MemoryBody::write_with(arena, room_for(len, encryption), |out| {
+            return memory.write_with(room_for(len, encryption), |out| {
                 let mut out = PackedOutput::new(out, encryption);
                 out.write_next(|room| {
                     batches
@@ -243,7 +243,7 @@ impl ResolvedSamples {
         let packed =
             ts::wrap_segment(self.codec()?, &self.units, &parts).map_err(from_media_error)?;
         let len = packed.len();
-        concat_and_encrypt(&[packed.into()], len, encryption, arena)
+        concat_and_encrypt(&[packed.into()], len, encryption, memory)
     }
 
     /// Reads and packs a transport stream in batches. Blocks.
@@ -252,12 +252,12 @@ impl ResolvedSamples {
         file: &LocalFile,
         reason: Reason,
         (len, encryption): (usize, Option<&SegmentEncryption>),
-        arena: &Arena,
+        memory: &SegmentMemory,
     ) -> Result<MemoryBody, Error> {
         file.count_ranges(self.units.source_ranges.iter().cloned(), reason)
             .map_err(from_store_error)?;
         let mut batches = self.new_ts_muxer()?;
-        let held = MemoryBody::write_with(arena, room_for(len, encryption), |out| {
+        let held = memory.write_with(room_for(len, encryption), |out| {
             pack_batches(&mut batches, file, PackedOutput::new(out, encryption))
         })?;
         if file.changed() {
@@ -292,12 +292,12 @@ fn concat_and_encrypt(
     parts: &[Bytes],
     len: usize,
     encryption: Option<&SegmentEncryption>,
-    arena: &Arena,
+    memory: &SegmentMemory,
 ) -> Result<MemoryBody, Error> {
     if encryption.is_none() {
-        return Ok(MemoryBody::copy_from(parts, arena));
+        return memory.copy_parts(parts);
     }
-    MemoryBody::write_with(arena, room_for(len, encryption), |out| {
+    memory.write_with(room_for(len, encryption), |out| {
         let mut out = PackedOutput::new(out, encryption);
         let steps = parts
             .iter()

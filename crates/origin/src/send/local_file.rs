@@ -83,6 +83,10 @@ impl LocalSource {
         match pieces {
             [PlannedPart::Generated(bytes)] => return Ok(bytes.clone().into()),
             [PlannedPart::Arena(bytes)] => return Ok(Chunk::from_arena(bytes.clone())),
+            _ if file_ranges(pieces).next().is_none() => {
+                let parts = pieces.iter().map(PlannedPart::to_body_part);
+                return Ok(Chunk::from_parts(None, parts.collect()));
+            }
             _ => {}
         }
         let cold: Vec<_> = file_ranges(pieces)

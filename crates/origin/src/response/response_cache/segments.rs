@@ -15,7 +15,7 @@ use crate::response::responder::ClientRequest;
 use crate::response::response_cache::subsamples::SubsampleCache;
 use crate::response::response_cache::unfinished_bytes::UnfinishedBytes;
 use crate::segment::cached_segment::CachedSegment;
-use crate::segment::memory_body::MemoryBody;
+use crate::segment::memory_body::{MemoryBody, SegmentMemory};
 use crate::send::body_source::BodySource;
 use crate::title::catalog::Catalog;
 use http::Response;
@@ -93,9 +93,20 @@ impl SegmentCache {
         }
     }
 
-    /// Returns the memory that holds promoted and generated segments.
+    /// Returns the memory that holds promoted segments.
     pub(crate) fn arena(&self) -> &Arc<Arena> {
         &self.arena
+    }
+
+    /// Returns the memory for a segment that is generated now.
+    pub(crate) fn segment_memory(&self) -> SegmentMemory {
+        SegmentMemory {
+            arena: self.arena.clone(),
+            cached_bytes_max: match self.overload.has_memory_to_cache() {
+                true => self.shard_bytes(),
+                false => 0,
+            },
+        }
     }
 
     /// Returns the memory taken, in bytes.
@@ -123,7 +134,11 @@ impl SegmentCache {
     }
 
     fn fits_in_shard(&self, bytes: u64) -> bool {
-        bytes < self.entries.capacity() / SHARDS as u64
+        bytes < self.shard_bytes()
+    }
+
+    fn shard_bytes(&self) -> u64 {
+        self.entries.capacity() / SHARDS as u64
     }
 
     /// Responds with a cached segment. Returns `None` if its title or file has changed.

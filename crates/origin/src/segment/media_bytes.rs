@@ -1,0 +1,96 @@
+//! The media of one segment, to be read into the memory that is sent.
+
+use crate::error;
+use crate::send::body_parts::PlannedPart;
+use crate::send::body_source::BodySource;
+use crate::send::build_body;
+use bytes::Bytes;
+use net::Error;
+use std::ops::Range;
+use std::sync::Arc;
+use store::{LocalFile, Object, Reason};
+
+/// Media that is read later (a local file) or that has arrived (a remote object).
+pub(super) enum MediaBytes {
+    Local {
+        file: Arc<LocalFile>,
+        ranges: Vec<Range<u64>>,
+        reason: Reason,
+    },
+    Arrived(Vec<Bytes>),
+}
+
+impl MediaBytes {
+    /// Reads ranges of a remote object. Ranges of a local file are only stored.
+    pub(super) async fn open(
+        source: &BodySource,
+        ranges: Vec<Range<u64>>,
+    ) -> Result<MediaBytes, Error> {
+        if let Object::Local(file) = &*source.object {
+            let (file, reason) = (file.clone(), source.reason);
+            return Ok(MediaBytes::Local {
+                file,
+                ranges,
+                reason,
+            });
+        }
+        let pieces = to_parts(ranges);
+        let parts = build_body::read_parts(source, &pieces).await?;
+        Ok(MediaBytes::Arrived(parts))
+    }
+
+    /// Returns whether [`MediaBytes::read_into`] is quick enough for the event loop.
+    pub(super) fn is_quick(&self, source: &BodySource) -> bool {
+        match self {
+            MediaBytes::Local { ranges, .. } => source.is_quick(&to_parts(ranges.clone())),
+            MediaBytes::Arrived(_) => true,
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub(super) fn len(&self) -> Result<usize, Error> {
+        let len = match self {
+            MediaBytes::Local { ranges, .. } => {
+                let lens = ranges.iter().map(|range| range.end - range.start);
+                lens.fold(0, u64::saturating_add)
+            }
+            MediaBytes::Arrived(parts) => parts.iter().map(|part| part.len() as u64).sum(),
+        };
+        usize::try_from(len).map_err(|_| Error::internal("a segment is longer than the memory"))
+    }
+
+    /// Fills `out`, which has room for all bytes. Checks that a local file has not changed meanwhile.
+    /// Blocks.
+    pub(super) fn read_into(&self, out: &mut [u8]) -> Result<(), Error> {
+        match self {
+            MediaBytes::Local {
+                file,
+                ranges,
+                reason,
+            } => {
+                let read = file.read_ranges_into(ranges, out, *reason);
+                let read = read.and_then(|()| match file.changed() {
+                    true => Err(store::Error::Changed),
+                    false => Ok(()),
+                });
+                read.map_err(|e| error::from_store(&e))
+            }
+            MediaBytes::Arrived(parts) => copy_parts(parts, out),
+        }
+    }
+}
+
+fn to_parts(ranges: Vec<Range<u64>>) -> Vec<PlannedPart> {
+    ranges.into_iter().map(PlannedPart::FileRange).collect()
+}
+
+fn copy_parts(parts: &[Bytes], mut out: &mut [u8]) -> Result<(), Error> {
+    for part in parts {
+        let split = out.split_at_mut_checked(part.len());
+        let (start, rest) =
+            split.ok_or_else(|| Error::internal("a segment is longer than planned"))?;
+        start.copy_from_slice(part);
+        out = rest;
+    }
+    Ok(())
+}

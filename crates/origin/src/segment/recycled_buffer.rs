@@ -1,0 +1,103 @@
+//! Buffers for segments that are sent once. They are used again, so that the kernel need not clear
+//! new memory for each segment.
+
+use bytes::Bytes;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Longer segments get new memory.
+const BUFFER_BYTES_MAX: usize = 2 << 20;
+/// Unused buffers of the process. Together with [`BUFFER_BYTES_MAX`] this bounds their memory.
+const UNUSED_BUFFERS_MAX: usize = 8;
+/// Buffers are multiples of this length, so that those of similar segments fit.
+const LENGTH_STEP_BYTES: usize = 256 << 10;
+
+static UNUSED: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// A buffer that returns to the process's unused ones when it is dropped.
+pub(super) struct RecycledBuffer {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl RecycledBuffer {
+    /// Returns a buffer of `len` bytes, which contains bytes of earlier segments; `None` if that is
+    /// longer than the buffers that are used again.
+    pub(super) fn take(len: usize) -> Option<RecycledBuffer> {
+        if len > BUFFER_BYTES_MAX {
+            return None;
+        }
+        let new = || vec![0; len.next_multiple_of(LENGTH_STEP_BYTES)];
+        let bytes = pop_unused(len).unwrap_or_else(new);
+        Some(RecycledBuffer { bytes, len })
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..self.len).unwrap_or_default()
+    }
+
+    /// Returns the first `len` bytes.
+    pub(super) fn into_bytes(mut self, len: usize) -> Bytes {
+        self.len = self.len.min(len);
+        Bytes::from_owner(self)
+    }
+}
+
+impl AsRef<[u8]> for RecycledBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl Drop for RecycledBuffer {
+    fn drop(&mut self) {
+        push_unused(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// Returns the buffer of at least this length that was used most recently.
+fn pop_unused(len: usize) -> Option<Vec<u8>> {
+    let mut unused = lock_unused();
+    let fitting = unused.iter().rposition(|bytes| bytes.len() >= len)?;
+    Some(unused.remove(fitting))
+}
+
+/// Stores a buffer. If there are enough, the least recently used one is freed.
+fn push_unused(bytes: Vec<u8>) {
+    let mut unused = lock_unused();
+    let _freed = (unused.len() >= UNUSED_BUFFERS_MAX).then(|| unused.remove(0));
+    unused.push(bytes);
+}
+
+fn lock_unused() -> MutexGuard<'static, Vec<Vec<u8>>> {
+    UNUSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_only_after_its_last_slice() {
+        let mut buffer = RecycledBuffer::take(300_000).unwrap();
+        buffer.as_mut_slice().fill(7);
+        let bytes = buffer.into_bytes(299_999);
+        let slice = bytes.slice(5..10);
+        drop(bytes);
+        let mut other = RecycledBuffer::take(299_000).unwrap();
+        other.as_mut_slice().fill(8);
+        assert_eq!(slice, [7; 5][..]);
+        assert_eq!(other.into_bytes(299_000), [8; 299_000][..]);
+    }
+
+    #[test]
+    fn unused_buffers_hold_bounded_memory() {
+        assert!(RecycledBuffer::take(BUFFER_BYTES_MAX + 1).is_none());
+        let many: Vec<_> = (0..3 * UNUSED_BUFFERS_MAX)
+            .map(|_| RecycledBuffer::take(BUFFER_BYTES_MAX).unwrap())
+            .collect();
+        drop(many);
+        let unused = lock_unused();
+        assert!(unused.len() <= UNUSED_BUFFERS_MAX);
+        assert!(unused.iter().all(|bytes| bytes.len() <= BUFFER_BYTES_MAX));
+    }
+}
