@@ -165,7 +165,12 @@ mod tests {
     #[test]
     fn a_run_beyond_the_payload_is_an_error() {
         let mut payload = [0; 40];
-        let done = encrypt_chains(&mut payload, [30..50], (16, [0; 16]), &mut SumCipher);
+        let done = encrypt_chains(
+            &mut payload,
+            std::iter::once(30..50),
+            (16, [0; 16]),
+            &mut SumCipher,
+        );
         assert!(done.is_err());
     }
 }

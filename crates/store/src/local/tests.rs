@@ -105,7 +105,8 @@ fn neighbouring_ranges_are_read_into_one_buffer_with_one_call() {
     let mut out = [0; 2];
     let short = object.read_ranges_into(&[0..1, 1..3], &mut out, Reason::Segment);
     assert!(matches!(short, Err(Error::Refused(_))));
-    let beyond = object.read_ranges_into(&[0..object.len() + 1], &mut out, Reason::Segment);
+    let too_long = 0..object.len() + 1;
+    let beyond = object.read_ranges_into(&[too_long], &mut out, Reason::Segment);
     assert!(matches!(beyond, Err(Error::Changed)));
 }
 
