@@ -76,7 +76,7 @@ fn decode_response(bytes: &[u8]) -> Option<ReceivedResponse> {
 /// The first head that is not interim, and the bytes after it.
 fn final_head(mut bytes: &[u8]) -> Option<(ResponseHead, HeaderMap, &[u8])> {
     loop {
-        let parsed = ResponseHead::parse_with_headers(bytes, HeadLimits::default(), false);
+        let parsed = ResponseHead::parse_to_map(bytes, HeadLimits::default(), false);
         let (head, headers) = parsed.ok()??;
         bytes = &bytes[head.len..];
         if !head.is_interim() {

@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     };
     let split = usize::from(*split) + 1;
     let limits = HeadLimits::default();
-    let Ok(Some((head, _))) = ResponseHead::parse_with_headers(received, limits, false) else {
+    let Ok(Some((head, _))) = ResponseHead::parse_to_map(received, limits, false) else {
         return;
     };
     let (bytes, rest) = received.split_at(head.len);

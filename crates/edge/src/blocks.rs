@@ -97,7 +97,7 @@ impl BlockCursor {
             let range = layout.block_range(n, self.end);
             let block = match first.take() {
                 Some(first) => Ok(first),
-                None => edge.get_block(request, object, n).await,
+                None => edge.get_or_fetch_block(request, object, n).await,
             };
             let block = block.map_err(|error| match error {
                 BlockError::ValidatorChanged => BodyCut::new("the object changed during delivery"),
@@ -121,7 +121,7 @@ impl BlockCursor {
 
 impl Edge {
     /// Returns one block: from memory, from disk, or through its only fetch.
-    pub(crate) async fn get_block(
+    pub(crate) async fn get_or_fetch_block(
         self: &Arc<Edge>,
         request: &Arc<FetchRequest>,
         object: &Arc<CachedObject>,

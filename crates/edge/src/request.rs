@@ -1,6 +1,6 @@
 //! The states of a request, from its head to its response.
 //!
-//! `handle_request` → `serve` → `serve_from_cache` (`lookup`, `lookup_disk`, then the plan) →
+//! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup`, `lookup_disk`, then the plan) →
 //! `fetch_or_join` → `fetch_as_leader` → `respond_with_outcome` → `deliver_object`. A request that cannot
 //! use the cache continues with `fetch_uncoalesced`, `pass` or `pass_with_body`.
 
@@ -47,7 +47,7 @@ impl Edge {
         body: &mut Incoming,
         conn: &Conn,
     ) -> Response<Body> {
-        let pending = self.telemetry.begin_request(parts, conn);
+        let pending = self.telemetry.start_request(parts, conn);
         // Borrowed below: a move would make the future larger.
         let mut facts =
             RequestFacts::from_parts(parts, &self.settings, &self.loop_token, conn.client());

@@ -179,7 +179,7 @@ impl RequestTelemetry {
     }
 
     /// Starts the record of a request.
-    pub fn begin_request(&self, parts: &Parts, conn: &Conn) -> PendingRecord {
+    pub fn start_request(&self, parts: &Parts, conn: &Conn) -> PendingRecord {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         PendingRecord {
             started: Instant::now(),

@@ -14,7 +14,7 @@
 //!
 //! let received = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfilm\r\n0\r\n\r\n";
 //! let (head, headers) =
-//!     ResponseHead::parse_with_headers(received, HeadLimits::default(), false)?.unwrap();
+//!     ResponseHead::parse_to_map(received, HeadLimits::default(), false)?.unwrap();
 //! assert_eq!((head.status, headers.len(), head.keep_alive), (200, 1, true));
 //!
 //! let (mut body, mut rest) = (head.body, &received[head.len..]);

@@ -94,7 +94,7 @@ impl ResponseHead {
     ///
     /// # Errors
     /// Same as [`ResponseHead::parse`].
-    pub fn parse_with_headers(
+    pub fn parse_to_map(
         received: &[u8],
         limits: HeadLimits,
         to_head: bool,

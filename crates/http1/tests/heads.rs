@@ -173,7 +173,7 @@ fn fields_are_shown_with_the_status_and_collected() {
     })
     .unwrap();
     assert_eq!(shown[1], (404, "a".to_owned(), b"c".to_vec()));
-    let parsed = ResponseHead::parse_with_headers(text, HeadLimits::default(), false);
+    let parsed = ResponseHead::parse_to_map(text, HeadLimits::default(), false);
     let (head, headers): (ResponseHead, HeaderMap) = parsed.unwrap().unwrap();
     assert_eq!((head.status, headers.len()), (404, 3));
     assert_eq!(headers.get_all("a").iter().count(), 2);
@@ -197,7 +197,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         for text in [fields.as_bytes(), &bytes] {
-            let parsed = ResponseHead::parse_with_headers(text, HeadLimits::default(), false);
+            let parsed = ResponseHead::parse_to_map(text, HeadLimits::default(), false);
             if let Ok(Some((head, _))) = parsed {
                 prop_assert!(head.len <= text.len());
             }

@@ -12,7 +12,7 @@ mod environment;
 mod help;
 mod key_values;
 mod layers;
-mod masked;
+mod mask_secrets;
 mod setting;
 mod table_layer;
 mod tracing_settings;
@@ -28,7 +28,7 @@ pub use help::{
     shorten_help,
 };
 pub use layers::{SettingLayers, SettingSources};
-pub use masked::mask_secrets;
+pub use mask_secrets::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
 pub use table_layer::ScopedLayers;
 pub use tracing_settings::{TRACING, TracingSettings};

@@ -102,7 +102,7 @@ fn parse_thousandths(text: &str) -> u16 {
     (value.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
-/// Compresses text that is cached and sent often: a high level, at some megabytes per second.
+/// Compresses text that is cached and sent often, with a high level: a few megabytes per second.
 pub fn compress(coding: ContentCoding, bytes: &[u8]) -> io::Result<Vec<u8>> {
     match coding {
         ContentCoding::Identity => Ok(bytes.to_vec()),

@@ -172,7 +172,7 @@ impl AccessRecord {
 
 /// One request of a server to its storage. The fields and their units are a public format.
 #[derive(Debug, Clone, Serialize)]
-pub struct StorageRecord {
+pub struct StorageRequestRecord {
     /// Time when the request was sent, RFC 3339 in UTC.
     #[serde(serialize_with = "time::rfc3339")]
     pub time: SystemTime,
@@ -299,8 +299,8 @@ mod tests {
         assert_eq!(line, golden);
     }
 
-    fn sample_storage() -> StorageRecord {
-        StorageRecord {
+    fn sample_storage() -> StorageRequestRecord {
+        StorageRequestRecord {
             time: SystemTime::UNIX_EPOCH,
             record: "storage",
             reason: "retry",

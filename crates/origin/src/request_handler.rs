@@ -7,7 +7,7 @@ use crate::response::responder::ClientRequest;
 use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
-use crate::response::web_page::WebPage;
+use crate::response::web_assets::WebAssets;
 use crate::response::{content_key, license, manifests, title_text};
 use crate::route::{self, OriginRequest, RouteError};
 use crate::segment::hls_aes128;
@@ -36,7 +36,7 @@ pub(crate) struct RequestHandler {
     pub(crate) static_files: Arc<StaticFiles>,
     pub(crate) library_list: LibraryList,
     pub(crate) library_status: Arc<LibraryStatus>,
-    pub(crate) web_page: WebPage,
+    pub(crate) web_assets: WebAssets,
     pub(crate) telemetry: Telemetry,
     /// The CMCD collector, if it is enabled.
     pub(crate) collector: Option<Arc<CmcdCollector>>,
@@ -78,11 +78,11 @@ impl RequestHandler {
         let in_progress = self.telemetry.start_request(parts, conn);
         if self.lacks_secret(parts) {
             let refused = Error::client(StatusCode::FORBIDDEN, missing_secret(parts.uri.path()));
-            return self.finish_request(in_progress, (ResourceKind::Other, Err(refused)), conn);
+            return self.complete_response(in_progress, (ResourceKind::Other, Err(refused)), conn);
         }
         if let Some(body) = reports {
             let result = Box::pin(self.collect_events(parts, *body, conn)).await;
-            return self.finish_request(in_progress, (ResourceKind::Other, result), conn);
+            return self.complete_response(in_progress, (ResourceKind::Other, result), conn);
         }
         if let Some(collector) = &self.collector {
             let data = CmcdData::parse(parts.uri.query(), &parts.headers);
@@ -100,7 +100,7 @@ impl RequestHandler {
                 Box::pin(trace::run_with(trace.clone(), found)).await
             }
         };
-        self.finish_request(in_progress, responded, conn)
+        self.complete_response(in_progress, responded, conn)
     }
 
     /// Responds to a request for the CMCD collector.
@@ -114,7 +114,7 @@ impl RequestHandler {
         }
     }
 
-    fn finish_request(
+    fn complete_response(
         &self,
         in_progress: RequestInProgress,
         (kind, mut result): (ResourceKind, ResponseResult),
@@ -271,8 +271,8 @@ impl RequestHandler {
             OriginRequest::Asset(name) if DISCOVERY_PATH.strip_prefix("/-/") == Some(name) => {
                 Ok(discovery_response(false))
             }
-            OriginRequest::Page => self.web_page.respond("index.html", client_request).await,
-            OriginRequest::Asset(name) => self.web_page.respond(name, client_request).await,
+            OriginRequest::Page => self.web_assets.respond("index.html", client_request).await,
+            OriginRequest::Asset(name) => self.web_assets.respond(name, client_request).await,
             OriginRequest::Library => self.library_list.respond(client_request).await,
             OriginRequest::Health => Ok(health_response()),
             OriginRequest::Ready => self.ready_response(),

@@ -10,7 +10,7 @@ use crate::response::library_list::LibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
-use crate::response::web_page::WebPage;
+use crate::response::web_assets::WebAssets;
 use crate::segment::hls_aes128::MasterSecret;
 use crate::telemetry::{self, Telemetry};
 use crate::title::catalog::Catalog;
@@ -249,7 +249,7 @@ fn build_request_handler(
         static_files: Arc::new(StaticFiles::new(store, recheck)),
         library_list: LibraryList::new(catalog.clone()),
         library_status: Arc::default(),
-        web_page: WebPage::new(&list_license_origins(settings.drm.as_ref())),
+        web_assets: WebAssets::new(&list_license_origins(settings.drm.as_ref())),
         telemetry,
         collector: None,
         has_admin_port: settings.admin.is_some(),

@@ -10,7 +10,7 @@ use net::metrics::{
     Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TRACE_SPANS_DROPPED,
     TrafficMetrics,
 };
-use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
+use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRequestRecord, micros};
 use net::{Body, Conn, Error, headers};
 use std::time::Instant;
 use store::{CompletedRequest, DiskCounts, Meter, Reason, Remote, RequestObserver, Store};
@@ -167,7 +167,7 @@ impl RemoteStorageMetrics {
 pub(crate) fn storage_request_recorder(recorder: Recorder) -> RequestObserver {
     RequestObserver::new(move |done: CompletedRequest| {
         let (connection, reused) = done.connection.unzip();
-        recorder.record_storage(StorageRecord {
+        recorder.record_storage(StorageRequestRecord {
             time: done.started,
             record: "storage",
             reason: done.reason.label(),

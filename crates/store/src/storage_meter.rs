@@ -88,7 +88,7 @@ impl Meter {
         self.rows[reason as usize].waits.fetch_add(1, Relaxed);
     }
 
-    /// Counts bytes, counted before, that were spliced into a pipe.
+    /// Counts bytes that were spliced into a pipe. [`count_bytes`](Self::count_bytes) has counted them, too.
     pub(crate) fn count_piped(&self, bytes: u64) {
         self.piped.fetch_add(bytes, Relaxed);
     }

@@ -2,7 +2,9 @@
 
 use crate::outgoing::{Outgoing, OutgoingRequest};
 use crate::read_buffers::{ReadBuffer, ReadBuffers};
-use crate::{ClientStream, ConnectionGuard, ExchangeError, OpenedStream, RequestUpload, Socket};
+use crate::{
+    ClientStream, ConnectionGuard, DetachableSocket, ExchangeError, OpenedStream, RequestUpload,
+};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Method, header};
 use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
@@ -169,7 +171,7 @@ impl Connection {
     ) -> Poll<Result<(ResponseHead, HeaderMap), ExchangeError>> {
         let sending = self.poll_send(cx);
         loop {
-            if let Some(found) = ResponseHead::parse_with_headers(&self.buffer, limits, to_head)? {
+            if let Some(found) = ResponseHead::parse_to_map(&self.buffer, limits, to_head)? {
                 return Poll::Ready(Ok(found));
             }
             match self.poll_read(cx, HEAD_BYTES, usize::MAX) {
@@ -389,7 +391,7 @@ impl Connection {
         (self.is_open() && self.socket_mut().attach().is_ok()).then_some(self)
     }
 
-    fn socket_mut(&mut self) -> &mut Socket {
+    fn socket_mut(&mut self) -> &mut DetachableSocket {
         match &mut self.stream {
             Either::Left(socket) => socket,
             Either::Right(tls) => tls.get_mut().0,

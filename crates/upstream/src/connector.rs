@@ -2,7 +2,7 @@
 
 use crate::{
     ClientCertificate, ClientStream, ConnectError, ConnectionCounts, ConnectionGuard,
-    ServerAddress, Socket,
+    DetachableSocket, ServerAddress,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, HandshakeKind};
@@ -94,7 +94,7 @@ impl Connector {
         let socket = socket.map_err(ConnectError::Tcp)?;
         let guard = ConnectionGuard::new(&self.counts);
         socket.set_nodelay(true).map_err(ConnectError::Tcp)?;
-        let socket = Socket::new(socket);
+        let socket = DetachableSocket::new(socket);
         if !address.is_tls {
             let stream = Either::Left(socket);
             return Ok(OpenedStream { stream, guard });

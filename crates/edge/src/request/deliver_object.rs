@@ -60,7 +60,7 @@ impl Edge {
         let request =
             Arc::new(facts.to_fetch_request(worker, None, &self.settings, &self.loop_token));
         let n = first_byte / layout.block_bytes;
-        let first = self.get_block(&request, object, n).await?;
+        let first = self.get_or_fetch_block(&request, object, n).await?;
         Ok(Some(BlockBody {
             edge: self.clone(),
             request,

@@ -31,7 +31,7 @@ const OWN: &[Setting] = &[
         "address",
         "HOST",
         "",
-        "Address for other agents [default: the local address towards the NATS server]",
+        "Address at which other agents reach it [default: the local address towards the NATS server]",
     ),
     Setting::new(
         "base",

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 
 const AFTER: &str = "\
 Converts TOML to a workflow description of NBMP (ISO/IEC 23090-8), and JSON to TOML. Only comments
-are lost: other keys become configuration parameters, other members the table [nbmp].
+are lost: keys without an NBMP field become configuration parameters, and members without a TOML key
+are stored in the table [nbmp].
 
 Exit status: 0 success; 2 the document is invalid.
 

@@ -50,9 +50,9 @@ const RUN: &[Setting] = &[Setting::new(
 )];
 
 const VALIDATE: &str = "\
-Checks TOML as an experiment. Checks JSON as a workflow description of NBMP (ISO/IEC 23090-8):
-leniently, or completely with --strict; then, without --nbmp, also as an experiment. Faults in JSON
-have JSONPaths. Then checks that the programs of an experiment's commands exist.
+Checks TOML as an experiment. Checks JSON first as a workflow description of NBMP (ISO/IEC 23090-8),
+leniently or, with --strict, completely, and then as an experiment, unless --nbmp is set. Faults in
+JSON have JSONPaths. Finally checks that the programs of an experiment's commands exist.
 
 Exit status: 0 the document is valid; 2 it is invalid; 3 it is valid, but this machine lacks a
 program.
@@ -133,7 +133,7 @@ pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError>
         Ok(None) => (Vec::new(), 0),
         Ok(Some(written)) => {
             report_ignored(path, &written.ignored_members);
-            let missing = find_missing_programs(&written.document, toml_text(&text));
+            let missing = find_missing_programs(&written.document, text_if_toml(&text));
             let status = if missing.is_empty() { 0 } else { 3 };
             (missing, status)
         }
@@ -151,7 +151,7 @@ pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError>
 }
 
 /// Returns the text if it is TOML.
-fn toml_text(text: &str) -> Option<&str> {
+fn text_if_toml(text: &str) -> Option<&str> {
     (!text.trim_start().starts_with('{')).then_some(text)
 }
 

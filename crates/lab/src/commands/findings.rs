@@ -12,7 +12,8 @@ use std::process::ExitCode;
 const AFTER: &str = "\
 Judges each claim of the catalogue by the bounds of the present experiment documents and the raw records
 (runs.jsonl or runs.jsonl.zst) of the result folders. The name of a folder is the id of its run in the
-catalogue. A claim without records of its present bounds is not measured.
+catalogue. Records that precede a change of the bounds do not
+count; a claim without other records is not measured.
 
 Example:
   headwater lab findings docs/results/* --out docs/findings.md";

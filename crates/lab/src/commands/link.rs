@@ -70,8 +70,8 @@ Losses occur after the bottleneck; a full queue drops the newest packet.
 
 Without a command, the link runs until SIGTERM, Ctrl-C, or with --until-eof the end of standard
 input. It prints its description as one line of JSON. `headwater lab exec NAME client|server --
-COMMAND` runs a command at one end. All processes at both ends end with the link, even if the link
-is killed.
+COMMAND` runs a command at one end. When the link stops or is killed, all processes at
+both ends are stopped.
 
 A trace is a file of lines with seconds and a rate; it repeats at the line with `end`:
   0     10mbit

@@ -22,7 +22,7 @@ pub const SHAPE: &[Setting] = &[
         "jitter",
         "DURATION",
         "0ms",
-        "Uniform variation of the delay to both sides; packets stay in order",
+        "Each delay varies uniformly by up to +/- this; packets stay in order",
     ),
     Setting::new(
         "queue",

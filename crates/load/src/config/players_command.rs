@@ -154,7 +154,7 @@ Modes:
 
 --like sets --abr, --buffer, the first level, when a slow segment is abandoned for a lower
 level, and how far audio is buffered ahead of video:
-  hls.js    rule hls.js; starts with the first variant's bitrate, of 0.5 to 5 Mb/s
+  hls.js    rule hls.js; starts with the first variant's bitrate, but at least 0.5 and at most 5 Mb/s
   dash.js   rule dynamic; starts with 1 Mb/s; buffers 18 s
   shaka     rule shaka; starts with 1.47 Mb/s; buffers 10 s
   none      rule dynamic; starts with the lowest level, and abandons no segment

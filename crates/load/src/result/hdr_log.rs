@@ -99,7 +99,7 @@ impl<W: Write> HdrLogWriter<W> {
             return Ok(());
         }
         let mut line = Vec::new();
-        let mut writer = self.start_line(&mut line)?;
+        let mut writer = self.interval_writer(&mut line)?;
         let tag = Tag::new(tag).ok_or(io::ErrorKind::InvalidInput)?;
         let (start, length) = (
             Duration::from_secs_f64(start_s),
@@ -126,7 +126,7 @@ impl<W: Write> HdrLogWriter<W> {
         self.out.write_all(&line[from..])
     }
 
-    fn start_line<'a>(
+    fn interval_writer<'a>(
         &mut self,
         line: &'a mut Vec<u8>,
     ) -> io::Result<IntervalLogWriter<'a, '_, Vec<u8>, LogSerializer>> {

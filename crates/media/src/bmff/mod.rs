@@ -11,7 +11,7 @@ pub mod elst;
 pub mod ftyp;
 pub mod hdlr;
 mod header;
-pub mod kind;
+pub mod kind_box;
 pub mod mdhd;
 pub mod mvhd;
 mod outline;

@@ -8,7 +8,7 @@ use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 use crate::protection::source::{refuse, select_pssh_boxes};
-use crate::protection::{AuxiliaryTable, ProtectedEntry, SourceProtection, StoredSubsamples};
+use crate::protection::{ProtectedEntry, SencTable, SourceProtection, StoredSubsamples};
 use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) struct TrackDraft {
     pub edits: Vec<EditListEntry>,
     pub samples: SampleTableBuilder,
     /// `senc` of the samples, if they are encrypted.
-    auxiliary: AuxiliaryTable,
+    auxiliary: SencTable,
     /// Subsamples that the index MP4 contains.
     subsamples: Option<StoredSubsamples>,
     /// `pssh` boxes of the film.
@@ -137,7 +137,7 @@ impl TrackDraft {
             roles: Vec::new(),
             edits: Vec::new(),
             samples: SampleTableBuilder::default(),
-            auxiliary: AuxiliaryTable::default(),
+            auxiliary: SencTable::default(),
             subsamples: None,
             pssh_boxes: Vec::new(),
             timescale,

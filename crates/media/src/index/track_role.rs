@@ -1,7 +1,7 @@
 //! Purposes of tracks: commentary, audio description and others.
 
 use crate::bmff::Mp4Box;
-use crate::bmff::kind::Kind;
+use crate::bmff::kind_box::KindBox;
 use crate::bytes::{write_box, write_full_box};
 
 /// The scheme of DASH roles (ISO/IEC 23009-1, 5.8.5.5).
@@ -60,7 +60,7 @@ impl TrackRole {
         same.map_or("alternate", |(_, value)| value)
     }
 
-    fn from_kind(kind: &Kind) -> Option<TrackRole> {
+    fn from_kind(kind: &KindBox) -> Option<TrackRole> {
         match (kind.scheme.as_str(), kind.value.as_str()) {
             (DASH_ROLE_SCHEME, value) => {
                 let same = DASH_ROLES.iter().find(|(_, known)| *known == value);
@@ -111,7 +111,7 @@ pub(super) fn read_track_roles(udta: &Mp4Box<'_>) -> Vec<TrackRole> {
     let mut roles = Vec::new();
     for child in udta.children().map_while(Result::ok) {
         let role = match &child.name {
-            b"kind" => Kind::parse(child.body)
+            b"kind" => KindBox::parse(child.body)
                 .ok()
                 .and_then(|kind| TrackRole::from_kind(&kind)),
             b"tagc" => TrackRole::from_characteristic(child.body),

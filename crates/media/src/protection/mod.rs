@@ -9,7 +9,6 @@
 //!    or decrypted with a [`SampleDecipher`] of the caller before they are encrypted.
 //! 5. [`TrackSignaling`] contains the lines and elements of the manifests.
 
-mod auxiliary_table;
 mod avc_slice_header;
 mod base64_text;
 mod cbc_chains;
@@ -23,6 +22,7 @@ mod sample_auxiliary;
 mod sample_decryptor;
 mod sample_entry;
 mod scheme;
+mod senc_table;
 mod signaling;
 mod slice_header_reader;
 pub(crate) mod source;
@@ -33,7 +33,6 @@ mod systems;
 mod tests;
 mod usage_rules;
 
-pub(crate) use auxiliary_table::AuxiliaryTable;
 pub use base64_text::decode_base64;
 pub use cipher::{BlockCipher, SampleCipher, encrypt_samples};
 pub use nal_subsamples::SubsampleParser;
@@ -41,6 +40,7 @@ pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub use sample_decryptor::SampleDecipher;
 pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
+pub(crate) use senc_table::SencTable;
 pub use signaling::{HdcpLevel, PsshPlaces, TitleProtection, TrackSignaling};
 pub use source::{ProtectedEntry, SourceProtection};
 pub use stored_subsamples::{StoredSubsamples, StoredSubsamplesBuilder};

@@ -1,6 +1,6 @@
 //! `saiz`, `saio` and `senc` of one fragment (ISO/IEC 14496-12, 8.7.8 and 8.7.9; ISO/IEC 23001-7, 7.2).
 
-use super::auxiliary_table::{AuxiliaryTable, SENC_SUBSAMPLES};
+use super::senc_table::{SENC_SUBSAMPLES, SencTable};
 use super::{ProtectionScheme, SubsampleMap, TrackProtection};
 use crate::bytes::write_full_box;
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl SampleAuxiliary {
     }
 
     /// Copies the entries of a range of samples of an encrypted source.
-    pub(crate) fn from_source(table: &AuxiliaryTable, samples: Range<u32>) -> SampleAuxiliary {
+    pub(crate) fn from_source(table: &SencTable, samples: Range<u32>) -> SampleAuxiliary {
         let (sizes, entries) = table.slice(samples);
         SampleAuxiliary {
             sizes: sizes.to_vec(),

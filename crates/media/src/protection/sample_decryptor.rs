@@ -179,7 +179,7 @@ fn apply_counter_mode(
 
 #[cfg(test)]
 mod tests {
-    use super::super::AuxiliaryTable;
+    use super::super::SencTable;
     use super::*;
     use crate::bytes::{write_box, write_full_box};
 
@@ -225,7 +225,7 @@ mod tests {
             });
         });
         let (_, entry) = ProtectedEntry::unwrap_entry(&entry).expect("a legal entry");
-        let mut auxiliary = AuxiliaryTable::default();
+        let mut auxiliary = SencTable::default();
         let body = senc.map(|senc| [&[0, 0, 0, 2, 0, 0, 0, 1], senc].concat());
         auxiliary
             .add_samples(body.as_deref(), 1, entry.iv_bytes)

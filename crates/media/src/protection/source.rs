@@ -1,6 +1,6 @@
 //! Tracks whose source is already encrypted: their description is carried over as it is.
 
-use super::auxiliary_table::AuxiliaryTable;
+use super::senc_table::SencTable;
 use super::subsample_map::BLOCK_BYTES;
 use super::{
     ContentSystem, KeyId, ProtectionScheme, SystemSignaling, TrackProtection, format_key_id,
@@ -23,7 +23,7 @@ pub struct SourceProtection {
     /// The declarations of the sample entry.
     pub entry: ProtectedEntry,
     /// IVs and subsamples of each sample.
-    pub(crate) auxiliary: AuxiliaryTable,
+    pub(crate) auxiliary: SencTable,
     /// `pssh` boxes of the film that apply to the track.
     pub(crate) pssh_boxes: Vec<Vec<u8>>,
 }

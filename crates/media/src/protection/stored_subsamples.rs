@@ -4,8 +4,8 @@
 //! An index MP4 contains them in `stbl`, as a `uuid` box: an identifier, a version, and the body of a
 //! `senc` box without IVs (ISO/IEC 23001-7, 7.2). A sample takes two bytes, and each slice six.
 
-use super::auxiliary_table::AuxiliaryTable;
 use super::scheme::is_protectable;
+use super::senc_table::SencTable;
 use super::subsample_map::{SampleCollector, Subsample};
 use super::{ProtectionScheme, SubsampleMap, SubsampleParser, TrackProtection};
 use crate::bmff::Mp4Box;
@@ -24,7 +24,7 @@ const SUBSAMPLE_BYTES: usize = 6;
 /// The subsamples of all samples of a track, as `cbcs` has them. Those of `cenc` follow from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubsamples {
-    table: AuxiliaryTable,
+    table: SencTable,
 }
 
 impl StoredSubsamples {
@@ -73,7 +73,7 @@ impl StoredSubsamples {
             if child.name != *b"uuid" || reader.read_array() != ID || reader.u32() != VERSION {
                 continue;
             }
-            let mut table = AuxiliaryTable::default();
+            let mut table = SencTable::default();
             table.add_samples(Some(reader.remaining()), count, 0)?;
             return Ok(Some(StoredSubsamples { table }));
         }
@@ -134,7 +134,7 @@ pub struct StoredSubsamplesBuilder {
     /// A parser that has only the parameter sets of the sample entry.
     initial: SubsampleParser,
     parser: SubsampleParser,
-    table: AuxiliaryTable,
+    table: SencTable,
 }
 
 impl StoredSubsamplesBuilder {
@@ -150,7 +150,7 @@ impl StoredSubsamplesBuilder {
         Ok(parser.map(|parser| StoredSubsamplesBuilder {
             initial: parser.clone(),
             parser,
-            table: AuxiliaryTable::default(),
+            table: SencTable::default(),
         }))
     }
 
@@ -193,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn store(samples: &[Vec<(usize, usize)>]) -> StoredSubsamples {
-        let mut table = AuxiliaryTable::default();
+        let mut table = SencTable::default();
         for (runs, mut collected) in samples.iter().map(|runs| (runs, Vec::new())) {
             let mut collector = SampleCollector::new(&mut collected, false);
             for (clear, protected) in runs {

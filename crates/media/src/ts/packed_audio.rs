@@ -1,7 +1,7 @@
 //! Packed audio segments (RFC 8216, 3.4): a timestamp in an ID3 tag, then raw frames.
 
 use super::adts::{ADTS_HEADER_BYTES, AdtsHeader};
-use super::id3::{ID3_TAG_BYTES, write_timestamp};
+use super::packed_audio_timestamp::{ID3_TAG_BYTES, write_timestamp};
 use crate::codec::{AudioCoding, AudioFormat, Codec};
 use crate::error::{Error, Result, format_fourcc};
 

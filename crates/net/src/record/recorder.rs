@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{AccessRecord, CmcdRecord, RecordFormat, StorageRecord, TcpRecord};
+use super::{AccessRecord, CmcdRecord, RecordFormat, StorageRequestRecord, TcpRecord};
 use crate::metrics::{Counter, MetricSpec, Metrics};
 
 /// The most records in the queue, about 30 MB; more are dropped and counted.
@@ -77,7 +77,7 @@ impl RecorderCounters {
 #[serde(untagged)]
 enum RecordLine {
     Access(Box<AccessRecord>),
-    Storage(Box<StorageRecord>),
+    Storage(Box<StorageRequestRecord>),
     Tcp(Box<TcpRecord>),
     Cmcd(Box<CmcdRecord>),
 }
@@ -169,7 +169,7 @@ impl Recorder {
     }
 
     /// Queues the record of a storage request, if the format has such records.
-    pub fn record_storage(&self, record: StorageRecord) {
+    pub fn record_storage(&self, record: StorageRequestRecord) {
         if self.records_more_than_access() {
             self.push_line(RecordLine::Storage(Box::new(record)));
         }

@@ -111,7 +111,7 @@ where
                 tokio::task::yield_now().await;
             }
             let response = {
-                let mut handling = pin!(self.handle_request(request, shared));
+                let mut handling = pin!(self.check_and_handle(request, shared));
                 // HTTP/1.0 has no interim responses (RFC 9110 section 15.2).
                 if options.version == Version::HTTP_11 {
                     shared.interim.open(shared.request_count());

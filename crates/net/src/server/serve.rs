@@ -154,7 +154,7 @@ where
             let ServerState { overload, .. } = &*self.common;
             let refused = overload.refuses_stream(&request, self.common.essential_paths);
             let handling =
-                (!refused).then(|| self.handle_request(request.map(Incoming::from), shared));
+                (!refused).then(|| self.check_and_handle(request.map(Incoming::from), shared));
             async move {
                 match handling {
                     Some(handling) => handling
@@ -185,7 +185,7 @@ where
     }
 
     /// Serves one request.
-    pub(super) fn handle_request(
+    pub(super) fn check_and_handle(
         &self,
         request: Request<Incoming>,
         shared: &Arc<ConnectionState>,

@@ -253,7 +253,7 @@ impl TitleCard {
         TitleCard {
             path: title.key.as_str().to_owned(),
             name: title.display_name().to_owned(),
-            kind: title.source_kind(),
+            kind: title.path_kind(),
             duration_ms: Some(p.duration.round_to(1000)),
             bytes: title.files.iter().map(|file| file.object.len()).sum(),
             video: p

@@ -12,4 +12,4 @@ pub(crate) mod response_cache;
 pub(crate) mod static_files;
 pub(crate) mod title_json;
 pub(crate) mod title_text;
-pub(crate) mod web_page;
+pub(crate) mod web_assets;

@@ -124,7 +124,7 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
     let description = TitleDescription {
         path: title.key.as_str(),
         name: title.display_name(),
-        kind: title.source_kind(),
+        kind: title.path_kind(),
         duration_ms: p.duration.round_to(1000),
         zero_ms: p.presentation_time_offset.round_to(1000),
         hls: ".m3u8",

@@ -231,7 +231,7 @@ impl ResolvedSamples {
             let mut batches = self.new_ts_muxer()?;
             let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
             return memory.write_with(room_for(len, encryption), |out| {
-                let mut out = PackedOutput::new(out, encryption);
+                let mut out = SegmentWriter::new(out, encryption);
                 out.write_next(|room| {
                     batches
                         .write_batch(&all, &parts, room)
@@ -258,7 +258,7 @@ impl ResolvedSamples {
             .map_err(from_store_error)?;
         let mut batches = self.new_ts_muxer()?;
         let held = memory.write_with(room_for(len, encryption), |out| {
-            pack_batches(&mut batches, file, PackedOutput::new(out, encryption))
+            pack_batches(&mut batches, file, SegmentWriter::new(out, encryption))
         })?;
         if file.changed() {
             return Err(from_store_error(store::Error::Changed));
@@ -270,7 +270,7 @@ impl ResolvedSamples {
 fn pack_batches(
     batches: &mut ts::BatchedMuxer<'_>,
     file: &LocalFile,
-    mut out: PackedOutput<'_>,
+    mut out: SegmentWriter<'_>,
 ) -> Result<usize, Error> {
     let mut buffer = BATCH_BUFFER.take();
     while let Some(batch) = batches.next_batch(BATCH_BYTES) {
@@ -298,7 +298,7 @@ fn concat_and_encrypt(
         return memory.copy_parts(parts);
     }
     memory.write_with(room_for(len, encryption), |out| {
-        let mut out = PackedOutput::new(out, encryption);
+        let mut out = SegmentWriter::new(out, encryption);
         let steps = parts
             .iter()
             .flat_map(|part| part.chunks(BATCH_BYTES as usize));
@@ -316,15 +316,15 @@ fn concat_and_encrypt(
 }
 
 /// The memory that a segment is written to, and encrypted in if required.
-struct PackedOutput<'o> {
+struct SegmentWriter<'o> {
     bytes: &'o mut [u8],
     len: usize,
     encryptor: Option<CbcEncryptor>,
 }
 
-impl<'o> PackedOutput<'o> {
-    fn new(bytes: &'o mut [u8], encryption: Option<&SegmentEncryption>) -> PackedOutput<'o> {
-        PackedOutput {
+impl<'o> SegmentWriter<'o> {
+    fn new(bytes: &'o mut [u8], encryption: Option<&SegmentEncryption>) -> SegmentWriter<'o> {
+        SegmentWriter {
             bytes,
             len: 0,
             encryptor: encryption.map(SegmentEncryption::start),

@@ -6,7 +6,7 @@ use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_draft::TitleDraft;
-use crate::title::title_version::{LibraryPackagingRules, Title, TitleContent};
+use crate::title::title_version::{LibraryPackagingRules, Title, TitleScope};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -416,8 +416,8 @@ impl Catalog {
                 IndexPurpose::Segments => &catalog.segment_indexes,
             };
             let content = match purpose {
-                IndexPurpose::Manifests => TitleContent::MediaAndText,
-                IndexPurpose::Segments => TitleContent::Media,
+                IndexPurpose::Manifests => TitleScope::MediaAndText,
+                IndexPurpose::Segments => TitleScope::Media,
             };
             let rules = &catalog.packaging_rules;
             TitleDraft::open(&catalog.stores, indexes, &path, (rules, content))

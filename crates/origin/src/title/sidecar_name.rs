@@ -26,8 +26,8 @@ pub(crate) fn text_suffix(name: &str) -> Option<&'static str> {
 /// Parses the words of a name after the film's name. Words are separated by dots: first the
 /// language, then `forced`, `sdh` or `cc`, `easy-to-read`, `default`, or a label.
 ///
-/// `stems` are possible names of the film. A name that starts with none of them is of this film too,
-/// because it is in its folder: words before the language are skipped then.
+/// `stems` are possible names of the film. A file whose name starts with none of them belongs to the
+/// film, too, because it is in the film's folder. The words before the language are then skipped.
 pub(crate) fn parse_sidecar_name(name: &str, stems: &[&str]) -> SidecarName {
     let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
     let matching = stems.iter().filter_map(|stem| {

@@ -13,7 +13,7 @@ use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
-use crate::title::title_version::{LibraryPackagingRules, Title, TitleContent, TitleFile};
+use crate::title::title_version::{LibraryPackagingRules, Title, TitleFile, TitleScope};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
 use media::text::{TextRendition, TextSet};
@@ -28,7 +28,7 @@ pub(crate) struct TitleDraft {
     key: Key,
     files: Vec<TitleFile>,
     title_files: TitleFiles,
-    content: TitleContent,
+    content: TitleScope,
     naming_files: Vec<(FileLocation, ObjectVersion)>,
     left_out: Vec<LeftOutPart>,
     encryption: Option<TitleEncryption>,
@@ -42,7 +42,7 @@ impl TitleDraft {
         stores: &MediaStores,
         index_cache: &IndexCache,
         key: &Key,
-        (rules, content): (&LibraryPackagingRules, TitleContent),
+        (rules, content): (&LibraryPackagingRules, TitleScope),
     ) -> Result<TitleDraft, Error> {
         let encryption = rules.master_secret.as_ref();
         let encryption = encryption
@@ -99,7 +99,7 @@ impl TitleDraft {
         let names = self.files.iter().map(|file| file.location.key.name());
         let names: Vec<&str> = names.collect();
         self.left_out.extend(list_tracks(&hls, &names));
-        if self.content == TitleContent::MediaAndText {
+        if self.content == TitleScope::MediaAndText {
             let beside = list_sidecars(stores.film_store(), &self.key);
             self.left_out.extend(beside);
         }
@@ -135,8 +135,8 @@ impl TitleDraft {
     /// `left_out`.
     fn read_text_set(&mut self, store: &Store, rules: &LibraryPackagingRules) -> TextSet {
         let text = match self.content {
-            TitleContent::Media => Vec::new(),
-            TitleContent::MediaAndText => self.read_texts(store),
+            TitleScope::Media => Vec::new(),
+            TitleScope::MediaAndText => self.read_texts(store),
         };
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),

@@ -7,7 +7,7 @@ use crate::title::left_out::LeftOutPart;
 use crate::title::sidecars::{self, SidecarFiles};
 use crate::title::sources::TitleSources;
 use crate::title::stores::{FileLocation, MediaStores};
-use crate::title::title_version::TitleContent;
+use crate::title::title_version::TitleScope;
 use http::StatusCode;
 use media::text::TextRendition;
 use net::Error;
@@ -127,12 +127,12 @@ pub(crate) fn open_title(
     stores: &MediaStores,
     index_cache: &IndexCache,
     title: &Key,
-    content: TitleContent,
+    content: TitleScope,
 ) -> Result<(TitleFiles, TitleSources), Error> {
     let name = title.name();
     let with_text = |files: TitleFiles| match content {
-        TitleContent::Media => files,
-        TitleContent::MediaAndText => {
+        TitleScope::Media => files,
+        TitleScope::MediaAndText => {
             let none = files.clone();
             files.with_text_beside(stores.film_store(), title, &none)
         }

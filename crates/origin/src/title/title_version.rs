@@ -36,7 +36,7 @@ pub(crate) struct LibraryPackagingRules {
 
 /// The parts of a title that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TitleContent {
+pub(crate) enum TitleScope {
     /// Video and audio, for a segment of them.
     Media,
     MediaAndText,
@@ -150,7 +150,7 @@ impl Title {
 
     /// Returns `file`, `folder`, or `index` if the title's path leads to a file that names other
     /// files.
-    pub(crate) fn source_kind(&self) -> &'static str {
+    pub(crate) fn path_kind(&self) -> &'static str {
         let title_file = FileLocation::in_library(&self.key);
         match () {
             () if self

@@ -78,7 +78,7 @@ impl DiskCache {
             written: AtomicU64::new(0),
             unique_part: RandomState::new().build_hasher().finish(),
         };
-        cache.sweep_folder()?;
+        cache.evict_files()?;
         Ok(cache)
     }
 
@@ -167,7 +167,7 @@ impl DiskCache {
         self.bytes.fetch_add(len, Relaxed);
         self.subtract_bytes(before);
         if self.bytes() > self.bytes_max {
-            self.sweep_folder()?;
+            self.evict_files()?;
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl DiskCache {
     }
 
     /// Counts the files, and removes the least recently used ones until there is room.
-    fn sweep_folder(&self) -> io::Result<()> {
+    fn evict_files(&self) -> io::Result<()> {
         let now = SystemTime::now();
         let mut files = Vec::new();
         let mut bytes = 0;

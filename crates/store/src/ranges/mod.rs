@@ -4,11 +4,11 @@
 //! being received, and new ones for missing parts, which the caller must fetch. A flight can be read while it
 //! is received. This folder imports nothing from its neighbors.
 
-mod memory_budget;
 mod range_flight;
+mod reserved_memory;
 
-pub(crate) use memory_budget::{MemoryBudget, MemoryLease};
 pub(crate) use range_flight::RangeFlight;
+pub(crate) use reserved_memory::{MemoryLease, ReservedMemory};
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -22,7 +22,7 @@ pub(crate) struct RangeCache<K, E> {
     /// While set, nothing is cached.
     is_suspended: Arc<AtomicBool>,
     /// The memory of all flights, including removed ones that still have readers.
-    memory_budget: MemoryBudget,
+    reserved_memory: ReservedMemory,
     inner: Mutex<RangeCacheState<K, E>>,
 }
 
@@ -62,14 +62,14 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         RangeCache {
             bytes_max,
             is_suspended,
-            memory_budget: MemoryBudget::default(),
+            reserved_memory: ReservedMemory::default(),
             inner,
         }
     }
 
     /// The memory of all ranges, including those being received.
-    pub(crate) fn memory_budget(&self) -> &MemoryBudget {
-        &self.memory_budget
+    pub(crate) fn reserved_memory(&self) -> &ReservedMemory {
+        &self.reserved_memory
     }
 
     /// Returns the flights that contain `range` of an object. `None` if the missing parts exceed `room` bytes.
@@ -99,7 +99,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
             .collect();
         for (start, flight) in known {
             if start > at {
-                cover.add_missing(at..start, &self.memory_budget);
+                cover.add_missing(at..start, &self.reserved_memory);
             }
             at = flight.range().end;
             inner.clock += 1;
@@ -113,7 +113,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
             cover.flights.push(flight);
         }
         if at < range.end {
-            cover.add_missing(at..range.end, &self.memory_budget);
+            cover.add_missing(at..range.end, &self.reserved_memory);
         }
         for flight in &cover.missing {
             let slot = CachedFlight {
@@ -215,8 +215,8 @@ impl<K: Hash + Eq, E: Clone> RangeCacheState<K, E> {
 }
 
 impl<E: Clone> RangeFlights<E> {
-    fn add_missing(&mut self, range: Range<u64>, memory_budget: &MemoryBudget) {
-        let held = memory_budget.reserve(range.end - range.start);
+    fn add_missing(&mut self, range: Range<u64>, reserved_memory: &ReservedMemory) {
+        let held = reserved_memory.reserve(range.end - range.start);
         let flight = Arc::new(RangeFlight::new(range, held));
         self.flights.push(flight.clone());
         self.missing.push(flight);

@@ -171,7 +171,7 @@ proptest! {
 #[test]
 fn memory_is_counted_until_its_last_reader_is_dropped() {
     let cache = new_cache(100);
-    let held = || cache.memory_budget().bytes();
+    let held = || cache.reserved_memory().bytes();
     let first = cover_range(&cache, &"film", 0..80);
     assert_eq!(held(), 80);
     // Only missing bytes need room.

@@ -129,7 +129,7 @@ async fn fetch_window(
     let core = object.core();
     let held = core
         .cache
-        .memory_budget()
+        .reserved_memory()
         .reserve(window.end - window.start);
     let request = object.range_request(window.clone(), reason);
     let (mut at, mut pieces) = (window.start, VecDeque::new());

@@ -21,7 +21,7 @@ impl RemoteCore {
         self.list_prefixed(key, "").await
     }
 
-    /// Lists the entries of a folder whose names start with `prefix`, which the storage selects.
+    /// Lists the entries of a folder whose names start with `prefix`. The storage filters them.
     pub(super) async fn list_prefixed(
         self: &Arc<RemoteCore>,
         key: &Key,

@@ -121,7 +121,7 @@ impl Remote {
 
     /// Bytes of objects that are cached, unsent or being received.
     pub fn held_bytes(&self) -> u64 {
-        self.core.cache.memory_budget().bytes()
+        self.core.cache.reserved_memory().bytes()
     }
 
     /// The number of endpoints that are down.

@@ -77,7 +77,7 @@ impl RemoteCore {
             .options
             .memory_bytes
             .saturating_add(self.options.unsent_bytes);
-        bytes_max.saturating_sub(self.cache.memory_budget().bytes())
+        bytes_max.saturating_sub(self.cache.reserved_memory().bytes())
     }
 
     pub(super) async fn look_up(

@@ -103,7 +103,7 @@ async fn start_splice(
         receiver,
         next: None,
         left,
-        _held: core.cache.memory_budget().reserve(left),
+        _held: core.cache.reserved_memory().reserve(left),
     };
     spliced.next = Some(Ok(spliced.receive_part().await?));
     Ok(Some(spliced))
@@ -148,7 +148,7 @@ impl SplicedRange {
     /// Returns the bytes received so far, or waits for some; `None` at the end. Cancel safe.
     ///
     /// # Errors
-    /// Bytes returned before are correct, and none follow.
+    /// The storage or the connection failed. Bytes returned earlier are correct, and none follow.
     pub async fn next(&mut self) -> Result<Option<SplicedData>, Error> {
         if self.left == 0 {
             return Ok(None);

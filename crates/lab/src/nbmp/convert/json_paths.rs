@@ -11,19 +11,21 @@ pub fn find_json_path(workflow: &Value, key: &str) -> String {
     let place = match parts.as_slice() {
         ["name"] => Some(JsonPath::root().at("general").at("name")),
         ["question"] => Some(JsonPath::root().at("general").at("description")),
-        ["source", name, ..] => source_path(workflow, name),
-        ["function" | "sink", name, rest @ ..] => function_path(workflow, name, rest),
-        ["link", name, rest @ ..] => link_path(workflow, name, rest),
-        ["bounds", name] => assertion_path(workflow, "computational", |_, found| found == *name),
+        ["source", name, ..] => source_json_path(workflow, name),
+        ["function" | "sink", name, rest @ ..] => function_json_path(workflow, name, rest),
+        ["link", name, rest @ ..] => link_json_path(workflow, name, rest),
+        ["bounds", name] => {
+            assertion_json_path(workflow, "computational", |_, found| found == *name)
+        }
         [first, ..] => match first
             .strip_prefix("expect[")
             .and_then(|n| n.strip_suffix(']'))
         {
             Some(number) => {
                 let number = number.parse().unwrap_or(usize::MAX);
-                assertion_path(workflow, "quality", |n, _| n == number)
+                assertion_json_path(workflow, "quality", |n, _| n == number)
             }
-            None => function_path(workflow, EXPERIMENT, &parts),
+            None => function_json_path(workflow, EXPERIMENT, &parts),
         },
         [] => None,
     };
@@ -46,7 +48,7 @@ fn has_text(value: &Value, field: &str, text: &str) -> bool {
     value.get(field).and_then(Value::as_str) == Some(text)
 }
 
-fn source_path(workflow: &Value, name: &str) -> Option<JsonPath> {
+fn source_json_path(workflow: &Value, name: &str) -> Option<JsonPath> {
     let mut streams = list_members(workflow, "input", "media-parameters");
     let (n, _) = streams.find(|(_, stream)| has_text(stream, "stream-id", name))?;
     let at = JsonPath::root()
@@ -56,7 +58,7 @@ fn source_path(workflow: &Value, name: &str) -> Option<JsonPath> {
     Some(at.at("caching-server-url"))
 }
 
-fn function_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
+fn function_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
     let mut all = list_members(workflow, "processing", "function-restrictions");
     let (n, found) = all.find(|(_, function)| has_text(function, "instance", name))?;
     let at = JsonPath::root()
@@ -96,7 +98,7 @@ fn parameter_path(parameters: Option<&Value>, at: &JsonPath, key: &[&str]) -> Op
     })
 }
 
-fn link_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
+fn link_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
     let mut all = list_members(workflow, "processing", "connection-map");
     let (n, found) = all.find(|(_, connection)| has_text(connection, "connection-id", name))?;
     let at = JsonPath::root()
@@ -116,7 +118,7 @@ fn link_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
     Some(parameter_path(found.get("other-parameters"), &within, rest).unwrap_or(at))
 }
 
-fn assertion_path(
+fn assertion_json_path(
     workflow: &Value,
     of: &str,
     wanted: impl Fn(usize, &str) -> bool,

@@ -78,8 +78,8 @@ pub(super) fn time_panels(
 /// A position on the axis: its times, and the values of each round.
 type BinnedPoint = (Vec<f64>, BTreeMap<usize, Vec<f64>>);
 
-/// Returns the mean, minimum and maximum at each position. Positions are binned if the rounds have
-/// different or too many ones.
+/// Returns the mean, minimum and maximum at each position. Positions are binned if they are too
+/// many or differ between rounds.
 fn average_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
     let all = || rounds.iter().flat_map(|round| round.iter().copied());
     let low = all().map(|[t, _]| t).fold(f64::INFINITY, f64::min);

@@ -7,26 +7,26 @@ use crate::error::Result;
 
 /// One purpose of a track.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct KindBox {
     /// URI of the scheme that defines the value, such as `urn:mpeg:dash:role:2011`.
     pub scheme: String,
     /// Value in the scheme; may be empty.
     pub value: String,
 }
 
-impl Kind {
+impl KindBox {
     /// Parses the body: two texts, each with a NUL at its end.
     ///
     /// # Errors
     /// `Truncated` if the body is too short.
-    pub fn parse(body: &[u8]) -> Result<Kind> {
+    pub fn parse(body: &[u8]) -> Result<KindBox> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
         reader.check_complete()?;
         let texts = reader.remaining();
         let end = texts.iter().position(|byte| *byte == 0);
         let value = end.and_then(|end| texts.get(end + 1..)).unwrap_or_default();
-        Ok(Kind {
+        Ok(KindBox {
             scheme: decode_text(texts),
             value: decode_text(value),
         })
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn scheme_and_value_are_parsed() {
-        let parse = |body: &[u8]| Kind::parse(body).map(|kind| (kind.scheme, kind.value));
+        let parse = |body: &[u8]| KindBox::parse(body).map(|kind| (kind.scheme, kind.value));
         let pair = |scheme: &str, value: &str| Ok((scheme.to_owned(), value.to_owned()));
         assert_eq!(parse(b"\0\0\0\0urn:x\0main\0"), pair("urn:x", "main"));
         assert_eq!(parse(b"\0\0\0\0urn:x\0main"), pair("urn:x", "main"));

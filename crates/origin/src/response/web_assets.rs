@@ -49,13 +49,13 @@ fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
 }
 
 /// The embedded assets by name.
-pub(crate) struct WebPage {
+pub(crate) struct WebAssets {
     assets: HashMap<String, Arc<EncodedVariants>>,
     policy: HeaderValue,
 }
 
-impl WebPage {
-    pub(crate) fn new(license_origins: &BTreeSet<String>) -> WebPage {
+impl WebAssets {
+    pub(crate) fn new(license_origins: &BTreeSet<String>) -> WebAssets {
         let part = |name: std::borrow::Cow<'static, str>| {
             let file = EmbeddedAssets::get(&name)?;
             let known = ASSET_TYPES
@@ -66,7 +66,7 @@ impl WebPage {
             let text = EncodedVariants::new(content_type, REVALIDATE, None, bytes);
             Some((name.into_owned(), Arc::new(text)))
         };
-        WebPage {
+        WebAssets {
             assets: EmbeddedAssets::iter().filter_map(part).collect(),
             policy: content_security_policy(license_origins),
         }

@@ -12,7 +12,7 @@ use tokio_util::either::Either;
 /// A TCP socket that can leave its runtime and enter another one, so that a shared idle connection
 /// is read on the thread that needs its bytes.
 #[derive(Debug)]
-pub struct Socket(AttachmentState);
+pub struct DetachableSocket(AttachmentState);
 
 #[derive(Debug)]
 enum AttachmentState {
@@ -23,11 +23,11 @@ enum AttachmentState {
 }
 
 /// An unencrypted or encrypted stream.
-pub type ClientStream = Either<Socket, Box<TlsStream<Socket>>>;
+pub type ClientStream = Either<DetachableSocket, Box<TlsStream<DetachableSocket>>>;
 
-impl Socket {
-    pub(crate) fn new(socket: TcpStream) -> Socket {
-        Socket(AttachmentState::Attached(socket))
+impl DetachableSocket {
+    pub(crate) fn new(socket: TcpStream) -> DetachableSocket {
+        DetachableSocket(AttachmentState::Attached(socket))
     }
 
     pub(crate) fn detach(&mut self) -> io::Result<()> {
@@ -105,7 +105,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for DetachableSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,7 +115,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for DetachableSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

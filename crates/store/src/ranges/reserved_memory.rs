@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The bytes of all leases.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct MemoryBudget(Arc<AtomicU64>);
+pub(crate) struct ReservedMemory(Arc<AtomicU64>);
 
 /// A share of the memory, returned when dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
-    of: MemoryBudget,
+    of: ReservedMemory,
     bytes: u64,
 }
 
-impl MemoryBudget {
+impl ReservedMemory {
     /// Reserves memory for bytes that may still have to be received.
     pub(crate) fn reserve(&self, bytes: u64) -> MemoryLease {
         self.0.fetch_add(bytes, Relaxed);

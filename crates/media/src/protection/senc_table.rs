@@ -14,7 +14,7 @@ const ENTRY_BYTES_MAX: usize = 255;
 
 /// The entries of a track's samples. Two arrays: about 16 bytes for each sample of video.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct AuxiliaryTable {
+pub(crate) struct SencTable {
     /// Bytes of each sample's entry.
     sizes: Vec<u8>,
     entries: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct AuxiliaryTable {
     has_subsamples: Option<bool>,
 }
 
-impl AuxiliaryTable {
+impl SencTable {
     /// Adds the entries of the next `count` samples from the body of `senc`. Without the box, the
     /// samples have none.
     ///
@@ -106,13 +106,13 @@ impl AuxiliaryTable {
     }
 
     /// Keeps only a range of samples.
-    pub(crate) fn trim(self, range: Range<u32>) -> AuxiliaryTable {
+    pub(crate) fn trim(self, range: Range<u32>) -> SencTable {
         if range.start == 0 && range.end as usize == self.sizes.len() {
             return self;
         }
-        let mut trimmed = AuxiliaryTable {
+        let mut trimmed = SencTable {
             has_subsamples: self.has_subsamples,
-            ..AuxiliaryTable::default()
+            ..SencTable::default()
         };
         for entry in self.list_entries(range) {
             // Each entry was checked when it was added.
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn slices_are_the_entries_of_their_samples() {
-        let mut table = AuxiliaryTable::default();
+        let mut table = SencTable::default();
         let bytes = senc(1000);
         table.add_samples(Some(&bytes), 600, 8).unwrap();
         table.add_samples(Some(&bytes), 1000, 8).unwrap();
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(trimmed.slice(1..300), table.slice(600..899));
         let mut written = Vec::new();
         trimmed.write_senc(&mut written);
-        let mut again = AuxiliaryTable::default();
+        let mut again = SencTable::default();
         again.add_samples(Some(&written[8..]), 601, 8).unwrap();
         assert_eq!(again, trimmed);
     }
@@ -242,15 +242,15 @@ mod tests {
             (Some(&whole[..6]), "shorter than its fields"),
             (None, "without senc boxes"),
         ] {
-            let added = AuxiliaryTable::default().add_samples(senc, 5, 8);
+            let added = SencTable::default().add_samples(senc, 5, 8);
             let error = added.unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");
         }
-        let mut mixed = AuxiliaryTable::default();
+        let mut mixed = SencTable::default();
         mixed.add_samples(None, 1, 0).unwrap();
         assert!(mixed.add_samples(Some(&whole), 5, 0).is_err());
         assert!(
-            AuxiliaryTable::default()
+            SencTable::default()
                 .add_samples(Some(&whole), 6, 8)
                 .is_err()
         );
