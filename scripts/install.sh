@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs the packages and the Rust toolchain that are missing on a Debian machine.
 #
-#   scripts/install.sh run|dist|test|bench
+#   scripts/install.sh run|dist|test|bench|aarch64
 set -euo pipefail
 cd "$(dirname "$0")/.."
-purpose=${1:?run, dist, test or bench}
+purpose=${1:?run, dist, test, bench or aarch64}
 
 packages=()
 # need COMMAND PACKAGE…: requests the packages if the command is missing.
@@ -56,6 +56,11 @@ if [ "$purpose" != run ]; then
   need strip binutils
   need python3 python3
 fi
+if [ "$purpose" = aarch64 ]; then
+  need ffprobe ffmpeg
+  need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  need qemu-aarch64-static qemu-user-static
+fi
 if [ "$purpose" = test ] || [ "$purpose" = bench ]; then
   need ffmpeg ffmpeg
   need chromium chromium
@@ -74,8 +79,6 @@ if [ "$purpose" = test ] || [ "$purpose" = bench ]; then
   need debootstrap debootstrap
   need systemd-nspawn systemd-container
   need podman podman iptables
-  need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-  need qemu-aarch64-static qemu-user-static
   need promtool prometheus
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
