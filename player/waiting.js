@@ -63,7 +63,7 @@ export class WaitMonitor {
     const failures = [...this.failures.values()].filter(({ status, attempts }) => status > 0 || attempts >= UNANSWERED_MIN);
     if (failures.length === 0) return 'the network or the server is slow';
     const { status, attempts } = failures.reduce((most, one) => (one.attempts >= most.attempts ? one : most));
-    const cause = status > 0 ? `the server responds with ` : 'the server cannot be reached';
+    const cause = status > 0 ? `the server responds with ${status}` : 'the server cannot be reached';
     return `${cause} (${attempts} ${attempts === 1 ? 'attempt' : 'attempts'})`;
   }
 

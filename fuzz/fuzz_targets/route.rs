@@ -1,6 +1,8 @@
 #![no_main]
 
-// Includes only this file: building the whole server with sanitizers would take too long.
+// Includes only this file: building the whole server with sanitizers would take too long. Most of it
+// is unused here.
+#[allow(dead_code, unused_imports)]
 #[path = "../../crates/origin/src/route.rs"]
 mod route;
 
