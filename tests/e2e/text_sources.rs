@@ -275,6 +275,19 @@ fn check_reports_each_defect_of_text_files() {
         .output()
         .unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let texts = report["titles"][0]["texts"].as_array().unwrap();
+    let named = texts.iter().map(|text| {
+        let label = text["label"].as_str().unwrap();
+        (text["source"].as_str().unwrap(), label)
+    });
+    let named: Vec<_> = named.collect();
+    assert_eq!(
+        named,
+        [
+            ("film.en.srt", "English"),
+            ("film.klingonese.srt", "klingonese")
+        ]
+    );
     let findings = report["titles"][0]["findings"].as_array().unwrap();
     let field = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
     let places = findings.iter().map(|finding| field(finding, "place"));

@@ -5,7 +5,7 @@ use crate::manifest::language_tag::shortest_tag;
 use std::hash::Hash;
 
 /// Purpose of a text rendition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub enum TextKind {
     /// A translation of the dialogue.
     #[default]
@@ -16,6 +16,18 @@ pub enum TextKind {
     Forced,
     /// The dialogue in words that are easier to read.
     EasyToRead,
+}
+
+impl TextKind {
+    /// Returns the name in descriptions and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            TextKind::Subtitles => "subtitles",
+            TextKind::Captions => "captions",
+            TextKind::Forced => "forced",
+            TextKind::EasyToRead => "easy-to-read",
+        }
+    }
 }
 
 /// One language of text.
@@ -44,6 +56,24 @@ impl TextRendition {
     }
 }
 
+/// Sorts by kind within each language, whose order stays.
+fn sort_by_language_and_kind(renditions: &mut [TextRendition]) {
+    let mut languages = Vec::new();
+    for rendition in renditions.iter() {
+        let tag = rendition.language_tag();
+        if !languages.contains(&tag) {
+            languages.push(tag);
+        }
+    }
+    renditions.sort_by_cached_key(|rendition| {
+        let tag = rendition.language_tag();
+        (
+            languages.iter().position(|known| *known == tag),
+            rendition.kind,
+        )
+    });
+}
+
 /// The text renditions of a title.
 #[derive(Debug, Clone, Default)]
 pub struct TextSet {
@@ -53,10 +83,13 @@ pub struct TextSet {
 }
 
 impl TextSet {
-    /// Names the renditions `text=en`, `text=en-2` and so on.
+    /// Names the renditions `text=en`, `text=en-2` and so on. Within a language, plain subtitles are the
+    /// first, because some players choose the first of a language, and file names sort
+    /// `film.en.sdh.srt` before `film.en.srt`.
     ///
     /// Only the first default stays one: a group of HLS has at most one (RFC 8216, 4.3.4.1.1).
     pub fn new(mut renditions: Vec<TextRendition>) -> TextSet {
+        sort_by_language_and_kind(&mut renditions);
         let mut hasher = Fnv1a::default();
         renditions.hash(&mut hasher);
         let defaults = renditions.iter_mut().filter(|text| text.is_default);

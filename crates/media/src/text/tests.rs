@@ -285,6 +285,29 @@ fn renditions_of_one_language_have_different_names() {
 }
 
 #[test]
+fn plain_subtitles_are_the_first_text_of_their_language() {
+    let text = |language: &str, kind| TextRendition {
+        language: language.into(),
+        kind,
+        ..TextRendition::default()
+    };
+    let set = TextSet::new(vec![
+        text("fr", TextKind::EasyToRead),
+        text("en", TextKind::Captions),
+        text("fr", TextKind::Forced),
+        text("eng", TextKind::Subtitles),
+    ]);
+    let kinds = set.renditions().map(|(name, text)| (name, text.kind));
+    let expected = [
+        ("text=fr", TextKind::Forced),
+        ("text=fr-2", TextKind::EasyToRead),
+        ("text=en", TextKind::Subtitles),
+        ("text=en-2", TextKind::Captions),
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn only_the_first_default_text_is_the_default_in_both_manifests() {
     let text = |language: &str, is_default| TextRendition {
         language: language.into(),

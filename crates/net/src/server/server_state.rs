@@ -31,7 +31,7 @@ pub(super) struct ServerState {
 
 impl std::fmt::Debug for ServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Common")
+        f.debug_struct("ServerState")
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

@@ -5,6 +5,7 @@ use super::left_out_remedies::report_left_out;
 use super::open::OpenedTitle;
 use super::protection::{CheckedProtection, RenditionProtection};
 use super::report::{CheckReport, Finding, RenditionRow};
+use super::text_row::TextRow;
 use crate::drm::LibraryDrm;
 
 /// Examines a title. Loads its keys, if the settings protect it. Blocks.
@@ -32,6 +33,11 @@ pub(super) fn examine_title(
         title: name.into(),
         duration_s: title.duration.as_seconds_f64(),
         renditions: rows.collect(),
+        texts: title
+            .text
+            .renditions()
+            .map(TextRow::from_rendition)
+            .collect(),
         findings,
     }
 }

@@ -11,6 +11,7 @@ mod remedies;
 mod report;
 mod settings;
 mod summary;
+mod text_row;
 
 use crate::config::parse_segment_ms;
 use crate::config::remote_libraries::STORAGE;

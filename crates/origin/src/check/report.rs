@@ -1,6 +1,7 @@
 //! The report of `check`: facts, segment grid and findings, as text with a bar chart or as JSON.
 
 use super::protection::RenditionProtection;
+use super::text_row::TextRow;
 use media::presentation::{Presentation, Rendition};
 use serde::Serialize;
 use std::fmt::Write;
@@ -14,6 +15,8 @@ pub struct CheckReport {
     pub duration_s: f64,
     /// The renditions.
     pub renditions: Vec<RenditionRow>,
+    /// The texts.
+    pub texts: Vec<TextRow>,
     /// Playback problems, worst first.
     pub findings: Vec<Finding>,
 }
@@ -95,6 +98,7 @@ impl CheckReport {
             title: name.into(),
             duration_s: 0.0,
             renditions: Vec::new(),
+            texts: Vec::new(),
             findings,
         }
     }
@@ -114,6 +118,9 @@ impl CheckReport {
     pub fn to_text(&self, colors: bool) -> String {
         let mut out = format!("{}: {:.3} s\n", self.title, self.duration_s);
         for row in &self.renditions {
+            row.write_row(&mut out);
+        }
+        for row in &self.texts {
             row.write_row(&mut out);
         }
         for finding in &self.findings {

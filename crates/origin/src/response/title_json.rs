@@ -6,7 +6,6 @@ use crate::title::title_version::Title;
 use media::codec::MediaFormat;
 use media::manifest::hls::encrypted_len;
 use media::presentation::{Presentation, Rendition};
-use media::text::TextKind;
 use net::Error;
 use serde::Serialize;
 use std::sync::Arc;
@@ -94,7 +93,7 @@ struct RenditionDescription<'a> {
 
 #[derive(Serialize)]
 struct TextDescription {
-    /// `subtitles`, `captions`, `forced` or `descriptions`.
+    /// `subtitles`, `captions`, `forced` or `easy-to-read`.
     kind: &'static str,
     /// BCP 47 tag.
     language: Option<String>,
@@ -171,12 +170,7 @@ fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
     let texts = p.text.renditions();
     texts
         .map(|(name, text)| TextDescription {
-            kind: match text.kind {
-                TextKind::Subtitles => "subtitles",
-                TextKind::Captions => "captions",
-                TextKind::Forced => "forced",
-                TextKind::EasyToRead => "easy-to-read",
-            },
+            kind: text.kind.name(),
             language: text.language_tag(),
             label: text.display_name(),
             default: text.is_default,

@@ -1,0 +1,54 @@
+//! The texts of a title in its report.
+
+use media::text::TextRendition;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// A text.
+#[derive(Debug, Serialize)]
+pub struct TextRow {
+    /// Name in URLs.
+    pub name: String,
+    /// `subtitles`, `captions`, `forced` or `easy-to-read`.
+    pub kind: &'static str,
+    /// Name for viewers.
+    pub label: String,
+    /// Whether players should show it although no viewer selected it.
+    pub is_default: bool,
+    /// Number of cues.
+    pub cues: usize,
+    /// Name of the file, or number of the track, that contains it.
+    pub source: String,
+}
+
+impl TextRow {
+    pub(super) fn from_rendition((name, text): (&str, &TextRendition)) -> TextRow {
+        TextRow {
+            name: name.to_owned(),
+            kind: text.kind.name(),
+            label: text.display_name(),
+            is_default: text.is_default,
+            cues: text.cues.cues().len(),
+            source: text.source.clone(),
+        }
+    }
+
+    pub(super) fn write_row(&self, out: &mut String) {
+        let TextRow {
+            name,
+            kind,
+            label,
+            is_default,
+            cues,
+            source,
+        } = self;
+        let (unit, default) = (
+            if *cues == 1 { "cue" } else { "cues" },
+            if *is_default { ", default" } else { "" },
+        );
+        let _ = writeln!(
+            out,
+            "\n{name}  {label} ({kind}{default})  {cues} {unit}  {source}"
+        );
+    }
+}
