@@ -48,7 +48,7 @@ section() {
   printf -- '-- %s: %s, %s s\n' "$name" "$result" $((SECONDS - start))
   [ "$result" = ok ] || failed+=("$name")
 }
-trap 'kill "$running" ${downloads:+"$downloads"} ${builds:+"$builds"}; exit 130' INT TERM
+trap 'kill "$running" ${downloads:+"$downloads"} ${beside:+"$beside"}; exit 130' INT TERM
 
 # Exported functions reach every script below, so none is named like a command.
 install_tools() {
@@ -68,11 +68,26 @@ download_tools() {
 fuzz_briefly() {
   CARGO_PROFILE_RELEASE_OPT_LEVEL=1 scripts/fuzz.sh "$1"
 }
-build_for_later_sections() {
-  fuzz_briefly 0
-  scripts/packages/check.sh --build
+# keep NAME COMMAND…: keeps output and status for `await NAME`.
+keep() {
+  local name=$1
+  shift
+  "$@" > "$logs/$name.kept" 2>&1
+  echo $? > "$logs/$name.status"
 }
-export -f install_tools download_tools fuzz_briefly build_for_later_sections
+# await NAME: waits for a command that runs beside other sections, and reports it as its own section.
+await() {
+  until [ -e "$logs/$1.status" ]; do sleep 1; done
+  cat "$logs/$1.kept"
+  return "$(cat "$logs/$1.status")"
+}
+work_beside_tests() {
+  scripts/packages/check.sh --build
+  keep fuzz fuzz_briefly "${FUZZ_SECONDS:-10}"
+  keep instructions scripts/callgrind.sh
+}
+export logs
+export -f install_tools download_tools fuzz_briefly keep await work_beside_tests
 
 section install 20 bash -c install_tools
 # Downloads wait for the network while clippy uses the cores.
@@ -88,19 +103,19 @@ section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || failed+=(downloads)
 downloads=
-# These builds use the cores while tests and players wait. Their sections report a failure.
-nice -n 19 timeout --kill-after=20 60m bash -c build_for_later_sections > "$logs/builds.log" 2>&1 &
-builds=$!
+# Builds, fuzzing and counting instructions use the cores while tests and players wait. None depends on time, and
+# later sections report their failures.
+nice -n 19 timeout --kill-after=20 60m bash -c work_beside_tests > "$logs/beside.log" 2>&1 &
+beside=$!
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 40 scripts/judge.sh
-section builds 20 tail --pid="$builds" -f /dev/null
-builds=
-section instructions 15 scripts/callgrind.sh
+section fuzz 25 bash -c 'await fuzz'
+section instructions 15 bash -c 'await instructions'
+beside=
 section fleet 10 python3 bench/fleet --small
 section deployment 10 scripts/deployment.sh
 section packages 30 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
-section fuzz 25 bash -c "fuzz_briefly ${FUZZ_SECONDS:-10}"
 
 rust=$(awk '/^test result:/ {n += $4; f += $6} END {print n + 0 " Rust tests passed, " f + 0 " failed"}' "$logs/tests.log")
 node=$(awk '/^# pass/ {p += $3} /^# fail/ {f += $3} END {print p + 0 " judge tests passed, " f + 0 " failed"}' "$logs/judges.log")
