@@ -9,7 +9,8 @@ Saves the table and the raw rounds under bench/runs/, and fills the table of ben
 if a row misses its target.
 
   make bench                                        all of it, in about 30 minutes
-  python3 bench/table.py --only edges,tls           some parts, see PARTS; the other parts of today are retained
+  python3 bench/table.py --only edges,tls           some parts, see PARTS; the other parts of today are retained,
+                                                    and bench/README.md changes only when all have been measured
   python3 bench/table.py --rounds 3 --seconds 1     faster, with ranges instead of intervals
 """
 
@@ -65,6 +66,7 @@ def main():
 def arguments():
     parser = round_arguments(__doc__)
     parser.set_defaults(rounds=6, seconds=2)
+    parser.add_argument("--nginx-vod", type=pathlib.Path, help="an nginx with nginx-vod-module, to compare encryption with")
     congestion.add_argument(parser)
     args = parser.parse_args()
     congestion.enter(args.congestion)
@@ -134,6 +136,9 @@ def report(args, measured):
         return
     saved.write_text(json.dumps({"machine": machine, "parts": measured}, indent=1) + "\n")
     saved.with_suffix(".md").write_text(f"# Benchmark table\n\n{table}")
+    if set(measured) != set(PARTS):
+        print(f"bench/README.md keeps its table: this one, {saved.relative_to(ROOT)}, has some parts only", file=sys.stderr)
+        return
     readme = ROOT / "bench/README.md"
     between = f"<!-- bench -->\n{table}\nAll rounds: [{saved.name}](runs/{saved.name}).\n<!-- end of bench -->"
     filled = re.sub(r"<!-- bench -->.*<!-- end of bench -->", lambda _: between, readme.read_text(), flags=re.S)
@@ -145,7 +150,8 @@ def text(args, machine, measured):
     counts = collections.Counter(row["verdict"] for row in rows)
     summary = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
     rounds = sorted({(part["rounds"], part["seconds"]) for part in measured.values()})
-    commands = " and ".join(f"`python3 bench/table.py --rounds {n} --seconds {s}`" for n, s in rounds)
+    peer = " --nginx-vod PATH" if args.nginx_vod else ""
+    commands = " and ".join(f"`python3 bench/table.py --rounds {n} --seconds {s}{peer}`" for n, s in rounds)
     missing = [name for name in PARTS if name not in measured]
     lines = [f"{commands}; {machine}; {sum(part['took_s'] for part in measured.values()):.0f} s. {summary}."]
     if missing:

@@ -23,7 +23,7 @@ import time
 from cold_titles import FILES, ColdTitles
 from events import EVENTS, measure_remapping
 from figures import BUFFER_SECONDS, broken_bounds, describe_event, describe_fleet
-from load import Viewers
+from load import SPREAD_SECONDS, Viewers
 from machines import (
     HAPROXY_CONFIG,
     NATS_SERVER,
@@ -46,8 +46,11 @@ from storage_reads import reads_over_time
 FILM = ROOT / "target/fixtures/library/film"
 # Less than one segment of video.
 FULL_DISK_KIB = 64
-CALIBRATION_VIEWERS = 20
-CALIBRATION_SECONDS = 20
+CALIBRATION_VIEWERS = 100
+CALIBRATION_SECONDS = 10
+CALIBRATIONS = 10
+# Of the processors, from the share that was asked for.
+CALIBRATION_TOLERANCE = 0.07
 # Of the fault of each event.
 FAULT_SECONDS = 1.5 * BUFFER_SECONDS
 COLD_TITLES = 80
@@ -109,6 +112,12 @@ class Fleet:
         """Waits until viewers received a number of responses."""
         self.balancer.wait_for_responses(max(1, int(self.responses * share)))
 
+    def settle(self):
+        """Waits as `wait` does, and until all viewers have arrived and filled their buffers."""
+        arrived = time.monotonic() + (0 if self.small else SPREAD_SECONDS + BUFFER_SECONDS)
+        self.wait()
+        time.sleep(max(0, arrived - time.monotonic()))
+
     def hold(self):
         """Waits as `wait` does, and until the fault is longer than the viewers' buffers."""
         until = time.monotonic() + self.fault_seconds
@@ -126,21 +135,41 @@ def count_processors(before, after, seconds):
     return sum(used - before.get(pid, 0) for pid, used in after.items()) / seconds
 
 
-def calibrate(fleet, load):
-    """Returns the number of viewers that use a share of the processors, all processes included."""
-    viewers = Viewers(fleet, "calibration", CALIBRATION_VIEWERS, 99)
-    fleet.wait()
-    before = fleet.used_cpu() | viewers.used_cpu()
+def measure_share(fleet, viewers):
+    """Returns the share of the processors that a number of viewers keeps busy after their start, all processes included."""
+    load = Viewers(fleet, f"calibration-{viewers}", viewers, 99)
+    fleet.settle()
+    before = fleet.used_cpu() | load.used_cpu()
     time.sleep(CALIBRATION_SECONDS)
-    used = count_processors(before, fleet.used_cpu() | viewers.used_cpu(), CALIBRATION_SECONDS)
-    viewers.stop()
-    return max(10, int(load * os.cpu_count() / (used / CALIBRATION_VIEWERS)))
+    used = count_processors(before, fleet.used_cpu() | load.used_cpu(), CALIBRATION_SECONDS)
+    load.stop()
+    return used / os.cpu_count()
+
+
+def calibrate(fleet, load):
+    """Returns the number of viewers that use a share of the processors.
+
+    Viewers share what the caches contain, so twice as many cost less than twice as much, until the processors are
+    almost saturated. The number is therefore searched, instead of computed from a few viewers."""
+    viewers, low, high = CALIBRATION_VIEWERS, 0, None
+    for _ in range(CALIBRATIONS):
+        share = measure_share(fleet, viewers)
+        print(f"calibration: {viewers} viewers use {share:.0%} of the processors", flush=True)
+        if abs(share - load) <= CALIBRATION_TOLERANCE:
+            return viewers
+        if share < load:
+            low = max(low, viewers)
+        else:
+            high = min(high or viewers, viewers)
+        guess = int(viewers * min(3, load / share))
+        viewers = guess if not high or low < guess < high else (low + high) // 2
+    raise FleetError(f"no number of viewers used {load:.0%} of the processors in {CALIBRATIONS} attempts")
 
 
 def run_event(fleet, event, viewers, seed):
     print(f"{event.name} …", flush=True)
     load = Viewers(fleet, event.name.replace(" ", "-"), viewers, seed)
-    fleet.wait()
+    fleet.settle()
     before, begin = fleet.used_cpu() | load.used_cpu(), time.time()
     evidence = event.run(fleet)
     end, after = time.time(), fleet.used_cpu() | load.used_cpu()
@@ -148,7 +177,7 @@ def run_event(fleet, event, viewers, seed):
     figures = load.stop()
     described = describe_event(event, figures, evidence, fleet.cold.failures())
     described["fault_s"] = round(end - begin, 1)
-    described["processors"] = round(count_processors(before, after, end - begin), 2)
+    described["load"] = round(count_processors(before, after, end - begin) / os.cpu_count(), 3)
     return described, (figures, begin, end)
 
 
@@ -214,7 +243,7 @@ def main():
             print(f"FAILED: {error}")
             return 1
         result["seconds"] = round(time.monotonic() - start)
-        result["load"] = "a few viewers" if args.viewers else f"{args.load:.0%} of the processors"
+        result["load"] = None if args.viewers else args.load
         result["broken"] = broken_bounds(result, with_stalls=not args.small)
         if args.save:
             write_report(result, timelines, reads, args.save)

@@ -5,6 +5,8 @@ from storage_reads import describe_storage
 
 READS_PER_BYTE_MAX = 1.05
 REMAP_MARGIN = 0.02
+# Of the processors, by which the load without a fault may miss the one that was asked for.
+LOAD_MARGIN = 0.1
 # The buffer of the viewers. A fault that is shorter cannot stall them.
 BUFFER_SECONDS = 8
 
@@ -62,6 +64,9 @@ def broken_bounds(result, with_stalls):
             broken.append(f"{event['event']}: {event['failed_viewers']} viewers could not play on")
         if with_stalls and event["stalls"]:
             broken.append(f"{event['event']}: {event['stalls']} stalls")
+    steady = next(event for event in result["events"] if event["event"] == "steady")
+    if result["load"] and steady["load"] < result["load"] - LOAD_MARGIN:
+        broken.append(f"the viewers used {steady['load']:.0%} of the processors instead of {result['load']:.0%}")
     if fleet["storage_reads_per_byte"] > READS_PER_BYTE_MAX:
         broken.append(f"{fleet['storage_reads_per_byte']} bytes of media read from the storage per distinct byte")
     for way, share in fleet["remapped"].items():

@@ -8,6 +8,9 @@ import time
 from figures import BUFFER_SECONDS
 from machines import PATIENCE_SECONDS, cpu_seconds
 
+# Arrivals at once would occupy the processors with the buffers' first seconds.
+SPREAD_SECONDS = 15
+
 
 class Viewers:
     """`headwater load players` against the balancer, until it is stopped."""
@@ -19,6 +22,7 @@ class Viewers:
         # Each viewer plays for a short time and is replaced, so that much of the library is requested for the first time.
         command = [fleet.binary, "load", "players", *manifests, "--viewers", viewers, "--duration", "1h", "--seed", seed,
                    "--abr", "highest", "--buffer", f"{BUFFER_SECONDS}s", "--watch", "uniform:4s..30s", "--zipf", "0.8", "--cmcd", "2-query",
+                   "--spread", f"{2 if fleet.small else SPREAD_SECONDS}s",
                    "--records", self.records, "--json", self.json]  # fmt: skip
         self.log = open(fleet.work / f"load-{name}.log", "w")
         self.start = time.time()

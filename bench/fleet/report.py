@@ -47,23 +47,24 @@ def describe(result, name):
         "",
         f"`make fleet`, {machine['date']}: {machine['processors']} processors, Linux {machine['kernel']}, HAProxy {machine['haproxy']}. "
         f"{result['viewers']} emulated viewers on the same machine played from HAProxy, three edges, three origins and an S3 "
-        f"server ({result['load']}). Each event ran under its own viewers.",
+        f"server ({describe_load(result['load'])}). Each event ran under its own viewers.",
         "",
         f"![Responses per second]({name}.svg)",
         "",
-        "| event | requests | failed | viewers | stalls | stalled | length | processors | the fault was met by |",
+        "| event | requests | failed | viewers | stalls | stalled | length | load | the fault was met by |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for event in result["events"]:
         failed = f"{event['failed']} ({', '.join(event['faults'])})" if event["failed"] else "0"
         met = f"{event['met']} {event['evidence']}" if event["evidence"] else "–"
         lines.append(f"| {event['event']} | {event['requests']:,} | {failed} | {event['viewers']} | {event['stalls']} | "
-                     f"{event['stalled_s']:.1f} s of {event['played_s']:,.0f} s | {event['fault_s']} s | {event['processors']} | "
+                     f"{event['stalled_s']:.1f} s of {event['played_s']:,.0f} s | {event['fault_s']} s | {event['load']:.0%} | "
                      f"{met} |")  # fmt: skip
     remapped = ", ".join(f"{share:.1%} by scaling {way}" for way, share in fleet["remapped"].items())
     lines += [
         "",
-        f"The viewers' buffers are {BUFFER_SECONDS} s long. Processors are those of all processes, viewers included.",
+        f"The viewers' buffers are {BUFFER_SECONDS} s long. The load is the share of the processors that all "
+        "processes used during the fault, viewers included.",
         "",
         f"![Stalls]({name}-stalls.svg)",
         f"![Bytes read per distinct byte]({name}-reads.svg)",
@@ -82,6 +83,10 @@ def describe(result, name):
         "",
     ]
     return "\n".join(lines)
+
+
+def describe_load(load):
+    return "a few viewers" if load is None else f"{load:.0%} of the processors"
 
 
 def describe_commands(commands):

@@ -2,10 +2,10 @@
 
 import run
 
-from .row import CLIENTS, GB, Row, interleave, row
+from .beside_vod import compare_with_vod, start_vod, vod_name
+from .row import CLIENTS, GB, interleave, row
 
-# GB per CPU-second of nginx-vod-module 1.33, which encrypts every response again. Measured once on a
-# similar machine; the module is AGPL and not built here.
+# GB per CPU-second of nginx-vod-module 1.33, which encrypts every response again; see beside_vod.py.
 VOD = 0.70
 SECRET = "not a secret, but as long as one\n"
 KIND = "TS 1 MB, encrypted"
@@ -28,16 +28,14 @@ def encrypted(args, work, ended):
     ready = run.make_ready(work / "ready", servers["ours"].url, {KIND: paths})
     servers["nginx"] = run.Nginx(work, ready)
     ended.append(servers["nginx"].stop)
+    paths = dict.fromkeys(servers, paths) | start_vod(args, work, ended, films, servers, ["TS with AES-128"])
     kinds = {client: list(servers) for client in CLIENTS}
-    found = interleave(args, kinds, lambda kind, name: CLIENTS[kind](args, servers[name], paths, work))
+    found = interleave(args, kinds, lambda kind, name: CLIENTS[kind](args, servers[name], paths[name], work))
     rows = []
     for name, what, target in (("ours", "repeated", 4.0), ("ours, cold", "cold", 0)):
         for client in CLIENTS:
-            ours = found[client][name]
-            cached = row("", "", 0, GB, ours, ours)
-            known = [VOD] * len(cached.ours)
             work_done = f"JIT TS with AES-128, 1 MB, {what}, {client}"
-            rows.append(Row(work_done, "nginx-vod (figure of an earlier run)", target, cached.ours, known, GB, rounds=cached.rounds))
+            rows.append(compare_with_vod(work_done, target, found[client], name, "TS with AES-128", VOD))
     for name, what in (("ours", "repeated"), ("ours, paced", "repeated, with pacing like nginx")):
         of = found["wrk"]
         ready_made = "nginx, ready-made and encrypted, sendfile"
@@ -62,15 +60,17 @@ def protected(args, work, ended, films, secret):
         protection = ["--drm-keys", f"secret:{secret}", "--drm-scheme", scheme]
         start(f"{scheme}, repeated", *protection)
         start(f"{scheme}, cold", *protection, "--segment-memory", "0B")
+    paths |= start_vod(args, work / "protected", ended, films, servers, ["TS with AES-128", "fMP4 with cbcs"])
     kinds = {client: list(servers) for client in CLIENTS}
     found = interleave(args, kinds, lambda kind, name: CLIENTS[kind](args, servers[name], paths[name], work))
     rows = []
     for scheme, cold_target in COLD_TARGETS.items():
         for client in CLIENTS:
-            cold = row("", "", 0, GB, found[client][f"{scheme}, cold"], found[client][f"{scheme}, cold"])
-            known = [VOD] * len(cold.ours)
-            rows.append(Row(f"CMAF with {scheme}, 1 MB, cold, {client}", "nginx-vod (figure of an earlier run)", cold_target,
-                            cold.ours, known, GB, rounds=cold.rounds))  # fmt: skip
+            work_done = f"CMAF with {scheme}, 1 MB, cold, {client}"
+            rows.append(compare_with_vod(work_done, cold_target, found[client], f"{scheme}, cold", "TS with AES-128", VOD))
+            # nginx-vod makes the same segments in HLS with cbcs only.
+            if same := found[client].get(vod_name(f"fMP4 with {scheme}")):
+                rows.append(row(work_done, vod_name("fMP4 with cbcs"), 0, GB, found[client][f"{scheme}, cold"], same))
         for client in CLIENTS:
             rows.append(row(f"CMAF with {scheme}, 1 MB, repeated, {client}", "Headwater, unencrypted CMAF, repeated", 0.97, GB,
                             found[client][f"{scheme}, repeated"], found[client]["unencrypted"]))  # fmt: skip

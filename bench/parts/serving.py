@@ -68,7 +68,7 @@ def ranges(args, work, ended):
     found = interleave(args, kinds, lambda kind, name: ask_at(name, RATE if kind == RATE else 0.8 * most[name]))
     rows = []
     for kind, figures in found.items():
-        what = f"{RATE}/s" if kind == RATE else f"80 % of its maximum ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
+        what = f"{RATE}/s" if kind == RATE else f"80 % of each server's maximum ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
         p999 = {name: [f["from_due_ms"]["p99.9"] for f in of] for name, of in figures.items() if all(of)}
         others = [name for name in p999 if name != "ours"]
         if not others:
@@ -142,12 +142,12 @@ def cores(args, work, ended):
     a_second = [[f["bytes"] / 1e9 / f["wall_s"] for f in heavy[name]] for name in both]
     rounds = [{"ours": a, "theirs": b} for a, b in zip(*heavy.values(), strict=True)]
     return [
-        missing("1 to 2 cores, 1 MB", "the client needs a third core", "Headwater, one worker", 1.9),
+        missing("throughput of two cores relative to one, 1 MB", "the client needs a third core", "Headwater, one worker", 1.9),
         row("per CPU-second, two workers that share their cores with the client, 1 MB, discard", "Headwater, one worker", 0, GB,
             *light.values()),
-        Row("1 to 2 cores, uncached TS with AES-128, 1 MB, per second, client on the same cores", "Headwater, one worker", 1.9,
+        Row("throughput of two cores relative to one, uncached TS with AES-128, 1 MB, client on the same cores", "Headwater, one worker", 1.9,
             *a_second, GB, rounds=rounds),
-        row("the same per CPU-second", "Headwater, one worker", 0, GB, *heavy.values()),
+        row("uncached TS with AES-128, 1 MB, per CPU-second, two cores relative to one", "Headwater, one worker", 0, GB, *heavy.values()),
     ]  # fmt: skip
 
 
