@@ -192,6 +192,60 @@ fn titles_of_other_rules_are_served_while_a_key_server_hangs() {
     });
 }
 
+/// The list waited five seconds for each title of a key server that hangs.
+#[test]
+fn the_library_list_names_titles_whose_key_server_hangs() {
+    let silent = KeyServer::new(|_| None);
+    let open = "{ path = \"open/**\", keys = \"none\" }";
+    let server = serve_with_keys(&silent.url("cpix"), &["--drm-rule", open]);
+    for place in ["open/film.mp4", "slow/a.mp4", "slow/b.mp4"] {
+        let path = server.path(place);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy(support::demo_folder().join("video-180p.mp4"), path).unwrap();
+    }
+    let titles = list_titles(&server);
+    let title = |path: &str| titles.iter().find(|title| title["path"] == path).unwrap();
+    assert_eq!(title("open/film.mp4")["duration_ms"], 48_000);
+    for late in [title("film"), title("slow")] {
+        assert_eq!(late["duration_ms"], serde_json::Value::Null, "{late}");
+        assert_eq!(late["error"], serde_json::Value::Null, "{late}");
+    }
+}
+
+/// The list kept the error of a key server until the film's files changed.
+#[test]
+fn the_library_list_recovers_with_the_key_server() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let down = is_down.clone();
+    let keys = KeyServer::new(
+        move |_| match down.load(std::sync::atomic::Ordering::SeqCst) {
+            false => respond("200 OK", "", &three_keys()),
+            true => respond("500 Internal Server Error", "", ""),
+        },
+    );
+    let server = serve_with_keys(&keys.url("cpix"), &["--recheck", "0s"]);
+    let film = || {
+        list_titles(&server)
+            .into_iter()
+            .find(|title| title["path"] == "film")
+            .unwrap()
+    };
+    let error = film()["error"].clone();
+    assert!(error.as_str().unwrap().contains("status 500"), "{error}");
+    is_down.store(false, std::sync::atomic::Ordering::SeqCst);
+    // A failure is repeated after ten seconds.
+    let recovered = (0..60).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        Some(film()).filter(|film| film["error"].is_null())
+    });
+    assert_eq!(recovered.unwrap()["duration_ms"], 48_000);
+}
+
+fn list_titles(server: &support::TestServer) -> Vec<serde_json::Value> {
+    let list: serde_json::Value = serde_json::from_str(&server.text("/-/library.json")).unwrap();
+    list["titles"].as_array().unwrap().clone()
+}
+
 /// The response named the address of the key server, the path of a document and errors of the system.
 #[test]
 fn viewers_do_not_learn_addresses_paths_and_texts_of_key_servers() {

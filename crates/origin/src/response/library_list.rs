@@ -35,9 +35,13 @@ const FOLDERS_AT_ONCE: usize = 8;
 /// Time for which a list is reused; longer on a network, where building it costs requests.
 const LIST_MAX_AGE: Duration = Duration::from_secs(2);
 const LIST_MAX_AGE_REMOTE: Duration = Duration::from_secs(30);
+/// Times for which a list waits for one title and for all of them: a key server or a disk may hang. Titles that are
+/// late are listed by name, and are complete in a later list.
+const TITLE_WAIT: Duration = Duration::from_secs(3);
+const LIST_WAIT: Duration = Duration::from_secs(10);
 
 /// The list, with the title cards of the previous scan, so that the next one is cheap.
-pub(crate) struct LibraryList {
+pub(crate) struct CachedLibraryList {
     catalog: Arc<Catalog>,
     state: Mutex<ListState>,
 }
@@ -45,7 +49,7 @@ pub(crate) struct LibraryList {
 #[derive(Default)]
 struct ListState {
     list: Option<(Instant, Arc<EncodedVariants>)>,
-    cards: HashMap<Key, (u64, Arc<TitleCard>)>,
+    cards: TitleCards,
     /// Logged when they change.
     ignored: IgnoredFiles,
 }
@@ -87,7 +91,7 @@ struct TitleCard {
     name: String,
     /// `file`, `folder` or `index`.
     kind: &'static str,
-    /// `None` for a remote title that was not requested yet.
+    /// `None` for a remote title that was not requested yet, and for one that is not indexed in time.
     duration_ms: Option<i64>,
     bytes: u64,
     video: Vec<VideoSummary>,
@@ -97,6 +101,9 @@ struct TitleCard {
     /// Whether the files are several films instead of one.
     #[serde(skip)]
     several: bool,
+    /// Whether the next list may know more, although the files are the same.
+    #[serde(skip)]
+    is_temporary: bool,
 }
 
 #[derive(Serialize)]
@@ -114,9 +121,9 @@ struct AudioSummary {
     channels: String,
 }
 
-impl LibraryList {
-    pub(crate) fn new(catalog: Arc<Catalog>) -> LibraryList {
-        LibraryList {
+impl CachedLibraryList {
+    pub(crate) fn new(catalog: Arc<Catalog>) -> CachedLibraryList {
+        CachedLibraryList {
             catalog,
             state: Mutex::default(),
         }
@@ -179,8 +186,11 @@ impl LibraryList {
             state.ignored = ignored;
         }
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());
-        let known = &*state;
-        let found = stream::iter(places).map(|place| self.titles_in_folder(place, known));
+        let known = KnownCards {
+            cards: &state.cards,
+            deadline: Instant::now() + LIST_WAIT,
+        };
+        let found = stream::iter(places).map(|place| self.titles_in_folder(place, &known));
         let mut found = found.buffered(FOLDERS_AT_ONCE);
         while let Some((keys, looked)) = found.next().await {
             listed.extend(keys);
@@ -210,14 +220,15 @@ impl LibraryList {
     async fn titles_in_folder(
         &self,
         place: LibraryFolder,
-        state: &ListState,
+        known: &KnownCards<'_>,
     ) -> (Vec<Key>, TitleCards) {
         let mut cards = TitleCards::new();
         if place.files.len() > 1
             && let Some(found) = place.version_hash
         {
-            let card = self.find_or_build_card(&place.folder, found, state).await;
-            let one_film = card.error.is_none() && !card.several;
+            let card = self.find_or_build_card(&place.folder, found, known).await;
+            // A folder is not taken apart because its keys or its storage fail for a while.
+            let one_film = card.is_temporary || (card.error.is_none() && !card.several);
             cards.insert(place.folder.clone(), (found, card));
             if one_film {
                 return (vec![place.folder], cards);
@@ -225,24 +236,40 @@ impl LibraryList {
         }
         let mut keys = Vec::new();
         for (key, found) in place.files {
-            let card = self.find_or_build_card(&key, found, state).await;
+            let card = self.find_or_build_card(&key, found, known).await;
             cards.insert(key.clone(), (found, card));
             keys.push(key);
         }
         (keys, cards)
     }
 
-    async fn find_or_build_card(&self, key: &Key, found: u64, state: &ListState) -> Arc<TitleCard> {
-        if let Some((then, card)) = state.cards.get(key)
+    async fn find_or_build_card(
+        &self,
+        key: &Key,
+        found: u64,
+        known: &KnownCards<'_>,
+    ) -> Arc<TitleCard> {
+        if let Some((then, card)) = known.cards.get(key)
             && *then == found
+            && !card.is_temporary
         {
             return card.clone();
         }
-        Arc::new(match self.catalog.load_title(key).await {
-            Ok(title) => TitleCard::from_title(&title),
-            Err(error) => TitleCard::from_error(key, &error),
+        let wait = TITLE_WAIT.min(known.deadline.saturating_duration_since(Instant::now()));
+        // The title is built in a task of its own, which goes on.
+        let loaded = tokio::time::timeout(wait, self.catalog.load_title(key)).await;
+        Arc::new(match loaded {
+            Ok(Ok(title)) => TitleCard::from_title(&title),
+            Ok(Err(error)) => TitleCard::from_error(key, &error),
+            Err(_late) => TitleCard::from_name(key),
         })
     }
+}
+
+/// The cards of the previous scan, and the time until which this one waits for titles.
+struct KnownCards<'a> {
+    cards: &'a TitleCards,
+    deadline: Instant,
 }
 
 type TitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
@@ -266,6 +293,7 @@ impl TitleCard {
                 .collect(),
             error: None,
             several: are_several_films(p),
+            is_temporary: false,
         }
     }
 
@@ -280,10 +308,19 @@ impl TitleCard {
             audio: Vec::new(),
             error: None,
             several: false,
+            is_temporary: true,
         }
     }
 
     fn from_error(key: &Key, error: &Error) -> TitleCard {
+        TitleCard {
+            error: Some(error.context.clone()),
+            is_temporary: error.retry,
+            ..TitleCard::from_name(key)
+        }
+    }
+
+    fn from_name(key: &Key) -> TitleCard {
         TitleCard {
             path: key.as_str().to_owned(),
             name: file_names::display_name_of(key).to_owned(),
@@ -296,8 +333,9 @@ impl TitleCard {
             bytes: 0,
             video: Vec::new(),
             audio: Vec::new(),
-            error: Some(error.context.clone()),
+            error: None,
             several: false,
+            is_temporary: true,
         }
     }
 }
