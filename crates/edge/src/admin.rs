@@ -66,7 +66,9 @@ pub async fn handle_admin_request(
         (&Method::GET, "/status") => json_response(&status::build_status(&admin, &edge)),
         (&Method::GET, "/metrics") => edge.metrics_response(&head.headers),
         (&Method::POST, "/purge") => match parse_purge_query(query) {
-            Ok((what, soft)) => json_response(&json!({ "purged": edge.purge_target(&what, soft) })),
+            Ok((what, soft)) => {
+                json_response(&json!({ "purged": edge.purge_objects(&what, soft) }))
+            }
             Err(why) => Error::client(StatusCode::BAD_REQUEST, why).response(),
         },
         (&Method::POST, "/reload") => match admin.edge.reload() {

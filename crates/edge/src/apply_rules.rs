@@ -58,17 +58,14 @@ impl RuleApplier {
                 .is_some_and(Recorder::records_more_than_access),
             sampler: TcpSampler::new(settings.tcp_interval, metrics, recorder),
             matches: metrics.counter_family(&MATCHES, &["rule"]),
-            refused: metrics.counter_family(&REFUSED, &["option"]).with_values(&[
-                "congestion",
-                "pace",
-                "notsent-lowat",
-                "initial-window",
-            ]),
+            refused: metrics
+                .counter_family(&REFUSED, &["option"])
+                .with_label_values(&["congestion", "pace", "notsent-lowat", "initial-window"]),
         }
     }
 
     /// Returns an applier with other rules and the same counters.
-    pub fn with_rules(&self, rules: Arc<RuleSet>) -> RuleApplier {
+    pub fn clone_with_rules(&self, rules: Arc<RuleSet>) -> RuleApplier {
         RuleApplier {
             rules,
             ..self.clone()

@@ -78,7 +78,7 @@ impl Edge {
     /// Removes objects. A `soft` purge keeps them for revalidation and for failures of the origin.
     /// Fetches under way are delivered but not stored. Returns the number of affected objects and
     /// fetches.
-    pub fn purge_target(&self, target: &PurgeTarget, soft: bool) -> usize {
+    pub fn purge_objects(&self, target: &PurgeTarget, soft: bool) -> usize {
         // Fetches are marked first: a fetch that ends now checks the mark after it has stored its
         // object.
         let marked_fetches = self.flights.purge(|key, outcome| {

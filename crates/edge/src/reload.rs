@@ -104,7 +104,7 @@ impl Edge {
             arena: self.arena.clone(),
             origins,
             telemetry: self.telemetry.clone(),
-            rules: self.rules.with_rules(settings.rules.clone()),
+            rules: self.rules.clone_with_rules(settings.rules.clone()),
             collector: self.collector.clone(),
             shutdown: self.shutdown.clone(),
             overload: self.overload.clone(),

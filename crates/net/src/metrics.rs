@@ -219,7 +219,7 @@ impl CounterFamily {
     /// Creates the counters of these values of the only label. A counter that appears with its first
     /// event shows no increase.
     #[must_use]
-    pub fn with_values(self, values: &[&str]) -> CounterFamily {
+    pub fn with_label_values(self, values: &[&str]) -> CounterFamily {
         for value in values {
             self.with_labels(&[value]);
         }

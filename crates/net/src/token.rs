@@ -68,14 +68,14 @@ pub const TIMING_TOKEN: HeaderName = HeaderName::from_static("headwater-timing")
 
 /// A request header that must contain a token.
 #[derive(Clone)]
-pub struct TokenHeader {
+pub struct RequiredTokenHeader {
     name: HeaderName,
     token: Arc<str>,
 }
 
-impl TokenHeader {
-    pub(crate) fn new(name: HeaderName, token: Arc<str>) -> TokenHeader {
-        TokenHeader { name, token }
+impl RequiredTokenHeader {
+    pub(crate) fn new(name: HeaderName, token: Arc<str>) -> RequiredTokenHeader {
+        RequiredTokenHeader { name, token }
     }
 
     /// Returns whether the request contains the token.
@@ -85,9 +85,9 @@ impl TokenHeader {
     }
 }
 
-impl fmt::Debug for TokenHeader {
+impl fmt::Debug for RequiredTokenHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenHeader({})", self.name)
+        write!(f, "RequiredTokenHeader({})", self.name)
     }
 }
 

@@ -93,7 +93,7 @@ impl ListingTask {
     fn list(&self) -> Option<String> {
         let place = self.store.location();
         // The root only: a large library is ready before all of its folders are listed.
-        let root = self.store.list_first(&Key::ROOT, 1);
+        let root = self.store.list_at_most(&Key::ROOT, 1);
         let failure = match &root {
             Ok(_) => None,
             Err(Error::Unlisted) => self.probe_server(),

@@ -2,7 +2,7 @@
 
 use crate::library_status::LibraryStatus;
 use crate::resource_kind::ResourceKind;
-use crate::response::library_list::LibraryList;
+use crate::response::library_list::CachedLibraryList;
 use crate::response::responder::ClientRequest;
 use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
@@ -34,7 +34,7 @@ pub(crate) struct RequestHandler {
     pub(crate) segment_cache: Arc<SegmentCache>,
     pub(crate) manifest_cache: ManifestCache,
     pub(crate) static_files: Arc<StaticFiles>,
-    pub(crate) library_list: LibraryList,
+    pub(crate) library_list: CachedLibraryList,
     pub(crate) library_status: Arc<LibraryStatus>,
     pub(crate) web_assets: WebAssets,
     pub(crate) telemetry: Telemetry,

@@ -6,7 +6,7 @@ use crate::demo_film::DemoFilm;
 use crate::drm::license_origins::list_license_origins;
 use crate::drm::open_drm::{open_library_drm, read_secret};
 use crate::request_handler::RequestHandler;
-use crate::response::library_list::LibraryList;
+use crate::response::library_list::CachedLibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
@@ -247,7 +247,7 @@ fn build_request_handler(
         segment_cache,
         manifest_cache: ManifestCache::new(catalog_bytes.is_some()),
         static_files: Arc::new(StaticFiles::new(store, recheck)),
-        library_list: LibraryList::new(catalog.clone()),
+        library_list: CachedLibraryList::new(catalog.clone()),
         library_status: Arc::default(),
         web_assets: WebAssets::new(&list_license_origins(settings.drm.as_ref())),
         telemetry,

@@ -48,14 +48,16 @@ fn find_rank(n: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulation::{bimodal, lognormal, measure_coverage, normal};
+    use crate::simulation::{
+        bimodal_distribution, lognormal_distribution, measure_coverage, normal_distribution,
+    };
 
     #[test]
     fn intervals_contain_the_median_as_often_as_declared() {
         for (name, (draw, median)) in [
-            ("normal", normal()),
-            ("lognormal", lognormal()),
-            ("bimodal", bimodal()),
+            ("normal", normal_distribution()),
+            ("lognormal", lognormal_distribution()),
+            ("bimodal", bimodal_distribution()),
         ] {
             for n in [6, 8, 10, 20] {
                 let share = measure_coverage(|random| {

@@ -25,7 +25,7 @@ impl PairedRatio {
     /// zero.
     pub fn from_pairs(a: &[f64], b: &[f64]) -> Option<PairedRatio> {
         let has_ratio = |(a, b): (&f64, &f64)| *a > 0.0 || *b > 0.0;
-        if a.len() != b.len() || !are_amounts(a) || !are_amounts(b) {
+        if a.len() != b.len() || !are_finite_nonnegative(a) || !are_finite_nonnegative(b) {
             return None;
         }
         if !a.iter().zip(b).all(has_ratio) {
@@ -68,14 +68,16 @@ fn median_ratio(logs: &[f64]) -> f64 {
 }
 
 /// Returns whether these values are finite and not negative; never without values.
-pub(crate) fn are_amounts(values: &[f64]) -> bool {
+pub(crate) fn are_finite_nonnegative(values: &[f64]) -> bool {
     !values.is_empty() && values.iter().all(|v| v.is_finite() && *v >= 0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulation::{bimodal, lognormal, measure_coverage, normal};
+    use crate::simulation::{
+        bimodal_distribution, lognormal_distribution, measure_coverage, normal_distribution,
+    };
 
     #[test]
     fn a_disturbed_round_does_not_change_the_ratio() {
@@ -93,9 +95,9 @@ mod tests {
     fn intervals_of_ratios_contain_the_truth_as_often_as_declared() {
         // Rounds vary by a factor of four; the truth is 1.25.
         for (name, (draw, middle)) in [
-            ("normal", normal()),
-            ("lognormal", lognormal()),
-            ("bimodal", bimodal()),
+            ("normal", normal_distribution()),
+            ("lognormal", lognormal_distribution()),
+            ("bimodal", bimodal_distribution()),
         ] {
             for n in [6, 8, 10, 20] {
                 let share = measure_coverage(|random| {

@@ -9,17 +9,17 @@ const SAMPLES: u64 = 2000;
 type KnownDistribution = (fn(&mut Random) -> f64, f64);
 
 /// Mean 10, standard deviation 2.
-pub(crate) fn normal() -> KnownDistribution {
+pub(crate) fn normal_distribution() -> KnownDistribution {
     (|random| 10.0 + 2.0 * draw_standard_normal(random), 10.0)
 }
 
 /// Skewed, as response times are.
-pub(crate) fn lognormal() -> KnownDistribution {
+pub(crate) fn lognormal_distribution() -> KnownDistribution {
     (|random| draw_standard_normal(random).exp(), 1.0)
 }
 
 /// Two modes, as response times over a lossy link have: 70 % near 1, 30 % near 5.
-pub(crate) fn bimodal() -> KnownDistribution {
+pub(crate) fn bimodal_distribution() -> KnownDistribution {
     let draw = |random: &mut Random| {
         let mode = if random.unit() < 0.7 { 1.0 } else { 5.0 };
         mode + 0.1 * draw_standard_normal(random)

@@ -1,6 +1,6 @@
 //! The ratio between two configurations that were not measured in the same rounds.
 
-use crate::ratio::are_amounts;
+use crate::ratio::are_finite_nonnegative;
 use crate::{ConfidenceInterval, median};
 
 /// Minimum number of values of each side for an interval, as for paired rounds.
@@ -25,7 +25,7 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
     };
     let (a, b) = (first(a), first(b));
     let has_zero = |values: &[f64]| values.contains(&0.0);
-    if !are_amounts(&a) || !are_amounts(&b) || has_zero(&a) && has_zero(&b) {
+    if !are_finite_nonnegative(&a) || !are_finite_nonnegative(&b) || has_zero(&a) && has_zero(&b) {
         return None;
     }
     let ratio_to = |b: &f64| a.iter().map(move |a| a / *b).collect::<Vec<f64>>();
@@ -77,14 +77,16 @@ fn rank_sum_distribution(n: usize, m: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulation::{bimodal, lognormal, measure_coverage, normal};
+    use crate::simulation::{
+        bimodal_distribution, lognormal_distribution, measure_coverage, normal_distribution,
+    };
 
     #[test]
     fn intervals_of_unpaired_ratios_contain_the_truth_as_often_as_declared() {
         for (name, (draw, _)) in [
-            ("normal", normal()),
-            ("lognormal", lognormal()),
-            ("bimodal", bimodal()),
+            ("normal", normal_distribution()),
+            ("lognormal", lognormal_distribution()),
+            ("bimodal", bimodal_distribution()),
         ] {
             for (n, m) in [(6, 6), (8, 6), (10, 10), (20, 12)] {
                 let share = measure_coverage(|random| {

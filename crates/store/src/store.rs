@@ -172,13 +172,13 @@ impl Store {
     ///
     /// # Errors
     /// Same as [`Store::list`], except for the number of entries.
-    pub fn list_first(&self, key: &Key, entries_max: usize) -> Result<Vec<FolderEntry>, Error> {
+    pub fn list_at_most(&self, key: &Key, entries_max: usize) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list(key).map(|mut entries| {
                 entries.truncate(entries_max);
                 entries
             }),
-            Store::Remote(remote) => remote.list_first(key, entries_max),
+            Store::Remote(remote) => remote.list_at_most(key, entries_max),
         }
     }
 }

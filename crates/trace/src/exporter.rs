@@ -48,7 +48,7 @@ fn describe_service(name: &str) -> Vec<Attribute> {
 }
 
 /// Starts the thread. It ends when all senders are dropped.
-pub(crate) fn run_exporter(
+pub(crate) fn spawn_exporter(
     endpoint: &str,
     headers: Option<CollectorHeaders>,
     service: &'static str,

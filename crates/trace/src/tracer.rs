@@ -14,7 +14,7 @@ use crate::active_trace::{ActiveTrace, SharedTrace, TracedRequest};
 use crate::caller_limit::CallerLimit;
 use crate::collector_headers::CollectorHeaders;
 use crate::context::TraceContext;
-use crate::exporter::run_exporter;
+use crate::exporter::spawn_exporter;
 use crate::otlp::FinishedSpan;
 
 /// Spans that wait for the collector; further ones are dropped. About 4 MiB.
@@ -68,7 +68,7 @@ impl Tracer {
     ) -> io::Result<Tracer> {
         let (sender, receiver) = mpsc::channel(QUEUE_SPANS_MAX);
         let dropped = Arc::<AtomicU64>::default();
-        run_exporter(endpoint, headers, service, receiver, dropped.clone())?;
+        spawn_exporter(endpoint, headers, service, receiver, dropped.clone())?;
         Ok(Tracer {
             queue: SpanQueue { sender, dropped },
             threshold: (ratio.clamp(0.0, 1.0) * u64::MAX as f64) as u64,

@@ -4,7 +4,7 @@
 use crate::response::ResponseParts;
 use crate::{
     ALPN_HTTP1, ClientCertificate, Connection, ConnectionCounts, Connector, ExchangeError,
-    IdleConnections, OutgoingRequest, ReadBuffers, RequestUpload, ServerAddress,
+    ExchangeRequest, IdleConnections, ReadBuffers, RequestUpload, ServerAddress,
     TrustedAuthorities, UpstreamError, UpstreamResponse, UpstreamTiming, client_config,
 };
 use http::{Request, Uri};
@@ -257,7 +257,7 @@ impl UpstreamClient {
             .uri()
             .path_and_query()
             .map_or("/", |target| target.as_str());
-        let outgoing = OutgoingRequest {
+        let outgoing = ExchangeRequest {
             method: request.method(),
             target,
             headers: request.headers(),
@@ -276,7 +276,7 @@ impl UpstreamClient {
         };
         let response = match timeout(patience, connection.exchange(outgoing, upload)).await {
             Ok(response) => response,
-            Err(_) if connection.awaits_upload() => {
+            Err(_) if connection.awaits_upload_data() => {
                 let reason = format!("the request's body is incomplete after {patience:?}");
                 return Err((error(true, true, true, reason), None));
             }

@@ -1,6 +1,6 @@
 //! HTTP/1.1 on one connection: a request, and its response read straight into buffers that fit it.
 
-use crate::outgoing::{Outgoing, OutgoingRequest};
+use crate::outgoing::{ExchangeRequest, Outgoing};
 use crate::read_buffers::{ReadBuffer, ReadBuffers};
 use crate::{
     ClientStream, ConnectionGuard, DetachableSocket, ExchangeError, OpenedStream, RequestUpload,
@@ -101,7 +101,7 @@ impl Connection {
     /// reached the server.
     pub async fn exchange(
         &mut self,
-        request: OutgoingRequest<'_>,
+        request: ExchangeRequest<'_>,
         upload: Option<RequestUpload>,
     ) -> Result<(ResponseHead, HeaderMap), ExchangeError> {
         self.keep_alive = false;
@@ -140,8 +140,8 @@ impl Connection {
     }
 
     /// Returns whether the request is incomplete because its upload has not arrived.
-    pub(crate) fn awaits_upload(&self) -> bool {
-        self.outgoing.awaits_upload
+    pub(crate) fn awaits_upload_data(&self) -> bool {
+        self.outgoing.awaits_upload_data
     }
 
     /// Takes back the upload of a request of which nothing was sent.

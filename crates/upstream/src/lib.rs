@@ -33,7 +33,7 @@ pub use detachable_socket::{ClientStream, DetachableSocket};
 pub use error::{ConnectError, ExchangeError, UpstreamError};
 pub use idle::IdleConnections;
 pub use interim::InterimHandler;
-pub use outgoing::OutgoingRequest;
+pub use outgoing::ExchangeRequest;
 pub use read_buffers::ReadBuffers;
 pub use response::{UpstreamResponse, UpstreamTiming};
 pub use tls::{ALPN_HTTP1, ALPN_HTTP2, TrustedAuthorities, client_config};

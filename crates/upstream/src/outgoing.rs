@@ -16,14 +16,14 @@ pub(crate) struct Outgoing {
     pub(crate) upload: Option<RequestUpload>,
     needs_flush: bool,
     /// Whether everything received of the upload is written, and more of it is awaited.
-    pub(crate) awaits_upload: bool,
+    pub(crate) awaits_upload_data: bool,
     /// Whether any byte of the request has been written.
     pub(crate) has_started: bool,
 }
 
 /// A request's head, and the limits for reading its response.
 #[derive(Debug, Clone, Copy)]
-pub struct OutgoingRequest<'a> {
+pub struct ExchangeRequest<'a> {
     /// The method.
     pub method: &'a Method,
     /// Path and query.
@@ -39,7 +39,7 @@ pub struct OutgoingRequest<'a> {
 }
 
 impl Outgoing {
-    pub(crate) fn new(request: &OutgoingRequest<'_>, upload: Option<RequestUpload>) -> Outgoing {
+    pub(crate) fn new(request: &ExchangeRequest<'_>, upload: Option<RequestUpload>) -> Outgoing {
         let mut bytes = Vec::with_capacity(1024);
         let len = match &upload {
             Some(upload) => upload.len(),
@@ -92,7 +92,7 @@ impl Outgoing {
         if self.written == usize::MAX || self.is_complete() {
             return Poll::Ready(Ok(()));
         }
-        self.awaits_upload = false;
+        self.awaits_upload_data = false;
         loop {
             while let Some(rest) = self
                 .bytes
@@ -116,7 +116,7 @@ impl Outgoing {
                 Poll::Ready(Ok(false)) => self.upload = None,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    self.awaits_upload = true;
+                    self.awaits_upload_data = true;
                     // Flushes the written bytes while the next part of the body is awaited.
                     if self.needs_flush {
                         ready!(Pin::new(&mut *stream).poll_flush(cx))?;

@@ -155,7 +155,7 @@ impl CommandExecutor {
     ) -> Option<Result<Value, String>> {
         match command {
             FleetCommand::Purge { target, soft } => {
-                let purged = self.edge.current().purge_target(&target, soft);
+                let purged = self.edge.current().purge_objects(&target, soft);
                 Some(Ok(json!({ "purged": purged })))
             }
             FleetCommand::Reload => {

@@ -91,7 +91,7 @@ async fn connect_with_retries(settings: &NatsSettings, metrics: &FleetMetrics) -
         };
         match attempt.await {
             Ok(client) => return client,
-            Err(error) => tracing::warn!(%error, "no commands of the fleet yet"),
+            Err(error) => tracing::warn!(%error, "cannot receive commands of the fleet yet"),
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }

@@ -44,7 +44,7 @@ const MEMBERS: MetricSpec = MetricSpec {
 const RESOLUTIONS: MetricSpec = MetricSpec {
     name: "upstream_resolutions",
     unit: "",
-    help: "Resolutions of origins in DNS, by result; after empty and failed ones, the members stay",
+    help: "Resolutions of origins in DNS, by result; after empty and failed ones, the last addresses are kept",
 };
 
 /// Metrics of origins, which survive a reload. All clones share their values.
@@ -70,14 +70,14 @@ impl OriginMetrics {
             connections_opened: metrics.counter(&CONNECTIONS),
             retries: metrics
                 .counter_family(&RETRIES, &["result"])
-                .with_values(&["sent", "spent"]),
+                .with_label_values(&["sent", "spent"]),
             response_time: metrics.durations(&RESPONSE_TIME),
             suspensions: metrics.counter_family(&OUT, &["origin"]),
             suspended_now: metrics.gauge(&OUT_NOW),
             members: metrics.gauge(&MEMBERS),
             resolutions: metrics
                 .counter_family(&RESOLUTIONS, &["result"])
-                .with_values(&["ok", "empty", "failed"]),
+                .with_label_values(&["ok", "empty", "failed"]),
         }
     }
 
@@ -90,7 +90,7 @@ impl OriginMetrics {
         };
         self.resolutions.with_labels(&[result]).inc();
         if let Err(error) = found {
-            tracing::warn!(origin, %error, "cannot resolve an origin; its members stay");
+            tracing::warn!(origin, %error, "cannot resolve an origin; keeping its last addresses");
         }
     }
 

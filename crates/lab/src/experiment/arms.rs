@@ -33,7 +33,7 @@ pub struct UnknownScale {
 /// A placeholder without a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown placeholder {{{0}}}; define a source, function or variable of that name")]
-pub(crate) struct UnknownName(pub(crate) String);
+pub(crate) struct UnknownPlaceholder(pub(crate) String);
 
 impl RunPlan {
     /// Returns the fingerprints of the document's claims, in order.
@@ -120,7 +120,7 @@ fn combine_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
 pub(super) fn fill_placeholders(
     text: &str,
     value: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, UnknownName> {
+) -> Result<String, UnknownPlaceholder> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -139,7 +139,7 @@ pub(super) fn fill_placeholders(
             let after = inner.get(end + 1..).unwrap_or_default();
             rest = after.strip_prefix('}').unwrap_or(after);
         } else {
-            filled.push_str(&value(name).ok_or_else(|| UnknownName(name.to_owned()))?);
+            filled.push_str(&value(name).ok_or_else(|| UnknownPlaceholder(name.to_owned()))?);
             rest = inner.get(end + 1..).unwrap_or_default();
         }
     }
@@ -191,7 +191,7 @@ mod tests {
         }
         assert_eq!(
             fill_placeholders("{lose}", &value),
-            Err(UnknownName("lose".to_owned()))
+            Err(UnknownPlaceholder("lose".to_owned()))
         );
     }
 

@@ -1,6 +1,6 @@
 //! Why a run does not count.
 
-use super::arms::UnknownName;
+use super::arms::UnknownPlaceholder;
 use super::bounds::BoundExceeded;
 use super::cpus::InvalidCpus;
 use super::file_error::FileError;
@@ -33,7 +33,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Output(#[from] FileError),
     #[error(transparent)]
-    Placeholder(#[from] UnknownName),
+    Placeholder(#[from] UnknownPlaceholder),
     #[error(transparent)]
     Cpus(#[from] InvalidCpus),
     #[error("function {name}: not healthy on port {port}{last_output}")]
@@ -107,7 +107,7 @@ pub(crate) enum LinkFault {
     #[error(transparent)]
     Setting(#[from] LinkSettingError),
     #[error(transparent)]
-    Placeholder(#[from] UnknownName),
+    Placeholder(#[from] UnknownPlaceholder),
     #[error("cannot be started: {0}")]
     Start(io::Error),
     #[error("cannot start a competing {algorithm} flow: {source}")]

@@ -112,7 +112,7 @@ impl<'a> RunIndex<'a> {
     }
 
     /// Returns the names of one kind of measurement of all sinks.
-    pub(super) fn named<T>(
+    pub(super) fn list_measurement_names<T>(
         &self,
         of: fn(&SinkSpec) -> &BTreeMap<Spanned<String>, T>,
     ) -> Vec<String> {

@@ -5,7 +5,7 @@ use super::setting_values::{parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
 use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
 use crate::client::{Dialer, Url};
-use crate::players::drive::{PlayerMode, ViewerRunPlan, run_viewer_plan};
+use crate::players::drive::{PlayerKind, ViewerRunPlan, run_viewer_plan};
 use crate::players::player_presets::PlayerPreset;
 use crate::players::population::{
     AbrSetting, Population, ViewerArrivals, WatchTime, viewer_options,
@@ -317,7 +317,7 @@ fn read_population(
     })
 }
 
-fn read_mode(layers: &SettingLayers) -> Result<PlayerMode, UsageError> {
+fn read_mode(layers: &SettingLayers) -> Result<PlayerKind, UsageError> {
     let consumer = ConsumerSettings {
         ahead_max_s: parse_setting(layers, "ahead", duration)?
             .unwrap_or_default()
@@ -328,10 +328,10 @@ fn read_mode(layers: &SettingLayers) -> Result<PlayerMode, UsageError> {
         ..ConsumerSettings::default()
     };
     let modes = [
-        ("viewer", PlayerMode::Viewer),
-        ("sequence", PlayerMode::Sequence),
-        ("consumer", PlayerMode::Consumer(consumer)),
+        ("viewer", PlayerKind::Viewer),
+        ("sequence", PlayerKind::Sequence),
+        ("consumer", PlayerKind::Consumer(consumer)),
     ];
     let read = |text: &str| parse_choice(text, &modes);
-    Ok(parse_setting(layers, "mode", read)?.unwrap_or(PlayerMode::Viewer))
+    Ok(parse_setting(layers, "mode", read)?.unwrap_or(PlayerKind::Viewer))
 }

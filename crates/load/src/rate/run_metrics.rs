@@ -81,8 +81,8 @@ impl RunMetrics {
             requests: registry.counter_family(&REQUESTS, &["kind", "status"]),
             errors: registry
                 .counter_family(&ERRORS, &["error"])
-                .with_values(&[STATUS_ERROR])
-                .with_values(&names.each_ref().map(String::as_str)),
+                .with_label_values(&[STATUS_ERROR])
+                .with_label_values(&names.each_ref().map(String::as_str)),
             bytes: registry.counter(&RESPONSE_BYTES),
             from_due: registry.durations(&FROM_DUE),
             from_sent: registry.durations(&FROM_SENT),

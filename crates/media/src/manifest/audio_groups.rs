@@ -123,7 +123,7 @@ impl<'a> AudioFamily<'a> {
     }
 
     /// Returns the largest number of bitrates of a programme.
-    pub(super) fn bitrate_steps(&self) -> usize {
+    pub(super) fn count_bitrate_steps(&self) -> usize {
         self.programmes
             .iter()
             .map(|programme| programme.renditions.len())

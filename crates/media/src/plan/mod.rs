@@ -68,7 +68,7 @@ impl Presentation {
     }
 
     fn key_frame_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32) -> FragmentPlan<'a> {
-        let next = self.key_frame_after(rendition, key);
+        let next = self.find_next_trick_play_frame(rendition, key);
         let from = self.presentation_time(rendition, key);
         let ticks = self.presentation_time(rendition, next).saturating_sub(from);
         let shape = self.key_frame_shape(rendition, key, u32::try_from(ticks).unwrap_or(u32::MAX));

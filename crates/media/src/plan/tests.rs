@@ -179,7 +179,7 @@ proptest! {
             let track = title.track(rendition);
             for key in title.key_frames(rendition) {
                 let plan = title.plan_key_frame(rendition, key);
-                let next = title.key_frame_after(rendition, key);
+                let next = title.find_next_trick_play_frame(rendition, key);
                 let time = title.presentation_time(rendition, key);
                 let duration = (title.presentation_time(rendition, next) - time) as u32;
                 let sample = Sample { duration, ..track.samples.get(key) };

@@ -99,7 +99,7 @@ impl Presentation {
     }
 
     /// Returns the trick-play key frame after `key`, or the number of samples after the last.
-    pub fn key_frame_after(&self, rendition: &Rendition, key: u32) -> u32 {
+    pub fn find_next_trick_play_frame(&self, rendition: &Rendition, key: u32) -> u32 {
         let n = rendition.segment_cuts.partition_point(|cut| *cut <= key);
         let mut later = self
             .key_frames_of_segment(rendition, n.saturating_sub(1))

@@ -165,7 +165,7 @@ proptest! {
                 prop_assert!(track.samples.is_sync(*key));
                 prop_assert!(title.presentation_time(rendition, next) > time);
                 prop_assert_eq!(title.key_frame_at_time(rendition, time), Some(*key));
-                prop_assert_eq!(title.key_frame_after(rendition, *key).min(track.samples.len()), next);
+                prop_assert_eq!(title.find_next_trick_play_frame(rendition, *key).min(track.samples.len()), next);
             }
         }
     }

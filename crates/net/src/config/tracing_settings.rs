@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::{Setting, SettingLayers, UsageError};
-use crate::token::{TIMING_TOKEN, TokenHeader, read_token};
+use crate::token::{RequiredTokenHeader, TIMING_TOKEN, read_token};
 
 /// The settings of traces, which every server has.
 pub const TRACING: &[Setting] = &[
@@ -82,9 +82,9 @@ impl TracingSettings {
     ///
     /// # Errors
     /// An error with the file's name when the file cannot be read or the token is too short.
-    pub fn read_timing_token(&self) -> io::Result<Option<TokenHeader>> {
+    pub fn read_timing_token(&self) -> io::Result<Option<RequiredTokenHeader>> {
         let token = self.timing_token.as_deref().map(read_token).transpose()?;
-        Ok(token.map(|token| TokenHeader::new(TIMING_TOKEN, token)))
+        Ok(token.map(|token| RequiredTokenHeader::new(TIMING_TOKEN, token)))
     }
 }
 

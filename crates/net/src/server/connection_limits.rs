@@ -71,10 +71,10 @@ impl ConnectionLimits {
             opened: metrics.counter(&OPENED),
             refused: metrics
                 .counter_family(&REFUSED, &["limit"])
-                .with_values(&["total", "address"]),
+                .with_label_values(&["total", "address"]),
             cut: metrics
                 .counter_family(&CUT, &["reason"])
-                .with_values(&["header", "idle", "linger", "slow", "stalled"]),
+                .with_label_values(&["header", "idle", "linger", "slow", "stalled"]),
         }
     }
 

@@ -39,7 +39,7 @@ impl RequestRateLimiter {
             networks: table(limits.requests_per_network_max),
             refused: metrics
                 .counter_family(&REFUSED, &["limit"])
-                .with_values(&["address", "network"]),
+                .with_label_values(&["address", "network"]),
         }
     }
 

@@ -11,7 +11,7 @@ use object_store::client::HttpRequest;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
-use upstream::{BodyData, Connection, OutgoingRequest, RequestUpload};
+use upstream::{BodyData, Connection, ExchangeRequest, RequestUpload};
 
 /// The carrier of one request and its response.
 pub(super) enum Carrier {
@@ -150,7 +150,7 @@ async fn exchange_http1(
     expected_bytes: usize,
 ) -> Result<Parts, TransportError> {
     let target = request.uri().path_and_query();
-    let outgoing = OutgoingRequest {
+    let outgoing = ExchangeRequest {
         on_interim: None,
         method: request.method(),
         target: target.map_or("/", |target| target.as_str()),

@@ -205,7 +205,7 @@ impl Endpoint {
         *health = EndpointHealth::default();
     }
 
-    pub(super) fn record_outage(&self) {
+    pub(super) fn count_failure(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.failures += 1;
         let now = Instant::now();
@@ -277,7 +277,7 @@ mod tests {
         let best = routes.ordered_endpoints(&key)[0].clone();
         for _ in 0..FAILURES_MAX {
             assert_eq!(routes.ordered_endpoints(&key)[0].name, best.name);
-            best.record_outage();
+            best.count_failure();
         }
         assert_ne!(routes.ordered_endpoints(&key)[0].name, best.name);
         assert_eq!(routes.down(), 1);

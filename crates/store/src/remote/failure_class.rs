@@ -71,7 +71,7 @@ impl Endpoint {
             }),
         };
         match failure.is_retryable {
-            true => self.record_outage(),
+            true => self.count_failure(),
             false if notes.status.is_some() => self.record_success(),
             false => {}
         }

@@ -27,7 +27,7 @@ impl RemoteCore {
         key: &Key,
         prefix: &str,
     ) -> Result<Vec<FolderEntry>, Error> {
-        let entries = self.list_first(key, prefix, ENTRIES_MAX + 1).await?;
+        let entries = self.list_at_most(key, prefix, ENTRIES_MAX + 1).await?;
         match entries.len() > ENTRIES_MAX {
             true => Err(Error::Refused(ENTRIES_TOO_MANY)),
             false => Ok(entries),
@@ -35,7 +35,7 @@ impl RemoteCore {
     }
 
     /// Lists at most `entries_max` entries, with as few pages as needed.
-    pub(super) async fn list_first(
+    pub(super) async fn list_at_most(
         self: &Arc<RemoteCore>,
         key: &Key,
         prefix: &str,

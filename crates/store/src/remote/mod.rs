@@ -163,13 +163,13 @@ impl Remote {
         self.run(|core| async move { core.list(&key).await })
     }
 
-    pub(crate) fn list_first(
+    pub(crate) fn list_at_most(
         &self,
         key: &Key,
         entries_max: usize,
     ) -> Result<Vec<FolderEntry>, Error> {
         let key = key.clone();
-        self.run(|core| async move { core.list_first(&key, "", entries_max).await })
+        self.run(|core| async move { core.list_at_most(&key, "", entries_max).await })
     }
 
     pub(crate) fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {

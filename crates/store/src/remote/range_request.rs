@@ -117,7 +117,7 @@ impl Endpoint {
             true => body.wait_for_data().await.map(|()| None),
             false => body.next().await,
         };
-        let first = first.inspect_err(|_| self.record_outage())?;
+        let first = first.inspect_err(|_| self.count_failure())?;
         self.record_success();
         core.latency.record(body.guard.call.started.elapsed());
         Ok(RangeResponse {

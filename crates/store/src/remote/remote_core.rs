@@ -89,7 +89,7 @@ impl RemoteCore {
         }
         match self.head(key, Reason::Look).await {
             Ok(seen) => Ok(Some(*seen.identity())),
-            Err(Error::NotFound) => match self.list_first(key, "", 1).await {
+            Err(Error::NotFound) => match self.list_at_most(key, "", 1).await {
                 Ok(entries) if entries.is_empty() => Err(Error::NotFound),
                 Ok(_) => Ok(None),
                 Err(Error::Unlisted) => Err(Error::NotFound),

@@ -1,7 +1,7 @@
 //! Checks all texts with the values of every arm filled in.
 
 use super::fault_collector::FaultCollector;
-use crate::experiment::arms::{Arm, RunPlan, UnknownName, fill_placeholders};
+use crate::experiment::arms::{Arm, RunPlan, UnknownPlaceholder, fill_placeholders};
 use crate::experiment::cpus::CpuList;
 use crate::experiment::document::{ExperimentDocument, LinkSpec, SinkSpec};
 use crate::experiment::placeholders::{RunContext, resolve_placeholder};
@@ -151,7 +151,7 @@ fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollecto
         let Some(text) = link_text(link, key) else {
             continue;
         };
-        if let Err(UnknownName(unfilled)) =
+        if let Err(UnknownPlaceholder(unfilled)) =
             fill_placeholders(text.get_ref(), &|name| arm.get(name).cloned())
         {
             let what = format!("{{{unfilled}}}: sweep does not define this variable");
@@ -173,7 +173,7 @@ fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollecto
         faults.add_fault(span, &format!("link.{name}.{key}"), fault.to_string());
     }
     for algorithm in &link.compete {
-        if let Err(UnknownName(unfilled)) =
+        if let Err(UnknownPlaceholder(unfilled)) =
             fill_placeholders(algorithm.get_ref(), &|name| arm.get(name).cloned())
         {
             let what = format!("{{{unfilled}}}: sweep does not define this variable");
@@ -199,7 +199,7 @@ fn check_commands(document: &ExperimentDocument, arm: &Arm, faults: &mut FaultCo
                 &RunContext::before_deployment(place, port),
             )
         };
-        if let Err(UnknownName(unfilled)) = fill_placeholders(run.get_ref(), &known) {
+        if let Err(UnknownPlaceholder(unfilled)) = fill_placeholders(run.get_ref(), &known) {
             let what = match document.function.contains_key(unfilled.as_str()) {
                 true => format!(
                     "{{{unfilled}}}: no link connects this place to the place of that function"

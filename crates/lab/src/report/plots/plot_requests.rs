@@ -115,9 +115,9 @@ impl PlotRequest {
 fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let by = compared_variables(plan);
     let one = |kind, name: &String| PlotRequest::new(kind, vec![name.clone()], by.clone(), runs);
-    let series = runs.named(|sink| &sink.series);
-    let histograms = runs.named(|sink| &sink.histogram);
-    let numbers = runs.named(|sink| &sink.measure);
+    let series = runs.list_measurement_names(|sink| &sink.series);
+    let histograms = runs.list_measurement_names(|sink| &sink.histogram);
+    let numbers = runs.list_measurement_names(|sink| &sink.measure);
     let claimed: BTreeSet<&String> = plan
         .document
         .expect

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 /// The kind of player in each place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PlayerMode {
+pub enum PlayerKind {
     /// A viewer with a media clock.
     Viewer,
     /// The worker of document 2, which requests one level.
@@ -50,7 +50,7 @@ pub struct ViewerRunPlan {
     /// The number of viewers and the rule, as the user typed them.
     pub offered: String,
     /// The kind of players.
-    pub mode: PlayerMode,
+    pub mode: PlayerKind,
     /// Playback settings of all viewers.
     pub settings: Arc<PlaybackSettings>,
     /// Preferred audio.

@@ -11,7 +11,7 @@ use super::super::viewer::{PlayerSnapshot, SessionEnd, Viewer, ViewerPlan};
 use super::super::{abr::FixedLevel, population::AbrSetting};
 use super::in_flight_fetch::{InFlightFetch, start_fetch};
 use super::population_stats::PlayerRecord;
-use super::{PlayerMode, player_thread::PlayerThread};
+use super::{PlayerKind, player_thread::PlayerThread};
 use crate::client::{HttpClient, RequestOutcome};
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -143,7 +143,7 @@ impl ViewerSession {
     fn create_player(&self, plan: ViewerPlan, chance: u64, start: Micros) -> SeatedPlayer {
         let run = self.thread.viewer_run_plan();
         match run.mode {
-            PlayerMode::Viewer => {
+            PlayerKind::Viewer => {
                 let rule = run.population.rule.create_rule(chance);
                 SeatedPlayer::Viewer(Box::new(Viewer::new(
                     run.settings.clone(),
@@ -152,7 +152,7 @@ impl ViewerSession {
                     start,
                 )))
             }
-            PlayerMode::Sequence => {
+            PlayerKind::Sequence => {
                 let level = match run.population.rule {
                     AbrSetting::Fixed(level) => level,
                     _ => FixedLevel::Highest,
@@ -163,7 +163,7 @@ impl ViewerSession {
                     plan.leave_at,
                 )))
             }
-            PlayerMode::Consumer(settings) => SeatedPlayer::Consumer(Box::new(RangeConsumer::new(
+            PlayerKind::Consumer(settings) => SeatedPlayer::Consumer(Box::new(RangeConsumer::new(
                 plan.manifest.url,
                 settings,
                 plan.leave_at,

@@ -79,7 +79,7 @@ pub fn write_multivariant_playlist(
     let mut groups = Vec::new();
     let (families, extras) = split_families(presentation, &families);
     for family in families {
-        for step in 0..family.bitrate_steps() {
+        for step in 0..family.count_bitrate_steps() {
             let alone = videos.is_empty() && family.programmes.len() == 1 && extras.is_empty();
             groups.push(write_audio_group(
                 &mut out,

@@ -37,7 +37,7 @@ pub(super) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
         }
         folders += 1;
         // Lists one title more than are returned, to detect that there are more.
-        let entries = match store.list_first(&folder, TITLES_MAX + 1) {
+        let entries = match store.list_at_most(&folder, TITLES_MAX + 1) {
             Ok(entries) => entries,
             Err(error) if folder.is_root() => return Err(error),
             Err(_) => continue,
