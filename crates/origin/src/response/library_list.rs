@@ -256,6 +256,14 @@ impl CachedLibraryList {
             return card.clone();
         }
         let wait = TITLE_WAIT.min(known.deadline.saturating_duration_since(Instant::now()));
+        if wait.is_zero() {
+            // Starts no build: each list would leave thousands of them behind.
+            return Arc::new(match self.catalog.peek_title(key) {
+                Some(Ok(title)) => TitleCard::from_title(&title),
+                Some(Err(error)) => TitleCard::from_error(key, &error),
+                None => TitleCard::from_name(key),
+            });
+        }
         // The title is built in a task of its own, which goes on.
         let loaded = tokio::time::timeout(wait, self.catalog.load_title(key)).await;
         Arc::new(match loaded {
