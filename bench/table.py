@@ -69,6 +69,10 @@ def arguments():
     parser.add_argument("--nginx-vod", type=pathlib.Path, help="an nginx with nginx-vod-module, to compare encryption with")
     congestion.add_argument(parser)
     args = parser.parse_args()
+    if unknown := set((args.only or "").split(",")) - {"", *PARTS}:
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if args.nginx_vod and not os.access(args.nginx_vod, os.X_OK):
+        parser.error(f"--nginx-vod {args.nginx_vod} is not a program; bench/README.md states how to build it")
     congestion.enter(args.congestion)
     # wrk accepts whole seconds only.
     args.seconds = max(1, round(args.seconds))

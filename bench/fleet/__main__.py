@@ -217,9 +217,11 @@ def parse_arguments():
     parser.add_argument("--viewers", type=int)
     parser.add_argument("--titles", type=int)
     parser.add_argument("--responses", type=int, help="responses before, during and after each event")
-    parser.add_argument("--load", type=float, default=0.8)
+    parser.add_argument("--load", type=float, default=0.8, help="share of the processors that viewers use [0.8]")
     parser.add_argument("--save", nargs="?", type=pathlib.Path, const=ROOT / "bench/runs", metavar="FOLDER")
     args = parser.parse_args()
+    if not 0 < args.load < 1:
+        parser.error(f"--load {args.load:g} is not a share of the processors between 0 and 1, such as 0.8")
     args.binary = (args.binary or ROOT / ("target/debug" if args.small else "target/release") / "headwater").resolve()
     args.viewers = args.viewers or (8 if args.small else None)
     args.titles = args.titles or (6 if args.small else 60)
