@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+mod disk_tier;
 mod load;
 mod open_loop;
 mod tls;

@@ -156,8 +156,8 @@ impl DiskCache {
         self.tier.is_unopened()
     }
 
-    /// Opens the disk tier if another process has left it meanwhile. Returns whether it is open, or
-    /// not configured.
+    /// Opens the disk tier if no other process uses it any more. Returns true if no further attempt
+    /// is needed: the tier is open, is not configured, or cannot be opened.
     pub fn try_open(&self) -> bool {
         match self.tier.try_open() {
             Ok(opened) => {
@@ -172,6 +172,22 @@ impl DiskCache {
         }
     }
 
+    /// Writes what only memory has, and leaves the disk tier to a successor. Blocks.
+    pub fn release(&self) {
+        self.tier.release(self.unwritten_objects());
+    }
+
+    /// Returns the objects in memory that are not on disk.
+    fn unwritten_objects(&self) -> Vec<TierObject> {
+        let Some(tier) = self.tier.get() else {
+            return Vec::new();
+        };
+        let entries = self.memory.all().into_iter();
+        let rest = entries.filter(|(key, _)| !tier.has(key.as_str()));
+        rest.filter_map(|(key, entry)| to_tier_object(&key, &entry))
+            .collect()
+    }
+
     /// Writes an entry, unless it is already on disk or not of a persistent kind.
     pub fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) {
         if let Some(tier) = self.tier.get() {
@@ -179,7 +195,7 @@ impl DiskCache {
         }
     }
 
-    /// Writes the objects whose second use found no open tier.
+    /// Writes the objects that were used a second time before the tier was open.
     fn write_reused(&self) {
         for (key, entry) in self.memory.all() {
             let is_due = match &entry {
@@ -196,7 +212,8 @@ impl DiskCache {
     /// Removes a replaced entry.
     pub fn remove_entry(&self, key: &str) {
         self.tier.note_removed(key);
-        if let Some(tier) = self.tier.get().filter(|tier| tier.has(key)) {
+        let tier = self.tier.get_for_removal();
+        if let Some(tier) = tier.filter(|tier| tier.has(key)) {
             tier.remove(key);
         }
     }
@@ -204,7 +221,8 @@ impl DiskCache {
     /// Removes entries selected by key and tags. Returns their number.
     pub fn purge_entries(&self, which: impl Fn(&str, &str) -> bool) -> usize {
         self.tier.note_purge();
-        self.tier.get().map_or(0, |tier| tier.purge(which))
+        let tier = self.tier.get_for_removal();
+        tier.map_or(0, |tier| tier.purge(which))
     }
 }
 
@@ -288,8 +306,8 @@ impl Edge {
 
     /// Inserts an entry into memory, and removes the replaced one from disk.
     ///
-    /// While memory is short, only entries without a body are inserted, and bodies that replace
-    /// others.
+    /// While memory is short, inserts only entries without a body, and entries that replace a
+    /// cached one.
     pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
         self.disk.remove_entry(key.as_str());
         if self.overload.has_memory_to_cache()
@@ -374,9 +392,7 @@ impl Edge {
 impl Drop for DiskCache {
     fn drop(&mut self) {
         if let Some(tier) = self.tier.get() {
-            let rest = self.memory.all();
-            let rest = rest.iter().filter(|(key, _)| !tier.has(key.as_str()));
-            tier.close(rest.filter_map(|(key, entry)| to_tier_object(key, entry)));
+            tier.close(self.unwritten_objects());
         }
     }
 }

@@ -137,12 +137,15 @@ pub fn start_edge(
         move |request, conn| live.current().handle_request(worker, request, conn)
     })?;
     open_disk_later(&mut running, &disk)?;
+    if handover_socket.is_some() {
+        release_disk_to_successor(&mut running, &disk)?;
+    }
     running.replace_predecessor(PROGRAM, handover_socket.as_deref(), inherited)?;
     Ok(running)
 }
 
-/// Starts the admin port. `worker` is the index of its upstream connections: those before it belong
-/// to the workers.
+/// Starts the admin port. `worker` is the index of its upstream connections; the lower indexes
+/// belong to the workers.
 fn serve_admin_port(
     running: &mut RunningProgram,
     edge: &Arc<ReloadableEdge>,
@@ -218,7 +221,7 @@ fn start_resolutions(
 /// Interval at which a successor tries to open the folder of its predecessor.
 const DISK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Opens the disk tier when the predecessor has exited.
+/// Opens the disk tier when the predecessor has released it, or has exited.
 fn open_disk_later(
     running: &mut RunningProgram,
     disk: &Arc<DiskCache>,
@@ -233,6 +236,21 @@ fn open_disk_later(
                 () = shutdown.wait_until_draining() => return,
                 () = tokio::time::sleep(DISK_RETRY_INTERVAL) => {}
             }
+        }
+    })
+}
+
+/// Leaves the disk tier to a successor at once: the drain may take minutes, in which the successor
+/// would fetch from the origin what is on disk.
+fn release_disk_to_successor(
+    running: &mut RunningProgram,
+    disk: &Arc<DiskCache>,
+) -> Result<(), ProgramError> {
+    let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
+    running.until_drained("release-disk", move || async move {
+        shutdown.wait_until_draining().await;
+        if shutdown.is_handed_over() {
+            disk.release();
         }
     })
 }

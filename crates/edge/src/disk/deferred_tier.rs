@@ -1,19 +1,21 @@
-//! A disk tier that another process may still use.
+//! A disk tier that passes from a process to its successor.
 //!
-//! A successor serves before its predecessor has drained, and a folder belongs to one process. The
-//! successor therefore starts without the tier, and opens it when the predecessor exits. What is
-//! removed until then would return from the disk, so it is noted and removed when the tier opens.
+//! A folder belongs to one process. The successor starts without the tier. It opens it when the
+//! predecessor has written its objects and released the folder, or has exited. Entries that the
+//! successor removes before that are still on disk and would return. Their keys are noted, and the
+//! entries are removed when the tier opens.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use store::DiskTier;
+use store::{DiskTier, TierObject};
 
 /// Limit on the bytes of objects that wait to be written. A single larger object is allowed.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
-/// More removed keys than this remove all.
+/// Limit on the noted keys. If more entries are removed, the tier opens without any entry.
 const REMOVED_KEYS_MAX: usize = 65_536;
 
 /// A disk tier that may open later. Cheap to clone; all clones are the same tier.
@@ -24,6 +26,8 @@ struct DeferredState {
     /// Folder and limit, if a tier is configured.
     place: Option<(PathBuf, u64)>,
     tier: OnceLock<DiskTier>,
+    /// Whether a successor may own the folder.
+    released: AtomicBool,
     removed: Mutex<RemovedEntries>,
 }
 
@@ -39,13 +43,28 @@ impl DeferredTier {
         DeferredTier(Arc::new(DeferredState {
             place,
             tier: OnceLock::new(),
+            released: AtomicBool::new(false),
             removed: Mutex::default(),
         }))
     }
 
-    /// Returns the tier, if it is open.
+    /// Returns the tier, if it is open and not released.
     pub fn get(&self) -> Option<&DiskTier> {
+        let tier = self.0.tier.get();
+        tier.filter(|_| !self.0.released.load(Ordering::Acquire))
+    }
+
+    /// Returns the tier for removals, which a successor's folder needs as well.
+    pub fn get_for_removal(&self) -> Option<&DiskTier> {
         self.0.tier.get()
+    }
+
+    /// Writes `rest`, and leaves the folder to a successor. Blocks.
+    pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
+        if let Some(tier) = self.get() {
+            self.0.released.store(true, Ordering::Release);
+            tier.release(rest);
+        }
     }
 
     /// Returns whether the tier is configured and not open.
@@ -53,7 +72,7 @@ impl DeferredTier {
         self.0.place.is_some() && self.0.tier.get().is_none()
     }
 
-    /// Opens the tier. Returns false if none is to be opened.
+    /// Opens the tier. Returns true if this call opened the tier, or if no tier is configured.
     ///
     /// # Errors
     /// When the folder is unavailable; `AddrInUse` if another process uses it.
@@ -61,7 +80,7 @@ impl DeferredTier {
         let Some((folder, bytes_max)) = &self.0.place else {
             return Ok(true);
         };
-        // Nothing is noted between the copy and the opening: `note_removed` waits.
+        // `note_removed` waits for this lock, so no key is noted between the copy and the opening.
         let mut removed = self.lock_removed();
         let (all, keys) = (removed.all, removed.keys.clone());
         let outdated = move |key: &str| all || keys.contains(key);
@@ -144,6 +163,29 @@ mod tests {
         assert!(new.try_open().unwrap());
         assert_eq!(close(&new), 2);
         assert!(!new.get().unwrap().has("b"));
+    }
+
+    #[test]
+    fn a_successor_opens_a_released_tier_while_the_old_process_drains() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = open_two(&folder);
+        let late = TierObject {
+            key: "d".to_owned(),
+            tags: String::new(),
+            head: Vec::new(),
+            body: TierBody::Memory(Vec::new()),
+        };
+        old.release([late]);
+        assert!(
+            old.get().is_none(),
+            "the old process neither reads nor writes"
+        );
+        assert!(new.try_open().unwrap());
+        // What the old process still removes must not be served again.
+        old.get_for_removal().unwrap().remove("b");
+        close(&new);
+        let found = ["a", "b", "d"].map(|key| new.get().unwrap().get(key).is_some());
+        assert_eq!(found, [true, false, true]);
     }
 
     #[test]

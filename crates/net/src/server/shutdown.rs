@@ -60,7 +60,7 @@ impl Shutdown {
     pub fn register_metrics(&self, metrics: &Metrics) {
         let since = self.draining_since.clone();
         metrics.gauge_of(&DRAIN, move || {
-            // Rounded up, so that a drain never looks like service.
+            // Rounded up, because 0 means that the drain has not started.
             Some(since.get().map_or(0, |since| since.elapsed().as_secs() + 1))
         });
     }
@@ -105,7 +105,8 @@ impl Shutdown {
         self.drain();
     }
 
-    pub(crate) fn is_handed_over(&self) -> bool {
+    /// Returns whether a successor has taken the ports.
+    pub fn is_handed_over(&self) -> bool {
         self.handed_over.load(Ordering::Acquire)
     }
 

@@ -4,7 +4,7 @@
 //! under another name and renamed, so that the process may be killed at any time. A file of an
 //! earlier run is checked before its first use, because a crash of the machine may have damaged it.
 //! At startup, a background task builds the in-memory index from the files. The index evicts by the
-//! same policy as the memory cache. A folder belongs to one process.
+//! same policy as the memory cache. A folder belongs to one process at a time.
 
 mod file;
 mod file_name;
@@ -55,7 +55,7 @@ struct TierState {
     meter: Arc<Meter>,
     counts: [AtomicU64; 3],
     /// A file that is locked while this process owns the folder.
-    _lock: File,
+    lock: Mutex<Option<File>>,
 }
 
 /// A stored object.
@@ -120,7 +120,7 @@ impl DiskTier {
             queue: WriteQueue::new(waiting_bytes_max),
             meter: Arc::default(),
             counts: Default::default(),
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
         });
         let works = shared.clone();
         let builder = std::thread::Builder::new().name("disk".into());
@@ -214,6 +214,13 @@ impl DiskTier {
         }
     }
 
+    /// Closes the tier as [`DiskTier::close`] does, and leaves the folder to another process. Objects can
+    /// still be removed.
+    pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
+        self.close(rest);
+        self.shared.unlock_folder();
+    }
+
     /// Writes the queue and then `rest`, and accepts no more. Blocks until that is done.
     pub fn close(&self, rest: impl IntoIterator<Item = TierObject>) {
         self.shared.queue.close();
@@ -229,6 +236,11 @@ impl DiskTier {
 }
 
 impl TierState {
+    /// Lets another process open the folder.
+    fn unlock_folder(&self) {
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     fn count_event(&self, which: usize) {
         if let Some(count) = self.counts.get(which) {
             count.fetch_add(1, Relaxed);
