@@ -31,7 +31,7 @@ dist: ## build a release's packages in target/dist: .tar.gz, .deb, wheel, image
 	@scripts/players.sh
 	@scripts/packages/build.sh
 
-test: ## run every check: style, tests, players, licences, a short fuzzing run
+test: ## run every check: style, tests, players, packages, licences
 	@scripts/test.sh
 
 quick: ## run the Rust tests only, without a browser; install the commit-message check

@@ -61,12 +61,8 @@ download_tools() {
   local script status=0
   for script in players storage otel nats nbmp packager schema api ttconv cpix modules chart_tools; do scripts/$script.sh; done
   scripts/baselines.sh || status=1
-  for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
+  scripts/cargo_tool.sh cargo-deny
   return $status
-}
-# Ten seconds per target do not repay the time to optimize them fully.
-fuzz_briefly() {
-  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 scripts/fuzz.sh "$1"
 }
 # keep NAME COMMAND…: keeps output and status for `await NAME`.
 keep() {
@@ -83,11 +79,10 @@ await() {
 }
 work_beside_tests() {
   scripts/packages/check.sh --build
-  keep fuzz fuzz_briefly "${FUZZ_SECONDS:-10}"
   keep instructions scripts/callgrind.sh
 }
 export logs
-export -f install_tools download_tools fuzz_briefly keep await work_beside_tests
+export -f install_tools download_tools keep await work_beside_tests
 
 section install 20 bash -c install_tools
 # Downloads wait for the network while clippy uses the cores.
@@ -103,13 +98,13 @@ section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || failed+=(downloads)
 downloads=
-# Builds, fuzzing and counting instructions use the cores while tests and players wait. None depends on time, and
-# later sections report their failures.
+# Builds and counting instructions use the cores while tests and players wait. None depends on time, and later
+# sections report their failures. `tests` runs the bodies of the fuzz targets on mutations of their corpora; `make fuzz`
+# searches for new inputs.
 nice -n 19 timeout --kill-after=20 60m bash -c work_beside_tests > "$logs/beside.log" 2>&1 &
 beside=$!
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 40 scripts/judge.sh
-section fuzz 25 bash -c 'await fuzz'
 section instructions 15 bash -c 'await instructions'
 beside=
 section fleet 10 python3 bench/fleet --small
@@ -119,12 +114,11 @@ section licences 10 scripts/deny.sh
 
 rust=$(awk '/^test result:/ {n += $4; f += $6} END {print n + 0 " Rust tests passed, " f + 0 " failed"}' "$logs/tests.log")
 node=$(awk '/^# pass/ {p += $3} /^# fail/ {f += $3} END {print p + 0 " judge tests passed, " f + 0 " failed"}' "$logs/judges.log")
-fuzzed=$(grep -c '^fuzzed ' "$logs/fuzz.log" 2>/dev/null)
 skipped=$(cat "$logs"/*.log | grep -cE '^(# )?SKIPPED')
 printf '\n== summary ==\n'
 cat "$logs"/*.log | grep -oE '^(# )?SKIPPED.*' | sed 's/^# //' | sort | uniq -c
 printf '%-14s %8s %8s   %s\n' section elapsed CPU result
 printf '%s\n' "${table[@]}"
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED: %s\n' "${failed[*]}"
-echo "make test: $rust; $node; $fuzzed fuzz targets; $skipped skipped; $((SECONDS - began)) s"
+echo "make test: $rust; $node; $skipped skipped; $((SECONDS - began)) s"
 [ ${#failed[@]} -eq 0 ]

@@ -15,16 +15,12 @@ pub mod rules;
 mod wire;
 
 #[cfg(test)]
+#[path = "../../../fuzz/bodies/replay.rs"]
+mod replay;
+
+#[cfg(test)]
 mod tests {
-    /// Replays the stored corpus.
-    fn replay(target: &str, run: impl Fn(&[u8])) {
-        let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-        let files = std::fs::read_dir(corpus.join(target)).unwrap();
-        let count = files
-            .map(|file| run(&std::fs::read(file.unwrap().path()).unwrap()))
-            .count();
-        assert!(count > 2, "the corpus is there");
-    }
+    use super::replay::replay_corpus as replay;
 
     #[test]
     fn replays_freshness_corpus() {

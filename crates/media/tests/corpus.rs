@@ -1,8 +1,6 @@
-//! Replays the fuzzing corpus, so that fixed bugs stay fixed.
+//! Replays the fuzzing corpus and mutations of it, so that fixed bugs stay fixed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-use std::path::Path;
 
 #[path = "../../../fuzz/bodies/boxes.rs"]
 mod boxes;
@@ -14,22 +12,14 @@ mod indexer;
 mod manifest;
 #[path = "../../../fuzz/bodies/references.rs"]
 mod references;
+#[path = "../../../fuzz/bodies/replay.rs"]
+mod replay;
 #[path = "../../../fuzz/bodies/text.rs"]
 mod text;
 #[path = "../../../fuzz/bodies/ts.rs"]
 mod ts;
 
-/// Runs `body` on each file in the corpus of `target`.
-fn replay_corpus(target: &str, body: impl Fn(&[u8])) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let mut seen = 0;
-    for entry in std::fs::read_dir(root.join(target)).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        body(&bytes);
-        seen += 1;
-    }
-    assert!(seen > 10, "only {seen} files for {target}");
-}
+use replay::replay_corpus;
 
 #[test]
 fn the_boxes_corpus_is_replayed() {

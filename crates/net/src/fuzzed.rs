@@ -7,15 +7,13 @@ pub mod head;
 mod wire;
 
 #[cfg(test)]
+#[path = "../../../fuzz/bodies/replay.rs"]
+mod replay;
+
+#[cfg(test)]
 mod tests {
     #[test]
     fn saved_heads_are_parsed() {
-        let corpus =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/head");
-        let files = std::fs::read_dir(corpus).unwrap();
-        let count = files
-            .map(|file| super::head::run_case(&std::fs::read(file.unwrap().path()).unwrap()))
-            .count();
-        assert!(count > 2, "the corpus is there");
+        super::replay::replay_corpus("head", super::head::run_case);
     }
 }

@@ -9,22 +9,15 @@ mod body;
 #[path = "../../../fuzz/bodies/ism.rs"]
 mod ism;
 
-/// Runs `body` on each file of a target's corpus.
-fn replay(target: &str, body: impl Fn(&[u8])) {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let files = std::fs::read_dir(corpus.join(target)).unwrap();
-    let count = files
-        .map(|file| body(&std::fs::read(file.unwrap().path()).unwrap()))
-        .count();
-    assert!(count > 10, "the corpus is there");
-}
+#[path = "../../../fuzz/bodies/replay.rs"]
+mod replay;
 
 #[test]
 fn route_corpus_passes() {
-    replay("route", body::run);
+    replay::replay_corpus("route", body::run);
 }
 
 #[test]
 fn reference_corpus_passes() {
-    replay("ism", ism::run);
+    replay::replay_corpus("ism", ism::run);
 }
