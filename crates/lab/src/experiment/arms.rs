@@ -85,7 +85,7 @@ impl RunPlan {
     }
 
     /// Returns the order of the arms in a round. Each round starts one arm later, so that no arm
-    /// always follows the same other one.
+    /// follows the same arm in every round.
     pub fn arm_order(&self, round: u32) -> Vec<usize> {
         let n = self.arms.len();
         let first = Random::for_decision(self.document.seed, 0).below(n as u64) as usize;
@@ -117,7 +117,7 @@ fn combine_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
 ///
 /// # Errors
 /// The first name without a value.
-pub(super) fn fill_placeholders(
+pub(crate) fn fill_placeholders(
     text: &str,
     value: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, UnknownPlaceholder> {

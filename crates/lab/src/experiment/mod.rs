@@ -1,5 +1,6 @@
-//! Experiments as documents: media sources, functions, links and sinks, in arms that a sweep spans,
-//! repeated in interleaved rounds (modeled on MPEG NBMP, ISO/IEC 23090-8).
+//! Experiments as documents, modeled on MPEG NBMP (ISO/IEC 23090-8). A document describes media
+//! sources, functions, links and sinks. The combinations of its variables' values are the arms,
+//! which are repeated in interleaved rounds.
 //!
 //! Data flow: [`ExperimentDocument`] is the parsed document, [`check`](fn@check_document) finds its
 //! faults, and [`RunPlan`] lists the arms. `run.rs` executes the rounds and reports progress.
@@ -47,6 +48,7 @@ mod source;
 mod time_slice;
 mod versions;
 
+pub(crate) use arms::fill_placeholders;
 pub use arms::{Arm, RunPlan, UnknownScale};
 pub use built_in_functions::{
     BuiltInFunction, BuiltInFunctionError, built_in_functions, find_built_in_function,
@@ -67,7 +69,7 @@ pub(crate) use run::{Connect, ExperimentJob, ExperimentOutcome, run_job};
 pub(crate) use run_error::RunError;
 pub(crate) use scalar_text::scalar_text;
 
-/// The parts of a run that agents execute and an agent executor controls.
+/// The items with which agents, and the program that controls them, execute a run.
 #[cfg(feature = "nats")]
 pub(crate) mod distributed {
     pub(crate) use super::check::starting_order;

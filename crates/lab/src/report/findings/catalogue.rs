@@ -15,6 +15,9 @@ pub struct ClaimCatalogue {
     pub run: Vec<PlannedRun>,
     /// The claims.
     pub claim: Vec<CataloguedClaim>,
+    /// Sentences about results.
+    #[serde(default)]
+    pub sentence: Vec<ResultSentence>,
 }
 
 /// A source document.
@@ -52,11 +55,24 @@ pub struct CataloguedClaim {
     /// The claim in words.
     pub claim: String,
     /// Variables whose values the source does not report. The claim holds for a combination of
-    /// them if all its parts do, and the best combination decides.
+    /// their values if all parts with these values hold. The combination with the best verdict
+    /// decides.
     #[serde(default)]
     pub any_of: Vec<String>,
     /// The part that cannot be measured on this testbed, with its physical reason.
     pub not_measurable: Option<String>,
+}
+
+/// A sentence about one expectation of a claim.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResultSentence {
+    /// Number of the claim.
+    pub claim: u32,
+    /// The expectation.
+    pub that: String,
+    /// The sentence. `{value}` is the measured value; `{name}` is the value of a variable.
+    pub text: String,
 }
 
 /// An invalid catalogue.
@@ -93,6 +109,16 @@ pub enum CatalogueError {
         claim: u32,
         /// The cause.
         reason: &'static str,
+    },
+    /// A sentence about no expectation, or with a placeholder that has no value.
+    #[error("the sentence about claim {claim}, \"{that}\": {reason}")]
+    Sentence {
+        /// The expectation.
+        that: String,
+        /// Number of the claim.
+        claim: u32,
+        /// The cause.
+        reason: String,
     },
 }
 

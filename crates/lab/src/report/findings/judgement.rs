@@ -36,7 +36,7 @@ pub(super) struct ClaimFinding {
 /// One result of an expectation.
 #[derive(Debug)]
 pub(super) struct ClaimPart {
-    /// Position of the run in the catalogue.
+    /// Index of the run in `runs`.
     pub(super) run: usize,
     /// The figure of the source.
     pub(super) source: SourceRange,

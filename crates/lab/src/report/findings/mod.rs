@@ -9,6 +9,7 @@ mod catalogue;
 mod judgement;
 mod page;
 mod run_data;
+mod sentences;
 mod surprises;
 
 pub use catalogue::{CatalogueError, ClaimCatalogue};
@@ -84,6 +85,7 @@ impl Findings {
             error,
         };
         catalogue::check_coverage(&parsed, &runs, &claims).map_err(invalid)?;
+        sentences::check_sentences(&parsed, &claims).map_err(invalid)?;
         Ok(Findings {
             catalogue: parsed,
             claims,

@@ -3,6 +3,7 @@
 use super::Findings;
 use super::catalogue::{CataloguedClaim, PlannedRun};
 use super::judgement::{ClaimFinding, ClaimPart};
+use super::sentences::find_sentence;
 use super::surprises::list_surprises;
 use crate::report::arms::describe_arm;
 use crate::report::markdown::escape_line;
@@ -78,8 +79,12 @@ impl Findings {
         }
         for (at, (claim, part)) in surprises.into_iter().enumerate() {
             let result = &part.result;
+            let sentence = find_sentence(&self.catalogue, claim, part);
+            let sentence = sentence
+                .map(|sentence| format!("**{sentence}** "))
+                .unwrap_or_default();
             let text = format!(
-                "{}. Claim {}, {}{}: {} {}, source {}; {}.",
+                "{}. {sentence}Claim {}, {}{}: {} {}, source {}; {}.",
                 at + 1,
                 claim.number,
                 result.that,
@@ -134,7 +139,7 @@ impl Findings {
         }
     }
 
-    /// Writes what cannot be measured of measured claims.
+    /// For each measured claim, writes the part that cannot be measured.
     fn write_limits(&self, out: &mut String, document: u32) -> std::fmt::Result {
         for (claim, found) in self.of_document(document) {
             if let (Some(reason), false) = (&claim.not_measurable, found.parts.is_empty()) {
