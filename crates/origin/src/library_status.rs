@@ -1,7 +1,7 @@
-//! Whether a remote library is available. It is listed once at start, and until that succeeds the server
-//! is not ready. An HTTP server, which cannot be listed, must respond to one request.
+//! Whether a remote library is available. It is listed once at start, and until that succeeds the
+//! server is not ready. An HTTP server cannot be listed, so it must respond to one request instead.
 
-use crate::response::library_list::list_remote_titles;
+use crate::response::library_list::remote_listing::list_titles;
 use net::Shutdown;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -26,7 +26,7 @@ struct ListingTask {
     store: Arc<Store>,
     status: Arc<LibraryStatus>,
     shutdown: Shutdown,
-    /// Receives the line to print at start.
+    /// Channel for the line to print at start.
     first: SyncSender<Option<String>>,
 }
 
@@ -69,7 +69,8 @@ impl LibraryStatus {
             shutdown: shutdown.clone(),
             first,
         };
-        // Not joined: at the end, a request to a silent storage must not delay the exit.
+        // The thread is not joined: a request to a storage that does not respond must not delay the
+        // exit.
         let builder = std::thread::Builder::new().name("library".into());
         builder.spawn(move || task.run())?;
         Ok(line.recv_timeout(FIRST_LISTING_TIMEOUT).unwrap_or_default())
@@ -80,7 +81,8 @@ impl ListingTask {
     fn run(self) {
         while !self.shutdown.is_draining() {
             let result = self.list();
-            // Ignores the error: the start waits for the first line, and only for a while.
+            // Ignores the error: the start waits only for the first line, and only for a limited
+            // time.
             let _ = self.first.try_send(result.clone());
             if result.is_some() {
                 return;
@@ -114,7 +116,7 @@ impl ListingTask {
         Some(line)
     }
 
-    /// Returns the reason why the server of an unlisted library does not respond, if it does not.
+    /// Returns the error if the server of an unlisted library does not respond.
     fn probe_server(&self) -> Option<String> {
         let error = self.store.remote()?.probe().err()?;
         let text = format!("the library is unreachable: {error}");
@@ -125,9 +127,10 @@ impl ListingTask {
     }
 
     fn count_titles(&self, place: &str) -> String {
-        let Ok((titles, truncated)) = list_remote_titles(&self.store) else {
+        let Ok((titles, truncated)) = list_titles(&self.store) else {
             return format!("{place}: listed");
         };
+        let titles = titles.len();
         if titles == 0 && !truncated {
             tracing::warn!("{place}: no film found; check the prefix, or upload MP4 files");
         }

@@ -1,35 +1,28 @@
 //! The list of titles, for the page.
 
+mod film_folders;
 mod ignored_files;
-mod remote_listing;
+pub(crate) mod remote_listing;
+mod title_card;
 
 use crate::library_status::describe_failure;
 use crate::response::encoded_variants::EncodedVariants;
 use crate::response::responder::ClientRequest;
 use crate::title::catalog::Catalog;
-use crate::title::file_names;
-use crate::title::file_names::is_server_manifest;
-use crate::title::natural_order::{compare_names, compare_paths};
-use crate::title::several_films::are_several_films;
-use crate::title::title_files::TitleFiles;
-use crate::title::title_version::Title;
+use film_folders::{LibraryFolder, TITLES_MAX, find_films};
 use futures_util::stream::{self, StreamExt};
 use http::Response;
 use http::header::HeaderValue;
 use ignored_files::IgnoredFiles;
-use media::presentation::{Presentation, Rendition};
 use net::{Body, Error};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Key, Store};
+use store::Key;
+use title_card::TitleCard;
 use tokio::sync::Mutex;
 
-/// Maximum depth of nested folders.
-const DEPTH_MAX: usize = 8;
-/// Maximum number of listed titles.
-const TITLES_MAX: usize = 5000;
 /// Folders examined in parallel.
 const FOLDERS_AT_ONCE: usize = 8;
 /// Time for which a list is reused; longer on a network, where building it costs requests.
@@ -75,52 +68,6 @@ enum LibrarySource {
     Unlisted,
 }
 
-/// Counts the titles of a remote library by its listing, and reports whether there are more. Blocks.
-///
-/// # Errors
-/// If the root cannot be listed.
-pub(crate) fn list_remote_titles(store: &Store) -> Result<(usize, bool), store::Error> {
-    let (titles, truncated) = remote_listing::list_titles(store)?;
-    Ok((titles.len(), truncated))
-}
-
-/// Summary of a title.
-#[derive(Serialize)]
-struct TitleCard {
-    path: String,
-    name: String,
-    /// `file`, `folder` or `index`.
-    kind: &'static str,
-    /// `None` for a remote title that was not requested yet, and for one that is not indexed in time.
-    duration_ms: Option<i64>,
-    bytes: u64,
-    video: Vec<VideoSummary>,
-    audio: Vec<AudioSummary>,
-    /// The reason why the title cannot be played, if any.
-    error: Option<String>,
-    /// Whether the files are several films instead of one.
-    #[serde(skip)]
-    several: bool,
-    /// Whether the next list may know more, although the files are the same.
-    #[serde(skip)]
-    is_temporary: bool,
-}
-
-#[derive(Serialize)]
-struct VideoSummary {
-    width: u32,
-    height: u32,
-    codecs: String,
-    bitrate: u64,
-}
-
-#[derive(Serialize)]
-struct AudioSummary {
-    language: String,
-    codecs: String,
-    channels: String,
-}
-
 impl CachedLibraryList {
     pub(crate) fn new(catalog: Arc<Catalog>) -> CachedLibraryList {
         CachedLibraryList {
@@ -136,7 +83,7 @@ impl CachedLibraryList {
     ) -> Result<Response<Body>, Error> {
         // One scan at a time. Concurrent requests get its result.
         let mut state = self.state.lock().await;
-        let reuse_time = match self.catalog.film_store().is_remote() {
+        let reuse_time = match self.catalog.library().is_remote() {
             true => LIST_MAX_AGE_REMOTE,
             false => LIST_MAX_AGE,
         };
@@ -153,7 +100,7 @@ impl CachedLibraryList {
     }
 
     async fn build_list(&self, state: &mut ListState) -> Result<Arc<EncodedVariants>, Error> {
-        let store = self.catalog.film_store().clone();
+        let store = self.catalog.library().clone();
         if store.is_remote() {
             let walk = tokio::task::spawn_blocking(move || remote_listing::list_titles(&store));
             let listed = walk.await.map_err(|e| crate::error::from_task(&e))?;
@@ -182,7 +129,7 @@ impl CachedLibraryList {
         let walk = tokio::task::spawn_blocking(move || find_films(&store));
         let (places, ignored) = walk.await.map_err(|e| crate::error::from_task(&e))?;
         if ignored != state.ignored {
-            ignored.log(&self.catalog.film_store().location());
+            ignored.log(&self.catalog.library().location());
             state.ignored = ignored;
         }
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());
@@ -215,8 +162,8 @@ impl CachedLibraryList {
         }
     }
 
-    /// Returns the titles of a folder: the folder itself if its files form one film, otherwise each
-    /// file; and the cards examined on the way.
+    /// Returns the titles of a folder, and the cards that were examined for them. If the files form
+    /// one film, the folder itself is the title; otherwise, each file is a title.
     async fn titles_in_folder(
         &self,
         place: LibraryFolder,
@@ -227,7 +174,7 @@ impl CachedLibraryList {
             && let Some(found) = place.version_hash
         {
             let card = self.find_or_build_card(&place.folder, found, known).await;
-            // A folder is not taken apart because its keys or its storage fail for a while.
+            // If keys or storage fail for a while, the folder stays one title.
             let one_film = card.is_temporary || (card.error.is_none() && !card.several);
             cards.insert(place.folder.clone(), (found, card));
             if one_film {
@@ -257,14 +204,15 @@ impl CachedLibraryList {
         }
         let wait = TITLE_WAIT.min(known.deadline.saturating_duration_since(Instant::now()));
         if wait.is_zero() {
-            // Starts no build: each list would leave thousands of them behind.
+            // Starts no build: otherwise, each list could start thousands of builds that continue
+            // after it.
             return Arc::new(match self.catalog.peek_title(key) {
                 Some(Ok(title)) => TitleCard::from_title(&title),
                 Some(Err(error)) => TitleCard::from_error(key, &error),
                 None => TitleCard::from_name(key),
             });
         }
-        // The title is built in a task of its own, which goes on.
+        // The title is built in its own task, which continues after the timeout.
         let loaded = tokio::time::timeout(wait, self.catalog.load_title(key)).await;
         Arc::new(match loaded {
             Ok(Ok(title)) => TitleCard::from_title(&title),
@@ -281,97 +229,6 @@ struct KnownCards<'a> {
 }
 
 type TitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
-
-impl TitleCard {
-    fn from_title(title: &Title) -> TitleCard {
-        let p = &*title.hls;
-        TitleCard {
-            path: title.key.as_str().to_owned(),
-            name: title.display_name().to_owned(),
-            kind: title.path_kind(),
-            duration_ms: Some(p.duration.round_to(1000)),
-            bytes: title.files.iter().map(|file| file.object.len()).sum(),
-            video: p
-                .video_renditions()
-                .filter_map(|r| VideoSummary::from_rendition(p, r))
-                .collect(),
-            audio: p
-                .audio_renditions()
-                .filter_map(|r| AudioSummary::from_rendition(p, r))
-                .collect(),
-            error: None,
-            several: are_several_films(p),
-            is_temporary: false,
-        }
-    }
-
-    fn from_listing(found: remote_listing::ListedTitle) -> TitleCard {
-        TitleCard {
-            path: found.key.as_str().to_owned(),
-            name: file_names::display_name_of(&found.key).to_owned(),
-            kind: found.kind,
-            duration_ms: None,
-            bytes: found.bytes,
-            video: Vec::new(),
-            audio: Vec::new(),
-            error: None,
-            several: false,
-            is_temporary: true,
-        }
-    }
-
-    fn from_error(key: &Key, error: &Error) -> TitleCard {
-        TitleCard {
-            error: Some(error.context.clone()),
-            is_temporary: error.retry,
-            ..TitleCard::from_name(key)
-        }
-    }
-
-    fn from_name(key: &Key) -> TitleCard {
-        TitleCard {
-            path: key.as_str().to_owned(),
-            name: file_names::display_name_of(key).to_owned(),
-            kind: if file_names::is_media(key.name()) {
-                "file"
-            } else {
-                "folder"
-            },
-            duration_ms: None,
-            bytes: 0,
-            video: Vec::new(),
-            audio: Vec::new(),
-            error: None,
-            several: false,
-            is_temporary: true,
-        }
-    }
-}
-
-impl VideoSummary {
-    fn from_rendition(p: &Presentation, r: &Rendition) -> Option<VideoSummary> {
-        let codec = &p.track(r).codec;
-        let video = codec.video()?;
-        Some(VideoSummary {
-            width: video.width,
-            height: video.height,
-            codecs: codec.codec_string.clone(),
-            bitrate: r.bandwidth.average,
-        })
-    }
-}
-
-impl AudioSummary {
-    fn from_rendition(p: &Presentation, r: &Rendition) -> Option<AudioSummary> {
-        let track = p.track(r);
-        let audio = track.codec.audio()?;
-        Some(AudioSummary {
-            language: track.language.clone(),
-            codecs: track.codec.codec_string.clone(),
-            channels: audio.hls_channels.clone(),
-        })
-    }
-}
 
 /// Writes the list as JSON.
 fn write_list(
@@ -396,60 +253,4 @@ fn write_list(
         None,
         text.into(),
     )))
-}
-
-/// A folder that contains films.
-struct LibraryFolder {
-    folder: Key,
-    /// Version of all its films together.
-    version_hash: Option<u64>,
-    /// Its films with their versions.
-    files: Vec<(Key, u64)>,
-}
-
-/// Finds the films of a library, skipping unreadable entries. Blocks.
-fn find_films(store: &Store) -> (Vec<LibraryFolder>, IgnoredFiles) {
-    let (mut places, mut ignored) = (Vec::new(), IgnoredFiles::default());
-    let mut count = 0;
-    let mut ahead = vec![(Key::ROOT, 0)];
-    while let Some((key, depth)) = ahead.pop() {
-        let Ok(listing) = store.list_with_links(&key) else {
-            continue;
-        };
-        ignored.add_links(&key, &listing.links_out);
-        let mut files = Vec::new();
-        for entry in listing.entries {
-            let Ok(child) = key.join(&entry.name) else {
-                continue;
-            };
-            match entry.file {
-                None if depth < DEPTH_MAX => ahead.push((child, depth + 1)),
-                Some(_) if file_names::is_media(&entry.name) || is_server_manifest(&entry.name) => {
-                    files.extend(
-                        TitleFiles::find_media(store, &child)
-                            .map(|found| (child, found.version_hash())),
-                    );
-                }
-                Some(_) => ignored.add_foreign_film(&child),
-                None => {}
-            }
-        }
-        files.sort_by(|(a, _), (b, _): &(Key, u64)| compare_names(a.name(), b.name()));
-        count += files.len();
-        if !files.is_empty() {
-            let found = TitleFiles::find_media(store, &key)
-                .ok()
-                .map(|found| found.version_hash());
-            places.push(LibraryFolder {
-                folder: key,
-                version_hash: found,
-                files,
-            });
-        }
-        if count > TITLES_MAX {
-            break;
-        }
-    }
-    places.sort_by(|a, b| compare_paths(a.folder.as_str(), b.folder.as_str()));
-    (places, ignored)
 }

@@ -1,6 +1,6 @@
 //! Titles of a remote library, guessed from its listing. No file is read.
 
-use super::{DEPTH_MAX, TITLES_MAX};
+use super::film_folders::{DEPTH_MAX, TITLES_MAX};
 use crate::title::file_names::is_server_manifest;
 use crate::title::file_names::{FILES_MAX, is_media};
 use crate::title::natural_order::compare_paths;
@@ -13,12 +13,12 @@ const FOLDERS_MAX: usize = 200;
 const TRACK_SUFFIXES: [&str; 4] = ["cmfv", "cmfa", "ismv", "isma"];
 
 /// A title found by name.
-pub(super) struct ListedTitle {
-    pub(super) key: Key,
+pub(crate) struct ListedTitle {
+    pub(crate) key: Key,
     /// `file`, `folder`, or `index` for a server manifest.
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Size according to the listing.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Lists folder by folder, breadth first, skipping unreadable folders below the root. The flag reports
@@ -26,7 +26,7 @@ pub(super) struct ListedTitle {
 ///
 /// # Errors
 /// If the root cannot be listed.
-pub(super) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), store::Error> {
+pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), store::Error> {
     let mut titles = Vec::new();
     let mut ahead = VecDeque::from([(Key::ROOT, 0)]);
     let mut folders = 0;
@@ -36,7 +36,7 @@ pub(super) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
             return Ok((sort_by_path(titles), true));
         }
         folders += 1;
-        // Lists one title more than are returned, to detect that there are more.
+        // Lists one entry more than the maximum number of titles, to detect whether there are more.
         let entries = match store.list_at_most(&folder, TITLES_MAX + 1) {
             Ok(entries) => entries,
             Err(error) if folder.is_root() => return Err(error),
@@ -57,8 +57,8 @@ pub(super) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
 }
 
 /// Returns the titles of one folder: its server manifests if there are any, since they name the
-/// other files. Otherwise the folder is one title if its files are single tracks, or else each file
-/// is one.
+/// other files. Otherwise, a folder of single-track files is one title. In any other folder, each
+/// file is a title.
 fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> {
     let files = || {
         entries
