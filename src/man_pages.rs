@@ -11,6 +11,7 @@ pub(crate) fn man_pages_command() -> Command {
         .arg(
             Arg::new("folder")
                 .required(true)
+                .help("Folder for the manual pages")
                 .value_parser(value_parser!(PathBuf)),
         )
 }

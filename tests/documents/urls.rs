@@ -34,7 +34,8 @@ replaced, URLs of the earlier version return 410 Gone.
 const TEXT: &str = "
 ## Text
 
-Text has a version of its own, and a folder for each language. Manifests and `T/.json` name it. The same rules apply.
+Text has its own version, and a folder for each language. Manifests and `T/.json` contain these URLs. As for segments,
+the responses may be cached forever, and URLs of an earlier version return 410 Gone.
 ";
 
 const SERVER: &str = "
@@ -44,7 +45,7 @@ const SERVER: &str = "
 const ADMIN: &str = "
 ## The admin port
 
-With `--admin`. All but the probes need the token.
+These URLs exist with `--admin`. All except the probes need the token.
 ";
 
 const RESPONSES: &str = "

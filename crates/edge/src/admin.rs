@@ -43,7 +43,7 @@ pub async fn handle_admin_request(
     let edge = admin.edge.current();
     let (head, body) = request.into_parts();
     let (method, uri) = (&head.method, &head.uri);
-    // Balancers have no token.
+    // Load balancers have no token, so health checks do not need one.
     match uri.path() {
         "/healthz" => return request_facts::text_response("ok\n"),
         "/readyz" => return edge.ready_response(),
@@ -98,8 +98,8 @@ pub async fn handle_admin_request(
     }
 }
 
-/// Returns whether another site's page sent the request. A browser that knows the token sends it
-/// along, but also reports the site (Fetch Metadata).
+/// Returns whether another site's page sent the request. A browser that knows the token also adds
+/// it to such requests, but reports that they come from another site (Fetch Metadata).
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))

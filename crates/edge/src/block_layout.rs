@@ -12,7 +12,7 @@ use net::conditional::Validators;
 
 use crate::cache_key::CacheKey;
 
-/// The largest block. A range request costs the origin at least one block.
+/// Maximum size of a block. Even for a small range, the origin has to send a whole block.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 
 /// Keys and byte ranges of an object's blocks.

@@ -27,11 +27,12 @@ pub enum CacheEntry {
     Block(Arc<ObjectBody>),
     /// The URL has variants: the values of these headers select one.
     Variants(Arc<VariantIndex>),
-    /// A recent response was not shareable. Requests do not wait for each other until `until`.
+    /// A recent response was not shareable. Before `until`, requests do not wait for each other's
+    /// fetches.
     Unshareable {
         until: Instant,
-        /// Whether requests also do not probe for a shareable response, because a probe costs too
-        /// much.
+        /// Whether all requests are passed: they do not even probe for a shareable response,
+        /// because a probe costs too much.
         always_pass: bool,
     },
 }

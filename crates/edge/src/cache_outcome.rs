@@ -6,8 +6,9 @@ pub enum UncacheableReason {
     /// The request's method is not `GET`. Fetches use `GET` only, so the edge itself never reports
     /// this reason.
     Method,
-    /// The status is 1xx, 206, 304 or 416, is unknown under `must-understand`, or has no lifetime and
-    /// is not cacheable by default.
+    /// The status is 1xx, 206, 304 or 416; or the response contains `must-understand`, and the edge
+    /// does not understand the status; or the status is not cacheable by default, and the response
+    /// declares no lifetime.
     Status,
     /// The response contains `no-store`.
     NoStore,
@@ -160,7 +161,7 @@ impl MissReason {
     }
 }
 
-/// The part that the cache had in a response.
+/// The role of the cache in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// A fresh object in memory was served.

@@ -126,7 +126,7 @@ impl CachedObject {
         }
     }
 
-    /// Returns the same object with its bytes stored elsewhere.
+    /// Returns the same object with `content` as its body.
     pub fn with_body(&self, content: ObjectBody) -> CachedObject {
         CachedObject {
             status: self.status,
@@ -244,8 +244,8 @@ fn declare_implied_vary(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the validators of a response that has just arrived. Its arrival replaces an absent Date
-/// (RFC 9111 section 4.3.2).
+/// Returns the validators of a response that has just arrived. If Last-Modified and Date are
+/// absent, the time of arrival is used as Date (RFC 9111 section 4.3.2).
 fn validators_with_date(headers: &HeaderMap) -> Validators {
     let mut validators = Validators::from_headers(headers);
     if validators.modified.is_none() && validators.date.is_none() {

@@ -15,7 +15,8 @@ pub enum ContentKind {
     Other,
 }
 
-/// The labels, in the order of the kinds. Those that the origin has, too, are the same there.
+/// The labels, in the order of the kinds. The origin uses the same labels for the kinds that it
+/// also has.
 pub const CONTENT_KINDS: &[&str] = &[
     "segment", "init", "text", "playlist", "mpd", "image", "other",
 ];
@@ -71,8 +72,8 @@ impl ContentKind {
     }
 }
 
-/// Returns whether a name contains the word `init`, as those of common packagers do: `init`,
-/// `init-stream0`, `video_init`.
+/// Returns whether a file name contains the word `init`. Common packagers use names like `init`,
+/// `init-stream0` and `video_init`.
 fn names_init(stem: &str) -> bool {
     let mut words = stem.split(|c: char| !c.is_ascii_alphabetic());
     words.any(|word| word.eq_ignore_ascii_case("init"))

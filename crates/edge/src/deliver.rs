@@ -107,7 +107,7 @@ pub fn relay_response(
     outcome: CacheOutcome,
 ) -> Response<Body> {
     let origin_response = reply.response;
-    let (status, len) = (origin_response.status, origin_response.len());
+    let (status, len) = (origin_response.status, origin_response.remaining());
     let (headers, bodiless) = relayed_headers(method, status, &origin_response.headers, outcome);
     let body = if bodiless {
         Body::empty()

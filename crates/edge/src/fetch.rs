@@ -1,4 +1,4 @@
-//! Fetches from the origin that many requests may share.
+//! Origin fetches, each of which many requests may share.
 //!
 //! A fetch is a task of its own, so that it survives the disconnect of the client that caused it. It
 //! reports its outcome once, when the response head has arrived, and then receives the body. Only a
@@ -168,7 +168,7 @@ impl Edge {
             return Err(UncacheableReason::VaryLong);
         }
         let is_large = response
-            .len()
+            .remaining()
             .is_some_and(|len| len > self.memory.object_bytes_max());
         match strong_etag(&response.headers) {
             _ if !is_large => Ok((lifetime, None)),
@@ -275,7 +275,7 @@ fn new_object(
         *status,
         headers,
         lifetime,
-        reply.response.len(),
+        reply.response.remaining(),
         &request.client_headers,
     )
 }

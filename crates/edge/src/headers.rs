@@ -106,7 +106,7 @@ pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> He
         }
     }
     // The request id does not affect a response, unless it is so long that the origin rejects it.
-    // All waiting requests would share that error, so only the length that records can store is
+    // All waiting requests would share that error, so an id that is too long for a record is not
     // forwarded.
     let id = request.get(&REQUEST_ID);
     if let Some(id) = id.filter(|id| id.len() <= CHARS_MAX) {
@@ -176,8 +176,8 @@ pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
         .any(|member| member.split(';').next().unwrap_or_default().trim() == own_id)
 }
 
-/// Starts the span of a request to the origin if the client's request is traced, and names it in the
-/// request's headers.
+/// Starts a span for the request to the origin if the client's request is traced. Adds the span as
+/// `traceparent` to `headers`.
 pub fn start_fetch_span(headers: &mut HeaderMap) -> Option<OpenSpan> {
     let span = trace::start_span("edge.fetch", SpanKind::Client)?;
     if let Some(traceparent) = span.context().and_then(TraceContext::to_header) {

@@ -11,11 +11,11 @@ use crate::disk_body::DiskBody;
 
 /// Size of a chunk: large enough for few system calls, small enough to allocate quickly.
 const PIECE_BYTES: usize = 1 << 20;
-/// Received chunks are stored as they are if their mean size is at least this. Each chunk costs
-/// some hundred bytes of memory and an entry in a system call.
+/// Received chunks are stored as they are if their mean size is at least this. Each chunk costs a
+/// few hundred bytes of memory and one buffer in the list that a system call takes.
 const LEFT_BYTES_MIN: u64 = 16 << 10;
-/// Bodies below this size are copied into the socket: the extra system call and the unused part of
-/// a page cost as much as the copy.
+/// Bodies below this size are copied into the socket. Sending them from the arena would cost as
+/// much as the copy: it needs an extra system call and leaves part of a page unused.
 const SENT_BYTES_MIN: usize = 64 << 10;
 /// Weight of an open and mapped file. It bounds the number of open files: 16,384 per GiB.
 const FILED_BYTES: u64 = 64 << 10;
@@ -79,7 +79,7 @@ impl ObjectBody {
         }
     }
 
-    /// Returns a response body of all bytes, which are in one chunk.
+    /// Returns a response body with all bytes, if `piece` is the only chunk.
     pub fn single_chunk_body(&self, piece: &Bytes) -> Body {
         match self.complete.get() {
             Some(CompleteBody::Arena(_)) => Body::from_chunk(Chunk::from_arena(piece.clone())),
@@ -87,7 +87,7 @@ impl ObjectBody {
         }
     }
 
-    /// Returns a response body of slices of the chunks.
+    /// Returns a response body that consists of `slices`, which are slices of this body's chunks.
     pub fn response_body(&self, slices: Vec<Bytes>) -> Body {
         match self.complete.get() {
             Some(CompleteBody::Arena(_)) => Body::from_arena(slices),

@@ -309,7 +309,8 @@ impl OriginClient {
             .inc();
         member.count_result(result);
         let failed = match sent {
-            // The origin is not at fault, and may never have had a complete request.
+            // The client's upload failed. The origin is not at fault, and may not have received a
+            // complete request.
             Err(failed) if failed.is_upload => return false,
             // By these statuses, the origin itself reports that it cannot serve.
             Ok(response) => matches!(response.status.as_u16(), 502..=504),
@@ -394,8 +395,8 @@ fn to_response(
     })
 }
 
-/// Maps failures of an origin to the client's response. This is the only place that does. The reason
-/// names the origin's address, so it is for the record only.
+/// Maps failures of an origin to the client's response. Failures are not mapped anywhere else. The
+/// detail contains the origin's address, so it is written to the record and not sent to the client.
 fn map_failure(failed: &UpstreamError) -> Error {
     let error = match (failed.is_upload, failed.is_timeout) {
         (true, true) => {

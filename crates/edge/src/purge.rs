@@ -33,7 +33,7 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether a key is `of` or one of its variants or blocks.
+/// Returns whether `key` is the key `of`, or the key of one of its variants or blocks.
 fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))

@@ -69,7 +69,7 @@ impl Edge {
             Err(LocalReply::Ready) => local_response(self.ready_response()),
             Err(LocalReply::Metrics) => local_response(self.metrics_response(&parts.headers)),
             Err(LocalReply::Collector) => {
-                Box::pin(self.collect_cmcd(parts, std::mem::take(body), conn)).await
+                Box::pin(self.serve_cmcd_collector(parts, std::mem::take(body), conn)).await
             }
             Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
         };
@@ -86,7 +86,12 @@ impl Edge {
     }
 
     /// Responds to a request for the CMCD collector.
-    async fn collect_cmcd(&self, parts: &Parts, body: Incoming, conn: &Conn) -> ServedResponse {
+    async fn serve_cmcd_collector(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        conn: &Conn,
+    ) -> ServedResponse {
         let Some(collector) = &self.collector else {
             return local_response(discovery_response(false));
         };

@@ -61,7 +61,8 @@ pub enum LocalReply {
 
 /// Methods without effects at the origin (RFC 9110 section 9.2.1).
 const READ_METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
-/// Methods that the edge cannot pass: tunnels, and the reflection of a request with its credentials.
+/// Methods that the edge does not pass: CONNECT opens a tunnel, and TRACE returns the request with
+/// its credentials.
 const REFUSED_METHODS: [Method; 2] = [Method::CONNECT, Method::TRACE];
 /// The usual methods. Others are passed, too.
 const ALLOWED_METHODS: &str = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
@@ -80,7 +81,7 @@ impl<'a> RequestFacts<'a> {
         client: IpAddr,
     ) -> Result<RequestFacts<'a>, LocalReply> {
         let reject = |error: Error| LocalReply::Rejected(Box::new(error.response()));
-        // The admin port serves these paths if there is one. The main port then hides nothing of
+        // The admin port serves these paths if there is one. The main port then forwards them to
         // the origin.
         match parts.uri.path() {
             "/healthz" if settings.admin.is_none() => return Err(LocalReply::Health),
@@ -141,8 +142,8 @@ impl<'a> RequestFacts<'a> {
         })
     }
 
-    /// Returns whether the request may change something at the origin, as one with an unknown method
-    /// may. It is then passed once, with its body.
+    /// Returns whether the request may change something at the origin. This includes requests with
+    /// an unknown method. Such a request is passed once, with its body.
     pub fn has_unsafe_method(&self) -> bool {
         !READ_METHODS.contains(self.method)
     }

@@ -67,7 +67,7 @@ fn a_request_is_in_flight_until_its_response_is_sent() {
     let mut client = edge.connect();
     client.send("GET", "/slow", &[]);
     let exchange = origin.next_request();
-    // The request for the metrics is the other one.
+    // The second request in flight is the one for the metrics.
     assert_eq!(edge.read_metric(name), 2);
     exchange.respond(200, &["Cache-Control: max-age=60"], b"late");
     assert_eq!(client.read_response("GET").text(), "late");

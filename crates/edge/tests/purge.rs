@@ -233,7 +233,8 @@ fn a_purge_during_a_revalidation_prevents_storage() {
     assert_eq!(client.read_response("GET").text(), "new");
 }
 
-/// RFC 3986 section 6.2.2.2: the spellings are equivalent. The origin receives the client's.
+/// RFC 3986 section 6.2.2.2: the spellings are equivalent. The origin receives the spelling that
+/// the client sent.
 #[test]
 fn spellings_of_a_target_share_its_entry_and_its_purge() {
     let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![KEEP.into()], b"x".to_vec()));
@@ -253,7 +254,7 @@ fn spellings_of_a_target_share_its_entry_and_its_purge() {
         .map(|head| head.split(' ').nth(1).unwrap().to_owned())
         .collect();
     assert_eq!(targets, ["/fil%6d/%6e"; 3]);
-    // A reserved character is another target.
+    // A target with an escaped reserved character is a different target.
     setup.edge.get_path("/a%2fb");
     setup.edge.wait_for_metric("headwater_cache_flights", 0);
     assert!(!setup.is_hit("/a/b"));

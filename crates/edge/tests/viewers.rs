@@ -58,7 +58,7 @@ impl CollectingEdge {
         self.edge.read_metric(&line)
     }
 
-    /// Reads a metric of the class of viewers that no setting names.
+    /// Reads a metric for viewers whose network and title belong to no configured class.
     fn count_of_class(&self, line: &str) -> u64 {
         let class = "network=\"ipv4\",title_class=\"other\"";
         self.edge.read_metric(&line.replace("CLASS", class))
@@ -235,7 +235,7 @@ fn the_page_of_viewers_escapes_hostile_names_and_needs_the_token() {
         );
         assert_eq!(served.admin(path).status, 200, "{path}");
     }
-    // The port for viewers shows nothing of them.
+    // The main port, which viewers use, does not serve these pages.
     assert_eq!(served.edge.get_path("/viewers").text(), "body");
 }
 

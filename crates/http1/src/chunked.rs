@@ -4,8 +4,8 @@ use crate::ProtocolError;
 
 /// Longest size line, with padding and extensions.
 const SIZE_LINE_BYTES_MAX: u16 = 4 << 10;
-/// Extensions of all chunks of a body together. They are ignored, so a sender could otherwise make
-/// the recipient read forever without sending a byte of data.
+/// Maximum size of the extensions of all chunks of a body together. They are ignored, so a sender
+/// could otherwise make the recipient read forever without sending a byte of data.
 const EXTENSION_BYTES_MAX: u16 = 16 << 10;
 /// The trailer section; its fields are checked and dropped.
 const TRAILER_BYTES_MAX: u16 = 8 << 10;
@@ -187,7 +187,8 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Frames a body of unknown length. Chunks are written around the data, which is not copied.
+/// Frames a body of unknown length. Chunk framing is written before and after the data, which is
+/// not copied.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkEncoder;
 

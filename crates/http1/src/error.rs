@@ -16,7 +16,7 @@ pub enum ProtocolError {
     ContentLength,
     /// Two `Content-Length` fields differ.
     ContentLengths,
-    /// The transfer coding is not exactly `chunked`, or the response is HTTP/1.0.
+    /// The transfer coding is not exactly `chunked`, or an HTTP/1.0 response has one.
     TransferEncoding,
     /// A chunk's size line is malformed, or its size has more than 15 digits.
     ChunkSize,

@@ -6,8 +6,9 @@
 //!   and has no buffer, so the caller may also skip body bytes or splice them into a pipe.
 //! - [`ChunkEncoder`] frames a request body of unknown length.
 //!
-//! The codec is strict: input that two recipients could read differently is an error, because bytes
-//! after the end of a response belong to another one. All input is bounded.
+//! The codec rejects input that two recipients could parse differently. If they disagree about the
+//! end of a response, one of them reads bytes of this response as part of another one. All input is
+//! bounded.
 //!
 //! ```
 //! use http1::{HeadLimits, ResponseHead};

@@ -4,8 +4,8 @@ use http::Method;
 
 /// Appends a request's head: the request line, the given fields in their order, the empty line.
 ///
-/// Names and values must be valid, as those of an [`http::HeaderMap`] are, and `target` must be free
-/// of spaces and control characters, as that of an [`http::Uri`] is. The caller chooses the fields
+/// Names and values must be valid, like those in an [`http::HeaderMap`]. `target` must not contain
+/// spaces or control characters, like the target of an [`http::Uri`]. The caller chooses the fields
 /// that frame the body.
 pub fn write_request_head<'a>(
     out: &mut Vec<u8>,

@@ -10,9 +10,9 @@ const FIELDS_MAX: usize = 128;
 /// Bounds on a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Status line and fields in bytes.
+    /// Maximum size of the status line and the fields, in bytes.
     pub bytes_max: usize,
-    /// Fields, at most 128.
+    /// Maximum number of fields; at most 128.
     pub fields_max: usize,
 }
 
@@ -161,9 +161,9 @@ impl FramingFields {
         }
     }
 
-    /// Returns whether the connection may be used again. A response with both framings may be an
-    /// attempt at response splitting: its body is read as chunks, and the connection is not used
-    /// again.
+    /// Returns whether the connection may be used again. A response with both `Content-Length` and
+    /// `Transfer-Encoding` may be an attempt at response splitting: its body is read as chunks, and
+    /// the connection is not used again.
     fn allows_reuse(&self, is_http11: bool) -> bool {
         let is_ambiguous = self.has_transfer_encoding && self.content_length.is_some();
         !is_ambiguous && !self.has_close && (is_http11 || self.has_keep_alive)

@@ -6,7 +6,7 @@
 //! `nats`) runs experiments on several hosts. [`commands`] defines the commands.
 //!
 //! This crate contains no server or client of Headwater. A function of an experiment is a command
-//! line, so that any server can be one.
+//! line, so that any server can be a function.
 
 #[cfg(feature = "nats")]
 mod agent;

@@ -26,9 +26,10 @@ fn measure_round() -> Option<[f64; 2]> {
         let (name, shallow) = (*name, shallow.clone());
         std::thread::spawn(move || {
             let bed = TestLink::new("congestion", shallow, 1).unwrap();
-            // Set after the request, as the edge does, on a socket that started with bbr: the
-            // kernel keeps pacing it. A reno socket from the start sends bursts, which a shallow
-            // queue drops long before the rate is reached: about 2.5 instead of 1.5.
+            // The socket starts with bbr. Its congestion control is set after the request, as the
+            // edge does, and the kernel keeps pacing the socket. A socket that starts with reno
+            // sends bursts, which a shallow queue drops long before the rate is reached. The ratio
+            // would be about 2.5 instead of 1.5.
             let seconds = bed.time_download(5_000_000, &["bbr", name]).as_secs_f64();
             let report = bed.link.report();
             (seconds, report.lateness_us.p99)

@@ -85,7 +85,8 @@ fn the_congestion_experiment_is_strictly_nbmp() {
         .iter()
         .find(|one| one["connection-id"] == "access")
         .unwrap();
-    // A field of NBMP is used where there is one. The document varies the rate, so it is no number.
+    // A field of NBMP is used where there is one. The rate is not a number, because the document
+    // varies it.
     assert_eq!(link["flowcontrol"], json!({"min-delay": 100}));
     assert_eq!(
         workflow["general"]["id"],
@@ -197,7 +198,7 @@ fn any_number() -> BoxedStrategy<toml::Value> {
         .boxed()
 }
 
-/// Some have a field in NBMP, others do not.
+/// Some of these values can be stored in a field of NBMP, others cannot.
 fn any_rates() -> BoxedStrategy<toml::Value> {
     prop_oneof!["[0-9]{1,4}[kmg]?bit", "[0-9]{1,4}(ms|s|us)", any_text()]
         .prop_map(toml::Value::from)

@@ -139,7 +139,8 @@ fn find_verdict(page: &str, claim: u32) -> String {
 #[test]
 fn verdicts_are_recomputed_from_raw_records() {
     let page = Bench::new(CATALOGUE, DOCUMENT, DOCUMENT).page().unwrap();
-    // The least favorable part decides, or the best of the conditions that the source leaves open.
+    // The least favorable part decides. If the source leaves a condition open, the best value of
+    // that condition decides.
     assert_eq!(find_verdict(&page, 1), "stronger", "{page}");
     assert_eq!(find_verdict(&page, 2), "repeated");
     assert_eq!(find_verdict(&page, 3), "contradicted");
@@ -147,7 +148,8 @@ fn verdicts_are_recomputed_from_raw_records() {
     let headline = "**4 claims: 1 repeated, 1 stronger, 1 contradicted, 1 not measured.**";
     assert!(page.contains(headline), "{page}");
     assert!(page.contains("the testbed is on Earth"));
-    // The largest deviation comes first: thirty times instead of less.
+    // The largest deviation comes first: the source claims that slow takes less time, but it takes
+    // thirty times as long.
     assert!(
         page.contains("\n1. Claim 3, slow takes less (loss 1%): "),
         "{page}"

@@ -125,7 +125,8 @@ fn a_full_queue_drops_the_newest() {
     let counts = bed.link.report().down;
     assert_eq!(counts.dropped + counts.delivered, 100, "{counts:?}");
     assert!(counts.queue_max_bytes <= 10_000, "{counts:?}");
-    // Nine fit; the machine may need a second or two to send all.
+    // Nine packets fit in the queue. More arrive if the machine needs a second or two to send all
+    // of them.
     assert!((9..60).contains(&came.len()), "{came:?}");
     assert_eq!(came[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
@@ -145,7 +146,7 @@ fn a_competing_download_takes_its_share() {
     let took = bed.time_download(1_000_000, &[]).as_secs_f64();
     let beside = flow.received_bytes() - before;
     assert!(beside > 0);
-    // Together they do not exceed the rate, except for packets in flight.
+    // Together, the two downloads do not exceed the rate, except for packets in flight.
     let bits = (1_000_000 + beside) as f64 * 8.0;
     assert!(bits < 16e6 * took + 8e6, "{took} s, {beside} beside");
     drop(flow);

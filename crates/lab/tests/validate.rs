@@ -215,7 +215,8 @@ where.loss = "1%" => where.los = "1%" => expect[0].where.los
 at-least = 1.0 => at-least = 'much' =>
 "#;
 
-/// Faults that are reported at the head of their table, or at the other of two conflicting keys.
+/// Mutations whose fault is reported at the start of the table, or at the other key if two keys
+/// conflict.
 const ELSEWHERE: &str = r#"
 at = "viewer" =>  => sink.players.at
 measure.seconds = "/seconds"\nmeasure.more = "/more"\nseries.mbps = { from = "steps.jsonl", t = "/t", value = "/mbps", times = 8e-6 }\nhistogram.latency = { from = "load.hdr", tag = "*/due" } =>  => sink.players.measure

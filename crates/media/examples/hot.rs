@@ -94,7 +94,7 @@ const JOBS: &[(&str, JobSetup)] = &[
     }),
     ("first-text-mpd", |hours| {
         prepare_text(hours, |p| {
-            // Setting the text again forgets its measured bandwidth.
+            // Setting the text again discards its measured bandwidth.
             let unmeasured = p.clone().with_text(p.text.clone());
             drop(black_box(dash::write_mpd(
                 &unmeasured,
@@ -211,7 +211,7 @@ fn prepare_text(hours: u32, work: impl Fn(&Presentation) + 'static) -> media::Re
 fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
     let cues = build_cues(hours);
     prepare_text(hours, move |presentation| {
-        let Some(grid) = black_box(presentation).text_grid() else {
+        let Some(grid) = black_box(presentation).text_segment_times() else {
             return;
         };
         let n = grid.segment_count() / 2;
@@ -230,7 +230,7 @@ fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
 fn prepare_imsc_segment(hours: u32) -> media::Result<JobRun> {
     let cues = build_cues(hours);
     prepare_text(hours, move |presentation| {
-        if let Some(grid) = black_box(presentation).text_grid() {
+        if let Some(grid) = black_box(presentation).text_segment_times() {
             let n = grid.segment_count() / 2;
             black_box(write_imsc_segment(&grid, Some("en"), &cues, n));
         }

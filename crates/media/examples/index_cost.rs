@@ -68,7 +68,8 @@ fn heap_bytes_and_samples(index: &Index) -> (usize, u32) {
     (index.heap_bytes(), samples)
 }
 
-/// Includes the reads: each range is copied, as from a file in the page cache.
+/// Indexes a generated file. Each range is copied, as in a read from the page cache, so the
+/// measured time includes the reads.
 fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {

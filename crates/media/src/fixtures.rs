@@ -1,4 +1,4 @@
-//! Hand-made tracks and indexes for tests of the modules behind the index.
+//! Hand-made tracks and indexes for tests of the modules that use the index.
 
 use crate::codec::{CicpColor, Codec, MediaFormat, sample_entry_vectors};
 use crate::index::{Index, Sample, SampleTableBuilder, Track};
@@ -165,7 +165,7 @@ prop_compose! {
 }
 
 /// Any legal title: a few video and audio tracks in one file or several. The tracks are short, so
-/// their lengths are similar enough.
+/// their lengths are similar enough for one title.
 pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
     let videos = proptest::collection::vec(any_video(), 0..4);
     let audios = proptest::collection::vec(any_audio(), 0..3);

@@ -1,8 +1,8 @@
 //! A minimal server on `net`, for measuring the cost of this layer.
 //!
 //! `cargo run --release -p net --example send -- 127.0.0.1:0 1` prints its address. Then run `wrk
-//! -c 32 -d 5 http://…/small` (5 KB from memory) or `/large` (1 MB in 16 blocks of a 200 MB buffer,
-//! at a different place each time).
+//! -c 32 -d 5 http://…/small` (5 KB from memory). With `/large`, each response is 1 MB in 16
+//! blocks, from a different place in a 200 MB buffer.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The port for operators: few connections, and a token for everything but probes.
+//! The admin port, for operators. It has few connections and requires a token for everything except
+//! probes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ const CONNECTIONS_MAX: usize = 64;
 /// Without a short timeout, a client without the token could hold all connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Reads the token and binds the port of these settings: its address and the file with the token.
-/// The port stays open while the main port drains, and reports that.
+/// Reads the token and binds the port. `settings` contains its address and the file with the token.
+/// The port stays open while the main port drains, and reports the drain.
 ///
 /// # Errors
 /// [`ProgramError`] when the token or the address cannot be used.
@@ -49,8 +50,8 @@ pub fn bind_admin_port(
     Ok(Some((server, token)))
 }
 
-/// Returns 401 for a request without the token. Browsers then prompt for it, in the name of `realm`,
-/// which must contain neither quotes nor backslashes.
+/// Returns 401 for a request without the token. Browsers then prompt for the token and may show
+/// `realm`, which must contain neither quotes nor backslashes.
 pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
     if token::has_valid_token(headers, token) {
         return None;

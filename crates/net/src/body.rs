@@ -52,7 +52,7 @@ enum BodySource {
     },
 }
 
-/// A body, mostly of exactly known length.
+/// A body. Its exact length is usually known.
 pub struct Body {
     kind: BodySource,
     progress: Option<Arc<SendProgress>>,
@@ -149,8 +149,8 @@ impl Body {
     /// Calls `hook` once: when the last byte has been written to the connection, or when the body
     /// is dropped before that.
     ///
-    /// Call this before the body is read. Several hooks are all called. Times are only measured if
-    /// `timed` is set.
+    /// Call this before the body is read. If several hooks are set, all of them are called. Times
+    /// are only measured if `timed` is set.
     #[must_use]
     pub fn on_end(
         mut self,

@@ -9,7 +9,7 @@ mod write;
 
 pub use parse::CmcdData;
 pub use value::{CmcdItem, CmcdValue};
-pub use write::{CmcdFormat, CmcdObject, CmcdPlayerState, CmcdReport, format_uuid};
+pub use write::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, format_uuid};
 
 /// The header fields, in the order Object, Request, Session, Status.
 const HEADERS: [&str; 4] = ["cmcd-object", "cmcd-request", "cmcd-session", "cmcd-status"];

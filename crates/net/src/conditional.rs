@@ -32,7 +32,7 @@ impl LastModified {
     pub fn from_time(time: SystemTime) -> Option<LastModified> {
         Some(LastModified {
             seconds: unix_seconds(time)?,
-            printed: date_value(time)?,
+            printed: format_date(time)?,
         })
     }
 }
@@ -49,7 +49,7 @@ pub enum ConditionOutcome {
 }
 
 impl ConditionOutcome {
-    /// Returns the status of a response without the representation.
+    /// Returns the status if the response must not contain the representation; otherwise `None`.
     pub fn status(self) -> Option<StatusCode> {
         match self {
             ConditionOutcome::Proceed => None,
@@ -185,7 +185,7 @@ fn is_condition(name: &HeaderName) -> bool {
 }
 
 /// Formats an HTTP date (section 5.6.7); `None` for times that it cannot express.
-fn date_value(time: SystemTime) -> Option<HeaderValue> {
+fn format_date(time: SystemTime) -> Option<HeaderValue> {
     // The formatter below accepts the years 1970 to 9999 only.
     const LAST: u64 = 253_402_300_799;
     let seconds = unix_seconds(time).filter(|seconds| *seconds <= LAST)?;

@@ -1,8 +1,8 @@
 //! The secret that edges send and their origin requires, so that viewers cannot bypass the edges.
 //!
 //! The file contains one value per line. Edges send the first; origins accept all. To rotate the
-//! secret without a refused request, add the new value to the origins, then make it the first of the
-//! edges, and then remove the old one.
+//! secret without a refused request, add the new value to the files of the origins. Then make it
+//! the first value in the files of the edges, and then remove the old value.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ pub const EDGE_AUTH: HeaderName = HeaderName::from_static("headwater-edge-auth")
 const SECRET_BYTES_MIN: usize = 16;
 /// Limit on a secret, so that it fits the heads that other servers accept.
 const SECRET_BYTES_MAX: usize = 512;
-/// Values that are valid at a time.
+/// The most values that are valid at the same time.
 const VALUES_MAX: usize = 4;
 /// Interval between checks of the file.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -74,7 +74,7 @@ pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
 fn best_coding(weights: [Option<u16>; PREFERENCE.len()], wildcard: Option<u16>) -> ContentCoding {
     let mut best = (0, ContentCoding::Identity);
     for (coding, weight) in PREFERENCE.into_iter().zip(weights) {
-        // An unnamed identity is acceptable, with the lowest weight.
+        // If the header does not name identity, it is acceptable with the lowest weight.
         let unnamed = if coding == ContentCoding::Identity {
             wildcard.or(Some(1))
         } else {
@@ -102,7 +102,8 @@ fn parse_thousandths(text: &str) -> u16 {
     (value.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
-/// Compresses text that is cached and sent often, with a high level: a few megabytes per second.
+/// Compresses text at a high level, at a few megabytes per second, because the result is cached and
+/// sent often.
 pub fn compress(coding: ContentCoding, bytes: &[u8]) -> io::Result<Vec<u8>> {
     match coding {
         ContentCoding::Identity => Ok(bytes.to_vec()),

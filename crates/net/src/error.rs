@@ -41,7 +41,7 @@ pub struct Error {
     /// Whether the same request may succeed a little later.
     pub retry: bool,
     /// The cause and its place (object, box, byte). Shown to the client, and written to the record
-    /// without a detail.
+    /// if there is no `detail`.
     pub context: String,
     /// The cause for operators, such as the address of a server. Written to the record only.
     pub detail: Option<String>,

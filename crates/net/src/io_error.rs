@@ -11,7 +11,8 @@ pub fn describe_io_error(error: &Error) -> String {
         cause.replace_range(start..=start + length, "");
     }
     let remedy = match error.kind() {
-        // Other errors were made by a program, which added its own remedy.
+        // An error without a system error number was created by a program, which added its own
+        // remedy.
         _ if error.raw_os_error().is_none() => "",
         ErrorKind::NotFound => "; check the path",
         ErrorKind::PermissionDenied => "; run as a user with access, or change the permissions",

@@ -121,7 +121,8 @@ impl RunningProgram {
         self.notices.push(line);
     }
 
-    /// Prepares to pass the ports that are served from now on to a successor.
+    /// Offers each port that is started after this call to a successor, if `common` has a hand-over
+    /// socket.
     pub fn offer_ports_of(&mut self, common: &CommonSettings) {
         self.offers_ports = common.handover_socket.is_some();
     }

@@ -35,7 +35,8 @@ const PREFIX: &str = "headwater";
 /// One metric's declaration.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricSpec {
-    /// The name without the prefix `headwater_`, the unit, and a counter's `_total`.
+    /// The name without the prefix `headwater_`, without the unit, and without a counter's
+    /// `_total`.
     pub name: &'static str,
     /// The unit, such as `bytes` or `seconds`, printed as the name's suffix. Empty for a plain
     /// number.
@@ -216,8 +217,8 @@ impl HistogramFamily {
 }
 
 impl CounterFamily {
-    /// Creates the counters of these values of the only label. A counter that appears with its first
-    /// event shows no increase.
+    /// Creates the counters of these values of the only label. If a counter appeared only with its
+    /// first event, the collector would not see that increase.
     #[must_use]
     pub fn with_label_values(self, values: &[&str]) -> CounterFamily {
         for value in values {

@@ -1,4 +1,4 @@
-//! IP networks, and the proxies that are trusted to name a client.
+//! IP networks, and the proxies that are trusted to report a client's address.
 
 use std::net::IpAddr;
 
@@ -57,8 +57,8 @@ impl Cidr {
     }
 }
 
-/// Networks of proxies that are trusted to name the client. Addresses that other peers send are
-/// ignored.
+/// Networks of proxies that are trusted to report the client's address. Addresses that other peers
+/// send are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedNetworks {
     /// Proxies that start each connection with a PROXY header, version 2.

@@ -1,8 +1,8 @@
 //! Refuses work before the system ends the process for using too much memory.
 //!
 //! A thread compares the memory in use with the limit and stores an [`OverloadLevel`]. Each request
-//! loads it once, relaxed. The limits on connections and copies bound what clients can cause; this
-//! is the last line, for what those limits do not count.
+//! loads it once, relaxed. The limits on connections and copies bound the memory that clients can
+//! use. This module is the last protection, for memory that those limits do not count.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,8 +15,8 @@ use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use crate::resources::MemoryLimit;
 
-/// The pauses between measurements. The shorter one counts near the limit: a server that fills its
-/// cache at 1 GB/s uses a tenth of 1 GiB in it.
+/// The pauses between measurements. The shorter pause applies near the limit: in that time, a
+/// server that fills its cache at 1 GB/s uses a tenth of a limit of 1 GiB.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const CONSTRAINED_PERCENT: u64 = 90;
@@ -132,8 +132,8 @@ impl OverloadManager {
         self.level() == OverloadLevel::Normal
     }
 
-    /// Calls `action` with the level at each measurement. A cache shrinks there, because memory
-    /// that it holds would otherwise keep requests out forever.
+    /// Calls `action` with the level at each measurement. A cache uses this to shrink: otherwise
+    /// the memory that it holds could cause requests to be refused forever.
     pub fn on_measurement(&self, action: impl Fn(OverloadLevel) + Send + Sync + 'static) {
         let mut actions = self
             .0
@@ -144,7 +144,8 @@ impl OverloadManager {
     }
 
     /// Returns whether an HTTP/2 stream is refused. Its client may repeat the request elsewhere or
-    /// later (RFC 9113 section 8.7). When the level is even higher, it gets 503 like all others.
+    /// later (RFC 9113 section 8.7). At the next higher level, the request gets 503 like all other
+    /// requests.
     pub(crate) fn refuses_stream<B>(&self, request: &Request<B>, essential: &[&str]) -> bool {
         let refused = self.level() == OverloadLevel::Constrained
             && request.version() >= Version::HTTP_2
@@ -199,8 +200,8 @@ impl OverloadState {
     }
 }
 
-/// Returns the time in which a server that uses 1 GB/s more could reach the first threshold: a
-/// nanosecond per byte.
+/// Returns the time until the first threshold is reached if the use grows by 1 GB/s: a nanosecond
+/// per byte.
 fn pause_after(used_bytes: u64, limit_bytes: u64) -> Duration {
     let threshold = limit_bytes / 100 * CONSTRAINED_PERCENT;
     Duration::from_nanos(threshold.saturating_sub(used_bytes)).clamp(PAUSE_MIN, PAUSE_MAX)

@@ -88,7 +88,8 @@ fn check_ranges(ranges: Vec<Range<u64>>, count: usize, len: u64) -> RequestedRan
         .iter()
         .try_fold(0u64, |sum, range| sum.checked_add(range.end - range.start));
     let longer = total.is_none_or(|total| total > len);
-    // A total of 0 with a range left is an empty suffix, which Content-Range cannot express.
+    // If ranges remain but have a total of 0 bytes, they are suffixes of an empty representation,
+    // which Content-Range cannot express.
     if count == 0 || longer || (total == Some(0) && !ranges.is_empty()) {
         RequestedRanges::Whole
     } else if ranges.is_empty() {

@@ -28,7 +28,7 @@ pub struct AccessRecord {
     /// Time when the request's header had been read, RFC 3339 in UTC.
     #[serde(serialize_with = "time::rfc3339")]
     pub time: SystemTime,
-    /// `access`, so that files of several records can be mixed.
+    /// Always `access`. It distinguishes the kinds of records when they are in one file.
     pub record: &'static str,
     /// The request's identifier, passed on to every hop.
     pub request_id: BoundedText,
@@ -122,7 +122,7 @@ pub struct CmcdRecord {
     pub connection: u64,
     /// The client's network, without its address.
     pub network: String,
-    /// Name of this network in the metrics: of `cmcd-network`, or `ipv4` or `ipv6`.
+    /// Name of this network in the metrics: the name from `cmcd-network`, or else `ipv4` or `ipv6`.
     pub network_name: String,
     /// Title class in the metrics, as named by `cmcd-title-class`, or `other`.
     pub title_class: String,

@@ -15,7 +15,8 @@ mod memory_group;
 #[derive(Debug, Clone)]
 pub struct MemoryLimit {
     bytes: u64,
-    /// The groups whose limit is below the machine's RAM; empty if the process is measured.
+    /// The groups whose limit is below the machine's RAM. If empty, the memory of the process
+    /// itself is measured.
     groups: Vec<MemoryGroup>,
 }
 
@@ -63,7 +64,7 @@ impl MemoryLimit {
 }
 
 /// Returns the number of workers for this machine: one per processor that the affinity mask and the
-/// quota of the control group allow. A started processor of the quota counts as one.
+/// quota of the control group allow. A fraction of a processor in the quota counts as a whole one.
 pub fn default_workers() -> usize {
     let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
     worker_count(allowed, ControlGroups::of_this_process().cpu_quota())

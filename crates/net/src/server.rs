@@ -99,8 +99,9 @@ impl Server {
         Server::bind_inherited(listen, Vec::new())
     }
 
-    /// Binds like [`Server::bind`], but uses the sockets that another process has opened in place of
-    /// new ones for the same addresses. Sockets of a service manager replace all addresses.
+    /// Binds like [`Server::bind`]. If another process has already opened sockets for an address,
+    /// those are used and no new ones are opened. Sockets of a service manager replace all
+    /// addresses.
     ///
     /// # Errors
     /// When an address cannot be bound.

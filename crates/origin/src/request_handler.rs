@@ -54,8 +54,8 @@ impl RequestHandler {
         request: http::Request<Incoming>,
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> {
-        // Drops the request body before the future is created, so that the future has no room for
-        // it. Only the collector reads bodies, which are boxed for the same reason.
+        // Drops the request body before the future is created, so that the future does not reserve
+        // memory for it. Only the collector reads bodies, which are boxed for the same reason.
         let (parts, body) = request.into_parts();
         let reports = self.is_for_collector(&parts).then(|| Box::new(body));
         async move {
@@ -136,7 +136,8 @@ impl RequestHandler {
             .finish_request(in_progress, kind, response, error)
     }
 
-    /// Returns whether a request must contain the secret of the edges and does not. Probes have none.
+    /// Returns whether a request must contain the secret of the edges and does not. Health probes
+    /// need no secret.
     fn lacks_secret(&self, parts: &Parts) -> bool {
         let Some(secret) = &self.edge_secret else {
             return false;
@@ -173,8 +174,8 @@ impl RequestHandler {
         }
         let known = reads && uri.query().is_none();
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
-        // Boxed: the future of a manifest is far smaller, and allocating two small futures is
-        // faster than allocating one large one.
+        // Boxed, so that it does not enlarge the future of a manifest, which is far smaller.
+        // Allocating two small futures is faster than allocating one large one.
         let result =
             Box::pin(
                 self.segment_cache
@@ -267,7 +268,7 @@ impl RequestHandler {
                     .respond(&self.catalog, key, client_request)
                     .await
             }
-            // With the collector, `respond` has responded.
+            // If the collector is enabled, `respond` has already handled this path.
             OriginRequest::Asset(name) if DISCOVERY_PATH.strip_prefix("/-/") == Some(name) => {
                 Ok(discovery_response(false))
             }
@@ -306,14 +307,15 @@ impl RequestHandler {
     }
 }
 
-/// Rejects parameters that select a part of a film whose file is requested.
+/// If the file of a film is requested, rejects parameters that would select a part of the film.
 fn refuse_parts_of_films(
     request: OriginRequest,
     query: Option<&str>,
 ) -> Result<OriginRequest, RouteError> {
     if let OriginRequest::File(key) = &request {
         let name = key.name();
-        // A film needs no suffix. Other files have parameters of their own, such as versions.
+        // A name without a suffix may also be a film. Other files have parameters of their own,
+        // such as versions.
         if is_media(name) || !name.contains('.') {
             route::refuse_selections(query)?;
         }

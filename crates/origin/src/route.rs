@@ -372,7 +372,8 @@ fn parse_key(path: &str) -> Result<Key, RouteError> {
     Key::parse(path).map_err(RouteError::Path)
 }
 
-/// Percent-decodes once. An escaped `/` is part of a name, which no file name may contain.
+/// Percent-decodes once. An escaped `/` would be part of a name, but no file name may contain a
+/// `/`.
 fn percent_decode(path: &str) -> Result<Cow<'_, str>, RouteError> {
     if path.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(RouteError::Path(BadKey::Character));

@@ -17,7 +17,7 @@ use crate::title::catalog::Catalog;
 use crate::title::index_cache::IndexCache;
 use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::stores::MediaStores;
-use crate::title::title_version::{LibraryPackagingRules, SegmentLengths};
+use crate::title::title_version::{LibraryPackagingRules, SegmentDurations};
 use clap::ArgMatches;
 use net::admin_port::{ADMIN, bind_admin_port};
 use net::edge_secret::EdgeSecret;
@@ -125,8 +125,9 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, server.connections(), bound)?;
     }
-    // After the port is bound, so that no request is sent if the start fails anyway.
-    let library = origin.catalog.film_store();
+    // The library is listed only after the port is bound, so that no request is sent to it if the
+    // start fails.
+    let library = origin.catalog.library();
     let line = origin.library_status.watch(library, &shutdown);
     if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
         running.add_notice(line);
@@ -171,7 +172,7 @@ fn open_stores(
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
         watch: recorder.cloned().map(telemetry::storage_request_recorder),
-        holder: Some(store::FetchGuardFactory::new({
+        holder: Some(store::FetchHolds::new({
             let shutdown = shutdown.clone();
             move || shutdown.hold()
         })),
@@ -205,14 +206,14 @@ fn build_request_handler(
     shutdown: &Shutdown,
     overload: &OverloadManager,
 ) -> Result<RequestHandler, ProgramError> {
-    let store = stores.film_store().clone();
+    let store = stores.library().clone();
     let suits = if store.is_remote() {
         RECHECK_AFTER_REMOTE
     } else {
         RECHECK_AFTER
     };
     let recheck = settings.recheck.unwrap_or(suits);
-    let lengths = SegmentLengths {
+    let segment_durations = SegmentDurations {
         hls_ms: settings.hls_segment_ms,
         dash_ms: settings.dash_segment_ms,
     };
@@ -221,7 +222,7 @@ fn build_request_handler(
         IndexCacheMode::Memory | IndexCacheMode::Disk(_) => Some(settings.index_memory_bytes),
     };
     let packaging_rules = LibraryPackagingRules {
-        segment_lengths: lengths,
+        segment_durations,
         master_secret: read_master_secret(settings)?,
         manifest_rules: settings.manifest_rules.clone(),
         drm: open_library_drm(settings.drm.as_ref(), metrics)?,
@@ -234,7 +235,7 @@ fn build_request_handler(
         catalog_bytes,
     );
     let catalog = Arc::new(catalog.with_read_ahead(settings.read_ahead));
-    // A cached segment belongs to a cached title.
+    // A cached segment belongs to a cached title, so no segments are cached if no titles are.
     let segment_bytes = catalog_bytes.map_or(0, |_| settings.segment_memory_bytes);
     let segment_cache = Arc::new(SegmentCache::new(segment_bytes, overload.clone()));
     let shrinking = Arc::downgrade(&segment_cache);

@@ -1,5 +1,5 @@
-//! Each scheme, codec and protocol: ffmpeg decrypts segments, last segments, ranges and key frames to
-//! the frames of the unencrypted film.
+//! For each scheme, codec and protocol, ffmpeg decrypts all segments, the last segment, ranges and
+//! key frames. The result equals the frames of the unencrypted film.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use support::TestServer;
 use support::keys::*;
 
-/// `VALUE` as ffmpeg reads it, and another key.
+/// `VALUE` in hexadecimal, as ffmpeg requires, and another key.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const WRONG_KEY: &str = "0f0e0d0c0b0a09080706050403020100";
 /// Titles of `fixtures/make.sh`, with the codecs that they cover.
@@ -126,7 +126,7 @@ fn dash_segments(server: &TestServer, title: &str) -> Vec<Vec<String>> {
         ids.map(list_urls).collect::<Vec<_>>()
     });
     let mut found: Vec<Vec<String>> = sets.flatten().collect();
-    // Sets with keys of their own are in another order.
+    // The adaptation sets are in another order if they have different keys.
     found.sort_by_key(|urls| urls[0].rsplit('/').nth(1).unwrap().to_owned());
     found
 }

@@ -98,7 +98,7 @@ fn expect_frames_of_new_key(ours: &TestServer, clear: &TestServer, title: &str) 
         assert_eq!(frame_hashes(ours, list, Some(NEW_KEY)), expected, "{list}");
         let old = try_frame_hashes(ours, list, Some(KEY)).unwrap_or_default();
         let same = old.iter().filter(|hash| expected.contains(hash)).count();
-        // Black or silent frames may be equal.
+        // Some hashes may be equal, such as those of black or silent frames.
         assert!(
             same * 4 < expected.len(),
             "{list}: {same} frames are those of the old key"

@@ -163,7 +163,8 @@ fn printed_rules_are_valid_settings() {
     assert_eq!((drm.rules.len(), &parse(&printed)), (3, &drm));
 }
 
-/// The content policy of the page blocked requests to license servers of other origins.
+/// Regression test: the page's content security policy blocked requests to license servers of other
+/// origins.
 #[test]
 fn the_page_may_request_licenses_from_the_set_servers() {
     let (one, other) = (TextFile::new(SECRET), TextFile::new(SECRET));

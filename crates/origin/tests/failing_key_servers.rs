@@ -1,4 +1,4 @@
-//! Key servers that are down, slow, damaged or talkative.
+//! Key servers that are down, slow or damaged, or whose errors contain internal details.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -136,11 +136,11 @@ fn cached_keys_survive_a_failing_key_server() {
     assert!(keys.requests().len() > 1);
 }
 
-/// A slow key server held the permits with which all titles are built.
+/// Regression test: a slow key server occupied the permits that all titles need to be built.
 #[test]
 fn titles_of_other_rules_are_served_while_a_key_server_hangs() {
     const WAITING: usize = 40;
-    // As many titles are built at the same time at most.
+    // Maximum number of titles that are built at the same time.
     const BUILDS_MAX: usize = 16;
     let root = tempfile::tempdir().unwrap();
     let film = support::demo_folder().join("video-180p.mp4");
@@ -192,7 +192,7 @@ fn titles_of_other_rules_are_served_while_a_key_server_hangs() {
     });
 }
 
-/// The list waited five seconds for each title of a key server that hangs.
+/// Regression test: the list waited five seconds for each title whose key server hangs.
 #[test]
 fn the_library_list_names_titles_whose_key_server_hangs() {
     let silent = KeyServer::new(|_| None);
@@ -212,7 +212,7 @@ fn the_library_list_names_titles_whose_key_server_hangs() {
     }
 }
 
-/// The list kept the error of a key server until the film's files changed.
+/// Regression test: the list contained the error of a key server until the film's files changed.
 #[test]
 fn the_library_list_recovers_with_the_key_server() {
     let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -233,7 +233,7 @@ fn the_library_list_recovers_with_the_key_server() {
     let error = film()["error"].clone();
     assert!(error.as_str().unwrap().contains("status 500"), "{error}");
     is_down.store(false, std::sync::atomic::Ordering::SeqCst);
-    // A failure is repeated after ten seconds.
+    // After a failure, the keys are requested again after ten seconds.
     let recovered = (0..60).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_secs(1));
         Some(film()).filter(|film| film["error"].is_null())
@@ -246,7 +246,8 @@ fn list_titles(server: &support::TestServer) -> Vec<serde_json::Value> {
     list["titles"].as_array().unwrap().clone()
 }
 
-/// The response named the address of the key server, the path of a document and errors of the system.
+/// Regression test: the response contained the address of the key server, the path of a document
+/// and errors of the system.
 #[test]
 fn viewers_do_not_learn_addresses_paths_and_texts_of_key_servers() {
     let folder = tempfile::tempdir().unwrap();

@@ -221,7 +221,8 @@ fn truncating_a_file_while_it_is_sent_closes_the_connection() {
     let mut begin = [0; 4096];
     stream.read_exact(&mut begin).unwrap();
     assert!(begin.starts_with(b"HTTP/1.1 200 "));
-    // Nothing more is read until the file is truncated, and sockets hold far less than the rest.
+    // The test reads nothing more until the file is truncated. The sockets' buffers hold far less
+    // than the rest of the file.
     fs::OpenOptions::new()
         .write(true)
         .open(&path)
@@ -274,7 +275,7 @@ fn records_contain_the_requests() {
     );
     assert_eq!(response.header("x-request-id"), "abc");
     server.get("/missing");
-    // The last owner of the file waits until everything is written.
+    // Dropping the server waits until all records are written to the file.
     drop(server);
     let text = fs::read_to_string(path).unwrap();
     let mut records = text

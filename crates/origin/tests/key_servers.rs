@@ -38,7 +38,7 @@ fn a_key_server_is_requested_once_per_title() {
             .contains("\r\nauthorization: basic c2vjcmv0\r\n"),
         "{requests:?}"
     );
-    // No title, no request.
+    // For a missing title, no keys are requested.
     assert_eq!(server.get("/missing/.m3u8").status, 404);
     assert_eq!(keys.requests().len(), 1);
 }
@@ -188,7 +188,7 @@ fn speke_keys_are_those_that_were_requested() {
             let filled = fill_request(request);
             let body = match replaced {
                 "" => filled,
-                // Another key id everywhere.
+                // Replaces the key id everywhere in the response.
                 _ => {
                     let kid = filled
                         .split("kid=\"")
@@ -295,7 +295,7 @@ fn explicit_signaling_of_any_system_is_written_unchanged() {
         "{}><cenc:pssh>{COMMON_PSSH}</cenc:pssh></ContentProtection>",
         start(COMMON)
     );
-    // In the order of the document, after the systems of the settings.
+    // The document's systems are in its order, after the systems of the settings.
     let places = ["value=\"ClearKey1.0\"", &wiseplay, &common].map(|part| mpd.find(part));
     assert!(
         places[0].is_some() && places.is_sorted(),
@@ -322,7 +322,7 @@ fn explicit_signaling_of_any_system_is_written_unchanged() {
             [1, 1],
             "{playlist}"
         );
-        // ClearKey has no second common box.
+        // For ClearKey, no second common box is added.
         assert_eq!(count(b"pssh"), 3, "{playlist}");
     }
 }

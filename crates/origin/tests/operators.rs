@@ -24,7 +24,7 @@ fn request(address: SocketAddr, method: &str, target: &str, headers: &str) -> (S
     (head.to_owned(), body.to_owned())
 }
 
-/// Starts a server with an admin port, and returns the address of that.
+/// Starts a server with an admin port. Returns the server and the address of the admin port.
 fn start_with_admin_port(folder: &Path) -> (TestServer, SocketAddr) {
     let token = folder.join("token");
     std::fs::write(&token, TOKEN).unwrap();

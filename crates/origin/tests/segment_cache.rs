@@ -115,7 +115,7 @@ fn cached_segments_expire_with_their_film() {
     }
 }
 
-/// Serves a film whose segments are too long to be promoted at once.
+/// Serves a film whose segments are too long to be promoted on their second request.
 fn serve_long_segments(flags: &[&str]) -> (TestServer, Vec<String>) {
     let root = tempfile::tempdir().unwrap();
     fs::copy(

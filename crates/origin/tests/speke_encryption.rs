@@ -1,5 +1,6 @@
-//! SPEKE with encrypted key values: the request contains a certificate, for which the key server
-//! encrypts them. `documents/recipient.crt` is the certificate of `documents/recipient.pem`.
+//! SPEKE with encrypted key values: the request contains a certificate, and the key server encrypts
+//! the values for the owner of the certificate. `documents/recipient.crt` is the certificate of
+//! `documents/recipient.pem`.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -156,7 +157,7 @@ fn damaged_encrypted_values_of_a_speke_server_are_refused() {
         |request: &str| fill_encrypted(request).replace("<pskc:ValueMAC>", "<pskc:ValueMAC>AAAA");
     let without_recipient =
         |request: &str| fill_encrypted(request).replace("DeliveryDataList", "OtherList");
-    // A document key for someone else.
+    // A document key that is not encrypted for this recipient.
     let of_others = |request: &str| {
         let mut bytes = vec![0; 256];
         rand::fill(&mut bytes).unwrap();

@@ -14,7 +14,8 @@ use support::{TestServer, demo_folder, start};
 
 const READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
 
-/// Reads of a storage that is itself Headwater, one for each range that it serves.
+/// Counter of the reads of a Headwater server that is used as storage: one for each range that it
+/// serves.
 const STORED_READS: &str = "headwater_storage_requests_total{reason=\"plain\"}";
 
 /// Returns a folder with `film.mp4`.
@@ -168,7 +169,7 @@ fn a_cold_encrypted_segment_has_a_length_before_its_media_is_read() {
     let from = format!("{url}={url}");
     for scheme in ["cbcs", "cenc"] {
         let remote = serve(library.path(), scheme, &secret, &["--media-from", &from]);
-        // Another process, which finds the subsamples in the media.
+        // Another server: its index contains no subsamples, so it finds them in the media.
         let plain = make_remote_library(&url, &[]);
         let other = serve(plain.path(), scheme, &secret, &["--media-from", &from]);
         let urls = media_segments(&remote, "film.ism");

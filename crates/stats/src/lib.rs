@@ -1,9 +1,10 @@
 //! Statistics of measurements: pure arithmetic.
 //!
-//! [`SampleSummary`] summarizes one sample, [`median_interval`] computes confidence intervals,
-//! [`PairedRatio`] compares pairs of the same rounds and [`unpaired_ratio`] other samples,
-//! [`has_enough_samples`] decides whether a sample supports a percentile, [`LinearFit`] fits a line,
-//! and [`find_knee`] finds the knee of a ramp. [`random`] provides seeded random numbers.
+//! [`SampleSummary`] summarizes one sample, and [`median_interval`] computes confidence intervals.
+//! [`PairedRatio`] compares two samples measured in the same rounds; [`unpaired_ratio`] compares
+//! all other samples. [`has_enough_samples`] decides whether a sample supports a percentile,
+//! [`LinearFit`] fits a line, and [`find_knee`] finds the knee of a ramp. [`random`] provides
+//! seeded random numbers.
 //!
 //! This crate has no IO, no clock, and no randomness except from a seed: equal input gives equal
 //! results.

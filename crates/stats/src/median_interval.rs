@@ -1,8 +1,9 @@
-//! Intervals of medians by order statistics, which assume no distribution.
+//! Confidence intervals of medians, from order statistics. They do not assume a particular
+//! distribution.
 
 use std::f64::consts::LN_2;
 
-/// Maximum probability that the truth is below an interval; the same holds above it.
+/// Maximum probability that the true value is below an interval. The same maximum applies above it.
 const TAIL_MAX: f64 = 0.025;
 
 /// A 95 % confidence interval.
@@ -30,8 +31,9 @@ pub fn median_interval(values: &[f64]) -> Option<ConfidenceInterval> {
     })
 }
 
-/// Returns the rank, from 1, of the interval's ends from below and from above; 0 if no interval of
-/// `n` values reaches 95 %.
+/// Returns the rank of the interval's ends among the sorted values, from 1: the lower end is
+/// counted from below, the upper end from above. Returns 0 if no interval of `n` values reaches 95
+/// %.
 fn find_rank(n: usize) -> usize {
     // The number of values below the median is binomial with probability 1/2.
     let mut ln_probability = -(n as f64) * LN_2;
@@ -97,7 +99,7 @@ mod tests {
         ] {
             assert_eq!(find_rank(n), rank, "{n}");
         }
-        // Probabilities far below the smallest number do not matter.
+        // The first probabilities are too small for an `f64`. This does not change the rank.
         assert!((4850..5000).contains(&find_rank(10_000)));
     }
 }

@@ -1,4 +1,5 @@
-//! Seeded random numbers, equal in every version: SplitMix64 (Steele, Lea, Flood 2014).
+//! Seeded random numbers: SplitMix64 (Steele, Lea, Flood 2014). A seed gives the same numbers in
+//! every version of the program.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
@@ -10,8 +11,8 @@ impl Random {
         Random(seed)
     }
 
-    /// Creates the stream of decision `n`, so that decisions with one seed are independent of their
-    /// order.
+    /// Creates the stream for decision `n`. A decision depends only on the seed and on `n`, not on
+    /// the order of the decisions.
     pub fn for_decision(seed: u64, n: u64) -> Random {
         Random(mix_bits(seed ^ mix_bits(n)))
     }

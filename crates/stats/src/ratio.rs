@@ -14,15 +14,14 @@ pub struct PairedRatio {
     pub interval: Option<ConfidenceInterval>,
     /// Geometric mean of the ratios; `None` if one of them is zero and another one infinite.
     pub geometric: Option<f64>,
-    /// Ratio of the means. Use it if the cost is the sum of the values, not that of a typical
-    /// round.
+    /// Ratio of the means. Use it if the total over all rounds matters, not a typical round.
     pub of_means: f64,
 }
 
 impl PairedRatio {
-    /// Divides `a[k]` by `b[k]`, both measured in round `k`. The ratio to zero is infinite. Returns
-    /// `None` without rounds, if a value is negative or not finite, or if both values of a round are
-    /// zero.
+    /// Divides `a[k]` by `b[k]`, both measured in round `k`. If `b[k]` is zero, the ratio is
+    /// infinite. Returns `None` without rounds, if a value is negative or not finite, or if both
+    /// values of a round are zero.
     pub fn from_pairs(a: &[f64], b: &[f64]) -> Option<PairedRatio> {
         let has_ratio = |(a, b): (&f64, &f64)| *a > 0.0 || *b > 0.0;
         if a.len() != b.len() || !are_finite_nonnegative(a) || !are_finite_nonnegative(b) {
@@ -51,15 +50,16 @@ impl PairedRatio {
     }
 }
 
-/// Returns the median of ratios, from their logarithms. Between two ratios in the middle it is their
-/// geometric mean, so that exchanging numerators and denominators inverts it.
+/// Returns the median of ratios, from their logarithms. If two ratios are in the middle, the median
+/// is their geometric mean, so that exchanging numerators and denominators inverts the median.
 fn median_ratio(logs: &[f64]) -> f64 {
     let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
     let middle = [at((logs.len() - 1) / 2), at(logs.len() / 2)];
     match middle {
-        // Zero and infinity: 1 is the only median that an exchange inverts.
+        // The ratios in the middle are zero and infinity. The median must be 1, because exchanging
+        // numerators and denominators must invert it.
         [f64::NEG_INFINITY, f64::INFINITY] => 1.0,
         [f64::NEG_INFINITY, _] => 0.0,
         [_, f64::INFINITY] => f64::INFINITY,
@@ -67,7 +67,7 @@ fn median_ratio(logs: &[f64]) -> f64 {
     }
 }
 
-/// Returns whether these values are finite and not negative; never without values.
+/// Returns whether these values are finite and not negative; `false` if there are none.
 pub(crate) fn are_finite_nonnegative(values: &[f64]) -> bool {
     !values.is_empty() && values.iter().all(|v| v.is_finite() && *v >= 0.0)
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn intervals_of_ratios_contain_the_truth_as_often_as_declared() {
-        // Rounds vary by a factor of four; the truth is 1.25.
+        // The values of different rounds differ by a factor of up to four; the true ratio is 1.25.
         for (name, (draw, middle)) in [
             ("normal", normal_distribution()),
             ("lognormal", lognormal_distribution()),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(infinite.geometric, Some(infinity));
         let found = infinite.interval.unwrap();
         assert_eq!((found.low, found.high), (infinity, infinity));
-        // Some rounds only: order statistics are those of the other rounds.
+        // Only some rounds contain a zero: the median comes from the other rounds.
         let a = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let b = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0];
         let mixed = PairedRatio::from_pairs(&a, &b).unwrap();

@@ -1,10 +1,12 @@
 //! The number of samples that a percentile needs.
 
-/// Minimum number of samples beyond a percentile. With fewer, it is mostly chance.
+/// Minimum number of samples beyond a percentile. With fewer samples, the percentile depends mostly
+/// on chance.
 const SAMPLES_BEYOND_MIN: f64 = 10.0;
 
-/// Returns whether `count` samples are enough for the percentile of a share from 0 to 1: at least
-/// ten samples are beyond it, on the side where there are fewer. The 99th needs 1000.
+/// Returns whether `count` samples are enough for the percentile at `share` (0 to 1). At least ten
+/// samples must be below the percentile, and at least ten above it. The 99th percentile needs 1000
+/// samples.
 pub fn has_enough_samples(count: u64, share: f64) -> bool {
     let beyond = share.min(1.0 - share) * count as f64;
     // 0.001 × 10000 is slightly less than 10.

@@ -34,7 +34,7 @@ pub(crate) fn draw_standard_normal(random: &mut Random) -> f64 {
     (2.0 * random.exponential()).sqrt() * angle.cos()
 }
 
-/// Returns the share of simulated samples for which `holds`.
+/// Returns the share of simulated samples for which `holds` returns `true`.
 pub(crate) fn measure_coverage(holds: impl Fn(&mut Random) -> bool) -> f64 {
     let held = (0..SAMPLES).filter(|seed| holds(&mut Random::for_decision(77, *seed)));
     held.count() as f64 / SAMPLES as f64

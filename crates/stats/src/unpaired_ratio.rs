@@ -5,16 +5,17 @@ use crate::{ConfidenceInterval, median};
 
 /// Minimum number of values of each side for an interval, as for paired rounds.
 const VALUES_MIN: usize = 6;
-/// Values of each side that are used. The number of pairs is the square.
+/// Maximum number of values of each side that are used. The number of pairs is at most the square
+/// of this.
 const VALUES_MAX: usize = 400;
-/// Maximum probability that the truth is below an interval; the same holds above it.
+/// Maximum probability that the true value is below an interval. The same maximum applies above it.
 const TAIL_MAX: f64 = 0.025;
 
 /// Returns the factor by which `a` exceeds `b`: the median of the ratios of every value of `a` to
-/// every value of `b` (Hodges and Lehmann 1963). Its 95 % interval inverts the rank-sum test
-/// (Hollander and Wolfe, section 4.3), and is `None` below six values of a side. Uses the first 400
-/// values of each side. The ratio to zero is infinite. Returns `None` if a side is empty, a value is
-/// negative or not finite, or if both sides contain zero.
+/// every value of `b` (Hodges and Lehmann 1963). Its 95 % interval is computed by inverting the
+/// rank-sum test (Hollander and Wolfe, section 4.3). The interval is `None` if a side has fewer
+/// than six values. Uses the first 400 values of each side. The ratio to zero is infinite. Returns
+/// `None` if a side is empty, a value is negative or not finite, or if both sides contain zero.
 pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInterval>)> {
     let first = |values: &[f64]| {
         values
@@ -42,9 +43,10 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
     Some((median(&ratios), interval))
 }
 
-/// Returns the rank, from 1, of the interval's ends among the sorted ratios, from below and from
-/// above: the largest one that the Mann-Whitney statistic of equal distributions stays below with at
-/// most 2.5 % probability.
+/// Returns the rank of the interval's ends among the sorted ratios, from 1: the lower end is
+/// counted from below, the upper end from above. It is the largest rank such that, for equal
+/// distributions, the Mann-Whitney statistic is less than this rank with a probability of at most
+/// 2.5 %.
 fn find_rank(n: usize, m: usize) -> usize {
     let shares = rank_sum_distribution(n, m);
     let mut tail = 0.0;
@@ -55,7 +57,8 @@ fn find_rank(n: usize, m: usize) -> usize {
     shares.iter().position(exceeds).unwrap_or(0)
 }
 
-/// Returns the probabilities of the Mann-Whitney statistic of equal distributions, from 0.
+/// Returns the probability of each value of the Mann-Whitney statistic, starting with the value 0,
+/// for equal distributions.
 fn rank_sum_distribution(n: usize, m: usize) -> Vec<f64> {
     // The generating function is the product of (1 − q^(m+i)) / (1 − q^i) over i from 1 to n. Each
     // factor is scaled by i / (m+i), so that the coefficients stay probabilities.
@@ -114,7 +117,7 @@ mod tests {
             (f64::INFINITY, f64::INFINITY)
         );
         assert_eq!(unpaired_ratio(&[], &[1.0; 6]), None);
-        // The longest samples stay exact.
+        // The result stays accurate for the maximum number of values.
         let many: Vec<f64> = (1..=1000).map(f64::from).collect();
         let (ratio, interval) = unpaired_ratio(&many, &many).unwrap();
         let interval = interval.unwrap();

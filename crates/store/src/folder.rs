@@ -131,15 +131,15 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error`]; also when there are over 65 536 entries.
-    pub fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
+    pub fn list_folder(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         self.list_prefixed(key, "")
     }
 
-    /// Lists the entries of a folder whose names start with `prefix`, as [`Folder::list`] does. The others
+    /// Lists the entries of a folder whose names start with `prefix`, as [`Folder::list_folder`] does. The others
     /// are not looked up. Blocks.
     ///
     /// # Errors
-    /// The errors of [`Folder::list`].
+    /// The errors of [`Folder::list_folder`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         Ok(self.list_with_links(key, prefix)?.entries)
     }
@@ -147,7 +147,7 @@ impl Folder {
     /// Lists as [`Folder::list_prefixed`] does, with the links that lead out of the library. Blocks.
     ///
     /// # Errors
-    /// The errors of [`Folder::list`].
+    /// The errors of [`Folder::list_folder`].
     pub fn list_with_links(&self, key: &Key, prefix: &str) -> Result<FolderListing, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
             return Ok(FolderListing {
@@ -179,7 +179,8 @@ impl Folder {
         Ok(listing)
     }
 
-    /// Lists a single file and its companions. A folder that cannot be read has no companions.
+    /// Lists a single file and its companions. If the folder cannot be read, the file has no
+    /// companions.
     fn list_single_file(&self, only: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         let (name, file) = (only.as_str().to_owned(), self.look_up(only)?);
         let mut entries = vec![FolderEntry { name, file }];

@@ -51,7 +51,7 @@ pub use object::Object;
 pub use object_version::ObjectVersion;
 pub use pipe_pool::Pipe;
 pub use remote::{
-    CompletedRequest, EndpointRoute, FetchGuardFactory, Options, RangeReader, Remote, RemoteObject,
+    CompletedRequest, EndpointRoute, FetchHolds, Options, RangeReader, Remote, RemoteObject,
     RequestObserver, SplicedData, SplicedRange, WeightedEndpoint,
 };
 pub use storage_meter::{Meter, Reason};

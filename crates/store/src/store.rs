@@ -78,7 +78,7 @@ impl Store {
     /// Looks up `key`: an object's version, or `None` for a folder.
     ///
     /// # Errors
-    /// [`Error`]; anything else is [`Error::NotFound`].
+    /// Any [`Error`]; a key that is neither an object nor a folder is [`Error::NotFound`].
     pub fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         match self {
             Store::Folder(folder) => folder.look_up(key),
@@ -135,10 +135,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error`]; [`Error::Unlisted`] where the storage cannot list; also for over 65 536 entries.
-    pub fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
+    pub fn list_folder(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         match self {
-            Store::Folder(folder) => folder.list(key),
-            Store::Remote(remote) => remote.list(key),
+            Store::Folder(folder) => folder.list_folder(key),
+            Store::Remote(remote) => remote.list_folder(key),
         }
     }
 
@@ -146,7 +146,7 @@ impl Store {
     /// them. Blocks.
     ///
     /// # Errors
-    /// The errors of [`Store::list`].
+    /// The errors of [`Store::list_folder`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list_prefixed(key, prefix),
@@ -154,14 +154,14 @@ impl Store {
         }
     }
 
-    /// Lists a folder as [`Store::list`] does, with the links that lead out of a local library.
+    /// Lists a folder as [`Store::list_folder`] does, with the links that lead out of a local library.
     ///
     /// # Errors
-    /// The errors of [`Store::list`].
+    /// The errors of [`Store::list_folder`].
     pub fn list_with_links(&self, key: &Key) -> Result<FolderListing, Error> {
         match self {
             Store::Folder(folder) => folder.list_with_links(key, ""),
-            Store::Remote(remote) => remote.list(key).map(|entries| FolderListing {
+            Store::Remote(remote) => remote.list_folder(key).map(|entries| FolderListing {
                 entries,
                 links_out: Vec::new(),
             }),
@@ -171,10 +171,10 @@ impl Store {
     /// Lists up to `entries_max` entries of a folder without reading the rest, sorted by name.
     ///
     /// # Errors
-    /// Same as [`Store::list`], except for the number of entries.
+    /// Same as [`Store::list_folder`], except for the number of entries.
     pub fn list_at_most(&self, key: &Key, entries_max: usize) -> Result<Vec<FolderEntry>, Error> {
         match self {
-            Store::Folder(folder) => folder.list(key).map(|mut entries| {
+            Store::Folder(folder) => folder.list_folder(key).map(|mut entries| {
                 entries.truncate(entries_max);
                 entries
             }),

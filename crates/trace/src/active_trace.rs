@@ -14,7 +14,7 @@ tokio::task_local! {
     static ACTIVE: ActiveTrace;
 }
 
-/// Most parts of a request whose time `Server-Timing` reports.
+/// Maximum number of parts of a request whose durations `Server-Timing` reports.
 const TIMED_PARTS_MAX: usize = 16;
 
 /// The trace of a request, and the span that new spans become children of. Cheap to clone.
@@ -62,8 +62,8 @@ pub async fn run_with<F: Future>(trace: ActiveTrace, work: F) -> F::Output {
     ACTIVE.scope(trace, work).await
 }
 
-/// Gives a future the trace of the current task, for a task of its own.
-pub fn inherit<F: Future>(work: F) -> impl Future<Output = F::Output> {
+/// Binds a future to the trace of the current task, so that the future can run in another task.
+pub fn bind_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
     let trace = active();
     async move {
         match trace {
@@ -74,7 +74,7 @@ pub fn inherit<F: Future>(work: F) -> impl Future<Output = F::Output> {
 }
 
 /// Gives blocking work the trace of the current task, for another thread.
-pub fn inherit_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+pub fn bind_trace_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let trace = active();
     move || match trace {
         Some(trace) => ACTIVE.sync_scope(trace, work),
@@ -197,7 +197,7 @@ impl OpenSpan {
         self.attributes.push((key, AttributeValue::Number(value)));
     }
 
-    /// Links the span to one of another trace, whose work this span waits for.
+    /// Links this span to a span of another trace that it waits for.
     pub fn set_link(&mut self, linked: TraceContext) {
         self.link = Some(linked);
     }
@@ -207,7 +207,7 @@ impl OpenSpan {
         self.is_error = true;
     }
 
-    /// Returns the context for requests that this span causes; `None` if it is not exported.
+    /// Returns the context for requests that this span causes; `None` if the span is not exported.
     pub fn context(&self) -> Option<TraceContext> {
         self.trace.shared.queue.as_ref()?;
         Some(TraceContext {

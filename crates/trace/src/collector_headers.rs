@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Limits on a file: a mistaken name must not fill the memory.
+/// Limits on a file, so that a wrong file name cannot exhaust the memory.
 const FILE_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 16;
 
-/// Headers that the exporter sets itself, or that would change the end of the message.
+/// Headers that the exporter sets itself, or that would change the framing of the message.
 const RESERVED: [HeaderName; 7] = [
     header::HOST,
     header::CONTENT_TYPE,

@@ -19,7 +19,8 @@ use crate::otlp::{Attribute, AttributeValue, FinishedSpan, encode_spans};
 const BATCH_SPANS_MAX: usize = 512;
 /// Pause between batches, so that a batch has several spans.
 const BATCH_PAUSE: Duration = Duration::from_millis(500);
-/// Pause after a failure. Meanwhile, spans are queued, and then dropped.
+/// Pause after a failure. Meanwhile, spans are queued; once the queue is full, new spans are
+/// dropped.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
@@ -31,7 +32,7 @@ struct Exporter {
     service: Vec<Attribute>,
 }
 
-/// File with the name of the host, which is that of the pod in Kubernetes.
+/// File with the host name; in Kubernetes, this is the name of the pod.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// Returns the attributes of a server (semantic conventions for resources). The name of the host, which

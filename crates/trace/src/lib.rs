@@ -13,7 +13,8 @@ mod otlp;
 mod tracer;
 
 pub use active_trace::{
-    ActiveTrace, OpenSpan, TracedRequest, in_span, inherit, inherit_blocking, run_with, start_span,
+    ActiveTrace, OpenSpan, TracedRequest, bind_trace, bind_trace_blocking, in_span, run_with,
+    start_span,
 };
 pub use collector_headers::CollectorHeaders;
 pub use context::{TRACEPARENT, TraceContext};

@@ -82,7 +82,8 @@ impl Tracer {
 }
 
 impl RequestTracing {
-    /// Returns the tracing of requests; `None` if there is none, which then costs one branch.
+    /// Returns the tracing of requests; `None` if neither a tracer nor timing is configured. With
+    /// `None`, tracing costs only one branch per request.
     pub fn new(
         tracer: Option<Tracer>,
         requests_timing: Option<TimingCheck>,
@@ -94,7 +95,7 @@ impl RequestTracing {
         })
     }
 
-    /// Returns the spans that were lost because the collector was slow or unreachable.
+    /// Returns the number of spans that were lost because the collector was slow or unreachable.
     pub fn dropped_spans(&self) -> u64 {
         self.tracer.as_ref().map_or(0, Tracer::dropped_spans)
     }
@@ -131,8 +132,8 @@ impl RequestTracing {
     }
 }
 
-/// Returns an identifier that is random between processes and unique within one (splitmix64). Never
-/// zero.
+/// Returns an identifier that is unique within the process. Different processes produce different,
+/// random identifiers (splitmix64). Never zero.
 pub(crate) fn next_id() -> u64 {
     static STATE: OnceLock<AtomicU64> = OnceLock::new();
     let seed = || AtomicU64::new(RandomState::new().build_hasher().finish());

@@ -1,5 +1,5 @@
-//! A client for one server: idle connections per worker, timeouts, and one repetition of a request
-//! on a new connection if that is safe.
+//! A client for one server: idle connections per worker, timeouts, and one retry on a new
+//! connection if the request is safe to repeat.
 
 use crate::response::ResponseParts;
 use crate::{
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Most idle connections per worker; further ones are closed.
+/// Maximum number of idle connections per worker; further ones are closed.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 /// Time for a request's body to be sent, in addition to the first-byte timeout.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// Most fields of a response's head.
+/// Maximum number of fields in a response head.
 const HEAD_FIELDS_MAX: usize = 100;
-/// Expected body length in bytes, so that head and body fit one short buffer.
+/// Assumed body length in bytes. Together with the head, it fits the shortest recycled buffer.
 const EXPECTED_BYTES: usize = 14 << 10;
 
 /// Limits on the time and memory that a server may take.
@@ -39,9 +39,9 @@ pub struct UpstreamLimits {
     /// Longest time that a connection stays open unused. It should be shorter than the server's own
     /// timeout, so that few requests are sent on a connection that the server is closing.
     pub idle_timeout: Duration,
-    /// Most bytes of a response's head.
+    /// Maximum length of a response head in bytes.
     pub head_bytes_max: usize,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub requests_max: usize,
 }
 
@@ -64,7 +64,7 @@ pub struct UpstreamClient {
     /// The authority, and the address if it is fixed, for error messages.
     name: String,
     address: ServerAddress,
-    /// The address of the connections, if it is not that of the name.
+    /// Fixed address for connections; `None` resolves the host name.
     at: Option<SocketAddr>,
     connector: Connector,
     /// One list for each worker: a connection stays on the runtime that opened it.
@@ -112,7 +112,8 @@ impl UpstreamClient {
         &self.authority
     }
 
-    /// Connects to this address instead of resolving the name of the URL. Host and TLS name stay.
+    /// Connects to this address instead of resolving the name of the URL. The `Host` header and the
+    /// TLS server name do not change.
     #[must_use]
     pub fn with_address(self, at: SocketAddr) -> UpstreamClient {
         UpstreamClient {
@@ -143,7 +144,7 @@ impl UpstreamClient {
     /// must be safe to repeat.
     ///
     /// # Errors
-    /// When no response's head is received.
+    /// When no response head is received.
     pub async fn send(
         &self,
         worker: usize,
@@ -169,7 +170,7 @@ impl UpstreamClient {
     /// of it can have reached the server.
     ///
     /// # Errors
-    /// When no response's head is received; with the request, if nothing of it was sent.
+    /// When no response head is received. The error contains the request if no part of it was sent.
     pub async fn send_once(
         &self,
         worker: usize,

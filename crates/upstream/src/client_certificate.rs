@@ -14,7 +14,8 @@ use rustls::sign::CertifiedKey;
 
 use crate::tls::{invalid_data, parse_certificates};
 
-/// A certificate chain and its key. Cheap to clone; all clones share the current one.
+/// A certificate chain and its key. Cheap to clone; all clones share the current certificate and
+/// key.
 #[derive(Clone)]
 pub struct ClientCertificate {
     files: Arc<CertificateFiles>,
@@ -31,7 +32,8 @@ impl ClientCertificate {
     /// Reads the chain and its key, both PEM.
     ///
     /// # Errors
-    /// With the name of the file, when one is unreadable or invalid, or when they do not match.
+    /// When a file is unreadable or invalid, or when the certificate and the key do not match. The
+    /// error contains the file's name.
     pub fn read(cert: PathBuf, key: PathBuf) -> io::Result<ClientCertificate> {
         let files = CertificateFiles { cert, key };
         let current = Arc::new(files.read()?);
@@ -77,7 +79,8 @@ fn unusable_file_error(path: &Path, error: &dyn fmt::Display) -> io::Error {
 }
 
 impl ResolvesClientCert for ClientCertificate {
-    /// Presents the certificate whichever authorities the server lists: it decides.
+    /// Presents the certificate whatever authorities the server lists: the server decides whether
+    /// to accept it.
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Some(current.clone())

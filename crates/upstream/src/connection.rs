@@ -149,8 +149,8 @@ impl Connection {
         self.outgoing.upload.take()
     }
 
-    /// Writes until the socket is full or the upload waits. A socket error after the first byte does
-    /// not count: the server may have responded before it closed the connection.
+    /// Writes until the socket is full or the upload waits. Ignores a socket error after the first
+    /// byte: the server may have responded before it closed the connection.
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         match self.poll_send(cx) {
             Poll::Ready(Err(error))
@@ -220,12 +220,12 @@ impl Connection {
     /// Returns the next bytes of the body; `None` at its end.
     ///
     /// # Errors
-    /// When the body is malformed or cut.
+    /// When the body is malformed or truncated.
     pub fn poll_data(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
-        // A failed upload shows in the response, or in its absence.
+        // Ignores the error: after a failed upload, the server sends an error response or none.
         let _ = self.poll_send(cx);
         loop {
             let data = match self.body.next_data(&self.buffer) {
@@ -240,7 +240,8 @@ impl Connection {
             if self.body.is_complete() {
                 return Poll::Ready(None);
             }
-            // Reads framing in small steps. Reads no more data than the current run has.
+            // Reads framing in small steps. Reads at most the data that remains in the current
+            // chunk or body.
             let wanted = match usize::try_from(self.body.data_ahead()).unwrap_or(usize::MAX) {
                 0 => HEAD_BYTES,
                 ahead => ahead,
@@ -267,7 +268,7 @@ impl Connection {
     /// Completes when a part of the body, or its end, can be read. Over TLS it completes at once.
     ///
     /// # Errors
-    /// When the body is cut.
+    /// When the body is truncated.
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         let Either::Left(socket) = &self.stream else {
             return Poll::Ready(Ok(()));
@@ -289,7 +290,7 @@ impl Connection {
     /// memory.
     ///
     /// # Errors
-    /// When the body is malformed or cut.
+    /// When the body is malformed or truncated.
     pub fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -336,8 +337,8 @@ impl Connection {
 
     fn replace_buffer(&mut self, bytes: usize) {
         let mut next = self.buffers.take(bytes);
-        // Recycled buffers may be shorter than requested. A read into a full one returns 0 bytes, like
-        // that from a closed connection.
+        // Recycled buffers may be shorter than requested. A read into a full buffer returns 0
+        // bytes, as if the connection were closed.
         if next.capacity() <= self.buffer.len() {
             self.buffers.recycle(next);
             next = ReadBuffer::new_exclusive(bytes.max(2 * self.buffer.len()));
@@ -378,7 +379,8 @@ impl Connection {
         is_ready.then_some(self)
     }
 
-    /// Returns whether an idle connection can be used. A TLS server may have sent session tickets.
+    /// Returns whether an idle connection can be used. Unread bytes are accepted only over TLS,
+    /// because the server may have sent session tickets.
     pub(crate) fn is_open(&self) -> bool {
         match &self.stream {
             Either::Left(socket) => socket.is_open(false),

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Idle connections to one server, the last used at the end. One list serves one runtime, or, where
-/// connections are detached while they are idle, any number of them.
+/// Idle connections to one server, the last used at the end. By default, a list serves one runtime.
+/// If it detaches idle connections, it can serve several runtimes.
 #[derive(Debug)]
 pub struct IdleConnections {
     entries: Mutex<VecDeque<(Instant, Connection)>>,
@@ -36,7 +36,7 @@ impl IdleConnections {
     }
 
     /// Takes the connection that was used last and is still open. Connections that are not needed
-    /// thus stay idle until they are closed.
+    /// therefore reach the idle timeout and are closed.
     pub fn take(&self) -> Option<Connection> {
         let mut entries = self.lock_list();
         while let Some((since, connection)) = entries.pop_back() {

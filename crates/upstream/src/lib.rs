@@ -3,7 +3,8 @@
 //! A [`Connector`] opens TCP and TLS and counts what it opens. A [`Connection`] performs one
 //! exchange at a time with the codec of `http1`. Between exchanges it is stored in
 //! [`IdleConnections`]. [`UpstreamClient`] combines them for one server, with timeouts and repeated
-//! requests. `store` has its own admission and its HTTP/2 above the same connections (decision 21).
+//! requests. `store` uses the same connections, but limits its requests itself and has its own
+//! HTTP/2 client (decision 21).
 //!
 //! This crate does not listen, cache, or retry a request on another server.
 

@@ -15,7 +15,7 @@ pub(crate) struct Outgoing {
     written: usize,
     pub(crate) upload: Option<RequestUpload>,
     needs_flush: bool,
-    /// Whether everything received of the upload is written, and more of it is awaited.
+    /// Whether all upload data received so far has been written, and more is expected.
     pub(crate) awaits_upload_data: bool,
     /// Whether any byte of the request has been written.
     pub(crate) has_started: bool,
@@ -79,7 +79,7 @@ impl Outgoing {
     pub(crate) fn fail(&mut self) {
         self.bytes.clear();
         self.upload = None;
-        // Marks the request as incomplete.
+        // Makes `is_complete` return `false`, so that the connection is not reused.
         self.needs_flush = true;
         self.written = usize::MAX;
     }

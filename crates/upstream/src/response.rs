@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-/// Shorter bodies are read into recycled memory and copied where they are cached: fresh memory of
-/// exactly their length costs more.
+/// Shorter bodies are read into recycled memory, and copied when they are cached. This costs less
+/// than fresh memory of exactly their length.
 const EXCLUSIVE_BODY_BYTES_MIN: u64 = 64 << 10;
 
 /// The durations of an exchange.
@@ -78,7 +78,7 @@ impl UpstreamResponse {
     }
 
     /// Returns how many bytes of the body remain, if that is known.
-    pub fn len(&self) -> Option<u64> {
+    pub fn remaining(&self) -> Option<u64> {
         match &self.connection {
             Some((connection, _)) => connection.remaining(),
             None => Some(0),
@@ -87,7 +87,7 @@ impl UpstreamResponse {
 
     /// Returns whether the body is known to have no more bytes.
     pub fn is_empty(&self) -> bool {
-        self.len() == Some(0)
+        self.remaining() == Some(0)
     }
 
     /// Returns whether the body's memory contains nothing else, so that it can be cached without a copy.
@@ -95,11 +95,12 @@ impl UpstreamResponse {
         self.is_exclusive
     }
 
-    /// Returns the next part of the body, or `None` at its end. Once that is reached, the connection
-    /// is pooled; a response that is dropped earlier closes it.
+    /// Returns the next part of the body, or `None` at its end. At the end of the body, the
+    /// connection returns to the pool. If the response is dropped earlier, the connection is
+    /// closed.
     ///
     /// # Errors
-    /// When the body is malformed or cut, or nothing arrives within the timeout.
+    /// When the body is malformed or truncated, or nothing arrives within the timeout.
     pub async fn next_data(&mut self) -> Result<Option<Bytes>, UpstreamError> {
         let Some((connection, _)) = &mut self.connection else {
             return Ok(None);

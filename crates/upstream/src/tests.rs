@@ -112,8 +112,8 @@ fn connections_are_reused_and_a_closed_one_is_replaced() {
     );
 }
 
-/// A head of more than 16 KiB was taken for a closed connection: the next buffer had no room. A mutant of
-/// its length had survived.
+/// A head of more than 16 KiB was once mistaken for a closed connection, because the next buffer
+/// had no room. Mutation testing had found no test of that buffer's length.
 #[test]
 fn a_head_of_several_buffers_is_received() {
     let fields = format!("X: {}\r\n", "y".repeat(500)).repeat(60);
@@ -216,7 +216,8 @@ fn unsafe_requests_are_repeated_only_if_they_cannot_have_arrived() {
     block_on(async {
         let mut first = client.send(0, &get_request("/first")).await.unwrap();
         read_body(&mut first).await.unwrap();
-        // It arrived on the pooled connection, which was then closed without a response.
+        // The request arrives on the pooled connection, which the server then closes without a
+        // response.
         let (failed, unsent) = client.send_once(0, post_request("a")).await.unwrap_err();
         assert!(failed.may_have_arrived && unsent.is_none(), "{failed:?}");
         let mut second = client.send_once(0, post_request("b")).await.unwrap();

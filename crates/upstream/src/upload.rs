@@ -11,7 +11,8 @@ use std::task::{Context, Poll, ready};
 
 /// A request body that is being sent: framed by its length, or in chunks if the length is unknown.
 pub struct RequestUpload {
-    /// Never locked: the mutex makes the body `Sync`, as responses must be.
+    /// Never locked: the mutex only makes the body `Sync`. A response must be `Sync`, and its
+    /// connection can contain this body.
     source: Mutex<Pin<Box<dyn UploadSource>>>,
     /// Remaining bytes; `None` for a body in chunks.
     remaining: Option<u64>,
@@ -69,7 +70,7 @@ impl RequestUpload {
         self.remaining
     }
 
-    /// Returns whether nothing is left to send of a body of known length.
+    /// Returns whether the body has a known length and has been sent completely.
     pub fn is_empty(&self) -> bool {
         self.remaining == Some(0)
     }

@@ -10,7 +10,7 @@ use super::AdminPort;
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
 
-/// Most objects on the status page.
+/// Maximum number of objects on the status page.
 const TOP: usize = 20;
 /// Limit on the connections that are sampled.
 const LOOKED_AT_MAX: usize = 2000;

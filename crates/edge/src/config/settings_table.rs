@@ -20,7 +20,7 @@ const OWN: &[Setting] = &[
         "edge-secret-file",
         "FILE",
         "",
-        "File with the secret that the edge sends to its origins: their edge-secret-file",
+        "File with the secret that the edge sends to its origins (same as their edge-secret-file)",
     ),
     Setting::new(
         "origin-dns-interval",
@@ -143,7 +143,7 @@ const OWN: &[Setting] = &[
         "cookies",
         "cache|pass",
         "cache",
-        "Requests with Cookie: use the cache as its headers permit, or bypass it",
+        "Requests with Cookie: use the cache if the response permits it, or bypass it",
     ),
     Setting::new(
         "negative-ttl",

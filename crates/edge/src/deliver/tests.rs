@@ -4,7 +4,7 @@ use super::*;
 use crate::cache_outcome::MissReason;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
 
-/// Returns an object that was five seconds old on arrival, just now.
+/// Returns an object that arrived just now with an age of five seconds.
 fn cached_object() -> CachedObject {
     let lifetime = FreshnessLifetime {
         fresh: Duration::from_secs(60),

@@ -131,7 +131,8 @@ impl PersistedHead {
         for (name, value) in &self.headers {
             headers.append(name.parse::<HeaderName>().ok()?, value_from_latin1(value)?);
         }
-        // If the clock was set back since, the object keeps the age that it had.
+        // If the clock was set back after the object was written, the age at the time of writing is
+        // used.
         let mut since = unix_ms_from_time(now).saturating_sub(self.written_unix_ms);
         if is_planted("age-on-disk-forgotten") {
             since = 0;

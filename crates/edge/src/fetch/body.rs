@@ -11,7 +11,7 @@ use crate::Edge;
 use crate::cache_key::CacheKey;
 use crate::object_body::ObjectBody;
 
-/// Bytes retained behind the writer of a body that will not be stored.
+/// Number of the most recently received bytes that are retained of a body that will not be stored.
 const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
 
 impl Edge {

@@ -14,8 +14,8 @@ use crate::origins::OriginResponse;
 #[derive(Clone)]
 pub enum FetchOutcome {
     /// The origin sent a response that all waiting requests may share. Its body may still be
-    /// growing. With a reason, the object is delivered to them but not stored: this occurs for
-    /// errors of the origin.
+    /// growing. If there is a reason, the object is delivered to these requests but not stored.
+    /// This occurs for error responses of the origin.
     Stored(Arc<CachedObject>, Option<UncacheableReason>),
     /// The origin confirmed the cached object with a 304.
     Revalidated(Arc<CachedObject>),

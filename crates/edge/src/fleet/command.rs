@@ -11,8 +11,8 @@ use crate::warm;
 pub const COMMANDS: [&str; 3] = ["purge", "warm", "reload"];
 /// Limit on an id.
 const ID_BYTES_MAX: usize = 128;
-/// Edges send results only to such subjects. Otherwise, a command could make all edges send
-/// commands.
+/// Edges send results only to subjects with this prefix. Otherwise, a command could make all edges
+/// send commands.
 pub const INBOX_PREFIX: &str = "_INBOX.";
 
 /// A command with its id.

@@ -24,7 +24,8 @@ const CONNECTED: MetricSpec = MetricSpec {
     help: "1 while the edge is connected to the NATS server of the fleet",
 };
 
-/// Ids that are remembered: far more than are delivered again at a time.
+/// Limit on the remembered ids. It is much higher than the number of commands that are delivered
+/// again at a time.
 const IDS_MAX: usize = 4096;
 /// Warm-ups that may wait; each holds a list of URLs.
 const WARM_UPS_MAX: usize = 16;
@@ -50,8 +51,8 @@ impl FleetMetrics {
         }
     }
 
-    /// Counts a result. Other names than those of commands have one label, so that no sender
-    /// can create series.
+    /// Counts a result. All unknown names share one label, so that senders cannot create time
+    /// series.
     fn count(&self, name: &str, result: &str) {
         let known = COMMANDS.into_iter().find(|command| *command == name);
         self.commands
@@ -172,7 +173,7 @@ impl CommandExecutor {
     }
 
     fn log_refusal(&self, name: &str, why: &str) {
-        // The subject is chosen by the sender.
+        // The sender chooses the name, so it may be very long.
         let name: String = name.chars().take(64).collect();
         tracing::warn!(name, why, "refused a command of the fleet");
         self.metrics.count(&name, "refused");

@@ -17,8 +17,8 @@ use super::{STREAM, SUBJECT_PREFIX, SUBJECTS};
 use crate::config::NatsSettings;
 use crate::reload::ReloadableEdge;
 
-/// Time for which the stream stores a command. An edge that was away for longer starts with what
-/// its disk tier contains.
+/// Time for which the stream stores a command. An edge that was away for longer misses the expired
+/// commands and uses its disk tier as it is.
 const COMMAND_AGE_MAX: Duration = Duration::from_secs(3600);
 /// Limit on the stored commands.
 const STREAM_BYTES_MAX: i64 = 64 << 20;
@@ -72,8 +72,8 @@ async fn receive_forever(
     }
 }
 
-/// Connects, even if the server starts later. The files of the credentials are read again before
-/// each attempt.
+/// Connects, and retries until the server is available. The files of the credentials are read again
+/// before each attempt.
 async fn connect_with_retries(settings: &NatsSettings, metrics: &FleetMetrics) -> Client {
     loop {
         let attempt = async {

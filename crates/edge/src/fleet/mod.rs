@@ -1,8 +1,8 @@
 //! Commands to all edges of a fleet through a NATS server: purge, warm and reload.
 //!
-//! The subject is `headwater.edge.COMMAND`. With JetStream, a stream stores the commands, and each
-//! edge reads them with a durable consumer of its own name, so that it also executes the commands
-//! of its absence. Without JetStream, an edge that is away misses them.
+//! The subject is `headwater.edge.COMMAND`. With JetStream, a stream stores the commands. Each edge
+//! reads them with a durable consumer that is named after the edge, so it also executes commands
+//! that were sent while it was away. Without JetStream, an edge that is away misses them.
 
 mod command;
 mod executor;

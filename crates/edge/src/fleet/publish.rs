@@ -154,7 +154,7 @@ fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, P
     if let Ok(Some(urls)) = flags.try_get_many::<String>("urls") {
         message["urls"] = json!(urls.collect::<Vec<_>>());
     }
-    // The edges would refuse it, too.
+    // The edges would also refuse an invalid message.
     let parsed = CommandMessage::parse(message.to_string().as_bytes());
     let parsed = parsed.and_then(|message| message.into_command(name));
     parsed.map_err(|why| usage(&format!("edge {name}: {why}")))?;

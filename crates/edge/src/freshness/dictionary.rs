@@ -3,7 +3,7 @@
 //! The parser is strict: one error makes the whole field invalid. Values of types that no directive
 //! uses are checked and not returned.
 
-/// The value of a member, as far as directives distinguish values.
+/// The value of a member. Types that no directive uses are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberValue {
     Boolean(bool),
@@ -12,7 +12,7 @@ pub enum MemberValue {
     Other,
 }
 
-/// Most members of a dictionary. Responses of real servers contain fewer than ten.
+/// Maximum number of members in a dictionary. Responses of real servers contain fewer than ten.
 const MEMBERS_MAX: usize = 64;
 
 /// Parses a dictionary. The last of several members with the same key counts. Returns `None` if the
@@ -123,7 +123,8 @@ impl<'a> FieldText<'a> {
         }
     }
 
-    /// Takes an integer of at most 15 digits, or a decimal of at most 12 and 3.
+    /// Takes an integer of at most 15 digits, or a decimal with at most 12 digits before the point
+    /// and 3 after it.
     fn take_number(&mut self) -> Option<MemberValue> {
         let sign = if self.take('-').is_some() { -1 } else { 1 };
         let integer = self.take_while(|c| c.is_ascii_digit());

@@ -17,10 +17,11 @@ const SECONDS_MAX: u64 = 1 << 31;
 pub struct CacheDirectives {
     /// `no-store`: do not store.
     pub no_store: bool,
-    /// `no-cache`: revalidate before each use. With field names, it has the same effect here, which
-    /// is allowed.
+    /// `no-cache`: revalidate before each use. The form with field names is treated like the form
+    /// without them, which the standard allows.
     pub no_cache: bool,
-    /// `private`: not for shared caches. With field names, it has the same effect here.
+    /// `private`: not for shared caches. The form with field names is treated like the form without
+    /// them.
     pub private: bool,
     /// `public`: any cache may store the response.
     pub public: bool,

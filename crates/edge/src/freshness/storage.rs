@@ -46,7 +46,8 @@ impl Default for FreshnessPolicy {
     }
 }
 
-/// The origin of a freshness lifetime. The names are part of the disk format.
+/// The header, rule or policy that determined a freshness lifetime. The names are part of the disk
+/// format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum LifetimeSource {
     /// A rule's `ttl`.
@@ -109,7 +110,8 @@ pub fn judge_storage(
     let date = parse_date_header(headers, header::DATE).unwrap_or(now);
     let (fresh, source) = find_lifetime(exchange, status, headers, &directives, date, policy)?;
     // `s-maxage` forbids stale use, like `proxy-revalidate` (section 5.2.2.10). If the same
-    // response allows stale use by RFC 5861, its author intends both.
+    // response also allows stale use (RFC 5861), this permission has precedence, because its author
+    // intends both.
     let allows = directives.stale_while_revalidate.is_some() || directives.stale_if_error.is_some();
     let lifetime = FreshnessLifetime {
         fresh,

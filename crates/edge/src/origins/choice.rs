@@ -1,8 +1,8 @@
 //! The order in which a pool's origins get a request. Pure.
 //!
-//! Weighted rendezvous hashing: each origin draws a number for each key, and the lowest number
-//! comes first. When an origin fails, only its keys move, and they spread over all others. An
-//! origin with a weight of one half gets half as many keys.
+//! Weighted rendezvous hashing: each pair of origin and key is hashed to a number, and the origin
+//! with the lowest number comes first. When an origin fails, only its keys move, and they spread
+//! over all others. An origin with a weight of one half gets half as many keys.
 
 use super::title_folder::find_title_folder;
 
@@ -11,8 +11,8 @@ use super::title_folder::find_title_folder;
 pub enum BalanceMethod {
     /// By the hash of the path: each file has one origin.
     Path,
-    /// By the hash of the title's folder: the files of a title have one origin, which then needs only one
-    /// index.
+    /// By the hash of the title's folder: all files of a title have one origin, so only this origin
+    /// needs the title's index.
     Folder,
     /// In the configured order: other origins are used only if the first fails.
     First,
@@ -39,8 +39,8 @@ impl BalanceMethod {
     }
 }
 
-/// Returns indexes into `shares` in the order of the attempts, each once. Origins without a share
-/// are last: they get requests only if all others fail.
+/// Returns all indexes into `shares`, in the order of the attempts. Origins without a share are
+/// last: they get requests only if all others fail.
 pub fn rank_members(balance: BalanceMethod, shares: &[(u64, f64)], target: &str) -> Vec<usize> {
     let key = fnv1a_hash(balance.hashed_part(target).as_bytes());
     let lot = |n: usize, (seed, share): (u64, f64)| {
@@ -140,7 +140,8 @@ mod tests {
         let first = |balance, target: &str| rank_members(balance, &shares, target)[0];
         let of = |n| first(BalanceMethod::Folder, &format!("/film/{n}.m4s?x={n}"));
         assert!((0..100).all(|n| of(n) == of(0)));
-        // Renditions of a title were spread over the origins, and each built the title's index.
+        // Regression: renditions of a title were spread over the origins, so each origin built the
+        // title's index.
         let set = "/film/6000-9f86d081884c7d65/video=";
         let of = |n| first(BalanceMethod::Folder, &format!("{set}{n}/0.m4s"));
         let manifest = first(BalanceMethod::Folder, "/film/.m3u8");

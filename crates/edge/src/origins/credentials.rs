@@ -60,7 +60,7 @@ impl EdgeCredentials {
     }
 }
 
-/// Logs each error once. Returns the current one.
+/// Logs each error once. Returns the current error, if there is one.
 fn reload_certificate(
     certificate: &ClientCertificate,
     last_error: Option<String>,

@@ -11,8 +11,8 @@ pub struct DnsOrigin {
     /// The name that is resolved.
     pub name: String,
     pub records: DnsRecordKind,
-    /// The server that every member stands for: its authority is the Host, and its host the TLS
-    /// name.
+    /// The URL of the server that all members represent. Its authority is sent as Host, and its
+    /// host is the name in TLS.
     pub server: Uri,
 }
 
@@ -56,8 +56,8 @@ fn parse_name(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     })
 }
 
-/// The Host and the TLS name are those of the domain, without the labels of service and protocol
-/// (RFC 6125 section 6.2.1: the source domain).
+/// The domain without the labels of service and protocol becomes the Host and the TLS name (RFC
+/// 6125 section 6.2.1: the source domain).
 fn parse_service(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     let name = checked_host(url, scheme)?;
     if url.port().is_some() {
@@ -77,7 +77,7 @@ fn parse_service(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     })
 }
 
-/// Returns the host of a URL that contains nothing else but a port.
+/// Returns the host of a URL. Besides the scheme and the host, the URL may contain only a port.
 fn checked_host<'a>(url: &'a Uri, scheme: &str) -> Result<&'a str, String> {
     let host = url
         .host()

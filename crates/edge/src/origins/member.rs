@@ -20,7 +20,8 @@ use super::resolver::ResolvedServer;
 /// One origin server.
 #[derive(Debug)]
 pub(super) struct PoolMember {
-    /// The configured URL: the label of the metrics, which addresses in DNS would make unbounded.
+    /// The configured URL. It is the label in the metrics: with addresses from DNS, the number of
+    /// labels would be unbounded.
     pub url: String,
     /// The server's entry in DNS, if it was found there.
     pub resolved: Option<ResolvedServer>,
@@ -85,8 +86,8 @@ impl PoolMember {
         self.resolved.as_ref().map(|server| server.address)
     }
 
-    /// Returns whether the member has this configured URL and is this entry in DNS. The weight may
-    /// change.
+    /// Returns whether the member has this configured URL, and this name and address in DNS. The
+    /// weight may differ.
     pub fn is_server(&self, url: &str, resolved: Option<&ResolvedServer>) -> bool {
         let identity = |server: &ResolvedServer| (server.name.clone(), server.address);
         self.url == url && self.resolved.as_ref().map(identity) == resolved.map(identity)

@@ -156,7 +156,7 @@ fn log_difference(origin: &str, old: &[ListedMember], new: &[ListedMember]) {
 }
 
 impl OriginClient {
-    /// Resolves all origins that DNS lists. Members whose resolution fails stay.
+    /// Resolves all origins that DNS lists. If a resolution fails, the origin keeps its members.
     pub async fn refresh_members(&self, dns_servers: &[SocketAddr]) {
         let resolver = OriginResolver::new(dns_servers);
         for pool in self.pools.values() {

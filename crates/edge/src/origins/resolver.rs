@@ -25,8 +25,8 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// A server that DNS lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResolvedServer {
-    /// The name that is hashed to distribute the requests. It is stable where the address is not:
-    /// the target of an SRV record.
+    /// The name that is hashed to distribute the requests. For an SRV record, it is the target with
+    /// the port, which stays the same when the address changes.
     pub name: String,
     pub address: SocketAddr,
     /// Weight of an SRV record; 1 for addresses.

@@ -23,7 +23,7 @@ impl RetryBudget {
         }
     }
 
-    /// Adds a share of a retry for a request.
+    /// Adds `share` of one retry to the budget, for one request.
     pub fn add_share(&mut self, share: f64, now: Instant) {
         let passed = now.saturating_duration_since(self.updated_at).as_secs_f64();
         self.updated_at = now;

@@ -82,7 +82,7 @@ impl PoolMember {
         };
         let good = response.status.is_success() || response.status.is_redirection();
         // A drained response lets the connection be reused. Draining a long body is not worth it.
-        if response.len().is_some_and(|len| len < 4096) {
+        if response.remaining().is_some_and(|len| len < 4096) {
             while let Ok(Some(_)) = response.next_data().await {}
         }
         good

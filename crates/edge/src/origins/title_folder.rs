@@ -1,7 +1,7 @@
 //! The folder of a title in the path of one of its resources. Pure.
 //!
-//! The files of a title are in folders of sets and renditions below it (docs/reference/urls.md). Paths
-//! of other origins contain no such folders.
+//! Below the title's folder are folders of sets and renditions, which contain the files of the
+//! title (docs/reference/urls.md). Paths of other origins contain no such folders.
 
 /// Returns the folder of the title: `/films/tos` of `/films/tos/.m3u8`, and of
 /// `/films/tos/6000-9f86d081884c7d65/video=4500000/1.m4s`. For other paths, it is the last folder.

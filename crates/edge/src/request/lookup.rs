@@ -126,8 +126,8 @@ impl Edge {
         lookup.found.is_none() && self.disk.has_entry(key)
     }
 
-    /// Loads the entry from the disk tier and searches memory again. An entry that lists variants
-    /// leads to another load, that of the variant.
+    /// Loads the entry from the disk tier and searches memory again. If the entry lists variants,
+    /// the request's variant is loaded next.
     async fn lookup_disk(&self, facts: &RequestFacts<'_>, mut lookup: Lookup) -> Lookup {
         for _ in 0..LOOKUPS_MAX {
             if !self.is_only_on_disk(facts, &lookup) {

@@ -48,16 +48,17 @@ impl Edge {
         let host = facts.forwarded_host(&self.settings);
         let request = origin_request(worker, facts, headers, host.as_ref());
         let reply = self.origins.send_once(request, body).await;
-        // An error of the client's body explains the failure better than its effect on the origin.
+        // If the client's body failed, its error explains the failure better than the origin's
+        // error that follows from it.
         let reply = reply.map_err(|error| fault.client_error().unwrap_or(error));
-        if reply.as_ref().is_ok_and(is_success) {
+        if reply.as_ref().is_ok_and(is_non_error) {
             self.invalidate_key(&facts.primary_key);
         }
         relay_reply(facts, reply, outcome)
     }
 }
 
-fn is_success(reply: &OriginResponse) -> bool {
+fn is_non_error(reply: &OriginResponse) -> bool {
     let status = reply.response.status;
     status.is_success() || status.is_redirection()
 }

@@ -11,8 +11,8 @@ use net::TcpInfo;
 use super::NamedNetworks;
 use net::cmcd::{CmcdData, CmcdValue};
 
-/// Names of all variables. Those of the second list are known only before the first byte of the
-/// response.
+/// Names of all variables. The variables of the second list are not yet known when the request
+/// arrives, only before the first byte of the response.
 pub(super) const REQUEST_VARIABLES: [&str; 7] = [
     "method", "host", "path", "query", "client", "header", "cmcd",
 ];

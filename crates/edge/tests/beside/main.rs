@@ -23,7 +23,8 @@ const LISTED: &str = include_str!("../../../../docs/edge-beside.md");
 /// Requests that reached the origin, in order: target, and whether it was conditional.
 type RequestLog = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// Starts an origin that responds by the case in the target. A body contains the request's number.
+/// Starts an origin. The target contains the number of the case that defines the response. A body
+/// contains the request's number.
 fn start_origin() -> (SocketAddr, RequestLog) {
     let requests: RequestLog = Arc::default();
     let seen = requests.clone();

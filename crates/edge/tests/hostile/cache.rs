@@ -64,8 +64,9 @@ fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
     }
 }
 
-/// The origin varies its response by a header but sends no Vary. If the response reveals this,
-/// because only one page may read it or only some clients can decode it, it is not shared.
+/// The origin varies its response by a header but sends no Vary. The response may still reveal
+/// this: only one page may read it, or only some clients can decode it. Such a response is not
+/// shared.
 #[test]
 fn implied_variants_are_not_shared() {
     let (address, seen) = ScriptedOrigin::start_with(|exchange| {
@@ -112,7 +113,7 @@ fn implied_variants_are_not_shared() {
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
-/// An operator can forward them explicitly.
+/// Operators can configure further request headers to forward.
 #[test]
 fn the_operator_can_forward_more_headers() {
     let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![], vec![]));

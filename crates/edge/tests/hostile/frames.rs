@@ -257,7 +257,7 @@ fn an_http2_request_never_becomes_two_http1_requests() {
                 &encode_request(method, path, more),
             ))
             .unwrap();
-        // The edge may reject the request before that.
+        // The edge may reject the request before it receives this frame.
         let _ = stream.write_all(&encode_frame(
             DATA,
             END_STREAM,

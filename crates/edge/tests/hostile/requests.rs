@@ -18,7 +18,8 @@ const EVIL: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 /// Ambiguous framings and the prefix of the hidden request (RFC 9112 sections 5, 6.1, 6.3, 7.1 and
 /// 11.2).
 const FRAMINGS: &[(&str, &str)] = &[
-    // Both headers, in both orders: a parser behind the edge may use the other one.
+    // Both framing headers, in both orders: a parser behind the edge may use a different one than
+    // the edge.
     (
         "Content-Length: 41\r\nTransfer-Encoding: chunked",
         "0\r\n\r\n",
@@ -133,7 +134,8 @@ fn header_injection_is_rejected() {
             seen.header_values("upgrade").is_empty() && seen.header_values("connection").is_empty()
         );
     }
-    // Text that the client puts into a header name is not reflected as two lines.
+    // An escaped line break in the target or in a header value does not add a line to the response
+    // head.
     let response = edge.request(
         "GET",
         "/b?%0d%0aSet-Cookie:%20a=b",

@@ -137,8 +137,8 @@ fn broken_uploads_do_not_suspend_an_origin() {
     assert_eq!(count_sent(&edge, origin.address, "client"), 40);
 }
 
-/// The upload timeout is that of the request's body, too: a client that sends nothing more is not the
-/// origin's fault.
+/// The header timeout also applies to the request's body. If a client stops sending, the origin is
+/// not at fault.
 #[test]
 fn late_uploads_do_not_suspend_an_origin() {
     let origin = ScriptedOrigin::new();
@@ -180,7 +180,8 @@ fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
         let response = client.read_response(method);
         assert_eq!((response.status, response.text().as_str()), (207, "done"));
     }
-    // No method for a tunnel, and none that returns the request with its credentials.
+    // The edge refuses CONNECT, which opens a tunnel, and TRACE, which returns the request with its
+    // credentials.
     for method in ["CONNECT", "TRACE"] {
         assert_eq!(edge.request(method, "/a", &[]).status, 405, "{method}");
     }

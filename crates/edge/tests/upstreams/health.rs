@@ -70,8 +70,8 @@ fn requests_to_recovering_origin(slow_start: &str, files: usize) -> usize {
 }
 
 /// An origin with a twentieth of a share, beside one with a full share, gets one file in 21: about
-/// 19 of 400. Sixty or none is less likely than one in ten million. With two full shares it would
-/// get 200.
+/// 19 of 400. The probability of none, or of 60 or more, is less than one in ten million. With two
+/// full shares it would get 200.
 #[test]
 fn a_recovered_origin_gets_few_requests_at_first() {
     let slowly = requests_to_recovering_origin("24h", 400);

@@ -1,4 +1,4 @@
-//! Responses for one client, or for some, are given to no other.
+//! A response that is only for one client, or only for some clients, is not given to other clients.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
@@ -37,8 +37,8 @@ fn a_private_response_is_given_to_no_other_client() {
     assert_eq!(clients[0].read_response("GET").text(), "later");
 }
 
-/// A mark that only time could remove would let one private response disable the cache of a popular
-/// URL.
+/// If the mark ended only after its time, one private response could disable the cache for a
+/// popular URL.
 #[test]
 fn a_cacheable_response_ends_the_unshareable_mark() {
     let origin = ScriptedOrigin::new();
@@ -76,8 +76,8 @@ fn a_range_of_an_unshareable_object_is_passed_as_a_range() {
     assert_eq!(client.read_response("GET").text(), "wh");
 }
 
-/// A 4xx may depend on the client's headers. Requests with the same headers share it, another
-/// request fetches again, and its response is stored.
+/// A 4xx may depend on the client's headers. Requests with the same headers share it. A request
+/// with other headers causes another fetch, and the response to that fetch is stored.
 #[test]
 fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     let origin = ScriptedOrigin::new();
@@ -279,7 +279,7 @@ fn requests_with_cookies_bypass_the_cache_if_configured() {
             let response = edge.request("GET", "/a", &["Cookie: a=b"]);
             assert_eq!(response.cache_status(), status);
         }
-        // Others still use the cache.
+        // Requests without cookies still use the cache.
         assert!(edge.get_path("/a").cache_status().contains("hit"));
         assert_eq!(seen.lock().unwrap().len(), 1 + cookie_requests);
     }

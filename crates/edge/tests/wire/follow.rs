@@ -106,7 +106,8 @@ fn a_cut_fetch_cuts_its_readers_and_stores_nothing() {
             assert_eq!(client.take(expected.len()), expected);
         }
         drop(exchange);
-        // A cut body must not look complete: neither nine bytes nor a last chunk.
+        // A cut body must not look complete: clients receive neither all nine bytes nor a last
+        // chunk.
         for client in &mut clients {
             assert_eq!(client.read_to_end(), b"");
         }

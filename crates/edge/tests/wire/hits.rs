@@ -1,4 +1,4 @@
-//! Cached objects response requests, conditions and ranges.
+//! Responses from cached objects to plain, conditional and range requests.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge};

@@ -3,7 +3,8 @@
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
 
-/// Returns bytes that encode their position, as far as one byte allows.
+/// Returns bytes whose values depend on their positions. One byte is too small to encode each
+/// position uniquely.
 fn make_bytes(from: usize, count: usize) -> Vec<u8> {
     (from..from + count).map(|n| (n / 251 + n) as u8).collect()
 }

@@ -155,7 +155,7 @@ fn a_304_for_another_version_confirms_nothing() {
     assert_eq!(response.header("etag").as_deref(), Some("\"2\""));
 }
 
-/// A response for all clients may be revalidated as one for a single page origin.
+/// A 304 may change a response for all clients into a response for a single page origin.
 #[test]
 fn a_304_that_implies_a_variant_is_not_shared() {
     let origin = ScriptedOrigin::new();

@@ -18,7 +18,8 @@ use std::time::Duration;
 const MAKING: Duration = Duration::from_secs(3600);
 /// Time limit of orders that start or stop processes.
 const WORK: Duration = Duration::from_secs(90);
-/// Delay between the order to measure and the common start: the order must reach all agents before.
+/// Delay between the order to measure and the common start. All agents must receive the order
+/// before that start.
 const LEAD: Duration = Duration::from_millis(200);
 
 /// A run in progress.
@@ -57,7 +58,7 @@ fn execute_run(
     };
     run.record_agents(record);
     let measured = run.run_phases(record, seed);
-    // Also after a failure; lost agents clean up by themselves.
+    // This order is also sent after a failure. Lost agents clean up by themselves.
     let never_stop = AtomicBool::new(false);
     let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &never_stop);
     let mut parts = measured.map_err(|error| not_executed(error.into()))?;
@@ -176,7 +177,8 @@ impl DistributedRun<'_> {
         numbers.into_iter().zip(replies).collect()
     }
 
-    /// Orders the sources that a command at this agent refers to.
+    /// Creates the order to prepare the sources to which this agent's commands refer; `None` if
+    /// there are none.
     fn source_order(&self, agent: usize) -> Option<AgentOrder> {
         let document = &self.plan.document;
         let functions = document.function.values().map(|f| (&f.at, &f.run));

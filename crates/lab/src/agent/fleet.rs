@@ -143,7 +143,8 @@ impl AgentFleet {
     /// agent was lost before: then each of the remaining runs would wait in vain.
     ///
     /// # Errors
-    /// There are too few, two have one name, or one has another version than this program.
+    /// There are too few agents, two agents have the same name, or an agent has another version
+    /// than this program.
     pub(super) fn gather_agents(
         &self,
         stop: &AtomicBool,
@@ -173,7 +174,8 @@ impl AgentFleet {
                 *self.lock_known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
                 return Ok(joined);
             }
-            // The lost agent is not awaited; a slow one, which is known, is.
+            // Does not wait for a lost agent, but waits for a slow agent that is still in the list
+            // of known ones.
             let lost_any = self.lost_any.load(Ordering::Relaxed);
             let joined_all = self
                 .lock_known()

@@ -24,13 +24,13 @@ struct PlacementGroup {
 /// with the fewest places.
 ///
 /// # Errors
-/// No agent has the name or label, or links join places with different ones.
+/// No agent has the name or label, or links join places that require different names or labels.
 pub(super) fn place_on_agents(
     document: &ExperimentDocument,
     agents: &[AgentIdentity],
 ) -> Result<AgentPlacement, PlacementError> {
     let mut units = group_places(document)?;
-    // Groups with a condition first.
+    // Assigns the groups that require a name or label first.
     units.sort_by_key(|unit| unit.on.is_none());
     let mut spread = AgentPlacement::default();
     for unit in units {

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A running link, as other processes need to know it.
+/// Describes a running link to other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkDescription {
     /// Its name.
@@ -26,7 +26,7 @@ pub struct LinkDescription {
 /// One end of a link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkEndDescription {
-    /// Address by which the other end reaches it.
+    /// Address at which the other end reaches this end.
     pub address: String,
     /// Path of its network namespace, for `nsenter --net=`.
     pub netns: PathBuf,

@@ -50,9 +50,9 @@ const RUN: &[Setting] = &[Setting::new(
 )];
 
 const VALIDATE: &str = "\
-Checks TOML as an experiment. Checks JSON first as a workflow description of NBMP (ISO/IEC 23090-8),
-leniently or, with --strict, completely, and then as an experiment, unless --nbmp is set. Faults in
-JSON have JSONPaths. Finally checks that the programs of an experiment's commands exist.
+Checks TOML as an experiment. Checks JSON as a workflow description of NBMP (ISO/IEC 23090-8);
+--strict checks everything that the standard requires. Then checks it as an experiment, unless
+--nbmp is set. Faults in JSON are reported with their JSONPath. Finally checks that the programs of an experiment's commands exist.
 
 Exit status: 0 the document is valid; 2 it is invalid; 3 it is valid, but this machine lacks a
 program.

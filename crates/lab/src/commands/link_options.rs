@@ -34,7 +34,7 @@ pub const SHAPE: &[Setting] = &[
         "loss",
         "LOSS",
         "0%",
-        "Packet loss of each direction: 1%, 1%/4 (bursts of four), or ge:TO_BAD,TO_GOOD,GOOD,BAD",
+        "Packet loss each way: 1%, 1%/4 (bursts of 4), Gilbert-Elliott ge:TO_BAD,TO_GOOD,GOOD,BAD",
     ),
     Setting::new(
         "up-loss",
@@ -57,7 +57,7 @@ pub const SHAPE: &[Setting] = &[
 pub fn read_link_shape(layers: &SettingLayers) -> Result<LinkShape, UsageError> {
     let wrong = |error: LinkSettingError| {
         let (key, fault) = (error.key, error.fault.to_string());
-        // `with` adds the value and where it was set.
+        // `with` adds to the error the value, and the place where the value was set.
         let described = layers.with::<()>(key, |_| Err(fault.clone()));
         described
             .err()

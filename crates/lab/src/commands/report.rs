@@ -113,7 +113,7 @@ pub(super) fn run_index(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes all forms of the report after a run, and prints a summary with their place.
+/// Writes all forms of the report after a run, and prints a summary and the path of the HTML page.
 pub(super) fn report_results(
     plan: &RunPlan,
     text: &str,
@@ -143,7 +143,7 @@ fn write_report(report: &ExperimentReport, dir: &Path) -> Result<(), CommandErro
 
 fn write_illustrated(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
     let plots = dir.join("plots");
-    // Images of plots that the report no longer has.
+    // Removes old images: the report may no longer contain their plots.
     match std::fs::remove_dir_all(&plots) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(FileError::new(&plots, error).into());
@@ -166,7 +166,7 @@ struct ResultFolder {
 }
 
 impl ResultFolder {
-    /// Reads a folder with the scale that was run, unless another one is given.
+    /// Reads a folder. If `scale` is `None`, uses the scale of the last recorded run.
     fn read_folder(dir: &Path, scale: Option<&str>) -> Result<ResultFolder, CommandError> {
         let machines = MachineDescription::read_all(dir)?;
         let ran = machines.last().and_then(|machine| machine.scale.clone());

@@ -28,7 +28,7 @@ const SETTINGS: &[&[Setting]] = &[&[
         "host",
         "NAME",
         "",
-        "Accepted host name besides localhost and addresses",
+        "Host name to accept in requests, in addition to localhost and IP addresses",
     )
     .as_list(),
     Setting::new(

@@ -20,14 +20,14 @@ pub struct ExperimentDocument {
     pub name: String,
     /// The question that the experiment answers.
     pub question: String,
-    /// The finding of the source that the experiment repeats.
+    /// The finding, from a source document, that the experiment tries to reproduce.
     #[serde(default)]
     pub found: String,
     /// Number of rounds.
     pub rounds: Spanned<u32>,
     /// Number of concurrent runs, each in its own namespaces [default: 1].
     pub parallel: Option<Spanned<u32>>,
-    /// Seed of orders and losses.
+    /// Seed of the order of the arms and of the packet losses.
     #[serde(default)]
     pub seed: u64,
     /// Media sources.
@@ -36,7 +36,7 @@ pub struct ExperimentDocument {
     /// Servers.
     #[serde(default)]
     pub function: BTreeMap<Spanned<String>, FunctionSpec>,
-    /// Places that no link joins; with agents, hosts.
+    /// Places that no link joins. With agents, they are hosts.
     #[serde(default)]
     pub place: BTreeMap<Spanned<String>, PlaceSpec>,
     /// Links between places.
@@ -197,7 +197,8 @@ pub struct Expectation {
     pub that: String,
     /// Number of the source's claim that this expectation tests (`experiments/claims/claims.toml`).
     pub claim: Option<u32>,
-    /// The finding of the source in words; such claims decide whether the source is repeated.
+    /// The finding of the source as a sentence. Claims with this field decide whether the source's
+    /// result was replicated.
     pub found: Option<String>,
     /// The figure of the source's finding, instead of bounds.
     pub source: Option<SourceRange>,

@@ -18,7 +18,8 @@ enum FailureState {
 }
 
 impl FirstFailures {
-    /// Watches the first attempts of `arms` arms; none if runs of the experiment count already.
+    /// Watches the first attempts of `arms` arms. Watches nothing if a run of the experiment
+    /// already counts.
     pub(super) fn new(arms: usize, any_counts: bool) -> FirstFailures {
         let state = match any_counts {
             true => FailureState::Different,
@@ -33,8 +34,9 @@ impl FirstFailures {
         }
     }
 
-    /// Notes the first attempt of an arm: its reason, or none if it counts or the machine disturbed
-    /// it. Returns whether all attempts so far failed in the same way.
+    /// Notes the first attempt of an arm. `failure` is the reason of the failure; `None` if the
+    /// attempt counts or the machine disturbed it. Returns whether all attempts so far failed in
+    /// the same way.
     pub(super) fn note(&self, failure: Option<&str>) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;

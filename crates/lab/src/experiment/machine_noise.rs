@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Activity between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineNoise {
-    /// Running and runnable processes, averaged over a minute, at the end.
+    /// Load average at the end of the measurement: running and runnable processes, averaged over a
+    /// minute.
     pub load: f64,
     /// Busy share of processor time.
     pub busy: f64,

@@ -43,7 +43,7 @@ pub(crate) struct Measurement {
 
 #[cfg(feature = "nats")]
 impl Measurement {
-    /// Creates the measurement of a part that runs no sink: it contains only the noise.
+    /// Creates a measurement that contains only the noise of one machine.
     pub(crate) fn from_noise(noise: MachineNoise) -> Measurement {
         Measurement {
             noise,

@@ -71,7 +71,7 @@ fn is_installed(program: &str) -> bool {
 /// Lists the programs that a shell command certainly starts, each once. Ignores everything that
 /// only the shell can decide: words with expansions or placeholders, and paths relative to a folder.
 fn list_programs(command: &str) -> Vec<&str> {
-    // A here-document or a function of the script needs a whole parser.
+    // A script with a here-document or a shell function would need a complete parser.
     if command.contains("<<") || command.contains("()") {
         return Vec::new();
     }
@@ -99,8 +99,8 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Splits a script into simple commands: at line ends and operators outside quotes. An assignment
-/// whose value contains spaces is a quoted text; the rest of such a command is not examined.
+/// Splits a script into simple commands: at line ends and operators outside quotes. If the value of
+/// an assignment is quoted and contains spaces, the rest of that command is not examined.
 fn split_commands(command: &str) -> Vec<&str> {
     let (mut parts, mut start, mut quote) = (Vec::new(), 0, None);
     let mut is_comment = false;

@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(measure("/x p99", &whole), Some(990.0));
         assert_eq!(measure("/x p99.9", &whole), None);
         assert_eq!(measure("/x max", &whole), Some(1000.0));
-        // A sink prints null for the same reason.
+        // A sink, too, prints `null` if it has too few samples.
         let none = [PartialValue::NotMeasured];
         assert_eq!(measure("/x", &none), None);
     }

@@ -1,5 +1,5 @@
-//! The records of a result folder: `runs.jsonl` while it is measured, and `runs.jsonl.zst` beside
-//! its report.
+//! The records of a result folder: `runs.jsonl` during the experiment, and `runs.jsonl.zst` next to
+//! the report.
 
 use super::file_error::FileError;
 use super::record::{RecordFileError, RunRecord, parse_lines};

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Attempts of a run that is discarded.
+/// Maximum number of attempts of a run, which is repeated if it is discarded.
 const ATTEMPTS: u32 = 3;
 
 /// An experiment to run, with its folders.
@@ -65,9 +65,9 @@ pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn RemoteExecutor>, Experi
 pub(crate) enum ExperimentOutcome {
     /// All runs were attempted.
     Complete,
-    /// Stopped; the same job resumes.
+    /// Stopped; running the same job again resumes the experiment.
     Stopped,
-    /// The time slice is over; the same job resumes.
+    /// The time slice is over; running the same job again resumes the experiment.
     TimeOver,
 }
 
@@ -187,8 +187,8 @@ struct RoundRunner<'a> {
 
 impl RoundRunner<'_> {
     /// Executes the runs of a round. Calls `on_event` in the order in which runs start and end. At
-    /// the start of an experiment, an arm whose first attempt fails like all others is repeated only
-    /// if an arm does not.
+    /// the start of an experiment, arms whose first attempts all fail in the same way are repeated
+    /// only if another arm does not fail in that way.
     fn run_round(&self, round: u32, todo: &[(usize, &Arm)], on_event: &mut dyn FnMut(RunEvent)) {
         let postponed = self.run_attempts_of_arms(round, todo, 0, on_event);
         if !self.first.is_hopeless() {

@@ -142,7 +142,7 @@ pub(super) fn split_place(place: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns why a place is invalid.
+/// Returns the reason why a location is invalid.
 pub(super) fn find_place_fault(place: &str) -> Option<&'static str> {
     let (file, pointer) = split_place(place);
     let outside = |file: &str| file.is_empty() || file.split('/').any(|part| part == "..");
@@ -161,7 +161,8 @@ struct SinkFiles<'a> {
 }
 
 impl SinkFiles<'_> {
-    /// Reads the text of a place, and returns the pointer into it.
+    /// Reads the file or output that a location names. Returns its text, and the JSON pointer into
+    /// the text.
     fn read_text<'p>(&self, place: &'p str) -> Result<(String, Option<&'p str>), ResultFault> {
         let (file, pointer) = split_place(place);
         let path = match file {
@@ -182,7 +183,7 @@ impl SinkFiles<'_> {
         Ok((text, pointer))
     }
 
-    /// Returns the value at a place: in the whole text, or in its last line.
+    /// Returns the value at a location. The JSON is the whole text, or else its last line.
     fn read_json(&self, place: &str) -> Result<Value, ResultFault> {
         let (text, pointer) = self.read_text(place)?;
         let last = text.trim_end().lines().next_back().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A limit on the time of one session of an experiment, so that a long one fits between other work
-//! of its machine.
+//! A time limit for one session of an experiment, so that a long experiment can run between other
+//! work on the same machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

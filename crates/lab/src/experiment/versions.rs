@@ -34,7 +34,8 @@ pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<St
     })
 }
 
-/// Kills the command and its children afterwards.
+/// Returns the first line that a command prints. Kills the command and its children before it
+/// returns.
 fn first_line(command: &str) -> String {
     let deadline = Instant::now() + RESPONSE_TIMEOUT;
     let mut shell = Command::new("sh");

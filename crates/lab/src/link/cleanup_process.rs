@@ -140,7 +140,8 @@ impl CleanupDuty {
     fn end_processes(&self) {
         let (started, mut signaled) = (Instant::now(), BTreeSet::new());
         let mut none_found = 0;
-        // Twice: a process may have been created while the list was read.
+        // Stops only after two empty lists: a process may have been created while the first list
+        // was read.
         while none_found < 2 && started.elapsed() < RESPONSE_TIMEOUT {
             let found = self.find_processes();
             none_found = if found.is_empty() { none_found + 1 } else { 0 };
@@ -148,7 +149,8 @@ impl CleanupDuty {
                 if started.elapsed() > GRACE {
                     let _ = pidfd_send_signal(process, Signal::KILL);
                 } else if signaled.insert(pid.as_raw_nonzero()) {
-                    // Once: many servers treat a second SIGTERM as a request to exit at once.
+                    // Sends only one SIGTERM to each process: many servers exit immediately on a
+                    // second one.
                     let _ = pidfd_send_signal(process, Signal::TERM);
                 }
             }
@@ -163,7 +165,8 @@ impl CleanupDuty {
         };
         let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let pids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
-        // Opened before it is checked, so that the number cannot be reused in between.
+        // Opens each process before checking it, so that its process ID cannot be reused in
+        // between.
         let held = pids.filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
         held.filter(|(pid, _)| self.has_process(*pid)).collect()
     }

@@ -63,7 +63,8 @@ impl CompetingFlow {
 
 impl Drop for CompetingFlow {
     fn drop(&mut self) {
-        // Both directions: unsent data must not delay the reader behind a slow link.
+        // Shuts down both sockets, so that the receiving thread does not wait for unsent data over
+        // a slow link.
         for end in &self.ends {
             let _ = end.shutdown(Shutdown::Both);
         }

@@ -18,7 +18,8 @@ pub struct DirectionModel {
     last_ns: u64,
     /// Time when the bottleneck has sent all accepted packets.
     free_ns: u64,
-    /// Packets before the bottleneck: the time when each has passed, and its length.
+    /// Packets that the bottleneck has not sent yet: the time when each will have been sent, and
+    /// its length.
     waiting: VecDeque<(u64, u64)>,
     waiting_bytes: u64,
     /// Packets in flight: arrival time of each.

@@ -36,7 +36,7 @@ pub(super) fn bring_up(name: &str) -> io::Result<()> {
     on_interface(libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Sets the address of an interface in a network of four, its MTU and its queue length.
+/// Sets the address of an interface in a /30 network, its MTU and its queue length.
 pub(super) fn configure_interface(
     name: &str,
     own: Ipv4Addr,

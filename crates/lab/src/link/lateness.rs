@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longest lateness that is distinguished: an hour.
+/// Maximum lateness that is recorded: an hour. Longer ones are recorded as an hour.
 const MOST_US: u64 = 3_600_000_000;
 
 /// Actual minus scheduled delivery time, in microseconds.

@@ -20,7 +20,7 @@ pub struct DirectionShape {
     pub jitter: Duration,
     /// Queue before the bottleneck; a packet that does not fit is dropped (drop-tail).
     pub queue: QueueSize,
-    /// Loss after the bottleneck; lost packets have used air time.
+    /// Loss after the bottleneck; lost packets have already used the bottleneck's capacity.
     pub loss: LossModel,
 }
 
@@ -31,7 +31,7 @@ pub struct LinkShape {
     pub down: DirectionShape,
     /// From the first namespace to the second.
     pub up: DirectionShape,
-    /// The same seed loses the same packets by number.
+    /// Seed of the losses. With the same seed, the packets with the same sequence numbers are lost.
     pub seed: u64,
 }
 

@@ -9,7 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::thread;
 
-/// An isolated network with only `lo`; or a mark on the processes started inside.
+/// A network namespace with only `lo`, or a UTS namespace that only marks the processes started
+/// inside.
 #[derive(Debug)]
 pub struct NetworkNamespace {
     file: File,

@@ -38,7 +38,8 @@ impl PacketChance {
                 let turns = if self.bad { *to_good } else { *to_bad };
                 self.bad ^= self.next_unit() < turns;
                 let share = if self.bad { *bad } else { *good };
-                // Drawn in either state, so that later decisions do not depend on it.
+                // The random number is drawn in both states, so that later random numbers do not
+                // depend on the state.
                 self.next_unit() < share
             }
         }

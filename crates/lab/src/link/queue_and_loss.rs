@@ -35,8 +35,8 @@ pub enum LossModel {
 }
 
 impl LossModel {
-    /// Losses of this share in bursts of this mean length: everything in the bad state, nothing in
-    /// the good one.
+    /// Creates a model that loses this share of packets, in bursts of this mean length. The bad
+    /// state loses every packet; the good state loses none.
     pub fn from_bursts(share: f64, packets: f64) -> LossModel {
         let to_good = 1.0 / packets;
         LossModel::GilbertElliott {

@@ -75,7 +75,8 @@ pub struct RateStep {
 }
 
 impl LinkRate {
-    /// Returns when `bytes` that start at `start_ns` have passed.
+    /// Returns the time at which `bytes` have been transmitted if transmission starts at
+    /// `start_ns`.
     pub fn transmission_end_ns(&self, start_ns: u64, bytes: u64) -> u64 {
         match self {
             LinkRate::Unlimited => start_ns,

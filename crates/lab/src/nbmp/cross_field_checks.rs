@@ -173,7 +173,8 @@ pub(super) fn check_parameter_ids(value: &Value, at: &JsonPath, found: &mut Vec<
     }
 }
 
-/// Checks that a variable's value has its type and its bounds are not empty.
+/// Checks that a variable's value has the variable's type, and that its minimum does not exceed its
+/// maximum.
 pub(super) fn check_variable(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let kind = value.get("var-type").and_then(Value::as_str);
     if let (Some(kind), Some(text)) = (kind, value.get("value").and_then(Value::as_str)) {

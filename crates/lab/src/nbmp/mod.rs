@@ -6,8 +6,8 @@
 //! [`find_unsupported`] and [`find_ignored`] list what the lab does not implement. Every
 //! [`NbmpFault`] has a JSONPath (RFC 9535).
 //!
-//! The published JSON schema is not used: ten of its references do not resolve, so that it rejects
-//! or accepts documents against the standard.
+//! The published JSON schema is not used: ten of its references do not resolve, so it rejects
+//! documents that the standard allows, or accepts documents that it forbids.
 
 mod conformance_level;
 mod convert;

@@ -25,7 +25,7 @@ pub(super) fn shorten_text(text: &str) -> String {
     shown
 }
 
-/// Lists the first names of a document.
+/// Formats the first eight of the names that a document contains.
 pub(super) fn list_first(names: &[&str]) -> String {
     const NAMES_MAX: usize = 8;
     let shown = names.iter().take(NAMES_MAX);
@@ -38,7 +38,7 @@ pub(super) fn list_first(names: &[&str]) -> String {
     format!("[{}]", shown.join(", "))
 }
 
-/// Lists all names of the standard.
+/// Formats all of the names, which the standard defines.
 pub(super) fn join_names(names: &[&str]) -> String {
     names.join(", ")
 }

@@ -1,5 +1,5 @@
-//! Finds what a description requests beyond the lab's abilities: refused if its author relies on
-//! it, otherwise reported as ignored.
+//! Finds the parts of a description that the lab does not support. A part is refused if the author
+//! relies on it, and otherwise reported as ignored.
 
 use super::convert::{is_place, is_understood};
 use super::path::{JsonPath, NbmpFault};

@@ -9,14 +9,15 @@ use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
 use stats::PairedRatio;
 
-/// An expectation for one combination of the other variables.
+/// The result of an expectation for one combination of the variables that its `of` does not
+/// contain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim as a sentence.
     pub that: String,
     /// The quantity.
     pub quantity: String,
-    /// Values of the other variables.
+    /// Values of the variables that `of` does not contain.
     pub cell: Arm,
     /// Number of usable rounds.
     pub n: usize,
@@ -28,7 +29,7 @@ pub struct ClaimResult {
     /// Its 95 % interval; `None` below six rounds.
     #[serde(with = "super::json_number", default)]
     pub interval: Option<[f64; 2]>,
-    /// Smallest and largest round.
+    /// The smallest and the largest ratio or value of a round.
     #[serde(with = "super::json_number")]
     pub range: [f64; 2],
     /// For ratios: the geometric mean, and the ratio of means; `None` without a geometric mean.
@@ -68,7 +69,7 @@ impl ClaimResult {
 }
 
 /// Evaluates all expectations for all combinations of the other variables. An expectation with
-/// bounds that no run measured is a result too.
+/// bounds has a result even if no run measured it.
 pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let expect = plan.document.expect.iter();
     expect

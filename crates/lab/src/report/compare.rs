@@ -61,8 +61,8 @@ pub struct ComparedQuantity {
 /// The factor between two folders.
 #[derive(Debug, Clone, Serialize)]
 pub struct FolderChange {
-    /// Median of the ratios of every round of one to every round of the other, as the rounds are not
-    /// paired.
+    /// Median of the ratios between each round of one folder and each round of the other. The
+    /// rounds of two folders are not paired.
     #[serde(with = "super::json_number")]
     pub ratio: f64,
     /// Its 95 % interval; `None` below six rounds of either.

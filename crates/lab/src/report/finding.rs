@@ -23,7 +23,7 @@ pub struct SourceFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingOutcome {
-    /// Every claim of the source is repeated; without such claims, every one is as expected.
+    /// Every claim of the source is repeated, and every claim of our own is as expected.
     Repeated,
     /// At least one claim is contradicted or not as expected.
     Contradicted,

@@ -69,7 +69,8 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
     ))
 }
 
-/// Returns links to reports of `(folder, title, scale)`. A title of several reports has their scale.
+/// Returns links to reports of `(folder, title, scale)`. If several reports have the same title,
+/// each link also contains the scale.
 fn list_links(titles: &[(String, String, String)]) -> String {
     let links = titles.iter().map(|(id, title, scale)| {
         let is_repeated = titles.iter().filter(|(_, other, _)| other == title).count() > 1;

@@ -21,7 +21,7 @@ pub(super) enum InfinityWord {
     Infinity,
 }
 
-/// A number, several, or none, with its form in JSON.
+/// A number, a pair of numbers, or an optional pair, with its form in JSON.
 pub(super) trait InJson: Copy {
     type Form: Serialize + DeserializeOwned;
     fn to_form(self) -> Self::Form;

@@ -1,6 +1,6 @@
 //! Words and units of quantities, from their names.
 
-/// Ends of names that are units, with the unit.
+/// Suffixes of names that state a unit, each with the unit as it is displayed.
 const UNITS: [(&str, &str); 13] = [
     ("ms", "ms"),
     ("us", "µs"),

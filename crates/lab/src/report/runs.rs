@@ -81,7 +81,8 @@ impl<'a> RunIndex<'a> {
         Some(both.unzip())
     }
 
-    /// Returns the ratio of two arms over the rounds that both have, and their number.
+    /// Returns the number of rounds that both arms have, and the ratio of the arms over these
+    /// rounds.
     pub(super) fn ratio(
         &self,
         arm: &Arm,
@@ -122,7 +123,7 @@ impl<'a> RunIndex<'a> {
     }
 }
 
-/// Returns values of variables as in an arm.
+/// Returns the values of variables as texts, in the form of an arm.
 pub(super) fn value_texts(values: &BTreeMap<Spanned<String>, Spanned<Value>>) -> Arm {
     let text = |(name, value): (&Spanned<String>, &Spanned<Value>)| {
         let text = crate::experiment::scalar_text(value.get_ref())?;

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The interval meets the source's range.
+    /// The interval overlaps the source's range, and confirms its direction. If the source found no
+    /// effect, the interval is within its range.
     Repeated,
     /// The effect has the source's direction, and exceeds its range.
     Stronger,
@@ -15,7 +16,8 @@ pub enum Verdict {
     Weaker,
     /// The effect has the source's direction, and the source gives no figure.
     DirectionOnly,
-    /// The interval excludes every effect in the source's direction, or the source found none.
+    /// The interval excludes every effect in the source's direction. If the source found no effect,
+    /// the interval is outside its range.
     Contradicted,
     /// The interval allows several of these, or there are too few rounds for an interval.
     Undecided,
@@ -113,9 +115,9 @@ impl ClaimBounds {
 }
 
 /// Compares an interval with the source's range. An interval that contains the neutral value does
-/// not establish a direction. This matters unless the source found no effect: a range that ends at
-/// the neutral value, such as "up to 24 % higher", has a direction. An interval that exceeds the range
-/// of "no effect" allows an effect, too.
+/// not establish a direction. This rule applies unless the source found no effect. A range that
+/// ends at the neutral value, such as "up to 24 % higher", has a direction. If the source found no
+/// effect and the interval is only partly within its range, an effect remains possible.
 fn judge_figures(
     [low, high]: [f64; 2],
     [source_low, source_high]: [f64; 2],

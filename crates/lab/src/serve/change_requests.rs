@@ -160,7 +160,7 @@ fn read_scale(query: &str) -> Result<Option<String>, Error> {
     }
 }
 
-/// Reads a body whose content type is that of descriptions, JSON, or missing.
+/// Reads a body. Accepts the media type of the description, JSON, and a missing content type.
 async fn body_of(
     headers: &HeaderMap,
     body: Incoming,

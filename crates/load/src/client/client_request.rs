@@ -19,7 +19,7 @@ pub struct ClientRequest {
     pub headers: HeaderMap,
     /// The request body.
     pub body: Bytes,
-    /// Limit of a body that is stored, in bytes; 0 counts and discards it.
+    /// Limit of the stored body, in bytes. With 0, the body is counted and discarded.
     pub keep_max: usize,
     /// The expected response body.
     pub check: Option<BodyCheck>,
@@ -44,7 +44,7 @@ impl ClientRequest {
         }
     }
 
-    /// Requests a byte range (RFC 9110, 14.2); an empty range changes nothing.
+    /// Requests a byte range (RFC 9110, 14.2). An empty range does not change the request.
     pub fn with_range(mut self, range: Range<u64>) -> ClientRequest {
         if let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) {
             let text = format!("bytes={}-{last}", range.start);
@@ -94,13 +94,14 @@ pub struct RequestOutcome {
     pub body: Vec<u8>,
     /// Scheduled time.
     pub due: Instant,
-    /// Time of sending, of the last redirect if there were any; none if it was never sent.
+    /// Time at which the request was sent; after redirects, the time at which the last request was
+    /// sent. `None` if it was not sent.
     pub sent: Option<Instant>,
     /// Arrival of the first response byte.
     pub first_byte: Option<Instant>,
     /// Arrival of the last byte, or time of the failure.
     pub last_byte: Instant,
-    /// Kind of failure. A status of 400 or more is not a failure of this kind.
+    /// Kind of failure. A status of 400 or more is not a failure here.
     pub fault: Option<FailureKind>,
     /// Details of the failure.
     pub detail: Option<Box<str>>,

@@ -16,7 +16,8 @@ const SKIP_MAX: usize = 64 << 20;
 /// Limit of bytes per read when the body is wanted.
 const READ_MAX: usize = 64 << 10;
 
-/// Limit of bytes per read when the body is discarded: a head and a small body fit.
+/// Limit of bytes per read when the body is discarded. It is large enough for a head and a small
+/// body.
 const READ_HEAD: usize = 16 << 10;
 
 thread_local! {
@@ -59,7 +60,8 @@ impl ConnectionStream {
         })
     }
 
-    /// Reads available bytes and passes them to `look`; an empty slice at the end of the stream.
+    /// Reads available bytes and passes them to `look`. At the end of the stream, passes an empty
+    /// slice.
     pub(super) fn poll_take<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -122,8 +124,8 @@ fn poll_recv(
     loop {
         ready!(socket.poll_read_ready(cx))?;
         let mut got = 0;
-        // A short read has emptied the socket. Returning `WouldBlock` clears the readiness and
-        // saves a read that would find nothing.
+        // A read that does not fill the buffer has emptied the socket. Returning `WouldBlock`
+        // clears the readiness and saves a read that would find nothing.
         let read = socket.try_io(Interest::READABLE, || {
             got = rustix::net::recv(socket, &mut *buffer, flags)?.1;
             match got {

@@ -167,8 +167,8 @@ impl Dialer {
         Ok(ConnectionStream::Tls(Box::new(tls)))
     }
 
-    /// Opens a TCP connection. Tries all addresses of the host, starting with the next one each
-    /// time.
+    /// Opens a TCP connection. Tries all addresses of the host. Successive calls start with
+    /// different addresses, in turn.
     async fn connect_tcp(&self, url: &Url) -> Result<TcpStream, RequestFailure> {
         let addresses = self.resolve_addresses(url).await?;
         let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);

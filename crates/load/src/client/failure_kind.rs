@@ -153,7 +153,8 @@ pub struct RequestFailure {
     pub fault: FailureKind,
     /// Message of the system or library; not for counting.
     pub detail: Option<Box<str>>,
-    /// No response byte arrived. On a reused connection, the server had closed it.
+    /// No response byte arrived. On a reused connection, this means that the server had closed the
+    /// idle connection.
     pub(crate) unanswered: bool,
 }
 
@@ -166,7 +167,8 @@ impl RequestFailure {
         }
     }
 
-    /// Returns whether an HTTP/2 server has not processed the request, because it ends the connection.
+    /// Returns whether an HTTP/2 server did not process the request because it is closing the
+    /// connection.
     pub(crate) fn is_refused(&self) -> bool {
         self.unanswered && self.fault == FailureKind::Http2
     }

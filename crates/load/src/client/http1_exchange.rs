@@ -12,7 +12,8 @@ use url::Url;
 /// Limit of interim responses (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
 
-/// Shorter runs of body bytes are read together with their framing instead of discarded separately.
+/// In a chunked body, fewer bytes than this are read together with their framing, instead of being
+/// discarded separately.
 const SKIP_MIN: u64 = 8 << 10;
 
 /// An encoded request.
@@ -102,7 +103,8 @@ pub(crate) async fn send_and_receive(
 ) -> Result<ExchangeResponse, RequestFailure> {
     sent.get_or_insert_with(Instant::now);
     let mut done = 0;
-    // A server may respond and close before it has read the whole body; the response still counts.
+    // A server may respond and close the connection before it has read the whole request; the
+    // response still counts.
     let sending = poll_fn(|cx| stream.poll_send(cx, request.bytes, &mut done)).await;
     let mut reading = ResponseReader {
         head: None,
@@ -131,7 +133,7 @@ struct ResponseReader {
     interim: u32,
     body_bytes: u64,
     reads: u64,
-    /// More bytes arrived than belong to the response.
+    /// Bytes arrived after the end of the response.
     surplus: bool,
 }
 
@@ -284,7 +286,7 @@ impl ResponseReader {
                 false => Ok(None),
             };
         }
-        // A response that arrived in one read needs only one clock reading.
+        // If the response arrived in one read, its first and last byte have the same time.
         let now = match first {
             Some(first) if self.reads == 1 => first,
             _ => Instant::now(),
@@ -302,7 +304,7 @@ impl ResponseReader {
     fn connection_failure(&self, error: std::io::Error) -> RequestFailure {
         let failure = RequestFailure::from(error);
         match (&self.head, failure.fault) {
-            // rustls reports that the peer closed without close_notify.
+            // rustls reports `Closed` if the peer closed the connection without close_notify.
             (Some(_), FailureKind::Closed) => FailureKind::Truncated.into(),
             (Some(_), _) => failure,
             (None, _) if self.partial.is_empty() && self.interim == 0 => failure.mark_unanswered(),

@@ -149,7 +149,7 @@ fn to_failure(error: h2::Error) -> RequestFailure {
     }
 }
 
-/// Converts an error that cut a response.
+/// Converts an error that occurred in the response body.
 fn to_body_failure(error: h2::Error) -> RequestFailure {
     let mut failure = to_failure(error);
     let detail = failure.detail.unwrap_or_default();

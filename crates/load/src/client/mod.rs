@@ -2,10 +2,10 @@
 //! to every failure and bounds all resources.
 //!
 //! A [`HttpClient`] takes an idle connection or has its [`Dialer`] open one (`dialer`,
-//! `connection_stream`). One request is sent on it (`http1_exchange` with `response_head` and the
-//! `http1` codec, or `http2_exchange`), the body goes to a [`ResponseSink`] or is discarded in the
-//! kernel, redirects are followed, and the result is a [`RequestOutcome`]. The rate engine uses the
-//! same connections without the pool.
+//! `connection_stream`). It sends one request on this connection (`http1_exchange` with
+//! `response_head` and the `http1` codec, or `http2_exchange`). It passes the body to a
+//! [`ResponseSink`], or the kernel discards it. It follows redirects, and returns a
+//! [`RequestOutcome`]. The rate engine uses the same connections without the pool.
 
 mod body_check;
 mod client_request;

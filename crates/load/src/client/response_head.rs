@@ -5,8 +5,8 @@ use http1::{HeadLimits, ResponseHead};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The previous head, byte for byte, and its meaning: servers repeat themselves, and comparing
-    /// bytes costs less than parsing them.
+    /// The bytes of the previous head, and the parsed head. Servers often send the same head again,
+    /// and comparing bytes costs less than parsing them.
     static PREVIOUS_HEAD: RefCell<(Vec<u8>, Option<ResponseHead>)> =
         const { RefCell::new((Vec::new(), None)) };
 }
@@ -53,7 +53,8 @@ mod tests {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         let first = parse_discarding(head).unwrap().unwrap();
         assert_eq!(parse_discarding(&format!("{head}12345")), Ok(Some(first)));
-        // A response to HEAD has no body, and a sink that wants the fields gets them.
+        // The cached head is not used for a response to HEAD, or if the sink wants the header
+        // fields.
         let to_head = parse_head(head.as_bytes(), true, &mut DiscardSink);
         assert_eq!(to_head.unwrap().unwrap().body, BodyDecoder::Length(0));
         assert_eq!(

@@ -172,7 +172,7 @@ fn idle_connections_are_reused_and_replaced_when_closed() {
     }
 }
 
-// One list of servers and the expected kinds.
+// The function is long because it lists all servers with their expected failure kinds.
 #[allow(clippy::too_many_lines)]
 #[test]
 fn each_misbehaviour_has_its_failure_kind() {

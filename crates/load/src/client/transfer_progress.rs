@@ -12,7 +12,7 @@ pub struct TransferProgress {
 }
 
 impl TransferProgress {
-    /// Returns the body bytes received so far, of all redirects.
+    /// Returns the body bytes received so far, including those of redirect responses.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -18,7 +18,7 @@ pub enum CommandError {
     /// A manifest's segments cannot be listed.
     #[error(transparent)]
     ListTargets(#[from] ManifestError),
-    /// The request for a file's length failed: its URL, how, and the details.
+    /// The request for a file's length failed: its URL, the kind of failure, and the details.
     #[error("cannot fetch {0}: {1}: {2}; check the URL, and that the server runs")]
     FetchLength(Box<Url>, FailureKind, Box<str>),
     /// The server does not support range requests.

@@ -21,7 +21,7 @@ pub(super) struct MetricsPort {
 }
 
 /// Opens the port that the settings name, and prints its URL to standard error, because standard
-/// output is the result's.
+/// output is reserved for the result.
 ///
 /// # Errors
 /// The address cannot be used, or no thread can be started.

@@ -179,7 +179,7 @@ pub(super) fn command() -> Command {
         .value_name("MANIFEST")
         .num_args(1..)
         .required_unless_present(net::config::PRINT)
-        .help("URLs of manifests, the most popular first (consumer: of MP4 files)");
+        .help("URLs of manifests, or of MP4 files for --mode consumer; the most popular first");
     Command::new("players")
         .about("Emulate viewers and measure their quality of experience")
         .after_help(AFTER)

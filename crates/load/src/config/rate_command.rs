@@ -71,7 +71,7 @@ const RATE: &[Setting] = &[
         "connections",
         "N",
         "10",
-        "Connections opened before the start; with --rate max, all of them",
+        "Connections opened before the start; --rate max opens no others",
     ),
     Setting::new(
         "max-connections",
@@ -202,7 +202,8 @@ fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     Ok(Some(run))
 }
 
-/// Describes a run by the targets as typed; those of a file by their URLs.
+/// Describes a run by its targets, as the user typed them. Targets from a file are described by
+/// their URLs.
 fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
     let mut run = RunResult::default();
     let typed = words.iter().map(String::as_str);

@@ -14,9 +14,9 @@ use std::process::ExitCode;
 const REPORT: &[&[Setting]] = &[OUTPUTS];
 
 const AFTER_REPORT: &str = "\
-A FILE was written by --json (everything), --records (everything except the generator's lateness)
-or --hdr (distributions only). Several files are merged: histograms are added, so percentiles cover
-all requests. - is standard input.
+A FILE is the output of --json, --records or --hdr of a run. --json contains everything, --records
+everything except the generator's lateness, and --hdr only distributions. Several files are merged:
+histograms are added, so percentiles cover all requests. - is standard input.
 
 Examples:
   headwater load report run.json
@@ -25,7 +25,7 @@ Examples:
 const AFTER_COMPARE: &str = "\
 Runs of A and B are paired in order. Alternate them (A B, B A, A B ...), so that changes on the
 machine affect both. A 95 % interval needs at least six pairs; with fewer, the range of
-the pairs is reported. - is standard input, or as output standard output.
+the pairs is reported. - is standard input for --a and --b, and standard output for --html.
 
 Example:
   headwater load compare --name-a nginx --a nginx-*.json --name-b headwater --b ours-*.json \\

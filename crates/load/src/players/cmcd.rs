@@ -2,7 +2,7 @@
 
 use url::Url;
 
-pub use net::cmcd::{CmcdFormat, CmcdObject, CmcdPlayerState, CmcdReport, format_uuid};
+pub use net::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, format_uuid};
 
 /// Adds a report to a request: changes the URL, or returns header fields.
 pub fn attach(report: &CmcdReport, url: &mut Url) -> Vec<(&'static str, String)> {
@@ -14,8 +14,8 @@ pub fn attach(report: &CmcdReport, url: &mut Url) -> Vec<(&'static str, String)>
     Vec::new()
 }
 
-/// Returns the relative path between two URLs of the same origin; `None` where it contains bytes
-/// that a quoted string must not.
+/// Returns the relative path between two URLs of the same origin, or `None` if the path contains
+/// bytes that a quoted string must not contain.
 pub fn relative(from: &Url, to: &Url) -> Option<String> {
     let path = from.make_relative(to)?;
     let clean = path

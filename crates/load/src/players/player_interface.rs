@@ -129,7 +129,7 @@ pub enum ParsedDocument {
 pub struct FetchProgress {
     /// Body bytes received.
     pub bytes: u64,
-    /// Arrival of the first of them.
+    /// Arrival of the first body byte.
     pub first_byte: Option<Micros>,
 }
 

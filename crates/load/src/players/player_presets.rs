@@ -1,7 +1,8 @@
 //! Defaults of common players, from their own documentation and sources.
 //!
 //! A preset sets the bitrate rule, the start level, the buffer thresholds, when a segment is
-//! abandoned, and how far audio is buffered ahead of video. Browsers add their own start-up time.
+//! abandoned, and how far audio is buffered ahead of video. Real players also need start-up time in
+//! the browser, which presets do not include.
 
 use super::abr::AbandonRule;
 use super::viewer::{StartLevel, TrackSync};
@@ -11,7 +12,7 @@ use super::viewer::{StartLevel, TrackSync};
 pub struct PlayerPreset {
     /// Name on the command line.
     pub name: &'static str,
-    /// The closest rule, as `--abr`.
+    /// The bitrate rule that is most similar to the player's, as a value of `--abr`.
     pub rule: &'static str,
     /// Limit of the buffer, in seconds.
     pub buffer_max_s: f64,
@@ -30,9 +31,9 @@ pub struct PlayerPreset {
 /// All presets.
 pub const PLAYER_PRESETS: [PlayerPreset; 4] = [HLS_JS, DASH_JS, SHAKA, NONE];
 
-/// hls.js 1.7.4: `maxBufferLength` 30 s. It starts with the bitrate of the first variant, from
-/// `abrEwmaDefaultEstimate` 500 kb/s to `abrEwmaDefaultEstimateMax` 5 Mb/s. The browser decides when
-/// playback starts and resumes.
+/// hls.js 1.7.4: `maxBufferLength` 30 s. Its first throughput estimate is the bitrate of the first
+/// variant, but at least `abrEwmaDefaultEstimate` (500 kb/s) and at most
+/// `abrEwmaDefaultEstimateMax` (5 Mb/s). The browser decides when playback starts and resumes.
 const HLS_JS: PlayerPreset = PlayerPreset {
     name: "hls.js",
     rule: "hls.js",
@@ -47,7 +48,7 @@ const HLS_JS: PlayerPreset = PlayerPreset {
     track_sync: TrackSync::HlsJs,
 };
 
-/// dash.js 5.2.1: `bufferTimeDefault` 18 s, and BOLA and throughput in turn
+/// dash.js 5.2.1: `bufferTimeDefault` 18 s. It switches between BOLA and the throughput rule
 /// (`abr.rules.bolaRule` and `throughputRule`). `abr.initialBitrate` is -1: without a measured
 /// throughput, it starts with 1 Mb/s.
 const DASH_JS: PlayerPreset = PlayerPreset {
@@ -61,9 +62,9 @@ const DASH_JS: PlayerPreset = PlayerPreset {
     track_sync: TrackSync::DashJs,
 };
 
-/// Shaka Player 5.2.12: `streaming.bufferingGoal` 10 s, `streaming.rebufferingGoal` 0 s, and
-/// 1.55 Mb/s, which Chromium reports at first (`abr.useNetworkInformation`), times
-/// `abr.bandwidthDowngradeTarget` 0.95.
+/// Shaka Player 5.2.12: `streaming.bufferingGoal` 10 s, `streaming.rebufferingGoal` 0 s. It starts
+/// with 0.95 (`abr.bandwidthDowngradeTarget`) of the 1.55 Mb/s that Chromium reports at first
+/// (`abr.useNetworkInformation`).
 const SHAKA: PlayerPreset = PlayerPreset {
     name: "shaka",
     rule: "shaka",

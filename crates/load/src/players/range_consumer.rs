@@ -42,7 +42,7 @@ pub struct RangeConsumer {
     leave_at: Micros,
     began: Micros,
     now: Micros,
-    /// Bytes and microseconds of the file, once known.
+    /// Length of the file in bytes and in microseconds, once known.
     file: Option<(u64, u64)>,
     /// Bytes fetched from the start of the file.
     have: u64,

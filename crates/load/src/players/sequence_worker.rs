@@ -12,7 +12,7 @@ use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Consecutive failures before it restarts the title, one second later.
+/// If more consecutive requests fail, the worker waits one second and restarts the title.
 const FAILURES_MAX: u32 = 3;
 
 /// A worker.
@@ -285,7 +285,7 @@ mod tests {
         Url::parse("http://o.test/m.mpd").unwrap()
     }
 
-    /// Requests `steps` resources and responds at once.
+    /// Runs the worker until it has requested `steps` resources. Responds to each request at once.
     fn play_steps(
         worker: &mut SequenceWorker,
         steps: usize,

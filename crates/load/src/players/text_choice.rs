@@ -7,7 +7,7 @@ use media::manifest::read::{ManifestRendition, ParsedManifest, RenditionKind};
 /// Subtitles that viewers choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TextPreference {
-    /// None, as players do until the viewer chooses one.
+    /// No subtitles, as in players until the viewer chooses some.
     #[default]
     Off,
     /// The first in the manifest.

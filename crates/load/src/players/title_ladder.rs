@@ -256,7 +256,8 @@ fn codec_family(rendition: &ManifestRendition) -> &'static str {
     known.next().map_or("avc", |(_, family)| *family)
 }
 
-/// Chooses the audio for each video rendition, and lists the audio chosen.
+/// Chooses the audio for each video rendition. Returns the indexes of all chosen audio renditions,
+/// and for each video rendition the position in this list.
 fn choose_audio_tracks(
     video_renditions: &[ManifestRendition],
     audio_renditions: &[ManifestRendition],
@@ -279,7 +280,7 @@ fn choose_audio_tracks(
     (picked, by_group)
 }
 
-/// Chooses the preferred audio of a group, or of all audio without groups.
+/// Chooses the preferred audio of a group, or of all audio that has no group.
 fn choose_audio(
     audio_renditions: &[ManifestRendition],
     group: Option<&str>,

@@ -14,9 +14,10 @@ pub enum ArrivalSpacing {
     Poisson,
 }
 
-/// An iterator over due times, in seconds of the run. With even spacing, the `n`th is where the
-/// profile's integral reaches `n`. With Poisson spacing it is the sum of `n` exponentials of mean 1
-/// (time-rescaling theorem). Recorded requests are due at their own times.
+/// An iterator over due times, in seconds of the run. With even spacing, request `n` is due when
+/// the integral of the profile's rate reaches `n`. With Poisson spacing, the integral grows by an
+/// exponential random number of mean 1 between two requests (time-rescaling theorem). Recorded
+/// requests are due at their own times.
 #[derive(Debug, Clone)]
 pub struct ArrivalTimes {
     pieces: std::vec::IntoIter<RateRamp>,
@@ -70,8 +71,8 @@ impl Iterator for ArrivalTimes {
         loop {
             let piece = self.piece?;
             let all = piece.count_until(piece.end_s);
-            // The end of a ramp belongs to the next one. Tolerates rounding by a millionth of a
-            // request.
+            // A request that is due at the end of a ramp belongs to the next ramp. Tolerates
+            // rounding by a millionth of a request.
             if self.goal - self.before < all - 1e-6 {
                 let due = piece.time_of(self.goal - self.before);
                 self.count += 1;

@@ -22,7 +22,7 @@ pub struct RateProgress<'a> {
     pub second: &'a SecondStats,
     /// Length of the run in seconds.
     pub of_s: f64,
-    /// Requests not sent so far.
+    /// Requests that were due but not sent, since the start of the run.
     pub unsent: u64,
 }
 
@@ -54,7 +54,7 @@ pub fn run_rate_plan(
     let work = move |number, out: &Sender<_>| run_thread(shared.clone(), number, out);
     generator_threads::run_threads("load", plan.threads, stop, work, |heard| {
         match heard {
-            GeneratorEvent::Report(report) => sum.add_report(*report, &mut outputs)?,
+            GeneratorEvent::Report(report) => sum.add_thread_report(*report, &mut outputs)?,
             GeneratorEvent::Nothing => {}
             GeneratorEvent::Stop => {
                 common.stop.store(true, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl RateCollector {
         }
     }
 
-    fn add_report(
+    fn add_thread_report(
         &mut self,
         report: RateThreadReport,
         outputs: &mut RunOutputs,

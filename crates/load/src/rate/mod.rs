@@ -1,11 +1,12 @@
 //! The open loop: every request starts when it is due and never waits for another.
 //!
-//! [`rate_profile`] and [`arrival_times`] decide when requests are due, [`request_target`] what each
-//! one requests. [`recorded_requests`] reads earlier requests, which [`replay_schedule`] repeats. Each generator thread (`thread_main`, `rate_thread`) follows the schedule
-//! (`open_loop_schedule`, `monotonic_timer`) and hands requests to slots (`request_slot`,
+//! [`rate_profile`] and [`arrival_times`] decide when requests are due. [`request_target`] chooses
+//! the target of each request. [`recorded_requests`] reads earlier requests, which
+//! [`replay_schedule`] repeats. Each generator thread (`thread_main`, `rate_thread`) follows the
+//! schedule (`open_loop_schedule`, `monotonic_timer`) and hands requests to slots (`request_slot`,
 //! `slot_runner`), each with its own connection. A thread counts results in `thread_stats` and
-//! reports every second (`thread_supervisor`) to the `collector`, which builds a
-//! `RunResult`. `closed_loop_pause` applies to closed loops only.
+//! reports every second (`thread_supervisor`) to the `collector`, which builds a `RunResult`.
+//! `closed_loop_pause` applies to closed loops only.
 
 pub mod arrival_times;
 mod closed_loop_pause;

@@ -218,7 +218,7 @@ impl RateRamp {
     /// [`RateRamp::count_until`].
     pub(super) fn time_of(&self, count: f64) -> f64 {
         let slope = (self.to - self.from) / (self.end_s - self.start_s);
-        // count = from·t + slope·t²/2, solved without cancellation.
+        // count = from·t + slope·t²/2, solved for t without loss of precision by cancellation.
         let root = (self.from * self.from + 2.0 * slope * count)
             .max(0.0)
             .sqrt();
@@ -343,7 +343,8 @@ fn parse_sine(text: &str, length: f64) -> Result<Vec<RateRamp>, ProfileError> {
         .collect())
 }
 
-/// Parses lines of a time in seconds and a rate, with linear interpolation between them.
+/// Parses lines that each contain a time in seconds and a rate. Between two lines, the rate is
+/// interpolated linearly.
 fn parse_points(text: &str, duration_s: Option<f64>) -> Result<Vec<RateRamp>, ProfileError> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for (number, line) in text.lines().enumerate() {

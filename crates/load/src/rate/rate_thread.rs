@@ -172,7 +172,8 @@ impl RateThread {
         }
     }
 
-    /// Opens another connection for the next requests, unless that has happened meanwhile.
+    /// Removes a failed shared connection, so that the next request opens another one. Does nothing
+    /// if the connection has been replaced meanwhile.
     pub(super) async fn forget_shared(
         &self,
         id: usize,
@@ -254,7 +255,8 @@ impl RateThread {
         None
     }
 
-    /// Queues a request until a connection is free; a full queue counts it as unsent.
+    /// Queues a request until a connection is free. If the queue is full, counts the request as
+    /// unsent.
     pub(super) fn queue_request(&self, request: ScheduledRequest) {
         let mut queue = self.queue.borrow_mut();
         match queue.len() < QUEUE_MAX {

@@ -24,7 +24,8 @@ pub enum ReplayError {
 }
 
 /// Sorts the targets by their recorded times, and returns the profile that repeats them in this
-/// order. `duration_s` ends it early, with the targets due by then.
+/// order. If `duration_s` is set, the profile contains only the targets that are due before this
+/// time.
 ///
 /// # Errors
 /// See [`ReplayError`].

@@ -30,7 +30,8 @@ impl RequestSlot {
         }
     }
 
-    /// Ends the request in flight if its deadline has passed; without a time, ends any.
+    /// Ends the request in flight if its deadline has passed. If `now` is `None`, ends it in any
+    /// case.
     pub(super) fn expire_request(&self, now: Option<Instant>) {
         let is_overdue = |limit: Instant| now.is_none_or(|now| now > limit);
         if self.deadline.get().is_some_and(is_overdue) {

@@ -39,7 +39,7 @@ pub struct RequestTarget {
     pub ranges: Option<RandomRanges>,
     /// Time of the recorded request, in seconds since 1970; none if it was not recorded.
     pub recorded_at_s: Option<f64>,
-    /// The viewer that made the recorded request, such as its address.
+    /// Identifies the viewer who sent the recorded request, for example by an IP address.
     pub viewer: Option<Box<str>>,
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct PreparedTarget {
     pub(crate) origin: usize,
     /// Index in [`TargetSet::groups`].
     pub(crate) group: usize,
-    /// HTTP/1.1: the whole request; for random ranges without the `Range` line and the end of the
-    /// head.
+    /// HTTP/1.1: the whole request. For random ranges, it ends before the `Range` line, which is
+    /// added for each request.
     pub(crate) bytes: Vec<u8>,
     /// HTTP/2: the request head.
     pub(crate) head: http::Request<()>,
@@ -87,7 +87,7 @@ pub(crate) struct TargetSet {
 }
 
 impl TargetSet {
-    /// Encodes the targets' requests; there is at least one target.
+    /// Encodes the targets' requests. `targets` must not be empty.
     pub(crate) fn new(
         targets: Vec<RequestTarget>,
         seed: u64,

@@ -53,7 +53,7 @@ const CONNECTIONS: MetricSpec = MetricSpec {
     help: "Connections open at the end of the last second",
 };
 
-/// The error of responses with a status of 400 or more.
+/// Value of the label `error` for responses with a status of 400 or more.
 const STATUS_ERROR: &str = "status";
 
 /// The metrics of a run.
@@ -172,7 +172,8 @@ impl ThreadMetrics {
     }
 }
 
-/// Returns the counter of these labels; there are few. `new` creates it.
+/// Returns the counter of these labels. A linear search is enough, because there are few counters.
+/// If the counter does not exist yet, `new` creates it.
 fn find_counter<T: PartialEq>(
     known: &mut Vec<(T, Counter)>,
     labels: T,

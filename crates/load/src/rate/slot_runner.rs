@@ -15,8 +15,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Connections on which a request is tried that HTTP/2 servers refuse while they exit. A request may wait
-/// through several restarts; the timeout ends it, too.
+/// Limit of connections on which a request is tried if HTTP/2 servers refuse it because they are
+/// exiting. A request may wait while a server restarts several times, but at most until its
+/// timeout.
 const HTTP2_ATTEMPTS: usize = 32;
 
 /// The task that sends the requests of one slot.
@@ -200,7 +201,7 @@ impl SlotRunner {
             body_max: thread.body_max,
         };
         let mut idle = self.links[prepared.origin].take();
-        // On an open connection, the request is sent now.
+        // On an open connection, the request is sent at once, so the time of sending is the start.
         done.sent = idle.is_some().then_some(done.end);
         loop {
             let fresh = idle.is_none();

@@ -38,7 +38,7 @@ pub(crate) struct RateThreadReport {
     pub(crate) last: bool,
 }
 
-/// Counts of one thread, as requests end.
+/// Counts of one thread, updated when a request ends.
 pub(super) struct RateThreadStats {
     pub(super) report: Box<RateThreadReport>,
     /// Statistics by index of the URL group.

@@ -62,7 +62,8 @@ pub(super) async fn supervise_thread(
                 .borrow()
                 .iter()
                 .for_each(|slot| slot.expire_request(None));
-            // The slots record their last request before the last report.
+            // Waits until the slots have recorded their last requests, before the last report is
+            // sent.
             tokio::time::sleep(CHECK_INTERVAL).await;
             return;
         }

@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn vegeta_text_files_are_parsed() {
-        // After the examples in Vegeta's README.
+        // Based on the examples in Vegeta's README.
         let text = "# a comment\nGET http://goku:9090/path/to/dragon?item=ball\nX-Account-ID: 99\n\n\
                     DELETE http://user:pass@goku:9090/path/to\nConfirmation-Token: 90215\n\
                     Authorization: Token DEADBEEF\n\n\

@@ -61,8 +61,8 @@ impl LatencyKind {
         }
     }
 
-    /// Describes a quantile with the number of its samples. With fewer than ten samples beyond it,
-    /// the figure would be chance, so it is described by the maximum.
+    /// Describes a quantile with the number of its samples. If fewer than ten samples are beyond
+    /// the quantile, its value would be random, so the maximum is given instead.
     fn describe(self, cell: &RequestStats, share: f64, ms: f64) -> String {
         let times = self.histogram(cell);
         let samples = times.count();

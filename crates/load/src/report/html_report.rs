@@ -48,7 +48,7 @@ struct RunPlots<'a> {
 #[derive(Serialize)]
 struct LatencyCurve {
     figures: KeyQuantiles,
-    /// Milliseconds, and the share of requests within them.
+    /// A latency in milliseconds, and the share of requests that took at most this long.
     values: Vec<(f64, f64)>,
 }
 
@@ -59,7 +59,7 @@ struct StepRow {
     offered_per_s: f64,
     requests: u64,
     errors: u64,
-    /// Quantiles of the latency from due; in a closed loop, from sent.
+    /// Quantiles of the latency from the due time; in a closed loop, from sending.
     figures: KeyQuantiles,
 }
 
@@ -239,7 +239,7 @@ fn latency_curve(times: &LatencyHistogram) -> LatencyCurve {
             (ms, seen as f64 / total)
         })
         .collect();
-    // Points of the tail are close in share but far apart in time, so they are thinned last.
+    // Points in the tail have similar shares but very different times, so all of them are kept.
     let keep_from = all.len().saturating_sub(POINTS_MAX / 2);
     let every = keep_from.div_ceil(POINTS_MAX / 2).max(1);
     let kept = all

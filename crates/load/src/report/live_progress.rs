@@ -60,7 +60,7 @@ pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
         s.errors,
         progress.unsent
     );
-    // A second has few requests, so most of its percentiles would be chance.
+    // A second has few requests, so most of its percentiles would be random.
     let percentile = |name, share, ms| match stats::has_enough_samples(s.ended, share) {
         true => format!(" {name} {}", format_ms(ms)),
         false => String::new(),

@@ -50,7 +50,8 @@ struct ResultSummary {
     from_due_ms: KeyQuantiles,
     from_sent_ms: KeyQuantiles,
     first_byte_ms: KeyQuantiles,
-    /// Every percentile, however few samples it has: a bound of validity, not a result.
+    /// All percentiles, even those with few samples: they show whether the run is valid, and are
+    /// not a result.
     lag_ms: BTreeMap<&'static str, f64>,
     fell_behind: bool,
 }

@@ -1,5 +1,5 @@
-//! Compares two configurations by interleaved pairs of runs: ratios with intervals over pairs, and
-//! whole distributions.
+//! Compares two configurations by interleaved pairs of runs. Reports ratios with confidence
+//! intervals over the pairs, and whole distributions.
 
 use super::number_format::format_ms;
 use super::percentiles::supported_quantile;
@@ -8,8 +8,8 @@ use crate::result::{LatencyHistogram, RunResult};
 use stats::PairedRatio;
 use std::fmt::Write;
 
-/// A compared quantity: its name, and its value in a run. There is none if the run cannot support
-/// it, such as a percentile with fewer than ten samples beyond it.
+/// A compared quantity: its name, and its value in a run. The value is none if the run cannot
+/// support it, for example if fewer than ten samples are beyond a percentile.
 type ComparedQuantity = (&'static str, fn(&RunResult) -> Option<f64>);
 
 const QUANTITIES: [ComparedQuantity; 5] = [
@@ -155,7 +155,8 @@ impl RunComparison {
     }
 }
 
-/// Describes the interval of a ratio, or the range of too few pairs.
+/// Describes the interval of a ratio. With too few pairs for an interval, describes the range of
+/// their ratios.
 pub(super) fn describe_certainty(ratio: &PairedRatio) -> String {
     let pairs = ratio.rounds.len();
     match ratio.interval {
@@ -165,7 +166,8 @@ pub(super) fn describe_certainty(ratio: &PairedRatio) -> String {
     }
 }
 
-/// Formats the ends of the interval, or of the range of too few pairs.
+/// Formats the ends of the interval. With too few pairs for an interval, formats the ends of the
+/// range.
 pub(super) fn format_ends(ratio: &PairedRatio) -> String {
     let range = ratio.range();
     let [low, high] = ratio
@@ -174,7 +176,8 @@ pub(super) fn format_ends(ratio: &PairedRatio) -> String {
     format!("{low:.3} to {high:.3}")
 }
 
-/// Returns the heading of intervals or ranges of this many pairs.
+/// Returns the heading of the table column with the intervals, or with the ranges if there are too
+/// few pairs.
 pub(super) fn interval_heading(pairs: usize) -> String {
     match pairs {
         0..6 => format!("range of {pairs}"),
@@ -223,7 +226,7 @@ mod tests {
         // The machine slows down from pair to pair; the ratio stays the same.
         let slower = [10, 20, 40, 80, 90, 100];
         let ratios = compare(slower, slower.map(|ms| 2 * ms)).ratios();
-        // No run has the samples of a p99.
+        // No run has enough samples for a p99.
         assert_eq!(ratios.len(), 3);
         let p50 = &ratios[0].1;
         assert!((p50.median - 2.0).abs() < 0.01 && (p50.geometric.unwrap() - 2.0).abs() < 0.01);

@@ -58,7 +58,7 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
     let (count, half) = (total.requests, figures.format("p50"));
     let sentence =
         format!("{count} requests{rate}: half were complete within {half} ms of {since}");
-    // Few requests support no percentile above the median.
+    // With few requests, no percentile above the median has enough samples.
     match share > 0.5 {
         true => format!(
             "{sentence}, {} % within {} ms",

@@ -53,7 +53,8 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     write_lateness(out, run)
 }
 
-/// Writes what a log or records do not contain only if it is known.
+/// Writes the resources that the run used. Skips unknown ones: a log or records do not contain all
+/// of them.
 fn write_resources(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
     if total.bytes > 0 && run.wall_s > 0.0 {
         let megabits = total.bytes as f64 * 8.0 / run.wall_s / 1e6;

@@ -13,8 +13,8 @@ pub struct LoadPoint {
     pub offered_per_s: f64,
     /// Successful requests per second.
     pub achieved_per_s: f64,
-    /// Tail of the latency from due: the highest quantile with ten samples beyond it at every point,
-    /// of a step or of its worst second.
+    /// Tail of the latency from the due time: the highest quantile that has ten samples beyond it
+    /// at every point. It is the quantile of a step, or of the worst second of a period.
     pub tail_ms: f64,
     /// The first point beyond the knee.
     pub knee: bool,
@@ -23,11 +23,12 @@ pub struct LoadPoint {
     pub due: u64,
 }
 
-/// Standard deviations by which the load must grow; less may be chance.
+/// Standard deviations by which the load must grow; a smaller growth may be random.
 const GROWTH_DEVIATIONS_MIN: f64 = 4.0;
 
-/// Returns the points of a run in order of time. There are none for a closed loop, without seconds,
-/// or if the offered load does not grow: a constant rate has no knee.
+/// Returns the points of a run in order of time. There are none for a closed loop, for a run
+/// without statistics of seconds, or if the offered load does not grow. A constant rate has no
+/// knee.
 pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     let steps = match run.steps.as_slice() {
         [] => Vec::new(),
@@ -37,7 +38,8 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     let tail = TailQuantile::choose(run);
     let points = steps.iter().filter_map(|step| load_point(run, step, tail));
     let mut points: Vec<LoadPoint> = points.collect();
-    // Steps are chosen loads; other profiles are divided, and their periods vary by chance.
+    // The loads of steps are chosen by the user. Other profiles are divided into periods, whose
+    // loads vary randomly.
     let deviations = if run.steps.len() > 1 {
         0.0
     } else {
@@ -54,8 +56,8 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     points
 }
 
-/// Returns whether the last third of the points has more load than the first, by more than this
-/// number of standard deviations of Poisson arrivals.
+/// Returns whether the load of the last third of the points exceeds that of the first third
+/// significantly: by more than `deviations` standard deviations of Poisson arrivals.
 fn has_growing_load(points: &[LoadPoint], deviations: f64) -> bool {
     let third = points.len().div_ceil(3);
     let due = |points: &[LoadPoint]| points.iter().map(|point| point.due as f64).sum::<f64>();
@@ -146,7 +148,7 @@ fn load_point(run: &RunResult, of: &StepResult, tail: TailQuantile) -> Option<Lo
     let tail_ms = match tail {
         TailQuantile::OfStep(share) => of.merged_stats().from_due.quantile_ms(share),
         TailQuantile::OfSecond(of) => seconds().map(of).fold(0.0, f64::max),
-        // Equal tails leave the decision to the throughput.
+        // With equal latency tails at all points, only the throughput decides where the knee is.
         TailQuantile::Unsupported => 1.0,
     };
     (due > 0 && length > 0.0).then(|| LoadPoint {
@@ -200,7 +202,7 @@ mod tests {
         let fine = test_run((3..=20).map(|n| (n * 10, n * 10, 1.0)));
         assert!(load_points(&fine).iter().all(|point| !point.knee));
         assert_eq!(load_points(&RunResult::default()), []);
-        // Few requests: their latencies are chance.
+        // With so few requests, the latencies are random.
         let few = test_run((1..=20).map(|n| (n, n, if n < 8 { 1.0 } else { 4.0 })));
         assert!(load_points(&few).iter().all(|point| !point.knee));
     }

@@ -17,7 +17,7 @@ pub(super) struct UrlGroupRow<'a> {
     errors: u64,
     /// Body bytes with their unit.
     bytes: String,
-    /// Quantiles of the latency from due; in a closed loop, from sent.
+    /// Quantiles of the latency from the due time; in a closed loop, from sending.
     figures: KeyQuantiles,
 }
 

@@ -26,8 +26,8 @@ pub(crate) struct FinishedRequest {
 }
 
 impl FinishedRequest {
-    /// Returns the record of this request to a URL, of a viewer; times count from the start of the
-    /// run.
+    /// Returns the record of this request, with its URL and its viewer. Times count from the start
+    /// of the run.
     pub(crate) fn to_record(
         self,
         n: u64,

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 /// Text that is not an HDR interval log.
 #[derive(Debug, thiserror::Error)]
 pub enum HdrLogError {
-    /// A line is malformed; the library's own description.
+    /// A line is malformed: the library's description of the error.
     #[error("invalid HDR interval log: {0}; expected the format written by --hdr")]
     Syntax(String),
     /// A line's histogram cannot be decoded.

@@ -87,7 +87,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// Returns the share of times of at most `ms`.
+    /// Returns the share of times that are at most `ms` milliseconds.
     pub fn share_at_most(&self, ms: f64) -> f64 {
         self.0.quantile_below((ms.max(0.0) * 1e6) as u64)
     }

@@ -70,7 +70,7 @@ impl RequestRecord {
     }
 }
 
-/// Start of a viewer's record; these are in the same file.
+/// Start of a viewer's record. The same file contains records of viewers and of requests.
 const PLAYER: &[u8] = b"{\"record\":\"player\"";
 
 /// A file of records that cannot be read.
@@ -103,7 +103,7 @@ enum RecordFile {
 
 impl RecordWriter {
     /// Creates a file: compressed with zstd (`.zst`) or gzip (`.gz`), or plain. `-` is standard
-    /// output, and plain.
+    /// output, without compression.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -161,7 +161,7 @@ pub fn create_output(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     })
 }
 
-/// Reads a file of any of these compressions and passes each record to `take`.
+/// Reads a plain or compressed file, and passes each record to `take`.
 ///
 /// # Errors
 /// The file cannot be read, or a line is not a record.

@@ -49,7 +49,7 @@ pub struct SecondStats {
     pub bytes: u64,
     /// Open connections at its end.
     pub open: u64,
-    /// Quantiles of the latency from due, in milliseconds.
+    /// Quantiles of the latency from the due time, in milliseconds.
     pub due_p50_ms: f64,
     /// See `due_p50_ms`.
     pub due_p90_ms: f64,
@@ -57,7 +57,7 @@ pub struct SecondStats {
     pub due_p99_ms: f64,
     /// See `due_p50_ms`.
     pub due_max_ms: f64,
-    /// Quantiles of the latency from sent, in milliseconds.
+    /// Quantiles of the latency from sending, in milliseconds.
     pub sent_p50_ms: f64,
     /// See `sent_p50_ms`.
     pub sent_p99_ms: f64,

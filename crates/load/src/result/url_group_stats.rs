@@ -48,7 +48,7 @@ impl UrlGroupStats {
     }
 }
 
-/// Returns the group of this name, or of all others beyond the limit.
+/// Returns the group with this name. Beyond the limit, returns the group of all other URLs.
 pub(crate) fn find_url_group<'a>(
     all: &'a mut BTreeMap<String, UrlGroupStats>,
     name: &str,

@@ -121,7 +121,8 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     assert!(near(closed.max_ms(), 10_001.0), "{}", closed.max_ms());
 }
 
-/// The same with a real server, a hundred times shorter, and one connection.
+/// The same with a real server that is frozen for one second, in a run of two seconds with one
+/// connection.
 #[test]
 fn all_requests_due_during_a_freeze_are_delayed() {
     const FROZEN: Duration = Duration::from_millis(1000);
@@ -148,7 +149,8 @@ fn all_requests_due_during_a_freeze_are_delayed() {
     let over = |of: fn(&RequestRecord) -> f64| records.iter().filter(|r| of(r) > 500.0).count();
     let from_due = over(|r| r.end_ms - r.due_ms);
     let from_sent = over(|r| r.end_ms - r.sent_ms.unwrap());
-    // 200 requests were due during the freeze; the first half of them waited for more than half of it.
+    // 200 requests were due during the freeze. The first half of them waited longer than half of
+    // the freeze.
     assert!(from_due >= 95, "{from_due}");
     assert_eq!(from_sent, 1, "one request alone was under way");
     assert!(

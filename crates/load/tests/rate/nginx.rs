@@ -1,4 +1,4 @@
-//! Against nginx: HLS and DASH made by ffmpeg, TLS, HTTP/2, ranges.
+//! Tests against nginx: HLS and DASH encoded by ffmpeg, TLS, HTTP/2, ranges.
 
 use super::server::Nginx;
 use super::support::{plan, run_recorded, run_to_end};

@@ -22,8 +22,8 @@ pub const NAME_BYTES_MAX: usize = 4096;
 /// self-reference flag.
 ///
 /// # Errors
-/// `Malformed` or `TooLarge` for an invalid name, an error in a box size, `Unsupported` for other
-/// kinds of reference.
+/// `Malformed` or `TooLarge` for an invalid name; `Unsupported` for other kinds of reference; an
+/// error in a box size.
 pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
     let mut reader = ByteReader::new(dref.body);
     read_version_and_flags(&mut reader);
@@ -42,7 +42,7 @@ pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
     }
     let name = match &entry.name {
         b"url " => split_at_nul(reader.remaining()).0,
-        // The name comes first, a URN that cannot be resolved. The location follows.
+        // The name comes first: a URN, which cannot be resolved. The location follows.
         b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
         other => {
             let message = format!(

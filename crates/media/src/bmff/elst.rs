@@ -12,7 +12,7 @@ pub struct EditListEntry {
     pub duration: u64,
     /// Start in the media, in ticks of the track; -1 is an empty edit, which shows nothing.
     pub media_time: i64,
-    /// Playback speed as a 16.16 number; 0 holds one picture.
+    /// Playback speed as a 16.16 number; 0 shows one picture for the whole duration.
     pub rate: u32,
 }
 

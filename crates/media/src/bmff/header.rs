@@ -17,8 +17,8 @@ pub struct BoxHeader {
 impl BoxHeader {
     /// Parses the header at the start of `bytes`.
     ///
-    /// `left` is the number of bytes from there to the end of the container or file; a size of 0
-    /// takes all of them. `None` means that more bytes are needed.
+    /// `left` is the number of bytes from there to the end of the container or file. A box that
+    /// declares a size of 0 extends over all of them. `None` means that more bytes are needed.
     ///
     /// # Errors
     /// `Malformed` if the size is smaller than the header.

@@ -86,7 +86,7 @@ impl<'a> Mp4Box<'a> {
     /// Returns the first child called `name`.
     ///
     /// # Errors
-    /// An error in a box before it.
+    /// An error in a box before that child.
     pub fn find_child(&self, name: &[u8; 4]) -> Result<Option<Mp4Box<'a>>> {
         for child in self.children() {
             let child = child.map_err(|error| error.in_box(self.name))?;
@@ -100,7 +100,7 @@ impl<'a> Mp4Box<'a> {
     /// Returns the first child called `name`, which the standard requires.
     ///
     /// # Errors
-    /// `Malformed` if it is missing; an error in a box before it.
+    /// `Malformed` if the child is missing; an error in a box before it.
     pub fn require_child(&self, name: &[u8; 4]) -> Result<Mp4Box<'a>> {
         let missing = || Error::malformed(format!("there is no {} box", format_fourcc(*name)));
         let found = self.find_child(name)?;

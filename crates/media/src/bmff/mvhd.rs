@@ -9,7 +9,7 @@ use crate::error::Result;
 pub struct Mvhd {
     /// Ticks per second of the durations in edit lists; 0 in broken files.
     pub timescale: u32,
-    /// Duration in these ticks; 0 or all ones if unknown.
+    /// Duration in ticks of this timescale; 0 or all bits set if unknown.
     pub duration: u64,
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Sizes of all samples of a track, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleSizes<'a> {
-    /// All samples have one size: the size, and the number of samples.
+    /// All samples have the same size. The fields are this size and the number of samples.
     Constant(u32, u32),
     /// Big-endian 32-bit sizes.
     Bits32(&'a [[u8; 4]]),

@@ -23,7 +23,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 
 /// Parses QuickTime's `.mp3` entry. It is served as `mp4a` with a generated `esds` box.
 pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
-    // MPEG-1 layer III is object type 0x6b; the lower sampling rates of MPEG-2 are 0x69.
+    // MPEG-1 layer III has object type 0x6b. MPEG-2 layer III, with lower sampling rates, has 0x69.
     let object_type = if entry.sample_rate < 32_000 {
         0x69
     } else {
@@ -34,9 +34,9 @@ pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 
 /// Builds the codec of an MP3 track.
 ///
-/// The codec string is `mp4a.40.34`, which Apple and hls.js accept. The registered `mp4a.6B` makes
-/// players that query Media Source Extensions drop the rendition, though they could play it as
-/// audio/mpeg.
+/// The codec string is `mp4a.40.34`, which Apple and hls.js accept. With the registered string
+/// `mp4a.6B`, players that query Media Source Extensions drop the rendition, although they could
+/// play it as audio/mpeg.
 fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
     let (count, sample_rate) = (entry.channel_count.clamp(1, 2), entry.sample_rate);
     if sample_rate == 0 {

@@ -61,8 +61,8 @@ pub fn resolve_sample_rate(fscod: u32, entry: &AudioSampleEntry<'_>) -> Result<u
     }
 }
 
-/// Returns the channel map (Table E.1.4) of `acmod` (4.4.2.3) and `lfeon`: from the highest bit L,
-/// C, R, Ls, Rs; bit 7 Cs; bit 15 LFE.
+/// Returns the channel map (Table E.1.4) of `acmod` (4.4.2.3) and `lfeon`. Counted from the highest
+/// bit, bits 0 to 4 are L, C, R, Ls and Rs, bit 7 is Cs, and bit 15 is LFE.
 pub fn channel_map_of_acmod(acmod: u8, lfe: bool) -> u16 {
     const MAPS: [u16; 8] = [
         0xa000, 0x4000, 0xa000, 0xe000, 0xa100, 0xe100, 0xb800, 0xf800,

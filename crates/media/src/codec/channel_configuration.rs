@@ -27,7 +27,8 @@ pub fn cicp_layout_of_count(count: u32) -> Option<u8> {
     }
 }
 
-/// Returns Dolby's scheme: one bit for each loudspeaker or pair, left in the highest bit.
+/// Returns Dolby's scheme and its value: one bit for each loudspeaker or pair of loudspeakers. The
+/// highest bit is the left loudspeaker.
 pub fn dolby_configuration(map: u16) -> (&'static str, String) {
     (DOLBY, format!("{map:04X}"))
 }

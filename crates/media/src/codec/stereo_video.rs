@@ -8,7 +8,7 @@ const BOTH_EYES: u8 = 0b11;
 
 /// Returns whether a sample entry with these child boxes has a view for each eye.
 ///
-/// Without a `vexu` box, that is video with a second HEVC layer (`lhvC`).
+/// Without a `vexu` box, an entry with a second HEVC layer (`lhvC`) has a view for each eye.
 pub(super) fn is_stereo(children: &ChildBoxes<'_>) -> bool {
     match find_child(children, b"vexu") {
         Some(vexu) => has_both_eyes(vexu.body).unwrap_or(false),

@@ -24,7 +24,8 @@ impl Default for ColumnValues {
     }
 }
 
-/// Returns whether `runs` runs take less memory than `values` single values, or next to none.
+/// Returns whether `runs` runs take less memory than `values` single values, or so little that it
+/// does not matter.
 pub(super) fn are_runs_compact(runs: usize, values: usize) -> bool {
     runs <= 16 + values / 8
 }

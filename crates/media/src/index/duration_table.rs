@@ -20,7 +20,7 @@ impl DurationTable {
         let Some(runs) = column.equal_runs() else {
             return DurationTable::from_packed(column.to_packed());
         };
-        // A run takes about 20 bytes, more than one duration.
+        // A run takes about 20 bytes, which is more than a single duration takes.
         let bytes = runs.len() * size_of::<(u32, u64, u32)>();
         let largest = runs.iter().map(|run| run.1).max().unwrap_or(0);
         let each_bytes = PackedIntegers::packed_bytes(largest, column.len())

@@ -141,9 +141,9 @@ impl EarlyTracks {
 
     /// Starts the hash that the final parse needs.
     ///
-    /// If the media is in the same file, that is the hash of the whole `moov`. For an index MP4 it
-    /// is the hash of the tables before the source record, whose length is predicted as if it had
-    /// no notes.
+    /// If the media is in the same file, that is the hash of the whole `moov`. For an index MP4, it
+    /// is the hash of the tables before the source record. The length of the record is not known
+    /// yet, so it is assumed to have no notes.
     fn start_hash(&self, location: &MediaLocation, moov: &[u8]) -> Option<IncrementalHash> {
         let len = usize::try_from(self.moov_range.end - self.moov_range.start).ok()?;
         if *location == MediaLocation::SameFile {
@@ -278,7 +278,7 @@ mod tests {
     fn tables_beyond_the_media_are_refused_as_without_early_reading() {
         let index = build_film_index();
         let mut file = mp4::write_index_mp4(&index, "film.mp4").unwrap();
-        // Voids the source record, so that any media length is accepted.
+        // Invalidates the source record, so that any media length is accepted.
         let last = file.len() - 1;
         file[last - SourceRecord::BYTES_MIN + 26] ^= 1;
         let read = |piece: usize| {

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::time::Time;
 use std::ops::Range;
 
-/// Audio before the start of the edit that is served too, in milliseconds, so that decoders settle.
+/// Pre-roll: audio before the start of the edit that is served too, in milliseconds, so that
+/// decoder output is correct from the start on.
 const PRE_ROLL_MS: i64 = 250;
 /// Normal speed as a 16.16 number.
 const NORMAL_RATE: u32 = 0x0001_0000;
@@ -53,7 +54,8 @@ pub(super) fn resolve_edit_list(
         let duration = i64::try_from(duration).unwrap_or(i64::MAX);
         Time::new(duration, movie_timescale).round_to(timescale)
     };
-    // In a multiple of the track's timescale, as index MP4s have it, every end is exact.
+    // If the movie timescale is a multiple of the track's timescale, as in index MP4s, the end of
+    // every edit is exact.
     if !movie_timescale.is_multiple_of(timescale) {
         window.rounding_slack = Time::new(1, movie_timescale).ceil_to(timescale);
     }
@@ -134,7 +136,8 @@ pub(super) struct TrimmedSamples {
     pub first: u32,
     /// Presentation time of decode time 0.
     pub presentation_offset: i64,
-    /// Number of hidden pictures at the start, and the ticks from the key frame to the start.
+    /// Number of hidden pictures at the start, and the ticks from the key frame to the start of the
+    /// edit.
     pub hidden: (usize, i64),
 }
 
@@ -189,8 +192,9 @@ impl EditWindow {
         let origin = begin - window.media_start + window.empty_lead;
         let start = window.media_start - base;
         let move_from = |start| move_hidden(&samples, first..end, start, timescale);
-        // Without room at the edit's start, there may be some at the film's zero. An index MP4 has
-        // only this one.
+        // If there is no time for the hidden pictures at the edit's start, there may be some at the
+        // film's time zero, before the empty edits. An index MP4 has no empty edits before such an
+        // edit, so there both times are equal.
         let moved = if is_video && window.media_start > 0 {
             move_from(start).or_else(|| move_from(start - window.empty_lead))
         } else {
@@ -424,7 +428,8 @@ mod tests {
 
     #[test]
     fn a_track_without_presented_samples_is_left_out() {
-        // Starts at sample 6 but presents no time.
+        // The edit starts at sample 6, but it is not longer than the rounding error, so it presents
+        // nothing.
         let track = audio_with_edits(&[(1, 6 * 1024)]);
         let tracks = [track, video_with_edits(&[])];
         let index = index_file_in_memory(

@@ -32,7 +32,7 @@ pub struct ExternalReferences {
 
 impl ExternalReferences {
     /// Reads the references of a `moov`; `None` if all its media is in the same file. The caller
-    /// passes its bytes to [`ExternalReferences::keep_bytes`].
+    /// then passes the bytes that contain the `moov` to [`ExternalReferences::keep_bytes`].
     pub(super) fn read(
         moov: &Mp4Box<'_>,
         is_quicktime: bool,

@@ -7,7 +7,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct FingerprintHasher(u64);
 
-/// An odd number with well-spread bits: the golden ratio.
+/// An odd multiplier with well-distributed bits, derived from the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl FingerprintHasher {
@@ -31,7 +31,7 @@ impl FingerprintHasher {
         self.add_word(len as u64);
     }
 
-    /// Adds the bytes of a part that fill whole words, and returns their number.
+    /// Adds the bytes of a part that fill whole words, and returns how many bytes those are.
     pub fn add_words(&mut self, bytes: &[u8]) -> usize {
         let (words, _) = bytes.as_chunks::<8>();
         for word in words {

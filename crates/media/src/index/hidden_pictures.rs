@@ -20,18 +20,18 @@ pub(super) struct MovedPictures {
     pub samples: SampleTable,
     /// Number of hidden pictures.
     pub count: usize,
-    /// Ticks from the presentation of the key frame to the start; not above zero if only its leading
-    /// pictures are hidden.
+    /// Ticks from the original presentation time of the key frame to the start. Zero or negative if
+    /// only leading pictures of the key frame are hidden.
     pub lead: i64,
     /// Ticks by which the first sample is decoded later than before.
     pub decode_shift: i64,
 }
 
 /// Copies `range` of `samples` and presents its hidden pictures from `start` on, in the order of
-/// their presentation. `start` counts as decode times do.
+/// their presentation. `start` is on the same timeline as the decode times of `samples`.
 ///
-/// Returns `None` if no picture is hidden, or if the first visible picture would have to wait for
-/// the second one.
+/// Returns `None` if no picture is hidden, or if the first visible picture would no longer be
+/// presented before the second one.
 pub(super) fn move_hidden(
     samples: &SampleTable,
     range: Range<u32>,

@@ -15,11 +15,11 @@ use std::ops::Range;
 const FIRST_READ_BYTES: u64 = 64 << 10;
 /// Bytes to read after the media, where the `moov` or its start probably is.
 const TAIL_READ_BYTES: u64 = 1 << 20;
-/// The rest of the file is read at once up to this size: it is probably the `moov`.
+/// If the rest of the file is at most this long, it is read at once: it is probably the `moov`.
 const WHOLE_TAIL_READ_BYTES_MAX: u64 = 16 << 20;
 /// Minimum bytes to read for a fragment's metadata.
 const FRAGMENT_READ_BYTES_MIN: u64 = 4 << 10;
-/// Several fragments up to this size, media included, are read at once.
+/// Fragments of at most this size, media included, are read several at a time.
 const SMALL_FRAGMENT_BYTES_MAX: u64 = 128 << 10;
 /// Maximum size of a `moov` box; about 100 million samples.
 const MOOV_BYTES_MAX: u64 = 1 << 30;
@@ -110,8 +110,8 @@ impl Indexer {
     /// more than requested.
     ///
     /// # Errors
-    /// The error of the file, which cannot be indexed then; `Truncated` if `bytes` is empty,
-    /// because the file ended before its announced length.
+    /// An error in the file, which then cannot be indexed; `Truncated` if `bytes` is empty, which
+    /// means that the file ended before its announced length.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<()> {
         if self.is_done {
             return Ok(());
@@ -301,7 +301,7 @@ impl Indexer {
         }
     }
 
-    /// Handles fewer bytes than a box header.
+    /// Handles the case that fewer bytes than a box header are buffered.
     fn handle_short_header(&mut self, left: u64) -> Result<ParseStep> {
         let have = self.unparsed_bytes().len() as u64;
         if have < left {
@@ -329,7 +329,8 @@ impl Indexer {
         .min(left)
     }
 
-    /// Returns whether the file ends in zeros, which would parse as a nameless box to the end.
+    /// Returns whether zero bytes follow the last box. They would be parsed as a box without a name
+    /// that extends to the end of the file.
     fn is_zero_padding(&self, header: &BoxHeader) -> bool {
         self.movie.is_some() && header.name == [0; 4] && self.unparsed_bytes().starts_with(&[0; 8])
     }
@@ -389,7 +390,7 @@ impl Indexer {
         Ok(ParseStep::Next)
     }
 
-    /// Handles a box that the file ends within. The fragments before it are intact.
+    /// Handles a box that is cut off by the end of the file. The fragments before it are intact.
     fn end_within_box(&mut self, header: &BoxHeader, left: u64) -> Result<ParseStep> {
         match &mut self.movie {
             Some(movie) if header.name == *b"moof" && movie.has_fragments => {
@@ -401,7 +402,7 @@ impl Indexer {
     }
 
     fn parse_box_content(&mut self, bytes: &[u8]) -> Result<()> {
-        // A size of 0 means the end of the file, which a slice cannot know.
+        // A box of size 0 extends to the end of the file, which cannot be derived from the slice.
         let left = usize::try_from(self.file_len - self.next_box_offset).unwrap_or(usize::MAX);
         let found = Mp4Box::parse_first(bytes.get(..left).unwrap_or(bytes), self.next_box_offset)?;
         match &found.name {

@@ -10,7 +10,7 @@ use crate::error::format_fourcc;
 pub struct LeftOutTrack {
     /// Name for people, such as `track 3 (text, tx3g)`.
     pub name: String,
-    /// The reason, which follows "because".
+    /// The reason, as a clause that can follow "because".
     pub reason: String,
 }
 

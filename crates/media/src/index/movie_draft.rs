@@ -26,7 +26,7 @@ pub(super) struct MovieDraft {
     trak_count: usize,
     /// Tracks, and parts of the film, that are left out.
     left_out: Vec<LeftOutTrack>,
-    /// The first fault of any track, and of one that is or may be video.
+    /// The first error of any track, and the first error of a track that is or may be video.
     track_fault: Option<Error>,
     video_fault: Option<Error>,
     /// `pssh` boxes of the film.
@@ -90,7 +90,7 @@ impl MovieDraft {
         Ok(movie)
     }
 
-    /// Refuses the film if nothing would be left, or no video although the film has some.
+    /// Refuses the film if no track would remain, or if the film has video but none would remain.
     fn check_faults(&mut self) -> Result<()> {
         let has_video = self.drafts.iter().any(|draft| draft.is_video);
         let fault = match self.drafts.is_empty() {
@@ -233,8 +233,8 @@ impl MovieDraft {
     }
 }
 
-/// Returns whether the other tracks are intact. That is not so if a limit is exceeded or if media is
-/// missing: then the end of the file is missing, too.
+/// Returns whether the other tracks are intact. They are not if a limit is exceeded or if media is
+/// missing: missing media means that the end of the file is missing.
 pub(super) fn is_confined_to_track(fault: &Error) -> bool {
     let in_description = fault.location.split('/').any(|name| name == "stsd");
     fault.kind == ErrorKind::Malformed || (fault.kind == ErrorKind::Truncated && in_description)

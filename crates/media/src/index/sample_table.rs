@@ -28,8 +28,8 @@ pub struct Sample {
 
 /// Samples by number, counted from 0.
 ///
-/// Every lookup by number or time is at worst logarithmic, plus at most one chunk or one block of
-/// samples. Its cost does not depend on the position in the film.
+/// Every lookup by number or time takes at worst logarithmic time, plus the time to read at most
+/// one chunk or one block of samples. Its cost does not depend on the position in the film.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleTable {
     len: u32,

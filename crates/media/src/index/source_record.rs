@@ -38,8 +38,8 @@ const HAS_TIME: u8 = 1;
 const IS_LEFT_OUT: u8 = 2;
 
 impl SourceRecord {
-    /// Appends the box to `moov`, with a hash of the boxes from `from` on. An edit of the tables
-    /// that keeps the box thereby voids it.
+    /// Appends the box to `moov`, with a hash of the boxes from `from` on. If another program edits
+    /// the tables but keeps the box, the hash no longer matches, and the box is ignored.
     pub fn write(&self, moov: &mut Vec<u8>, from: usize) {
         let tables = hash_tables(moov.get(from..).unwrap_or_default());
         write_box(moov, b"uuid", |out| {
@@ -210,7 +210,8 @@ mod tests {
             caption_channels: Some(vec![CaptionChannel::Cea608(1)]),
         };
         let mut bytes = build_moov(&mark);
-        // Its layout: the version byte, and no mask before the number of notes.
+        // The layout of this version: its version byte, and no caption mask before the number of
+        // notes.
         let record = bytes.len() - SourceRecord::BYTES_MIN;
         bytes[record + 8 + ID.len()] = VERSION_WITHOUT_CAPTIONS;
         let mask = bytes.len() - 6..bytes.len() - 4;

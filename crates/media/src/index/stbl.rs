@@ -122,7 +122,7 @@ fn add_columns(stbl: &Mp4Box<'_>, sizes: SampleSizes<'_>, draft: &mut TrackDraft
     Ok(())
 }
 
-/// Adds the durations. The last one is repeated if there are fewer than samples.
+/// Adds the durations. If there are fewer durations than samples, the last duration is repeated.
 fn add_durations(
     runs: impl Iterator<Item = (u32, u32)>,
     count: u32,

@@ -140,7 +140,7 @@ fn read_served_trak(
         .require_child(b"stbl")
         .map_err(|error| error.in_box(*b"mdia"))?;
     let mut read = read_stbl(&stbl, &mut draft, source.moov_range.clone());
-    // Only index MP4s contain subsamples of ours.
+    // Only index MP4s contain subsamples that this crate stored.
     if source.location != MediaLocation::SameFile {
         read = read.and_then(|()| draft.read_subsamples(&stbl));
     }

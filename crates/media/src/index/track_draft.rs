@@ -62,7 +62,8 @@ pub(super) struct TrackDraft {
     gaps: TimingAnomaly,
     overlaps: TimingAnomaly,
     jumps: TimingAnomaly,
-    /// The samples that the file ends before: the error of the first one, and their number.
+    /// Samples that are missing because the file ends before them: the error of the first one, and
+    /// their number.
     pub missing_end: Option<(Error, u32)>,
     pub has_short_stts: bool,
 }
@@ -93,8 +94,8 @@ impl TimingAnomaly {
     }
 }
 
-/// Describes pictures that are decoded and not shown: their number, and the ticks from the key frame
-/// to the start.
+/// Describes pictures that are decoded and not shown. `hidden` contains their number, and the ticks
+/// from the key frame to the start of the edit.
 fn describe_hidden_pictures(
     track_id: u32,
     timescale: u32,
@@ -201,11 +202,12 @@ impl TrackDraft {
         }
     }
 
-    /// Adds the auxiliary information of the samples from number `first` on, in the box that
-    /// contains `senc`: `traf` or `stbl`. Does nothing if the track is not encrypted.
+    /// Adds the auxiliary information of the samples from number `first` on. `holder` is the box
+    /// that contains `senc`: `traf` or `stbl`. Does nothing if the track is not encrypted.
     ///
     /// # Errors
-    /// `Unsupported` with the name of a form that cannot be carried over; `Malformed` for `senc`.
+    /// `Unsupported`, with the form of encryption, if it cannot be passed through; `Malformed` if
+    /// `senc` is broken.
     pub fn add_auxiliary(&mut self, holder: &Mp4Box<'_>, first: u32) -> Result<()> {
         let entry = self.used_entry.and_then(|used| self.entries.get(used));
         let Some(protection) = entry.and_then(|entry| entry.protection.as_ref()) else {

@@ -32,7 +32,7 @@ pub enum TrackRole {
     Subtitle,
     /// Text of the dialogue and of all relevant sounds.
     Caption,
-    /// Text that viewers of the original language need, too.
+    /// Text that even viewers who understand the original language need.
     ForcedSubtitle,
     /// Text that is easier to read.
     EasyReader,

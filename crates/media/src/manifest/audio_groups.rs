@@ -19,8 +19,8 @@ pub(super) struct AudioFamily<'a> {
     pub(super) format: &'a AudioFormat,
     /// RFC 6381 string.
     pub(super) codec_string: &'a str,
-    /// The default programme first, then the others in the order of the presentation, those for all
-    /// viewers first. Never empty.
+    /// The default programme comes first, then the others for all viewers, then commentary and
+    /// aids. Otherwise they keep the order of the presentation. Never empty.
     pub(super) programmes: Vec<AudioProgramme<'a>>,
 }
 
@@ -63,8 +63,8 @@ pub(super) fn group_audio<'a>(
 }
 
 impl<'a> AudioFamily<'a> {
-    /// Moves the default programme to the front, because some players start with the first, and
-    /// commentary and aids behind the others.
+    /// Moves the default programme to the front, because some players start with the first one.
+    /// Moves commentary and aids behind the other programmes.
     fn sort_programmes(&mut self, presentation: &Presentation) {
         let default = self.find_default(presentation);
         let first = self.programmes.remove(default);
@@ -77,7 +77,8 @@ impl<'a> AudioFamily<'a> {
         }
     }
 
-    /// Returns whether a programme is more than commentary or an aid.
+    /// Returns whether the family has a programme for all viewers, and not only commentary and
+    /// aids.
     pub(super) fn has_audio_for_all(&self, presentation: &Presentation) -> bool {
         let first = self.programmes.first();
         first.is_some_and(|first| is_for_all(presentation.track(first.renditions[0])))
@@ -133,8 +134,9 @@ impl<'a> AudioFamily<'a> {
 
     /// Finds the programme that plays by default.
     ///
-    /// Audio for all viewers comes first. Then follow the operator's choice of a language, the
-    /// enabled flag, and the role of the main programme. Among equals, it is the first.
+    /// The first criterion is that the audio is for all viewers. The next criteria are the
+    /// operator's choice of a language, the enabled flag, and the role of the main programme, in
+    /// this order. If several programmes are equal, the first of them is the default.
     fn find_default(&self, presentation: &Presentation) -> usize {
         let choice = presentation.manifest_rules.default_audio.as_deref();
         let rank = |n: &usize| {

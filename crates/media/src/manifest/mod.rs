@@ -19,15 +19,15 @@ mod track_facts;
 /// Form of the text segments of HLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HlsTextForm {
-    /// WebVTT with the clock of this container.
+    /// WebVTT whose `X-TIMESTAMP-MAP` uses the clock of this container.
     WebVtt(SegmentFormat),
     /// IMSC in CMAF.
     Imsc,
 }
 
 impl HlsTextForm {
-    /// Returns the form that a presentation's rules choose beside media in this container. Transport
-    /// streams have no CMAF tracks beside them.
+    /// Returns the form that a presentation's rules select for text that accompanies media in this
+    /// container. Transport streams are not accompanied by CMAF tracks.
     pub(crate) fn beside(format: SegmentFormat, rules: &ManifestRules) -> HlsTextForm {
         match (format, rules.hls_text) {
             (SegmentFormat::Cmaf, HlsText::Imsc) => HlsTextForm::Imsc,

@@ -19,7 +19,7 @@ impl<F: Fn(&mut Formatter<'_>) -> Result> Display for DisplayFn<F> {
 /// Returns the URL of an HLS media playlist, relative to the multivariant one.
 ///
 /// The playlist is in the folder of its segments, so that each segment URL is a bare name. In a
-/// long film these are most of the text.
+/// long film, segment URLs are most of the playlist's text.
 pub fn playlist_url(
     format: SegmentFormat,
     title: &Presentation,

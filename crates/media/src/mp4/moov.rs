@@ -135,7 +135,8 @@ impl TrakWriter<'_> {
             if let Some(source) = &self.track.protection {
                 source.auxiliary.write_senc(out);
             }
-            // A player of the whole film has no use for them.
+            // Only index MP4s contain the stored subsamples: a player of the whole film does not
+            // need them.
             let is_index = matches!(self.location, MediaLocation::External(_));
             if let Some(stored) = self.track.subsamples.as_ref().filter(|_| is_index) {
                 stored.write(out);

@@ -11,7 +11,8 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum chunk duration in milliseconds, which is the interleaving of tracks from several files.
+/// Maximum chunk duration in milliseconds. Tracks from several files are interleaved in chunks of
+/// this duration.
 const CHUNK_MS_MAX: i64 = 1000;
 /// Maximum length of the file in bytes. Tables of an index MP4 may reference the same bytes many
 /// times.

@@ -264,7 +264,7 @@ fn times_beyond_every_movie_timescale_are_refused() {
         (track.timescale, track.presentation_offset) = (timescale, origin);
         track
     };
-    // With large prime timescales, only one of them may be delayed.
+    // If two tracks have large prime timescales, only one of them may be delayed.
     let ok = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
     assert_round_trip(&ok);
     let both = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);

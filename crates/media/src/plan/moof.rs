@@ -23,8 +23,8 @@ pub(super) struct FragmentShape<'a> {
     /// Marks every sample as a sync sample, in place of the source's flags.
     pub(super) is_all_sync: bool,
     /// Added to composition offsets, so that the track's smallest is served as 0. FFmpeg treats a
-    /// negative offset as a delay of the whole track and shows its pictures that much after the
-    /// audio.
+    /// negative offset as a delay of the whole track and shows its pictures later than the audio by
+    /// this amount.
     pub(super) composition_shift: i64,
     /// Duration of each sample in ticks, in place of the source's.
     pub(super) duration: Option<u32>,

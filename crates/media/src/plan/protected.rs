@@ -44,15 +44,17 @@ impl Presentation {
             return KnownSubsamples::WholeSamples;
         }
         let samples = self.fragment_samples(rendition, fragment);
-        // Those of an encrypted source may leave less unencrypted than the served scheme requires.
+        // The subsamples of an encrypted source are not used: they may leave fewer bytes
+        // unencrypted than the served scheme requires.
         let stored = track.subsamples.as_ref();
         let stored = stored.filter(|_| track.protection.is_none());
         let map = stored.and_then(|own| own.build_map(samples, signaling.protection.scheme));
         map.map_or(KnownSubsamples::Unknown, KnownSubsamples::Map)
     }
 
-    /// Plans a protected fragment. `map` contains the subsamples of its samples; without one, they
-    /// are protected as a whole. An unencrypted rendition gets an unencrypted plan.
+    /// Plans a protected fragment. `map` contains the subsamples of the fragment's samples; without
+    /// a map, each sample is encrypted completely. An unencrypted rendition gets an unencrypted
+    /// plan.
     pub fn plan_protected(
         &self,
         rendition: &Rendition,
@@ -133,7 +135,7 @@ impl Presentation {
     /// encryption is served.
     #[inline]
     pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
-        // The lengths of all segments of a playlist are computed.
+        // Returns early, because this is called for all segments of a playlist.
         if self.protection.is_none() && self.track(rendition).protection.is_none() {
             return 0;
         }

@@ -198,7 +198,8 @@ impl ShiftedTrack<'_> {
     /// numbers.
     ///
     /// Decode times must rise. All samples from a key frame on must be presented after the previous
-    /// key frame, so that segments follow one another, and some before the track's end.
+    /// key frame, so that segments do not overlap. Some of them must be presented before the end of
+    /// the track.
     fn find_key_frames(&self) -> (KeyFrameTimes, Vec<u32>) {
         let samples = &self.served.track.samples;
         let keys: Vec<u32> = samples
@@ -252,7 +253,8 @@ impl ShiftedTrack<'_> {
                 .track
                 .samples
                 .dts(cuts[cuts.len() - 1].saturating_add(1));
-            // Continues near the next frame if frames are longer than the target.
+            // If frames are longer than the target, makes several steps at once, up to the next
+            // frame.
             let steps = (self.served_nanos(next as i64 + lag) - time) / target_ns;
             time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }

@@ -21,12 +21,12 @@ const COMMON_RATES: [(u64, u64); 12] = [
 /// Maximum number of frames that are examined: more than an hour at 60 frames per second.
 const FRAMES_MAX: u32 = 1 << 18;
 
-/// Maximum of frames per second. Shorter intervals are those of hidden pictures at the start, or of
-/// broken time stamps.
+/// Maximum of frames per second. Shorter intervals between frames are ignored: they belong to
+/// hidden pictures at the start or to wrong timestamps.
 const RATE_MAX: i64 = 500;
 
-/// The shortest of this many intervals between frames is ignored. Splices and repaired time
-/// stamps leave single intervals that are much too short.
+/// One of this many intervals between frames is ignored, starting with the shortest. Splices and
+/// repaired time stamps leave single intervals that are much too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
 
 /// Intervals that are longer than the shortest one by at most this fraction belong to the same

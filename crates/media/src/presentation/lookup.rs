@@ -5,7 +5,7 @@ use crate::time::Time;
 use std::ops::Range;
 
 /// Minimum distance of trick-play key frames, in seconds. More than one picture per second is
-/// useless, and all-intra films have many.
+/// useless, and in all-intra films every picture is a key frame.
 const KEY_SPACING_SECONDS: u64 = 1;
 
 /// Renditions that start at most this much after the first count as aligned, in milliseconds.
@@ -33,8 +33,8 @@ impl Presentation {
 
     /// Returns the `EXTINF` duration of segment `n`.
     ///
-    /// If a rendition starts more than 250 ms after the first one, its first segment includes that
-    /// lead, so that playlists stay aligned.
+    /// If a rendition starts more than 250 ms after the earliest rendition, the duration of its
+    /// first segment includes this difference, so that playlists stay aligned.
     pub fn listed_duration(&self, rendition: &Rendition, n: usize) -> Time {
         let ticks = self.segment_duration_ticks(rendition, n)
             + if n == 0 {
@@ -45,7 +45,8 @@ impl Presentation {
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
 
-    /// Returns the ticks from the first rendition's start to this one's; 0 up to 250 ms.
+    /// Returns the ticks from the start of the earliest rendition to the start of this one; 0 if
+    /// they are at most 250 ms.
     pub(crate) fn listed_lead_ticks(&self, rendition: &Rendition) -> u64 {
         let timescale = self.track(rendition).timescale;
         let earliest = self
@@ -175,8 +176,8 @@ impl Presentation {
         let keys = std::iter::successors(first, move |key| {
             let from = track.samples.dts(*key) + spacing;
             let mut at = track.samples.first_sync_from(*key + 1)?;
-            // Usually this one is far enough; otherwise the first sync sample decoded at `from` or
-            // later.
+            // Usually the next sync sample is far enough. Otherwise, takes the first one that is
+            // decoded at `from` or later.
             if track.samples.dts(at) < from {
                 at = track
                     .samples

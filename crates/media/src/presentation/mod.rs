@@ -78,18 +78,19 @@ pub struct Rendition {
     pub file_index: usize,
     /// Index into the tracks of the file (not `track_ID`).
     pub track_index: usize,
-    /// Served time of sample 0, in ticks. Later samples add their durations.
+    /// Served time of sample 0, in ticks. The served time of a later sample is this time plus the
+    /// durations of the samples before it.
     ///
-    /// A sample is decoded `decode_delay` before this time, and presented `composition_shift` plus
-    /// its composition offset after it. For the first served sample, it is the earliest
-    /// presentation time of the rendition. Negative if leading samples are not served (see
-    /// `segment_cuts`).
+    /// A sample is decoded `decode_delay` before its served time. It is presented after its served
+    /// time, by `composition_shift` plus its composition offset. The served time of the first
+    /// served sample is the earliest presentation time of the rendition. Negative if leading
+    /// samples are not served (see `segment_cuts`).
     pub start_ticks: i64,
     /// Added to a sample's composition offset, in ticks. The result is 0 for the first sample,
     /// unless leading pictures are presented before it. It may be negative for B-frames.
     pub composition_shift: i32,
-    /// Ticks between decoding a sample and its served time: the deepest reordering of the track. No
-    /// sample is shown before it is decoded.
+    /// Ticks from the decoding of a sample to its served time: the longest reordering delay of the
+    /// track. No sample is shown before it is decoded.
     pub decode_delay: u32,
     /// First sample of each segment, and the total number of samples at the end.
     ///

@@ -6,8 +6,9 @@
 use crate::index::{Sample, SampleTable, Track};
 use crate::time::Time;
 
-/// An edit that ends at most this much after the start of a sample does not present it, in
-/// milliseconds. Durations of edits are rounded to ticks of the movie, usually milliseconds.
+/// Tolerance at the end of an edit, in milliseconds: a sample that starts at most this much before
+/// the end is not presented. Durations of edits are rounded to ticks of the movie, usually
+/// milliseconds.
 const EDIT_SLACK_MS: i64 = 1;
 
 /// Number of samples that one step of a backward search reads.
@@ -16,7 +17,8 @@ const STEP_SAMPLES: u32 = 64;
 /// Returns the earliest presentation time of all samples from each of `starts` on. `starts` rises,
 /// and so do the times, but not strictly.
 ///
-/// If a time is below the next one, one of the samples in between is presented at it.
+/// If a returned time is below the next one, it is the presentation time of a sample between the
+/// two starts.
 pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();
@@ -60,7 +62,7 @@ fn earliest_between(samples: &SampleTable, start: u32, end: u32, offset_min: i32
 /// Samples that the edit list hides at the end do not count. Players and ffprobe compute the end of
 /// a track in this way. The sum of decode durations differs from it if frame rates vary, or if the
 /// first key frame is not presented first.
-pub(super) fn presentation_end(track: &Track, first: u32) -> i64 {
+pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
     let samples = &track.samples;
     let hidden_from = track.presentation_end.map_or(i64::MAX, |end| {
         end.saturating_sub(track.presentation_offset)
@@ -106,12 +108,12 @@ mod tests {
             (100, 0, 9, false),
         ];
         let mut track = build_track(avc_codec(640, 360), 1000, -100, &rows);
-        assert_eq!(presentation_end(&track, 0), 500);
+        assert_eq!(last_sample_end(&track, 0), 500);
         track.presentation_end = Some(300);
-        assert_eq!(presentation_end(&track, 0), 400);
+        assert_eq!(last_sample_end(&track, 0), 400);
         // The rounding of an edit's duration hides no picture.
         track.presentation_end = Some(301);
-        assert_eq!(presentation_end(&track, 0), 400);
+        assert_eq!(last_sample_end(&track, 0), 400);
     }
 
     proptest! {
@@ -122,7 +124,7 @@ mod tests {
             for (start, time) in starts.iter().zip(earliest_from(samples, &starts)) {
                 prop_assert_eq!(samples.range(*start..samples.len()).map(|s| presented_at(&s)).min(), Some(time));
                 let last = samples.range(*start..samples.len()).map(|s| (presented_at(&s), s.duration.max(1))).max();
-                prop_assert_eq!(last.map(|(time, duration)| time + i64::from(duration)), Some(presentation_end(&track, *start)));
+                prop_assert_eq!(last.map(|(time, duration)| time + i64::from(duration)), Some(last_sample_end(&track, *start)));
             }
         }
     }

@@ -109,13 +109,15 @@ proptest! {
         let per_second = title.renditions.iter().fold(0, |g, r| gcd(g, title.track(r).timescale));
         let least = 1_000_000_000 / i64::from(per_second);
         let decoded = title.renditions.iter().map(|r| first_decode_time(&title, r).as_nanos()).min();
-        // Only a zero of 0 is moved by the longest decode delay.
+        // All times are moved by the longest decode delay only if the title's zero would otherwise
+        // be 0.
         let delay = title.renditions.iter().map(|r| Time::new(r.decode_delay.into(), title.track(r).timescale));
         let delay = delay.max().unwrap_or(Time::ZERO).ceil_to(per_second);
         let is_moved = delay > 0 && title.presentation_time_offset == Time::new(delay, per_second);
         let moved = if is_moved { Time::new(delay, per_second).as_nanos() } else { 0 };
         prop_assert!(decoded.is_some_and(|first| (0..=least + moved).contains(&first)), "{decoded:?}");
-        // Shaka Player shows text of such films late without an offset.
+        // Without a presentationTimeOffset, Shaka Player shows the text of films with a decode
+        // delay too late.
         prop_assert!(delay == 0 || title.presentation_time_offset != Time::ZERO);
         // A film that starts late has its zero at the first presented sample.
         let shown = title.renditions.iter().map(|r| first_presentation_time(&title, r).as_nanos()).min();

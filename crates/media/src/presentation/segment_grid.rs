@@ -29,15 +29,16 @@ pub(super) struct SegmentGrid {
     longest_segment: i64,
 }
 
-/// Divides the target length: a last segment shorter than the quotient joins the previous one.
+/// The last segment is joined to the previous one if it is shorter than the target length divided
+/// by this number.
 pub(super) const TAIL_DIVISOR: i64 = 10;
 
 /// Builds one grid for each group of renditions that align.
 ///
 /// Renditions align if they start together and have common key frames (within half a frame) often
-/// enough. No segment of the common grid may be more than twice as long as the longest that one of
-/// them would have alone. Other renditions form further groups. Each group is cut well, but players
-/// cannot switch seamlessly between groups.
+/// enough. The longest segment of the common grid may be at most twice as long as the longest
+/// segment that one of the renditions would have with a grid of its own. Other renditions form
+/// further groups. Each group is cut well, but players cannot switch seamlessly between groups.
 pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<SegmentGrid> {
     let all: Vec<usize> = (0..keys.len()).collect();
     // Lazy, because most titles align and never need it.
@@ -63,8 +64,8 @@ pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<Segment
     groups
 }
 
-/// Builds the grid of `members` if they align. `alone` returns the longest segment that each would
-/// have alone.
+/// Builds the grid of `members` if they align. `alone` returns the duration of the longest segment
+/// that a member would have with a grid of its own.
 fn build_common_grid(
     keys: &[KeyFrameTimes],
     members: &[usize],
@@ -88,7 +89,8 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
     let tail = target_ns / TAIL_DIVISOR;
     let mut cuts: Vec<Vec<usize>> = members.iter().map(|_| vec![0]).collect();
     let mut times = Vec::new();
-    // The longest rendition leads. The others do not constrain cuts after their ends.
+    // Cuts are chosen from the key frames of the longest rendition. The others do not constrain
+    // cuts after their ends.
     let lead = members
         .iter()
         .max_by_key(|n| (keys[**n].end, std::cmp::Reverse(**n)));

@@ -95,7 +95,7 @@ pub(super) fn choose_tracks<'a>(
                 track,
                 first_sample,
                 earliest: presentation_times::earliest_after(&track.samples, first_sample),
-                end: presentation_times::presentation_end(track, first_sample),
+                end: presentation_times::last_sample_end(track, first_sample),
                 bitrate: measure_bitrate(track, first_sample),
             };
             if !chosen

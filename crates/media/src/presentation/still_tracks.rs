@@ -5,9 +5,10 @@
 use super::served_tracks::ServedTrack;
 use crate::index::LeftOutTrack;
 
-/// A track is a rendition from this rate on, in pictures per second of the film.
+/// A track with at least this many pictures per second of the film's duration is a rendition.
 const PICTURES_PER_SECOND_MIN: u128 = 5;
-/// A track is also a rendition if no other has more than this many times its pictures.
+/// A slower track is a rendition too, unless another track has more than this many times as many
+/// pictures.
 const PICTURE_RATIO_MAX: u128 = 8;
 
 /// Removes the video tracks of stills if the title has moving video, and appends them to `left_out`.

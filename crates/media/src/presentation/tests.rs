@@ -181,7 +181,7 @@ fn a_track_that_begins_a_year_late_is_refused() {
 #[test]
 fn renditions_that_do_not_align_get_grids_of_their_own() {
     let file = |gop, size| build_index(vec![fixtures::build_video_track(60, gop, size)]);
-    // Key frames every 2 s and every 3 s meet every 6 s.
+    // Key frames every 2 s and every 3 s coincide every 6 s.
     let title = build_title(vec![file(50, 9_000), file(75, 3_000)]);
     assert!(
         title
@@ -189,7 +189,8 @@ fn renditions_that_do_not_align_get_grids_of_their_own() {
             .iter()
             .all(|r| r.switching_group == 0 && r.segment_count() == 10)
     );
-    // Every 3 s and every 7 s meet every 21 s. That is too rare, so each has its own cuts.
+    // Key frames every 3 s and every 7 s coincide every 21 s. That is too rare, so each has its own
+    // cuts.
     let title = build_title(vec![file(75, 9_000), file(175, 3_000), file(25, 1_000)]);
     let cut: Vec<(usize, usize)> = title
         .renditions

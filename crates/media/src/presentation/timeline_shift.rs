@@ -4,8 +4,8 @@ use super::served_tracks::ServedTrack;
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::{Time, gcd};
 
-/// Maximum duration of a track, and of its start after the others, in hours. It keeps sums of times
-/// from overflowing.
+/// Maximum duration of a track, and maximum time by which it starts after the other tracks, in
+/// hours. It keeps sums of times from overflowing.
 pub const TRACK_HOURS_MAX: i64 = 10_000;
 
 /// A shift of `count / per_second` seconds. `per_second` divides every timescale of the title, so
@@ -13,9 +13,9 @@ pub const TRACK_HOURS_MAX: i64 = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimelineShift {
     count: i64,
-    /// The shift of the title's zero, which differs for films that start late.
+    /// The shift of the title's zero. It differs from `count` for films that start late.
     zero_count: i64,
-    /// The part of both that only keeps the title's zero above 0.
+    /// The part of `count` and `zero_count` that was added only to keep the title's zero above 0.
     added_count: i64,
     per_second: u32,
 }
@@ -24,9 +24,10 @@ impl TimelineShift {
     /// Returns the smallest shift that leaves no decode time below zero. It is negative for titles
     /// that start late.
     ///
-    /// If pictures are presented later than decoded, the title's zero is never 0: without a
-    /// presentationTimeOffset, Shaka Player 5.2 takes the decode time of a segment for its
-    /// presentation time (getTimestampAndDispatchMetadata), and shows text that much too late.
+    /// If pictures are presented later than decoded, the title's zero is never 0, so that there is
+    /// a presentationTimeOffset. Without one, Shaka Player 5.2 uses the decode time of a segment as
+    /// its presentation time (getTimestampAndDispatchMetadata) and shows text too late by the
+    /// difference.
     pub(super) fn for_tracks(tracks: &[ServedTrack]) -> TimelineShift {
         let per_second = tracks
             .iter()
@@ -72,8 +73,8 @@ impl TimelineShift {
         Ok(start as i64)
     }
 
-    /// Returns a number that differs between titles that are shifted farther than necessary, and is
-    /// 0 for all others.
+    /// Returns a number that depends on how much farther than necessary the title is shifted; 0 if
+    /// it is not.
     pub(super) fn version(self) -> u64 {
         self.added_count as u64
     }

@@ -21,7 +21,7 @@ fn audio_with_sync_samples(seconds: u32, interval: u32) -> Track {
 
 #[test]
 fn audio_is_cut_at_its_sync_samples() {
-    // Sync samples every 1.493 s do not meet the target of 2 s.
+    // Sync samples every 1.493 s do not coincide with multiples of the target of 2 s.
     for with_video in [true, false] {
         let audio = audio_with_sync_samples(60, 70);
         let video = with_video.then(|| fixtures::build_video_track(60, 50, 1000));

@@ -34,7 +34,8 @@ enum NalUnit {
     Slice,
 }
 
-/// `saiz` describes a sample with one byte, and each subsample takes six.
+/// `saiz` stores the size of a sample's entry in one byte, and each subsample takes six bytes of
+/// the entry.
 pub(super) const SUBSAMPLES_MAX: usize = 40;
 
 impl SubsampleParser {

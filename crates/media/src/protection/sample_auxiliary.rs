@@ -19,7 +19,7 @@ pub(crate) struct SampleAuxiliary {
 const SENC_HEAD_BYTES: u64 = 16;
 const SAIO_BYTES: u64 = 20;
 const SAIZ_HEAD_BYTES: u64 = 17;
-/// Subsamples of a picture of four slices at most, for estimates.
+/// Number of subsamples that estimates assume: enough for a picture of four slices.
 const TYPICAL_SUBSAMPLES: u64 = 5;
 
 impl SampleAuxiliary {

@@ -127,7 +127,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         let (crypt, stripe) = self.entry.pattern_bytes();
         for run in &self.runs {
             let bytes = sample.get_mut(run.clone()).ok_or_else(mismatch)?;
-            // Runs without a pattern are one stripe.
+            // A run without a pattern is handled as one stripe.
             let stripe = stripe.unwrap_or(bytes.len().max(1));
             let crypt = crypt.unwrap_or(bytes.len());
             self.gathered.clear();
@@ -161,8 +161,9 @@ fn complete_iv(iv: &[u8]) -> [u8; BLOCK_BYTES] {
     std::array::from_fn(|at| iv.get(at).copied().unwrap_or_default())
 }
 
-/// Decrypts in counter mode. The last eight bytes of the IV count blocks, and become zero after their
-/// maximum without a carry into the others (9.3), which AES implementations would add.
+/// Decrypts in counter mode. The last eight bytes of the IV are the block counter. After its
+/// maximum it becomes zero, without a carry into the first eight bytes (9.3). AES implementations
+/// would carry.
 fn apply_counter_mode(
     cipher: &impl SampleDecipher,
     iv: [u8; BLOCK_BYTES],

@@ -46,7 +46,7 @@ pub struct TrackProtection {
 }
 
 impl TrackProtection {
-    /// A protection with `cbcs`, to look for subsamples without a key.
+    /// A `cbcs` protection without a real key id and IV, for finding subsamples.
     pub(super) const PLACEHOLDER: TrackProtection = TrackProtection {
         scheme: ProtectionScheme::Cbcs,
         key_id: [0; 16],

@@ -9,7 +9,7 @@ use std::ops::Range;
 const BLOCK_SAMPLES: u32 = 256;
 /// `UseSubSampleEncryption`.
 pub(crate) const SENC_SUBSAMPLES: u32 = 2;
-/// Most bytes of one sample's entry: its size has eight bits in `saiz`.
+/// Maximum length of one sample's entry, in bytes: `saiz` stores it in eight bits.
 const ENTRY_BYTES_MAX: usize = 255;
 
 /// The entries of a track's samples. Two arrays: about 16 bytes for each sample of video.
@@ -25,11 +25,12 @@ pub(crate) struct SencTable {
 }
 
 impl SencTable {
-    /// Adds the entries of the next `count` samples from the body of `senc`. Without the box, the
-    /// samples have none.
+    /// Adds the entries of the next `count` samples from the body of `senc`. If there is no `senc`
+    /// box, the entries are empty.
     ///
     /// # Errors
-    /// `Malformed` if an entry is missing; `Unsupported` for a form that cannot be carried over.
+    /// `Malformed` if an entry is missing; `Unsupported` for a form of encryption that cannot be
+    /// passed through.
     pub(crate) fn add_samples(
         &mut self,
         senc: Option<&[u8]>,

@@ -29,11 +29,11 @@ pub struct TrackSignaling {
     pub(crate) hls_session_keys: Vec<String>,
     /// `ContentProtection` elements of the MPD.
     pub(crate) dash_elements: Vec<String>,
-    /// Protection of the output that HLS variants declare, if the key's source requires one.
+    /// Output protection (HDCP) that HLS variants declare, if the source of the key requires it.
     hdcp_level: Option<HdcpLevel>,
 }
 
-/// Protection of the output to a display (HDCP-LEVEL of HLS).
+/// Output protection: HDCP between the player and the display (HDCP-LEVEL of HLS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HdcpLevel {
     /// None is needed.
@@ -130,7 +130,7 @@ impl TrackSignaling {
         }
     }
 
-    /// Sets the protection of the output that HLS variants declare.
+    /// Sets the output protection (HDCP) that HLS variants declare.
     #[must_use]
     pub fn with_hdcp_level(self, hdcp_level: Option<HdcpLevel>) -> TrackSignaling {
         TrackSignaling { hdcp_level, ..self }
@@ -248,7 +248,7 @@ fn content_protection(
     if let Some(explicit) = &system.dash_content {
         content.push_str(explicit);
     } else {
-        // dash.js takes a `pssh` of ClearKey for a list of key ids.
+        // dash.js would parse a `pssh` of ClearKey as a list of key ids.
         let listed = pssh.filter(|_| system.system != ContentSystem::ClearKey);
         if let Some(pssh) = listed {
             let _ = write!(content, "<cenc:pssh>{}</cenc:pssh>", encode_base64(pssh));

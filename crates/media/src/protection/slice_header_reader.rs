@@ -2,16 +2,18 @@
 
 use crate::codec::bit_reader::remove_emulation_prevention;
 
-/// Bytes of a NAL unit in which nearly all slice headers end. Removing emulation prevention bytes costs
-/// a step per byte, and a segment has many slices.
+/// Number of bytes at the start of a NAL unit within which nearly all slice headers end. Removing
+/// emulation prevention bytes costs a step per byte, and a segment has many slices.
 const USUAL_HEADER_BYTES: usize = 128;
 
-/// Bytes of a NAL unit in which a slice header ends. The longest legal ones have some hundred bytes;
-/// long lists of entry points stay below this limit, too.
+/// Maximum number of bytes at the start of a NAL unit within which a slice header must end. The
+/// longest legal ones have some hundred bytes; long lists of entry points stay below this limit,
+/// too.
 const HEADER_BYTES_MAX: usize = 4096;
 
-/// Returns the stored bytes of a slice's headers. `parse` gets the start of the NAL unit without emulation
-/// prevention bytes, and returns how many of its bytes are headers; `None` if they do not end in it.
+/// Returns the length of a slice's headers as stored, in bytes. `parse` receives the start of the
+/// NAL unit without emulation prevention bytes, and returns the length of the headers in it; `None`
+/// if they do not end within it.
 pub(super) fn measure_headers(nal: &[u8], parse: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
     let parse_start = |start: &[u8]| parse(&remove_emulation_prevention(start));
     let usual = nal.get(..USUAL_HEADER_BYTES).and_then(parse_start);
@@ -19,7 +21,8 @@ pub(super) fn measure_headers(nal: &[u8], parse: impl Fn(&[u8]) -> Option<usize>
     len.map(|len| stored_len(nal, len))
 }
 
-/// Returns the shortest start of `nal` that contains `len` bytes besides emulation prevention bytes.
+/// Returns the length of the shortest start of `nal` that contains `len` bytes, emulation
+/// prevention bytes not counted.
 pub(super) fn stored_len(nal: &[u8], len: usize) -> usize {
     let (mut zeros, mut left) = (0, len);
     for (at, &byte) in nal.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Tracks whose source is already encrypted: their description is carried over as it is.
+//! Tracks whose source is already encrypted: the description of the encryption is copied unchanged.
 
 use super::senc_table::SencTable;
 use super::subsample_map::BLOCK_BYTES;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result, format_fourcc};
 /// Bytes of a visual and of an audio sample entry before their boxes (ISO/IEC 14496-12, 12).
 const VISUAL_FIELDS_BYTES: usize = 78;
 const AUDIO_FIELDS_BYTES: usize = 28;
-/// Most `pssh` boxes of a film, and bytes of each.
+/// Maximum number of `pssh` boxes of a film, and maximum bytes of each.
 const PSSH_BOXES_MAX: usize = 64;
 const PSSH_BYTES_MAX: usize = 64 << 10;
 
@@ -50,7 +50,8 @@ impl ProtectedEntry {
     /// Splits a protected sample entry into the entry of the codec and the protection.
     ///
     /// # Errors
-    /// `Unsupported` with the name of a form that cannot be carried over; `Malformed` otherwise.
+    /// `Unsupported`, with the form of encryption, if it cannot be passed through; `Malformed`
+    /// otherwise.
     pub(crate) fn unwrap_entry(entry: &[u8]) -> Result<(Vec<u8>, ProtectedEntry)> {
         let (code, body) = split_sample_entry(entry)?;
         let fields_bytes = match &code {
@@ -73,8 +74,8 @@ impl ProtectedEntry {
         Ok((clear, protected))
     }
 
-    /// Returns the encrypted bytes and all bytes of each stripe of the pattern; `None` if whole runs
-    /// are encrypted.
+    /// Returns the number of encrypted bytes and of all bytes in one stripe, which is one
+    /// repetition of the pattern; `None` if whole runs are encrypted.
     pub(super) fn pattern_bytes(&self) -> (Option<usize>, Option<usize>) {
         let bytes = |blocks: u8| usize::from(blocks) * BLOCK_BYTES;
         match self.pattern {
@@ -165,7 +166,7 @@ fn parse_scheme(scheme: [u8; 4]) -> Result<ProtectionScheme> {
     }
 }
 
-/// Creates the error for a form of encryption that cannot be carried over.
+/// Creates the error for a form of encryption that cannot be passed through.
 pub(crate) fn refuse(form: &str) -> Error {
     Error::unsupported(format!("the track is already encrypted {form}"))
 }

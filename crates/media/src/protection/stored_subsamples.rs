@@ -21,7 +21,8 @@ const VERSION: u32 = 1;
 /// Bytes of a subsample in an entry.
 const SUBSAMPLE_BYTES: usize = 6;
 
-/// The subsamples of all samples of a track, as `cbcs` has them. Those of `cenc` follow from them.
+/// The subsamples of all samples of a track for `cbcs`. The subsamples for `cenc` are computed from
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubsamples {
     table: SencTable,
@@ -80,10 +81,10 @@ impl StoredSubsamples {
         Ok(None)
     }
 
-    /// Keeps only a range of samples, which is that of `samples`.
+    /// Keeps only the samples of a range. `samples` is the table of exactly these samples.
     ///
     /// # Errors
-    /// `Malformed` with the number of the first sample that its subsamples do not fill.
+    /// `Malformed`, with the number of the first sample whose subsamples do not add up to its size.
     pub(crate) fn trim(self, range: Range<u32>, samples: &SampleTable) -> Result<StoredSubsamples> {
         let table = self.table.trim(range);
         let kept = StoredSubsamples { table };

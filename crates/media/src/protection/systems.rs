@@ -71,7 +71,8 @@ impl ContentSystem {
         Some(format)
     }
 
-    /// Returns the system with this id, in any case; `None` if it is not a UUID.
+    /// Returns the system with this id, which may be in upper or lower case; `None` if it is not a
+    /// UUID.
     pub fn from_uuid(uuid: &str) -> Option<ContentSystem> {
         let id = parse_key_id(uuid)?;
         let mut all = ContentSystem::ALL.into_iter();
@@ -104,7 +105,7 @@ pub struct SystemSignaling {
 }
 
 impl SystemSignaling {
-    /// Creates a signal of which everything is generated.
+    /// Creates signaling without explicit values, so that everything is generated.
     pub fn new(system: ContentSystem) -> SystemSignaling {
         SystemSignaling {
             system,

@@ -1,7 +1,7 @@
 //! Bandwidth of text in DASH, measured once per presentation.
 
 use super::cmaf::wvtt_segment_len;
-use super::{TextGrid, TextRendition, write_imsc_segment, write_vtt};
+use super::{TextRendition, TextSegmentTimes, write_imsc_segment, write_vtt};
 use crate::presentation::{DashText, Presentation};
 
 impl Presentation {
@@ -17,8 +17,8 @@ impl Presentation {
 }
 
 fn measure_text(presentation: &Presentation, text: &TextRendition, form: DashText) -> u64 {
-    let peak = |len: &dyn Fn(&TextGrid<'_>, usize) -> usize| {
-        let grid = presentation.text_grid();
+    let peak = |len: &dyn Fn(&TextSegmentTimes<'_>, usize) -> usize| {
+        let grid = presentation.text_segment_times();
         grid.map_or(0, |grid| {
             grid.measure_bandwidth(|n| len(&grid, n) as u64).peak
         })

@@ -143,8 +143,8 @@ fn second_channel(first: u8) -> u8 {
     u8::from((0x10..0x20).contains(&first) && first & 8 != 0)
 }
 
-/// Packs the channels of a file into a mask, for index MP4s: CC1 to CC4 from bit 0, then SERVICE1 to
-/// SERVICE6. `None` means that the file was not searched, and is 0.
+/// Packs the channels of a file into a mask, for index MP4s: CC1 to CC4 from bit 0, then SERVICE1
+/// to SERVICE6. `None` means that the file was not searched; its mask is 0.
 pub(crate) fn pack_channels(channels: Option<&[CaptionChannel]>) -> u16 {
     let bits = channels.map(|channels| channels.iter().map(|channel| 1u16 << channel.bit()));
     bits.map_or(0, |bits| bits.fold(WAS_SEARCHED, |mask, bit| mask | bit))

@@ -1,6 +1,6 @@
 //! WebVTT in CMAF (ISO/IEC 14496-30, 7): samples that cover the timeline without gaps.
 
-use super::{Cue, CueList, TextGrid};
+use super::{Cue, CueList, TextSegmentTimes};
 use crate::bmff::tkhd::IDENTITY_MATRIX;
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::{Codec, MediaFormat, TextFormat};
@@ -14,7 +14,7 @@ const CUES_AT_ONCE_MAX: usize = 64;
 const BOX_HEAD: usize = 8;
 
 /// Writes the init segment of a rendition.
-pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> Vec<u8> {
+pub fn write_wvtt_init(grid: &TextSegmentTimes<'_>, language: &str, list: &CueList) -> Vec<u8> {
     let mut entry = Vec::new();
     write_box(&mut entry, b"wvtt", |out| {
         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
@@ -32,7 +32,7 @@ pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> V
 
 /// Writes an init segment with this sample entry.
 pub(super) fn write_text_init(
-    grid: &TextGrid<'_>,
+    grid: &TextSegmentTimes<'_>,
     language: &str,
     sample_entry: Vec<u8>,
     (format, codec): (TextFormat, &str),
@@ -68,7 +68,7 @@ pub(super) fn write_text_init(
 }
 
 /// Writes media segment `n`. Each sample contains the cues that are shown during it, or `vtte`.
-pub fn write_wvtt_segment(grid: &TextGrid<'_>, list: &CueList, n: usize) -> Vec<u8> {
+pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> Vec<u8> {
     let mut samples = Vec::new();
     for_each_sample(grid, list, n, |ticks, shown| {
         samples.push((ticks, write_sample(shown)));
@@ -77,7 +77,7 @@ pub fn write_wvtt_segment(grid: &TextGrid<'_>, list: &CueList, n: usize) -> Vec<
 }
 
 /// Returns the length of that segment without writing it, for measuring the bandwidth.
-pub(super) fn wvtt_segment_len(grid: &TextGrid<'_>, list: &CueList, n: usize) -> usize {
+pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> usize {
     let (mut samples, mut bytes) = (0, 0);
     for_each_sample(grid, list, n, |_, shown| {
         samples += 1;
@@ -88,7 +88,7 @@ pub(super) fn wvtt_segment_len(grid: &TextGrid<'_>, list: &CueList, n: usize) ->
 
 /// Calls `visit` with the duration of each sample of segment `n`, in ticks, and the cues it shows.
 fn for_each_sample(
-    grid: &TextGrid<'_>,
+    grid: &TextSegmentTimes<'_>,
     list: &CueList,
     n: usize,
     mut visit: impl FnMut(u64, &[&ServedCue<'_>]),
@@ -126,7 +126,7 @@ struct ServedCue<'a> {
 }
 
 impl<'a> ServedCue<'a> {
-    fn new(grid: &TextGrid<'_>, cue: &'a Cue, start: u64, end: u64) -> ServedCue<'a> {
+    fn new(grid: &TextSegmentTimes<'_>, cue: &'a Cue, start: u64, end: u64) -> ServedCue<'a> {
         let served = |ms| u64::try_from(grid.served_ticks(ms)).unwrap_or(0);
         let (from, until) = (served(cue.start_ms), served(cue.end_ms));
         // Milliseconds since the start are unique enough: players only compare neighbours.

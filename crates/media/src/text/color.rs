@@ -1,6 +1,6 @@
 //! Colours that WebVTT defines as classes (WebVTT, 5).
 
-/// Their names, with their values in SubRip and TTML.
+/// Names of these colours, with their values in SubRip and TTML.
 pub(super) const COLORS: [(&str, &str); 8] = [
     ("white", "#ffffff"),
     ("lime", "#00ff00"),
@@ -15,8 +15,8 @@ pub(super) const COLORS: [(&str, &str); 8] = [
 /// Name and value of the green of HTML and TTML.
 const GREEN: (&str, &str) = ("green", "#008000");
 
-/// Returns the class of a colour, which is a name or a value in any case. A value may have an alpha
-/// channel, which is ignored.
+/// Returns the class of a colour, given as a name or a value in upper or lower case. A value may
+/// have an alpha channel, which is ignored.
 ///
 /// No class has the value of `green`. It becomes `lime`, which CEA-608 calls green, because colours
 /// of subtitles tell speakers apart.

@@ -118,8 +118,8 @@ pub fn text_track_kind(track: &Track) -> TextKind {
 }
 
 /// Returns whether the author of a film chose the text track at `n` for display without a choice of
-/// the viewer. Writers such as ffmpeg enable the first track of each kind if the author chose none,
-/// so that only another one proves a choice.
+/// the viewer. Writers such as ffmpeg enable the first track of each kind if the author chose none.
+/// Therefore only an enabled track that is not the first one proves a choice.
 pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
     let is_enabled = |track: &Track| track.is_enabled;
     let earlier = tracks.get(..n).unwrap_or_default();

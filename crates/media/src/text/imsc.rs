@@ -6,7 +6,7 @@ use super::cmaf::{write_fragment, write_text_init};
 use super::imsc_inline::write_inline;
 use super::imsc_region::describe_region;
 use super::timestamp::Timestamp;
-use super::{CueList, TextGrid};
+use super::{CueList, TextSegmentTimes};
 use crate::bytes::write_box;
 use crate::codec::TextFormat;
 use crate::manifest::text::XmlText;
@@ -21,7 +21,7 @@ pub const IMSC_CODEC: &str = "stpp.ttml.im1t";
 const NAMESPACES: &str = "xmlns=\"http://www.w3.org/ns/ttml\" xmlns:ttp=\"http://www.w3.org/ns/ttml#parameter\" xmlns:tts=\"http://www.w3.org/ns/ttml#styling\" ttp:profile=\"http://www.w3.org/ns/ttml/profile/imsc1/text\" ttp:timeBase=\"media\"";
 
 /// Writes the init segment of a rendition.
-pub fn write_imsc_init(grid: &TextGrid<'_>, language: &str) -> Vec<u8> {
+pub fn write_imsc_init(grid: &TextSegmentTimes<'_>, language: &str) -> Vec<u8> {
     let mut entry = Vec::new();
     write_box(&mut entry, b"stpp", |out| {
         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
@@ -34,7 +34,7 @@ pub fn write_imsc_init(grid: &TextGrid<'_>, language: &str) -> Vec<u8> {
 /// Writes media segment `n`: a document with the cues that are shown during it, cut to its times.
 /// `language` is a BCP 47 tag.
 pub fn write_imsc_segment(
-    grid: &TextGrid<'_>,
+    grid: &TextSegmentTimes<'_>,
     language: Option<&str>,
     list: &CueList,
     n: usize,
@@ -52,7 +52,7 @@ pub fn write_imsc_segment(
 }
 
 fn write_document(
-    grid: &TextGrid<'_>,
+    grid: &TextSegmentTimes<'_>,
     language: Option<&str>,
     list: &CueList,
     n: usize,

@@ -45,7 +45,7 @@ fn write_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'
         "i" => " tts:fontStyle=\"italic\"".to_owned(),
         "u" => " tts:textDecoration=\"underline\"".to_owned(),
         "c" | "v" | "lang" => names.find_map(find_color).unwrap_or_default(),
-        // Ruby, and times within a cue.
+        // Ruby tags, and timestamps within a cue, are ignored.
         _ => return rest,
     };
     if open.len() < DEPTH_MAX {

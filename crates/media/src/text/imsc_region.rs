@@ -7,8 +7,8 @@ const DEFAULT_SIZE: f64 = 80.0;
 /// Distance of a cue without settings from the bottom, in percent of the video.
 const BOTTOM_PERCENT: f64 = 5.0;
 
-/// Returns the attributes of the region in which a cue with these settings is shown. The same
-/// settings lead to the same text.
+/// Returns the attributes of the region in which a cue with these settings is shown. Equal settings
+/// always result in equal attributes.
 pub(super) fn describe_region(settings: &str) -> String {
     let value = |name: &str| {
         let mut pairs = settings

@@ -29,7 +29,7 @@ fn film(list: &CueList) -> Presentation {
 
 /// Returns the document of a segment: its only sample.
 fn document(film: &Presentation, list: &CueList, n: usize) -> String {
-    let segment = write_imsc_segment(&film.text_grid().unwrap(), Some("en"), list, n);
+    let segment = write_imsc_segment(&film.text_segment_times().unwrap(), Some("en"), list, n);
     let at = segment.windows(4).position(|name| name == b"mdat").unwrap();
     String::from_utf8(segment[at + 4..].to_vec()).unwrap()
 }
@@ -39,9 +39,9 @@ fn documents_of_segments_contain_their_part_of_a_cue() {
     let list =
         cues("WEBVTT\n\n00:01.000 --> 00:13.500\nlong\n\n00:02.000 --> 00:03.000 line:0\nshort\n");
     let film = film(&list);
-    let zero = film.text_grid().unwrap().zero().round_to(1000);
+    let zero = film.text_segment_times().unwrap().zero().round_to(1000);
     let mut shown = Vec::new();
-    for n in 0..film.text_grid().unwrap().segment_count() {
+    for n in 0..film.text_segment_times().unwrap().segment_count() {
         let mut problems = Vec::new();
         let read = parse_ttml(&document(&film, &list, n), i64::MAX, &mut problems);
         assert!(

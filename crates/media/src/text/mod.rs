@@ -1,7 +1,7 @@
 //! Subtitles and captions: parsers into one cue model, and writers for HLS and DASH.
 //!
 //! Sources become [`TextRendition`]s, whose cues are WebVTT cue text with times of the film. A
-//! [`TextGrid`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
+//! [`TextSegmentTimes`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
 
 mod bandwidth;
 mod bandwidth_cache;
@@ -11,7 +11,6 @@ mod color;
 mod cue;
 mod embedded_cues;
 mod encoding;
-mod grid;
 mod imsc;
 mod imsc_inline;
 mod imsc_region;
@@ -21,6 +20,7 @@ mod rendition;
 mod srt;
 #[cfg(test)]
 mod tests;
+mod text_segment_times;
 mod timestamp;
 mod ttml;
 mod ttml_spans;
@@ -40,10 +40,10 @@ pub use cmaf::{write_wvtt_init, write_wvtt_segment};
 pub use cue::{Cue, CueList, CueProblem};
 pub use embedded_cues::{is_default_text, parse_text_samples, text_sample_ranges, text_track_kind};
 pub use encoding::decode_text;
-pub use grid::TextGrid;
 pub use imsc::{IMSC_CODEC, write_imsc_init, write_imsc_segment};
 pub use rendition::{TextKind, TextRendition, TextSet};
 pub use srt::parse_srt;
+pub use text_segment_times::TextSegmentTimes;
 pub use ttml::parse_ttml;
 pub use tx3g::parse_sample as parse_tx3g_sample;
 pub use vtt::{parse_vtt, write_vtt, write_vtt_segment};

@@ -12,7 +12,8 @@ pub enum TextKind {
     Subtitles,
     /// The dialogue and all relevant sounds, for viewers who cannot hear them.
     Captions,
-    /// Only passages that viewers of the original language need, such as foreign dialogue.
+    /// Only passages that even viewers who understand the original language need, such as foreign
+    /// dialogue.
     Forced,
     /// The dialogue in words that are easier to read.
     EasyToRead,
@@ -56,7 +57,7 @@ impl TextRendition {
     }
 }
 
-/// Sorts by kind within each language, whose order stays.
+/// Sorts by kind within each language. The order of the languages does not change.
 fn sort_by_language_and_kind(renditions: &mut [TextRendition]) {
     let mut languages = Vec::new();
     for rendition in renditions.iter() {
@@ -83,11 +84,12 @@ pub struct TextSet {
 }
 
 impl TextSet {
-    /// Names the renditions `text=en`, `text=en-2` and so on. Within a language, plain subtitles are the
-    /// first, because some players choose the first of a language, and file names sort
-    /// `film.en.sdh.srt` before `film.en.srt`.
+    /// Names the renditions `text=en`, `text=en-2` and so on. Within a language, plain subtitles
+    /// come first, because some players choose the first rendition of a language. In the order of
+    /// file names they would not: `film.en.sdh.srt` sorts before `film.en.srt`.
     ///
-    /// Only the first default stays one: a group of HLS has at most one (RFC 8216, 4.3.4.1.1).
+    /// If several renditions are marked as default, only the first stays the default: a group of
+    /// HLS has at most one (RFC 8216, 4.3.4.1.1).
     pub fn new(mut renditions: Vec<TextRendition>) -> TextSet {
         sort_by_language_and_kind(&mut renditions);
         let mut hasher = Fnv1a::default();

@@ -62,7 +62,7 @@ fn convert_cue(cue: Cue, lines: &[&str]) -> Cue {
     convert_markup(&text.join("\n"), &mut payload, &mut settings);
     Cue {
         settings,
-        // A line of codes only has become blank.
+        // A line that contained only codes is blank now.
         payload: remove_blank_lines(payload.trim()),
         ..cue
     }
@@ -94,8 +94,9 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
     }
 }
 
-/// Splits text at the end of a tag; `None` if the end is missing or far away. Without the limit, text
-/// of many starts would be searched to its end for each of them.
+/// Splits text at the end of a tag; `None` if the end is missing or far away. Without the limit,
+/// each start of a tag without an end would search the rest of the text, which takes quadratic
+/// time.
 fn split_at_end(text: &str, end: char) -> Option<(&str, &str)> {
     let at = text
         .bytes()

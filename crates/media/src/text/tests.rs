@@ -230,7 +230,7 @@ fn the_map_names_the_start_of_the_film_on_the_clock_of_the_container() {
 fn a_cue_is_whole_in_every_webvtt_segment_that_it_overlaps() {
     let (list, _) = parse("WEBVTT\n\n00:05.000 --> 00:13.000\nlong\n");
     let film = film();
-    let grid = film.text_grid().unwrap();
+    let grid = film.text_segment_times().unwrap();
     let segments: Vec<bool> = (0..grid.segment_count())
         .map(|n| {
             let shown = grid.shown_ms(n);
@@ -246,7 +246,7 @@ fn samples_of_webvtt_in_cmaf_cover_each_segment() {
     let (list, _) =
         parse("WEBVTT\n\n00:05.000 --> 00:13.000\nlong\n\n00:06.500 --> 00:07.000\nshort\n");
     let film = film();
-    let grid = film.text_grid().unwrap();
+    let grid = film.text_segment_times().unwrap();
     for n in 0..grid.segment_count() {
         let segment = write_wvtt_segment(&grid, &list, n);
         let at = segment.windows(4).position(|name| name == b"trun").unwrap();
@@ -357,7 +357,7 @@ proptest::proptest! {
         });
         let list = CueList::from_cues(String::new(), cues.collect(), &mut Vec::new());
         let film = film();
-        let grid = film.text_grid().unwrap();
+        let grid = film.text_segment_times().unwrap();
         for n in 0..grid.segment_count() {
             let written = write_wvtt_segment(&grid, &list, n).len();
             proptest::prop_assert_eq!(cmaf::wvtt_segment_len(&grid, &list, n), written);
@@ -393,7 +393,7 @@ fn the_first_segment_starts_with_the_film_if_the_picture_is_late() {
         segment_duration_ms: 6000,
     };
     let film = Presentation::new(vec![build_index(tracks)], &rules).unwrap();
-    let grid = film.text_grid().unwrap();
+    let grid = film.text_segment_times().unwrap();
     let zero = grid.zero().round_to(grid.timescale()) as u64;
     let picture = film.segment_start(&film.renditions[0], 0);
     assert!(zero < picture, "{zero} {picture}");
@@ -463,7 +463,7 @@ fn a_tag_that_does_not_end_soon_is_text() {
     assert_eq!(list.cues()[0].payload, format!("&lt;font {long}>a"));
 }
 
-/// Without a bound, each paragraph would apply 8 styles to the power of 8.
+/// Without a bound, 8^8 styles would be applied to each paragraph.
 #[test]
 fn styles_that_refer_to_each_other_are_bounded() {
     let names: Vec<String> = (0..8).map(|n| format!("s{n}")).collect();

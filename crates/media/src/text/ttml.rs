@@ -145,7 +145,8 @@ impl TtmlReader<'_> {
         });
     }
 
-    /// Writes the text of an element, in tags for what differs from the `written` style.
+    /// Writes the text of an element, inside tags for the properties that differ from the `written`
+    /// style.
     fn write_content(
         &self,
         element: &XmlElement,
@@ -175,7 +176,7 @@ impl TtmlReader<'_> {
     }
 }
 
-/// Appends text, escaped once, with white space collapsed as `xml:space` defaults to.
+/// Appends text, escaped once, with white space collapsed, which is the default of `xml:space`.
 fn write_text(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

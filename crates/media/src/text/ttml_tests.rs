@@ -1,4 +1,4 @@
-//! TTML whose text has no times, or only some of it.
+//! TTML in which none or only some of the text has times.
 
 use super::*;
 use crate::codec::{MediaFormat, TextFormat};

@@ -94,8 +94,9 @@ pub fn write_vtt(list: &CueList) -> String {
 
 /// Writes the cues that are shown within `shown_ms`, with times of the film.
 ///
-/// `zero` is the time of the film's start in the accompanying media. `X-TIMESTAMP-MAP` names it, in
-/// the clock of the media's container, so that players need not guess it (RFC 8216, 3.5).
+/// `zero` is the time of the film's start in the accompanying media. `X-TIMESTAMP-MAP` contains
+/// this time, in the clock of the media's container, so that players need not guess it (RFC 8216,
+/// 3.5).
 pub fn write_vtt_segment(
     list: &CueList,
     shown_ms: Range<i64>,

@@ -17,7 +17,7 @@ pub struct BatchedMuxer<'a> {
     segment: &'a SegmentAccessUnits,
     /// Number of units in the batches so far.
     units_taken: usize,
-    /// Whether a batch was taken. The first one exists even without units.
+    /// Whether a batch was taken. A segment without units has one batch, too.
     is_started: bool,
     /// Number of finished source ranges, and bytes taken from the next one.
     range_index: usize,

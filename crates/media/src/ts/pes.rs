@@ -7,7 +7,7 @@ const TIMESTAMP_WRAP: u64 = 1 << 33;
 const CLOCK_LEAD_90KHZ: u64 = 45_000;
 
 /// Writes a PES header for video, of 14 bytes, or 19 if the decode time is before the presentation
-/// time. A length of 0 means that the next packet ends this one.
+/// time. The length field is 0, which means that this packet extends to the start of the next one.
 pub fn write_pes_header(out: &mut Vec<u8>, pts: u64, dts: u64) {
     // '10', data_alignment_indicator: a frame starts here
     out.extend_from_slice(&[0, 0, 1, 0xe0, 0, 0, 0x84]);

@@ -127,9 +127,10 @@ impl TsMuxer {
 /// unsupported.
 ///
 /// The estimate is exact for NAL unit lengths of four bytes, as in nearly all files, if the frames
-/// have neither delimiters nor parameter sets. With those it is too long by at most 7 bytes per
-/// frame and the parameter sets per key frame. With lengths of one or two bytes it is too short by
-/// three or two bytes for each NAL unit after a frame's first.
+/// have neither delimiters nor parameter sets. With delimiters or parameter sets in the frames, it
+/// is too long: by at most 7 bytes per frame, plus the parameter sets of each key frame. With NAL
+/// unit lengths of one byte, it is too short by three bytes for each NAL unit of a frame except the
+/// first; with lengths of two bytes, by two bytes.
 pub fn estimate_video_segment_len(
     codec: &Codec,
     frames: impl IntoIterator<Item = FrameInfo>,

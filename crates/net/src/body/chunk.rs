@@ -16,7 +16,7 @@ pub struct Chunk {
     /// Boxed to keep chunks small: each is moved about twenty times, and most have no file.
     file: Option<Box<BodyFile>>,
     progress: Option<Arc<SendProgress>>,
-    /// In a body's last chunk: the response is in flight until this chunk is sent.
+    /// Set in a body's last chunk: the response counts as in flight until this chunk is sent.
     in_flight: Option<InFlight>,
 }
 
@@ -38,7 +38,7 @@ impl Chunk {
     }
 
     /// Creates a chunk from consecutive parts; file ranges refer to `file`. Empty parts are
-    /// dropped, and so are file ranges without a file: the body is then too short and is cut.
+    /// dropped. Without a file, file ranges are dropped too; the body is then too short and is cut.
     pub fn from_parts(file: Option<BodyFile>, mut parts: Vec<BodyPart>) -> Chunk {
         let is_lost = |part: &BodyPart| file.is_none() && matches!(part, BodyPart::File(_));
         parts.retain(|part| !part.is_empty() && !is_lost(part));
@@ -93,7 +93,8 @@ impl Chunk {
         self.file.as_deref()
     }
 
-    /// Returns whether a copy of the parts would allocate memory: they are not in memory yet.
+    /// Returns whether a part is not in memory yet, so that copying the parts would allocate
+    /// memory.
     pub(super) fn needs_copy(&self) -> bool {
         let in_memory = |part: &BodyPart| matches!(part, BodyPart::Bytes(_) | BodyPart::Arena(_));
         !self.unsent_parts().iter().all(in_memory)

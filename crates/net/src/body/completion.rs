@@ -1,4 +1,5 @@
-//! Completion of a body: how many bytes were sent, when the first was, and whether all were.
+//! Completion of a body: the number of sent bytes, the time of the first byte, and whether all
+//! bytes were sent.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +15,9 @@ pub struct BodyCompletion {
     pub bytes: u64,
     /// Whether all declared bytes were taken.
     pub complete: bool,
-    /// Time when the first byte was taken, if one was and `timed` was set.
+    /// Time when the first byte was taken; `None` if no byte was taken or `timed` was not set.
     pub first_byte: Option<Instant>,
-    /// Time when the last byte was taken or the attempt ended, if `timed` was set.
+    /// Time when the last byte was taken or the body was dropped, if `timed` was set.
     pub finished: Option<Instant>,
     /// The source's error. An incomplete body without an error means that the client disconnected
     /// or was cut.
@@ -103,7 +104,8 @@ impl Drop for SendProgress {
         let bytes = *self.sent.get_mut();
         let complete = bytes == *self.expected.get_mut();
         let first = self.first_taken.get();
-        // Most bodies are taken in one write, which is timed already.
+        // Most bodies are taken in one write: the time of the first byte is then also the time of
+        // the last.
         let only = first.filter(|first| complete && first.bytes == bytes);
         let finished = || only.map_or_else(Instant::now, |only| only.at);
         let end = BodyCompletion {

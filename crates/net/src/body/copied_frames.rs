@@ -62,8 +62,8 @@ pub struct CopiedFrame {
     bytes: Bytes,
     permit: Option<SendPermit>,
     progress: Option<Arc<SendProgress>>,
-    /// Set in a body's last frame: HTTP/2 drops the body when it receives this frame, long before
-    /// it is sent.
+    /// Set in a body's last frame: `hyper` drops an HTTP/2 body when it takes this frame, long
+    /// before the frame is sent.
     _in_flight: Option<InFlight>,
 }
 
@@ -158,7 +158,7 @@ impl CopyState {
         let room = permit
             .as_ref()
             .map_or(wanted, |permit| permit.bytes().min(wanted));
-        // Not longer than a frame, so the cast is exact.
+        // `room` is at most the length of a frame, so the cast is exact.
         match fill_frame(chunk, room as usize)? {
             FillOutcome::Copied(bytes) => self.finish_frame(bytes, permit).map(Some),
             FillOutcome::Reading(reading) => {

@@ -41,7 +41,7 @@ impl BodyPart {
 
     /// Drops the first `count` bytes; `count` is at most the length.
     pub(crate) fn advance(&mut self, count: u64) {
-        // Within the length of a buffer, which is a usize.
+        // For parts in memory and pipes, `count` is at most their length, which is a usize.
         let in_memory = count as usize;
         match self {
             BodyPart::Bytes(bytes) | BodyPart::Arena(bytes) => bytes.advance(in_memory),
@@ -100,8 +100,8 @@ impl BodyFile {
         })
     }
 
-    /// Appends up to `len` bytes at `offset` to `buffer` from the page cache, and returns how many;
-    /// fewer when the rest is not there.
+    /// Reads up to `len` bytes at `offset` from the page cache and appends them to `buffer`.
+    /// Returns their number, which is less than `len` when the rest is not in the page cache.
     ///
     /// # Errors
     /// `WouldBlock` when the first byte is not in the page cache, or the file system does not support the check;

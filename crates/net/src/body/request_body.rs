@@ -32,8 +32,8 @@ impl RequestBodyFault {
 
 /// Forwards a request's body as it is received.
 ///
-/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut, and the fault
-/// contains the error.
+/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. The returned
+/// [`RequestBodyFault`] then contains the error.
 ///
 /// # Errors
 /// 413 when the declared length exceeds `max` bytes.

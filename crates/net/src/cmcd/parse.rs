@@ -1,4 +1,4 @@
-//! Parsing CMCD from untrusted clients: bounded, and malformed members are left out.
+//! Parses CMCD from untrusted clients. The size is bounded, and malformed members are left out.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 use super::HEADERS;
 use super::value::{CmcdItem, CmcdMember, CmcdValue, is_key_character, parse_member};
 
-/// Bytes that are parsed of a header field or of the query argument.
+/// The most bytes of a header field or of the query argument that are parsed.
 const BYTES_MAX: usize = 4096;
-/// Keys that are returned.
+/// The most keys that are returned.
 const KEYS_MAX: usize = 64;
 /// Limit on the length of a key.
 const KEY_BYTES_MAX: usize = 64;
@@ -61,7 +61,7 @@ impl CmcdData {
         pairs.map(|(key, member)| (key.as_str(), member.main_value()))
     }
 
-    /// Returns the number of a key, or the greatest number of its list.
+    /// Returns the numeric value of a key; for a list, its greatest number.
     pub fn number(&self, key: &str) -> Option<f64> {
         match self.0.get(key)?.main_value() {
             CmcdValue::Number(number) => Some(*number),

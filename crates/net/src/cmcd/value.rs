@@ -2,7 +2,7 @@
 
 /// Members of an inner list that are returned.
 const ITEMS_MAX: usize = 32;
-/// Parameters of an item that are returned.
+/// The most parameters of an item that are returned.
 const PARAMETERS_MAX: usize = 8;
 
 /// The value of a key.
@@ -21,7 +21,7 @@ pub enum CmcdValue {
 pub struct CmcdItem {
     /// The value, such as a bitrate or a relative URL.
     pub value: CmcdValue,
-    /// Parameters by name. Those of a bitrate are the object types that it belongs to.
+    /// Parameters by name. The parameters of a bitrate name the object types that it belongs to.
     pub parameters: Vec<(String, CmcdValue)>,
 }
 

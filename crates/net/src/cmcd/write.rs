@@ -15,14 +15,14 @@ pub struct CmcdFormat {
 
 /// The kind of the requested object (`ot`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CmcdObject {
+pub enum CmcdObjectType {
     /// A manifest or playlist.
     Manifest,
     /// Audio.
     Audio,
     /// Video.
     Video,
-    /// Audio and video in one.
+    /// Audio and video in one object.
     Muxed,
     /// An init segment.
     Init,
@@ -49,14 +49,15 @@ pub struct CmcdReport {
     /// The version, and the part of the request that carries the data.
     pub format: CmcdFormat,
     /// The requested object.
-    pub object: CmcdObject,
+    pub object: CmcdObjectType,
     /// Its bitrate (`br`).
     pub bitrate_kbps: Option<u32>,
     /// The highest available bitrate (`tb`).
     pub top_kbps: Option<u32>,
     /// Its duration (`d`).
     pub duration_ms: Option<u32>,
-    /// Buffered media (`bl`), and the time until it is played (`dl`).
+    /// Duration of the buffered media (`bl`). It is also sent as the time until the object must
+    /// arrive (`dl`).
     pub buffer_ms: Option<u32>,
     /// Measured throughput (`mtp`).
     pub throughput_kbps: Option<u32>,
@@ -79,7 +80,7 @@ pub struct CmcdReport {
     pub state: CmcdPlayerState,
     /// Number of the request in its session (`sn`).
     pub sequence: u32,
-    /// From the play command to the first frame (`msd`), once it is known.
+    /// Time from the play command to the first frame (`msd`), once it is known.
     pub start_delay_ms: Option<u32>,
 }
 
@@ -190,15 +191,15 @@ fn round_to_hundreds(value: u32) -> u32 {
     (value / 100).saturating_mul(100) + if value % 100 >= 50 { 100 } else { 0 }
 }
 
-impl CmcdObject {
+impl CmcdObjectType {
     fn token(self) -> &'static str {
         match self {
-            CmcdObject::Manifest => "m",
-            CmcdObject::Audio => "a",
-            CmcdObject::Video => "v",
-            CmcdObject::Muxed => "av",
-            CmcdObject::Init => "i",
-            CmcdObject::Other => "o",
+            CmcdObjectType::Manifest => "m",
+            CmcdObjectType::Audio => "a",
+            CmcdObjectType::Video => "v",
+            CmcdObjectType::Muxed => "av",
+            CmcdObjectType::Init => "i",
+            CmcdObjectType::Other => "o",
         }
     }
 }
@@ -260,7 +261,7 @@ mod tests {
                 version,
                 in_headers,
             },
-            object: CmcdObject::Video,
+            object: CmcdObjectType::Video,
             bitrate_kbps: Some(3200),
             top_kbps: Some(6000),
             duration_ms: Some(4004),

@@ -1,6 +1,7 @@
 //! Addresses to listen on.
 
-/// The host of an address that is only a port: this machine, so that nothing is exposed by accident.
+/// The host if an address consists of a port only. Other machines cannot reach it, so nothing is
+/// exposed by accident.
 const HOST: &str = "127.0.0.1";
 
 /// Checks an address to listen on, and completes one that is only a port.

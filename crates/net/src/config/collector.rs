@@ -67,7 +67,7 @@ pub struct CollectorSettings {
     pub idle_timeout: Duration,
     /// File for records of reports.
     pub records: Option<PathBuf>,
-    /// Share of the recorded sessions, from 0 to 100.
+    /// Percentage of the sessions that are recorded, from 0 to 100.
     pub sample_percent: u8,
     /// Networks with their names in the metrics.
     pub networks: Vec<(String, Cidr)>,
@@ -77,8 +77,8 @@ pub struct CollectorSettings {
 
 /// Limit on `cmcd-sessions-max`: about 2 GB.
 const SESSIONS_MAX: usize = 1_000_000;
-/// Limit on the names of networks, and on those of title classes. The metrics have at most
-/// 18 × 17 series each, as two networks and one class have default names.
+/// Limit on the names of networks, and on those of title classes. Each metric has at most 18 × 17
+/// series: two networks and one class have default names in addition to the configured ones.
 const NAMES_MAX: usize = 16;
 /// Limit on the length of a name.
 const NAME_BYTES_MAX: usize = 64;
@@ -89,7 +89,8 @@ impl CollectorSettings {
     /// Parses the settings.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value, and for records without a collector.
+    /// [`UsageError`] for the first invalid value, and for `cmcd-records` when the collector is
+    /// disabled.
     pub(crate) fn new(layers: &SettingLayers) -> Result<CollectorSettings, UsageError> {
         let settings = CollectorSettings {
             is_enabled: layers

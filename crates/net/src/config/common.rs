@@ -210,7 +210,7 @@ pub struct CommonSettings {
     pub workers: usize,
     /// Certificate chain and private key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Authorities whose certificates the clients need, PEM. Only with `tls`.
+    /// Authorities that must have issued the clients' certificates, in PEM. Only with `tls`.
     pub client_ca: Option<PathBuf>,
     /// Format of the log.
     pub log_format: LogFormat,
@@ -226,11 +226,11 @@ pub struct CommonSettings {
     pub handover_socket: Option<PathBuf>,
     /// Limits per client.
     pub limits: Limits,
-    /// Proxies that may name the client.
+    /// Proxies that are trusted to report the client's address.
     pub trust: TrustedNetworks,
     /// Clients with a shorter round trip are not paced.
     pub near_rtt: Duration,
-    /// The memory that an operator allows, if set; otherwise the machine decides.
+    /// The memory limit that the operator has set; if `None`, it is detected.
     pub memory_limit_bytes: Option<u64>,
     /// The most copied response bytes that may wait to be sent; for `None` see
     /// [`crate::ListenOptions`].
@@ -429,8 +429,8 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
     })
 }
 
-/// The window that RFC 9113 gives a connection before its settings apply; a smaller one has no
-/// effect.
+/// The flow-control window with which an HTTP/2 connection starts (RFC 9113). A smaller setting has
+/// no effect.
 const WINDOW_BYTES_MIN: u64 = 64 << 10;
 
 fn window_bytes(text: &str) -> Result<u32, String> {

@@ -1,4 +1,4 @@
-//! Variables whose names start like those of settings.
+//! Warnings about environment variables that start with `HEADWATER_` but match no setting.
 
 use super::closest_name::closest_name;
 use super::layers::environment_name;
@@ -27,7 +27,7 @@ pub fn unknown_variables<'a>(
 }
 
 fn describe_unknown(name: &str, known: &BTreeSet<String>) -> String {
-    // Without the prefix, which all names share.
+    // Compares without the prefix, because all names share it.
     let stem = name.strip_prefix(PREFIX).unwrap_or(name);
     let known_stems = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
     match closest_name(stem, known_stems) {

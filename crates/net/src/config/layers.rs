@@ -47,7 +47,7 @@ pub(super) enum SettingOrigin {
     Flag(String),
     Variable(String),
     File(String),
-    /// A table of this setting, which overrides the others.
+    /// The table of a scope, such as `drm-rule 2`, which overrides all other sources.
     Table(String),
     Default,
 }
@@ -158,7 +158,7 @@ impl SettingLayers {
         self.one(name).map(PathBuf::from)
     }
 
-    /// Returns whether a setting has a value other than by default.
+    /// Returns whether a setting was given a value; a default value does not count.
     pub fn is_set(&self, name: &str) -> bool {
         let found = self.set.get(name);
         found.is_some_and(|set| !matches!(set.by, SettingOrigin::Default))
@@ -222,7 +222,8 @@ impl SettingLayers {
         parse(text).map(Some).map_err(wrong)
     }
 
-    /// Parses a size of memory, which may be a percentage of the memory limit, if it is set.
+    /// Parses a memory size, if the setting is set. The size may be a percentage of the memory
+    /// limit.
     ///
     /// # Errors
     /// [`UsageError`] as [`SettingLayers::with`].
@@ -232,7 +233,7 @@ impl SettingLayers {
         self.with(name, |text| memory_bytes(text, limit_bytes))
     }
 
-    /// Parses the setting `memory-limit`, if it is set. A percentage is one of the detected limit.
+    /// Parses the setting `memory-limit`, if it is set. A percentage refers to the detected limit.
     pub(super) fn memory_limit_bytes(&self) -> Result<Option<u64>, UsageError> {
         self.with("memory-limit", |text| {
             match memory_bytes(text, MemoryLimit::detect().bytes())? {
@@ -343,11 +344,11 @@ fn read_file(
         .collect()
 }
 
-/// Nested tables of a settings file, such as `drm.license-url.widevine`.
+/// Limit on the depth of nested tables in a settings file, such as `drm.license-url.widevine`.
 const TABLE_DEPTH_MAX: usize = 3;
 
-/// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Deeper tables stay values,
-/// which no setting accepts.
+/// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Tables below the maximum
+/// depth are not flattened; no setting accepts a table as its value.
 pub(super) fn flatten_tables(
     lines: impl Iterator<Item = (String, toml::Value)>,
 ) -> impl Iterator<Item = (String, toml::Value)> {

@@ -18,7 +18,8 @@ pub struct Setting {
     /// one value: the values of its keys in this order, separated by spaces.
     pub fields: &'static [&'static str],
     /// Whether the list may be written as an array of tables with optional keys. Each table becomes
-    /// one value: the table inline, as in TOML. Variables then have one value.
+    /// one value: its text as a TOML inline table. An environment variable is then one value and is
+    /// not split at commas.
     pub inline_tables: bool,
     /// Whether each value is `KEY=VALUE` and sets the setting `NAME-KEY`. Settings files have the table
     /// `NAME` instead.
@@ -82,7 +83,7 @@ impl Setting {
         }
     }
 
-    /// Makes the setting repeatable, with values that set the settings `NAME-KEY`.
+    /// Makes the setting repeatable. Each value is `KEY=VALUE` and sets the setting `NAME-KEY`.
     #[must_use]
     pub const fn as_key_values(self) -> Setting {
         Setting {
@@ -112,7 +113,8 @@ impl Setting {
 
     fn build_arg(&self) -> Arg {
         if self.switch {
-            // With `=` only, so that the next argument is never taken for the value.
+            // The flag accepts a value only after `=`, so that the next argument is never taken for
+            // the value.
             return Arg::new(self.name)
                 .long(self.name)
                 .value_name(self.value)

@@ -11,7 +11,7 @@ pub struct ScopedLayers {
     pub scope: String,
     /// Position of the table, for error messages: `drm-rule 2`.
     pub place: String,
-    /// All settings, with those of the table.
+    /// All settings; those in the table have the table's values.
     pub layers: SettingLayers,
 }
 

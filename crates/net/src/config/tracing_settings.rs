@@ -51,7 +51,8 @@ impl TracingSettings {
     /// Parses the settings.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value, and for a setting that needs a collector without one.
+    /// [`UsageError`] for the first invalid value, and for a setting that needs a collector when
+    /// `otlp-endpoint` is not set.
     pub(super) fn new(layers: &SettingLayers) -> Result<TracingSettings, UsageError> {
         let sample_ppm = layers.with("otlp-sample-percent", parse_sample)?;
         let settings = TracingSettings {

@@ -1,7 +1,7 @@
 //! The state that a connection's task shares with its handlers, its bodies and its worker's sweep.
 //!
-//! Timeouts need no timers. Each progress of a connection stores the worker's clock with a relaxed
-//! store, and the worker's sweep compares the stored times with the limits.
+//! Timeouts need no timers. Whenever a connection makes progress, it stores the time of the
+//! worker's clock (a relaxed store). The worker's sweep compares the stored times with the limits.
 
 use std::io;
 use std::net::SocketAddr;
@@ -103,8 +103,8 @@ pub(crate) struct ConnectionState {
     running: AtomicU32,
     /// Requests whose response is not completely sent.
     in_flight: AtomicU32,
-    /// Whether this is HTTP/2: concurrent requests share the connection, and the client may send
-    /// bytes between them.
+    /// Whether this is HTTP/2: requests share the connection, and received bytes need not belong to
+    /// a request.
     multiplexed: AtomicBool,
     /// A request declared both a length and a transfer coding.
     ambiguous_length: AtomicBool,
@@ -320,8 +320,8 @@ impl ConnectionState {
         self.wake();
     }
 
-    /// Returns whether a close was requested; registers the connection's task to be woken when it
-    /// is.
+    /// Returns whether a close was requested. Registers `waker`, so that the connection's task is
+    /// woken when a close is requested.
     pub(crate) fn poll_closing(&self, waker: &Waker) -> bool {
         self.waker.register(waker);
         self.is_closing()
@@ -340,7 +340,8 @@ impl ConnectionState {
     }
 }
 
-/// Counts a request as in flight until it is dropped; the connection is idle when the last one is.
+/// Counts a request as in flight until this guard is dropped. When the last guard is dropped, the
+/// connection is idle.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     shared: Arc<ConnectionState>,

@@ -52,7 +52,7 @@ impl InterimQueue {
         self.request.store(0, Relaxed);
     }
 
-    /// Returns the serialized responses to a request, and forgets those to others.
+    /// Returns the serialized responses to a request, and drops those to other requests.
     pub(crate) fn take(&self, request: u64) -> Vec<u8> {
         if !self.has_bytes.swap(false, Relaxed) {
             return Vec::new();

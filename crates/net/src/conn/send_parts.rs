@@ -20,7 +20,7 @@ use crate::body::part::{BodyFile, BodyPart, PipeBytes};
 const UNCOPIED_BYTES_MIN: u64 = 8 << 10;
 /// Slices of one vectored write.
 const SLICES_MAX: usize = 64;
-/// Bytes that are copied at a time when no other method works.
+/// The most bytes of a file that are copied in one call when no other method works.
 const COPY_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes to send next, in this order.
@@ -29,7 +29,7 @@ pub(crate) struct OutgoingParts<'a> {
     /// A response's head, or a chunk's size.
     pub(crate) before: &'a [u8],
     pub(crate) chunk: Option<&'a Chunk>,
-    /// The end of a chunk's framing.
+    /// The framing that follows the chunk.
     pub(crate) after: &'a [u8],
 }
 

@@ -1,9 +1,9 @@
 //! Sends file ranges and arena pages by reference, without copying them.
 //!
 //! `sendfile(2)` sends one range and pushes a short packet at its end; a segment of a film with
-//! interleaved tracks has dozens of ranges. `splice(2)` therefore moves references to the pages of many
-//! ranges into a pipe, and then all of them at once into the socket, which fills its packets.
-//! `vmsplice(2)` does the same with pages of our own memory.
+//! interleaved tracks has dozens of ranges. Therefore `splice(2)` first moves references to the
+//! pages of many ranges into a pipe, and then moves all of them at once into the socket. The
+//! packets are then full. `vmsplice(2)` does the same with pages of our own memory.
 
 use std::cell::RefCell;
 use std::io;
@@ -40,7 +40,7 @@ impl UncopiedPart<'_> {
 pub(super) struct SendOutcome {
     /// Bytes that the socket accepted.
     pub(super) count: usize,
-    /// Whether the socket is full: it becomes ready when it has room.
+    /// Whether the socket is full. It is reported as writable when it has room again.
     pub(super) full: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The options that choose how a connection sends, and the other calls of the kernel.
+//! The socket options that control how a connection sends, and other system calls.
 //!
 //! This is the only file of this crate with `unsafe`: `getsockopt` and `setsockopt` for options
 //! without a safe wrapper, `vmsplice`, and descriptors that a service manager has passed.

@@ -31,7 +31,7 @@ use super::{ProgramError, RunningProgram};
 use crate::Shutdown;
 use crate::server::{InheritedListener, ListenerCopies};
 
-/// Time for each message of a peer that needs to do nothing before.
+/// Time for each message that the peer can send at once, without other work.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the successor to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -157,7 +157,7 @@ fn bind_and_rename(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
     use std::os::unix::fs::PermissionsExt;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
-    // A process with the same number may have left one.
+    // An earlier process with the same process id may have left a socket with this name.
     let _ = std::fs::remove_file(&name);
     let listener = std::os::unix::net::UnixListener::bind(&name)?;
     std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600))?;
@@ -184,7 +184,7 @@ impl PortOffer {
                 Ok(()) => {
                     tracing::info!("a successor has taken the ports; draining");
                     self.shutdown.hand_over();
-                    // The successor does not wait for the reply.
+                    // Ignores an error: the ports have already been handed over.
                     let _ = send_message(&stream, "draining\n", None).await;
                     return;
                 }
@@ -289,7 +289,7 @@ fn take_ports(program: &str, path: &Path) -> io::Result<Option<InheritedPorts>> 
             .and_then(|()| receive_until(&stream, is_last_message));
         match received {
             Ok((text, sockets)) => return parse_ports(&text, sockets, stream).map(Some),
-            // It has just been replaced, and its successor serves the next attempt.
+            // The predecessor has just been replaced; its successor serves the next attempt.
             Err(error) if attempts < ATTEMPTS && is_disconnect(&error) => {
                 attempts += 1;
                 std::thread::sleep(ATTEMPT_PAUSE);

@@ -13,8 +13,8 @@ use super::exemplars::ExemplarTable;
 use super::{MetricSpec, Metrics, PREFIX};
 use crate::body::BodyCompletion;
 
-/// Upper bounds of the buckets: from a response out of memory to a viewer on a slow link. 300 ms is the
-/// objective of `deploy/prometheus/alerts.yaml`.
+/// Upper bounds of the buckets: from a response that is in memory to a response for a viewer on a
+/// slow link. 300 ms is the objective of `deploy/prometheus/alerts.yaml`.
 const BOUNDS_NS: [u64; 18] = [
     100_000,
     250_000,
@@ -64,7 +64,8 @@ impl DurationHistogram {
         let seconds = BOUNDS_NS.iter().map(|ns| *ns as f64 / 1e9);
         let counts = self.buckets.iter().map(|bucket| bucket.load(Relaxed));
         let buckets: Vec<_> = seconds.chain([f64::INFINITY]).zip(counts).collect();
-        // The sum of the buckets that are written, so that the count never differs from the last one.
+        // The count is the sum of the exported buckets, so that it always equals the last
+        // cumulative bucket.
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = self.sum_us.load(Relaxed) as f64 / 1e6;
         let exemplars = None::<&HashMap<usize, Exemplar<NoLabelSet, f64>>>;
@@ -103,14 +104,16 @@ struct TimingHistograms {
 /// The histograms of all values.
 #[derive(Debug)]
 struct TimingTable {
-    /// In the order of the values; of pairs, in the order of the first one.
+    /// In the order of the label's values; pairs are ordered by the first value, then by the
+    /// second.
     histograms: Box<[TimingHistograms]>,
     /// Whether histograms that have counted nothing are exported.
     exports_empty: bool,
     exemplars: Arc<ExemplarTable>,
 }
 
-/// One of the two histograms, per value of the labels.
+/// One of the two metrics (duration or first byte), with a histogram per label value or pair of
+/// values.
 #[derive(Debug)]
 struct TimingFamily {
     table: Arc<TimingTable>,

@@ -109,8 +109,8 @@ fn status_number(status: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the number of open descriptors. Since Linux 6.2, it is the size of the folder; before, the
-/// folder is read, including the descriptor that reads it.
+/// Returns the number of open descriptors. Since Linux 6.2, this number is the size of the folder.
+/// On older kernels, the entries of the folder are counted, without the descriptor that reads it.
 fn count_descriptors() -> Option<u64> {
     const FOLDER: &str = "/proc/self/fd";
     match fs::metadata(FOLDER).ok()?.len() {

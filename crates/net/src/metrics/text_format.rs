@@ -16,9 +16,9 @@ pub(super) enum TextFormat {
 }
 
 impl TextFormat {
-    /// Returns the format that a request prefers (RFC 9110 section 12.5.1). Without a preference, it
-    /// is Prometheus' own, which every collector can read. So it is for a client that accepts neither:
-    /// a collector can do more with a wrong format than with 406.
+    /// Returns the format that a request prefers (RFC 9110 section 12.5.1). Without a preference,
+    /// it is Prometheus' own, which every collector can read. A client that accepts neither format
+    /// also gets Prometheus' own: a collector can do more with a wrong format than with 406.
     pub(super) fn from_accept(headers: &HeaderMap) -> TextFormat {
         let lines = headers.get_all(ACCEPT).iter();
         let items = lines.filter_map(|line| line.to_str().ok());
@@ -55,8 +55,8 @@ impl TextFormat {
     }
 }
 
-/// Specificity of a media range that names the type. Below are `text/*` and `*/*`; above is a range
-/// that also names the version.
+/// Specificity of a media range that names the type. `text/*` and `*/*` are less specific; a range
+/// that also names the version is more specific.
 const NAMED: u8 = 3;
 
 /// The weight of a format: that of the most specific media range.

@@ -187,8 +187,8 @@ impl Recorder {
         self.push_line(RecordLine::Cmcd(Box::new(record)));
     }
 
-    /// Returns whether the format has records of storage requests and of TCP, and CMCD. An access log
-    /// has none of these.
+    /// Returns whether the format has records of storage requests, TCP statistics and CMCD. An
+    /// access log has none of these.
     pub fn records_more_than_access(&self) -> bool {
         self.shared.format == RecordFormat::Json
     }
@@ -253,7 +253,8 @@ impl RecorderState {
         }
     }
 
-    /// Starts a file. Without its head, its lines are still those of the format.
+    /// Starts a file. If the head cannot be written, the lines that follow still have the right
+    /// format.
     fn write_head(&self, to: &mut BufWriter<File>) {
         let written = self.format.write_head(to).and_then(|()| to.flush());
         if let Err(error) = written {

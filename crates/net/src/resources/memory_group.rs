@@ -33,8 +33,9 @@ impl MemoryGroup {
 
     /// Returns the memory in use, without the pages of files.
     ///
-    /// The kernel drops those pages before the limit is reached, in both lists: films that are sent
-    /// often are on the active list, and would otherwise look like an overload.
+    /// The kernel drops those pages before the limit is reached, so both its lists of file pages
+    /// (active and inactive) are subtracted. Films that are sent often are on the active list, and
+    /// would otherwise look like an overload.
     pub(super) fn used_bytes(&self) -> Option<u64> {
         let (current, prefix) = match self.version {
             GroupVersion::V2 => ("memory.current", ""),

@@ -166,7 +166,7 @@ impl LiveGroups {
         for (controller, file, value) in limits {
             let name = format!("headwater-test-{}", std::process::id());
             let folder = Path::new("/sys/fs/cgroup").join(controller).join(name);
-            // Only a hierarchy creates the file by itself.
+            // Only in a mounted hierarchy do the group's files exist after this call.
             std::fs::create_dir(&folder).ok()?;
             groups.0.push(folder.clone());
             let created = folder.join(file).exists() && folder.join("cgroup.procs").exists();

@@ -66,7 +66,7 @@ fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
         _ => "",
     };
     let cause = match error.kind() {
-        // Not a question of file permissions.
+        // The usual remedy for this error is about file permissions, which do not matter here.
         io::ErrorKind::PermissionDenied => {
             "permission denied; choose a port from 1024, or grant CAP_NET_BIND_SERVICE".to_owned()
         }

@@ -10,8 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
-/// Returns a verifier that refuses clients without a certificate of these authorities, in PEM.
-/// Without any, clients need no certificate.
+/// Returns a verifier that refuses clients without a certificate from one of these authorities. The
+/// authorities' certificates are in PEM. If `authorities` is `None`, clients need no certificate.
 ///
 /// # Errors
 /// When the text contains no certificate, or an invalid one.

@@ -96,7 +96,8 @@ where
                 read
             })
             .await?;
-            // Parses outside of the future, through which a request would be moved several times.
+            // Parses outside of the future: if the future returned the request, it would be moved
+            // several times.
             let (mut options, request) = match take_request(&mut unread, len, max) {
                 NextRequest::Plain(plain) => (plain.response_options(), plain.request),
                 NextRequest::Other => {
@@ -105,7 +106,7 @@ where
                 }
                 NextRequest::Nothing => break,
             };
-            // A client whose next request is always there already must not keep others waiting: each
+            // A client that always has its next request ready must not keep others waiting: each
             // connection gets one response per turn.
             if !waited {
                 tokio::task::yield_now().await;
@@ -144,8 +145,8 @@ where
     }
 }
 
-/// Waits for the bytes of a request, unless some are unread. Returns how many are in the thread's
-/// buffer: none at the end of the connection, and when it is to close.
+/// Waits for the bytes of a request, unless some are unread. Returns the number of bytes in the
+/// thread's buffer; 0 if bytes are unread, the connection has ended, or it must close.
 fn poll_bytes(
     io: &mut ConnectionIo,
     shared: &ConnectionState,

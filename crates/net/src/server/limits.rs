@@ -18,7 +18,7 @@ pub struct Limits {
     pub requests_per_address_max: u32,
     /// The same for one network: an IPv4 /24 or an IPv6 /48.
     pub requests_per_network_max: u32,
-    /// A client that was idle may send the requests of this time at once.
+    /// A client that was idle may send at once as many requests as its rate allows in this time.
     pub request_burst: Duration,
     /// Longest time from the first byte of a connection or request to the end of its header.
     pub header_timeout: Duration,

@@ -20,9 +20,10 @@ pub struct ListenOptions {
     pub tls: Option<TlsIdentity>,
     /// Limits per client.
     pub limits: Limits,
-    /// Proxies that may name the client.
+    /// Proxies that are trusted to report the client's address.
     pub trust: TrustedNetworks,
-    /// Clients with a shorter first round trip are sent to without pacing; zero paces all clients.
+    /// The server does not pace responses to clients with a shorter first round trip; zero paces
+    /// all clients.
     pub near_rtt: Duration,
     /// Worker threads, each with a runtime and listeners of its own; 0 starts
     /// [`crate::resources::default_workers`].

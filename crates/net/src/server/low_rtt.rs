@@ -67,8 +67,8 @@ impl LowRttDetector {
         if peer.is_loopback() {
             return;
         }
-        // A socket without `tcp_info` sends nothing either. An algorithm that a route has set (`ip
-        // route … congctl`) stays.
+        // If `tcp_info` fails, the socket cannot send either, so the error is ignored. An algorithm
+        // that a route has set (`ip route … congctl`) stays.
         if let Ok(seen) = tcp::tcp_info(socket)
             && !self.is_short(seen.rtt_us)
             && seen.algorithm == UNPACED

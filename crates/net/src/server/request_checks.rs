@@ -41,8 +41,8 @@ pub(super) fn find_malformation<B>(request: &Request<B>) -> Option<&'static str>
     }
 }
 
-/// Returns whether a Host names the authority of the request. Hosts have no case, and the default port
-/// may be omitted.
+/// Returns whether a Host names the authority of the request. Hosts are case-insensitive, and the
+/// default port may be omitted.
 fn is_same_host(uri: &Uri, host: &HeaderValue) -> bool {
     let port = match uri.scheme_str() {
         Some("http") => ":80",

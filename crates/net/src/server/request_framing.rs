@@ -110,7 +110,7 @@ enum ScanState {
     RequestLine,
     Name,
     Value,
-    /// Within a body of which this many bytes are still to come.
+    /// Within a body; this many of its bytes have not been scanned yet.
     Body(u64),
     /// Nothing that follows needs to be scanned: HTTP/2, or a request with a transfer coding, which
     /// is the last on its connection.
@@ -226,7 +226,8 @@ impl HeadScanner {
     }
 }
 
-/// Returns whether the bytes may start with this name: they do, or they end within it.
+/// Returns whether the bytes may start with this name: they start with it, or they are a prefix of
+/// it.
 fn starts_with_name(bytes: &[u8], name: &[u8]) -> bool {
     let mut pairs = bytes.iter().zip(name);
     pairs.all(|(a, b)| a.eq_ignore_ascii_case(b))
@@ -262,7 +263,8 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
             first,
             &format!("{first}{body}GET / HTTP/1.1\r\n{body}"),
-            // The fields of two requests, and those of a chunked body.
+            // Each request has only one of the fields. A `Content-Length` in the trailers of a
+            // chunked body does not count.
             &format!("{first}{body}POST / HTTP/1.1\r\n{body}0\r\nContent-Length: 1\r\n\r\n"),
             "POST / HTTP/1.1\r\nX-Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length-X: 4\r\nTransfer-Encoding: chunked\r\n\r\n",

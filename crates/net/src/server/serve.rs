@@ -47,8 +47,9 @@ pub(super) struct ConnectionService<H> {
 pub(super) struct ProtocolBuilders {
     /// Detects the protocol by the first bytes.
     detected: Builder<TokioExecutor>,
-    /// For clients that have chosen HTTP/2 in the TLS handshake. The server may then announce its close
-    /// before it has received a byte; a connection of unknown protocol is closed without a word.
+    /// For clients that have chosen HTTP/2 in the TLS handshake. The server may then announce its
+    /// close before it has received a byte. If the protocol is still unknown, the connection is
+    /// closed without an announcement.
     http2: Builder<TokioExecutor>,
 }
 
@@ -172,7 +173,8 @@ where
         let mut is_closing = false;
         std::future::poll_fn(|cx| {
             let closing = shared.poll_closing(cx.waker());
-            // Polls before the first request is known: until then, `hyper` would drop its bytes.
+            // Polls before the shutdown, so that `hyper` reads a request that has already arrived.
+            // Otherwise it would drop the bytes of the first request.
             let polled = connection.as_mut().poll(cx);
             if polled.is_ready() || !closing || is_closing {
                 return polled;
@@ -212,7 +214,8 @@ where
         };
         let shutdown = self.shutdown.clone();
         async move {
-            // A new connection would cost more than the next request on this one.
+            // After 429, the connection stays open: a new connection would cost more than the next
+            // request on this one.
             let refused = handling
                 .as_ref()
                 .is_err_and(|error| error.status != StatusCode::TOO_MANY_REQUESTS);

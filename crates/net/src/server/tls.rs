@@ -20,7 +20,7 @@ pub struct TlsIdentity {
     pub cert: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
-    /// Authorities of the clients, which then need a certificate.
+    /// Authorities that issue the clients' certificates. If set, every client needs a certificate.
     pub client_ca: Option<Vec<u8>>,
 }
 

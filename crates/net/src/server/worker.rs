@@ -23,7 +23,8 @@ use crate::{Body, Conn};
 /// While draining, an idle HTTP/1.1 connection is closed only after this time, because a request
 /// that is already on its way would be lost.
 const QUIET: Duration = Duration::from_millis(250);
-/// The same after a hand-over. The successor serves the port, so that nothing waits for the exit.
+/// The same after a hand-over. The time can be longer: the successor already serves the port, so
+/// nothing waits for this process to exit.
 const QUIET_HANDED_OVER: Duration = Duration::from_secs(2);
 /// Interval at which a draining worker checks whether it is done.
 const DRAIN_PERIOD: Duration = Duration::from_millis(10);
@@ -90,8 +91,7 @@ where
         let limits = self.service.common.limits.clone();
         self.serve_until(shutdown.wait_until_draining()).await;
         // Responses already contain `Connection: close`; the port stays open until a load balancer
-        // has noticed.
-        // A successor that accepts needs neither.
+        // has noticed. Neither is necessary when a successor already accepts connections.
         if shutdown.is_handed_over() {
             self.listeners.clear();
         } else {
@@ -234,7 +234,8 @@ where
             true => QUIET_HANDED_OVER,
             false => QUIET,
         };
-        // Times from before the drain are as coarse as the sweep, so they prove no silence.
+        // Times that were stored before the drain are only as exact as the sweep's period, so they
+        // do not prove that a connection was silent.
         let silences_count_from = Instant::now() + least_quiet;
         loop {
             self.sweep_connections();

@@ -126,7 +126,8 @@ impl CmcdCollector {
 /// Returns whether reports of this session are recorded. All servers choose the same sessions, so
 /// that the records of a session are complete.
 fn is_sampled(id: &str, percent: u8) -> bool {
-    // FNV-1a: fast and equal everywhere. A viewer who chooses its own id only changes its own chance.
+    // FNV-1a: fast and equal everywhere. A viewer that chooses its own id changes only whether its
+    // own reports are recorded.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -170,8 +170,8 @@ impl CollectorMetrics {
     }
 }
 
-/// Registers the metrics of all classes at once: a counter that appears with its first event shows no
-/// increase.
+/// Registers the metrics of all classes at once. If a counter appeared only with its first event,
+/// the collector would not see that increase.
 fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ClassMetrics> {
     let rebuffers = metrics.counter_family(&REBUFFERS, CLASS_LABELS);
     let errors = metrics.counter_family(&ERRORS, CLASS_LABELS);

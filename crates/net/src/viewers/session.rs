@@ -17,7 +17,7 @@ const NUMBER_MAX: f64 = 1e9;
 /// Limit on a start-up time in milliseconds: ten minutes.
 const START_UP_MS_MAX: f64 = 600_000.0;
 
-/// Transmission of a report.
+/// The way in which a report was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportMode {
     /// With a request for media.
@@ -86,7 +86,8 @@ pub(super) struct ViewerSession {
     pub errors: u64,
     pub last_error: Option<String>,
     pub reports: u64,
-    /// The latest connection that carried media, or else an event.
+    /// The connection of the latest request for media. Before the first such request, the
+    /// connection of the latest event.
     pub connection: ConnectionWatch,
     has_requests: bool,
     has_event_states: bool,
@@ -231,8 +232,8 @@ impl ViewerSession {
         });
     }
 
-    /// Segments last about equally long, as intervals do. Other reports would distort the
-    /// distribution.
+    /// Returns the bitrate of a video segment or of an interval, each of which covers about the
+    /// same time. Other reports would distort the distribution.
     fn sampled_bitrate(&self, report: &ViewerReport<'_>) -> Option<f64> {
         let is_sample = match report.mode {
             ReportMode::Request => matches!(report.data.text("ot"), Some("v" | "av")),

@@ -138,9 +138,9 @@ impl TableState {
         }
     }
 
-    /// Evicts a session if a new one does not fit: of the network with the most sessions, the one
-    /// idle for longest. A client that invents sessions soon evicts its own. Returns the number of
-    /// evicted sessions.
+    /// If a new session does not fit, evicts one from the network with the most sessions: the
+    /// session that has been idle for the longest time. A client that invents sessions soon evicts
+    /// its own. Returns the number of evicted sessions.
     fn make_room(&mut self, id: &str, sessions_max: usize) -> u64 {
         if self.sessions.contains_key(id) || self.sessions.len() < sessions_max {
             return 0;

@@ -21,7 +21,7 @@ pub(super) struct StallCount {
     since: Option<StallStart>,
     /// Requests after the buffer had been empty (`bs`): of audio, and of other objects.
     by_flag: [u64; 2],
-    /// Whether the buffer has contained media: before, an empty one is part of the start.
+    /// Whether the buffer has contained media. Until then, an empty buffer is part of the start.
     has_buffered: [bool; 2],
     /// The player's own totals (`bsa`, `bsda`).
     by_total: u64,

@@ -1,4 +1,5 @@
-//! The sessions in groups: by title, pathway and network, and by the names that the metrics have as labels.
+//! The sessions in groups: by title, pathway and network, and by the network names and title
+//! classes that the metrics use as labels.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -89,7 +90,7 @@ pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersS
     }
 }
 
-/// Returns the groups with the most sessions, in this order.
+/// Returns the groups with the most sessions, the largest first.
 fn group_by<'a>(
     views: &'a [SessionView],
     name: impl Fn(&'a SessionView) -> Option<&'a str>,

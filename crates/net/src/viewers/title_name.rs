@@ -30,7 +30,8 @@ fn title_path(path: &str) -> Option<&str> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Returns the path before the last folder of a set of segments.
+/// Returns the path before the last folder whose name the origin generated; `None` if there is no
+/// such folder.
 fn path_before_set(folder: &str) -> Option<&str> {
     let mut rest = folder;
     loop {

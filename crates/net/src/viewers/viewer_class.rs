@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use crate::Cidr;
 use crate::config::CollectorSettings;
 
-/// Names of networks that no setting names, by address family.
+/// Default names of networks without a configured name, one per address family.
 const NETWORKS: [&str; 2] = ["ipv4", "ipv6"];
-/// Class of titles that no setting names.
+/// Class of titles without a configured class.
 const TITLES: [&str; 1] = ["other"];
 
 /// The configured names.
@@ -58,7 +58,7 @@ impl ViewerClasses {
         }
     }
 
-    /// Returns all classes, and with them the number of series of a metric.
+    /// Returns all classes. A metric has one series per class.
     pub(super) fn list(&self) -> impl Iterator<Item = ViewerClass> + '_ {
         let titles = self.titles.names.len();
         (0..self.networks.names.len() * titles).map(move |index| ViewerClass {
@@ -81,7 +81,7 @@ impl ViewerClasses {
 }
 
 impl<T: Clone> ClassNames<T> {
-    /// The settings limit the number of names.
+    /// Does not limit the number of names: `CollectorSettings` does.
     fn new(defaults: &[&str], rules: &[(String, T)]) -> ClassNames<T> {
         let mut names: Vec<String> = defaults.iter().map(|&name| name.to_owned()).collect();
         let mut indexed = Vec::new();

@@ -1,4 +1,5 @@
-//! The admin port for operators: status, metrics, viewers, and the probes of the main port.
+//! The admin port for operators: status, metrics, viewers, and the same health probes as on the
+//! main port.
 
 mod status;
 
@@ -32,7 +33,7 @@ pub(crate) async fn handle_admin_request<B>(
         _ => "",
     };
     match path {
-        // Balancers have no token.
+        // Load balancers send no token.
         "/healthz" => return health_response(),
         "/readyz" => return origin.ready_response().unwrap_or_else(|e| e.response()),
         _ => {}

@@ -4,12 +4,12 @@ use super::AdminPort;
 use serde_json::{Value, json};
 use store::Reason;
 
-/// Sampling none of the connections is enough for their number.
+/// Samples no connection: the status contains only their number.
 const SAMPLED_MAX: usize = 0;
 
 pub(super) fn build_status(admin: &AdminPort) -> Value {
     let origin = &admin.origin;
-    let (catalog, store) = (&origin.catalog, origin.catalog.film_store());
+    let (catalog, store) = (&origin.catalog, origin.catalog.library());
     let (open, _) = admin.connections.list_connections(SAMPLED_MAX);
     let meter = store.meter();
     let requests: u64 = Reason::ALL

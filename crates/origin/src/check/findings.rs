@@ -11,8 +11,8 @@ use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleParser;
 use media::time::Time;
 
-/// Apple's HLS authoring specification: "key frames should be present every two seconds"; with
-/// room for frame rates that do not divide it.
+/// Apple's HLS authoring specification: "key frames should be present every two seconds". The
+/// tolerance is for frame rates at which two seconds are not a whole number of frames.
 const KEY_FRAMES_S: f64 = 2.1;
 /// Key frames within this distance count as simultaneous.
 const SAME_MOMENT_S: f64 = 0.01;
@@ -23,7 +23,8 @@ const PEAK_OVER_AVERAGE: f64 = 2.0;
 const LADDER_STEP: (f64, f64) = (1.3, 2.5);
 /// A rendition that ends earlier than the others by more than this is reported.
 const LENGTHS_APART_S: f64 = 0.5;
-/// A later start is reported: some players wait, others play silence.
+/// A rendition that starts later than the first one by more than this is reported: some players
+/// wait, others play silence.
 const LATE_START_S: f64 = 0.25;
 
 /// Applies every rule to a title. The worst findings come first.
@@ -104,7 +105,7 @@ fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-/// Returns the frames between key frames that are two seconds apart: ffmpeg's `-g`.
+/// Returns the number of frames in two seconds, for ffmpeg's `-g`.
 fn key_frame_interval(title: &Presentation, rendition: &Rendition) -> u64 {
     let track = title.track(rendition);
     let seconds = track.duration().as_seconds_f64().max(0.001);
@@ -120,8 +121,9 @@ fn key_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
         .collect()
 }
 
-/// Compares two lists of times. Returns the length of the shorter one, how many of its times the
-/// longer one lacks, and the first of them. Additional times in the longer list do no harm.
+/// Compares two lists of times. Returns the length of the shorter list, the number of its times
+/// that the longer list lacks, and the first such time. Additional times in the longer list do no
+/// harm.
 fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
     let (few, many) = if one.len() <= other.len() {
         (one, other)
@@ -279,7 +281,8 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-/// With protection (`[drm]`), such a title is refused.
+/// Reports tracks that cannot be encrypted. With protection (`[drm]`), a title with such a track is
+/// refused.
 fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         if let Some(source) = &title.track(rendition).protection {

@@ -1,4 +1,5 @@
-//! Files of other containers than MP4, by name and by content, and how to convert them.
+//! Files in containers other than MP4, recognized by name or by content, and the commands that
+//! convert them.
 
 use super::remedies::quote_name;
 
@@ -24,7 +25,7 @@ enum Conversion {
 pub(crate) struct IgnoredFile {
     /// The path below the target.
     pub(crate) file: String,
-    /// The reason, which follows the name of the file.
+    /// The reason. It is printed after the name of the file.
     pub(crate) reason: &'static str,
     /// The remedy, such as the command that makes an MP4 of it.
     pub(crate) fix: String,
@@ -62,7 +63,8 @@ impl IgnoredFile {
     }
 }
 
-/// Returns the container that a file's first bytes belong to, and the remedy. `None`: an unknown one.
+/// Returns the container that a file's first bytes belong to, and the remedy. `None` if the
+/// container is unknown.
 pub(super) fn recognize_container(path: &str, first: &[u8]) -> Option<(&'static str, String)> {
     let (name, conversion) = match first {
         [0x1a, 0x45, 0xdf, 0xa3, ..] => ("Matroska or WebM", Conversion::Remux),
@@ -80,7 +82,7 @@ pub(super) fn recognize_container(path: &str, first: &[u8]) -> Option<(&'static 
 fn conversion_command(path: &str, conversion: Conversion) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    // The file may already have the name that the result should have.
+    // If the file is already named `.mp4`, the result needs another name.
     let out = match name.rsplit_once('.') {
         Some((_, suffix)) if suffix.eq_ignore_ascii_case("mp4") => format!("{stem}-remuxed.mp4"),
         _ => format!("{stem}.mp4"),

@@ -4,7 +4,7 @@ use super::remedies::quote_name;
 use super::report::{Finding, FindingLevel};
 use crate::title::left_out::LeftOutPart;
 
-/// A kind of part, by fragments of its name or of the reason.
+/// A kind of part, recognized by fragments of its name or of the reason.
 struct PartKind {
     fragments: &'static [&'static str],
     level: FindingLevel,

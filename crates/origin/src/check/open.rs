@@ -21,12 +21,12 @@ use std::path::Path;
 use std::sync::Arc;
 use store::{Key, Options, Reason, Remote, Store};
 
-/// A title by name, or the reason why it cannot be packaged.
+/// The name of a title, and the opened title or the reason why it cannot be packaged.
 pub(super) type CheckedTitle = (String, Result<OpenedTitle, TitleFault>);
 
 /// A title that can be packaged.
 pub(super) struct OpenedTitle {
-    /// Its path in the library. A target that is one title has its own name as path.
+    /// Its path in the library. If the target is a single title, the path is the target's name.
     pub(super) key: Key,
     /// Paths of its media in the library.
     pub(super) media_keys: Vec<Key>,
@@ -72,7 +72,8 @@ pub(super) fn open_titles(
     let store = Store::new(source, storage.clone())?;
     let store = Arc::new(store.with_companions(&TEXT_SUFFIXES));
     if let Some((_, key)) = &file {
-        // An unreadable object is an error, not a title with an error.
+        // An unreadable object is an error of the command, not a title that is reported with an
+        // error.
         let opened = store.open_for(key, Reason::Index);
         opened.map_err(|error| format!("{target}: {error}"))?;
     }
@@ -119,7 +120,7 @@ impl TitleSearch {
     /// Adds the titles of a folder, then those of the folders in it.
     fn search(&mut self, key: &Key, depth: usize) -> Result<(), String> {
         let at = |error| format!("{}: {error}", self.place);
-        let listing = self.stores.film_store().list_with_links(key).map_err(at)?;
+        let listing = self.stores.library().list_with_links(key).map_err(at)?;
         let links = listing.links_out.iter();
         let links = links.filter_map(|name| key.join(name).ok());
         self.ignored
@@ -174,7 +175,7 @@ impl TitleSearch {
         let names: Vec<&str> = media.clone().map(|(place, ..)| place.key.name()).collect();
         let mut left_out = list_tracks(&presentation, &names);
         left_out.extend(left_out_text);
-        left_out.extend(list_sidecars(self.stores.film_store(), key));
+        left_out.extend(list_sidecars(self.stores.library(), key));
         let media_keys = media.filter_map(|(place, ..)| place.library_key().cloned());
         Ok(OpenedTitle {
             key: self.title_path(key),
@@ -200,7 +201,7 @@ impl TitleSearch {
         let objects = sources.media.iter();
         let objects = objects.map(|(place, object, _)| (place.key.name(), &**object));
         let mut text = read_embedded_text(&presentation, objects, left_out);
-        let store = self.stores.film_store();
+        let store = self.stores.library();
         let files = TitleFiles::find_media(store, key);
         // A library that cannot be listed has no text beside its films.
         if let Ok(files) = files {
@@ -212,7 +213,7 @@ impl TitleSearch {
     }
 
     fn describe_fault(&self, key: &Key, error: String) -> TitleFault {
-        // The report names the file itself.
+        // The report already contains the name of the file.
         let named = error.strip_prefix(&format!("{key}: ")).map(str::to_owned);
         let first = self.first_bytes(key).unwrap_or_default();
         let (message, remedy) = choose_remedy(key.as_str(), named.unwrap_or(error), &first);
@@ -220,12 +221,13 @@ impl TitleSearch {
     }
 
     fn first_bytes(&self, key: &Key) -> Option<Bytes> {
-        let object = self.stores.film_store().open_for(key, Reason::Index).ok()?;
+        let object = self.stores.library().open_for(key, Reason::Index).ok()?;
         let end = object.len().min(SIGNATURE_BYTES);
         object.read(0..end, Reason::Index).ok()
     }
 
-    /// Returns the path of a title in the library. A folder of renditions is a title of its parent.
+    /// Returns the path of a title in the library. If the target is itself a folder of renditions,
+    /// its parent is the library, so the path is the folder's name.
     fn title_path(&self, key: &Key) -> Key {
         let name = self.place.rsplit('/').next().unwrap_or_default();
         match key.is_root() {

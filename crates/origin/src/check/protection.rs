@@ -83,7 +83,8 @@ fn is_codec_refusal(title: &Presentation, error: &str) -> bool {
     })
 }
 
-/// Drops the title's path from the start of an error: the report prints it before.
+/// Removes the title's path from the start of an error, because the report prints the path in front
+/// of the error.
 fn strip_title(error: &str, title: &str) -> String {
     let rest = error.strip_prefix(title);
     let rest = rest.and_then(|rest| rest.strip_prefix(": "));
@@ -143,7 +144,8 @@ impl RenditionProtection {
     }
 }
 
-/// Returns the class of a rendition, as `drm-key-per = "resolution"` separates them.
+/// Returns the class of a rendition: one of those to which `drm-key-per = "resolution"` gives
+/// separate keys.
 pub(super) fn class_of(title: &Presentation, rendition: &Rendition) -> &'static str {
     let facts = TrackFacts::new(title.track(rendition), rendition.bandwidth.average);
     let applies = |media| {

@@ -1,6 +1,6 @@
 //! Remedies for titles whose protection fails: one per kind of fault.
 
-/// A kind of fault, by fragments of the messages that report it.
+/// A kind of fault, recognized by fragments of the messages that report it.
 struct ProtectionFault {
     fragments: &'static [&'static str],
     /// `TITLE` is replaced by the title's path.
@@ -63,7 +63,8 @@ const PROTECTION_FAULTS: &[ProtectionFault] = &[
 
 const DOCUMENT_REMEDY: &str = "correct the key document of TITLE";
 
-/// Returns an error without its own remedy, if it has one, and the remedy.
+/// Returns the error's text and the remedy. If no kind of fault matches, the remedy in the error is
+/// split off.
 pub(super) fn choose_protection_remedy(error: &str, path: &str) -> (String, String) {
     let has = |text: &&str| error.contains(text);
     let fault = PROTECTION_FAULTS

@@ -5,7 +5,7 @@ use super::foreign_containers::recognize_container;
 /// Key frames every two seconds, at any frame rate.
 const KEY_FRAMES: &str = "-force_key_frames 'expr:gte(t,n_forced*2)'";
 
-/// A kind of fault, by fragments of the messages that report it.
+/// A kind of fault, recognized by fragments of the messages that report it.
 struct FaultKind {
     fragments: &'static [&'static str],
     /// `IN`, `OUT` and `KEYS` are replaced.
@@ -106,7 +106,7 @@ fn fill_placeholders(remedy: &str, path: &str) -> String {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let out = quote_name(&format!("{stem}-fixed.mp4"));
     let words = remedy.replace("KEYS", KEY_FRAMES).replace("OUT", &out);
-    // Last, because the name may contain the other placeholders.
+    // `IN` is replaced last, because the file's name may contain the other placeholders.
     words.replace("IN", &quote_name(name))
 }
 
@@ -116,7 +116,7 @@ pub(super) fn quote_name(name: &str) -> String {
     if name.chars().all(plain) && !name.starts_with('-') {
         return name.to_owned();
     }
-    // A name that starts with a dash must not be an option.
+    // A name that starts with a dash must not be read as an option.
     let folder = if name.starts_with('-') { "./" } else { "" };
     format!("'{folder}{}'", name.replace('\'', "'\\''"))
 }

@@ -14,7 +14,8 @@ use std::sync::LazyLock;
 /// The declared settings.
 pub(super) const CHECKED: &[&[Setting]] = &[STORAGE, DRM];
 
-/// Keys of a settings file that only `serve` reads. The same file serves both commands.
+/// Keys in a settings file that `serve` reads and `check` ignores. The same file serves both
+/// commands.
 static IGNORED_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let is_checked = |name: &str| find_prefix(name).is_some();
     let names = SETTINGS.iter().copied().flatten().map(|one| one.name);

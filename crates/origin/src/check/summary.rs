@@ -3,7 +3,7 @@
 use super::foreign_containers::IgnoredFile;
 use super::report::{CheckReport, FindingLevel};
 
-/// Most ignored files that are named.
+/// Maximum number of ignored files that are named.
 const IGNORED_SHOWN_MAX: usize = 5;
 
 /// Counts titles by their worst finding, and names ignored films: `9 titles: 3 fine, 3 with warnings,

@@ -1,4 +1,4 @@
-//! The texts of a title in its report.
+//! The text renditions of a title, as listed in its check report.
 
 use media::text::TextRendition;
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub struct TextRow {
     pub kind: &'static str,
     /// Name for viewers.
     pub label: String,
-    /// Whether players should show it although no viewer selected it.
+    /// Whether players should show it even if the viewer has not selected it.
     pub is_default: bool,
     /// Number of cues.
     pub cues: usize,

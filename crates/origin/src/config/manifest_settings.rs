@@ -1,4 +1,4 @@
-//! Settings that manifests repeat.
+//! Settings that determine what manifests declare.
 
 use super::{SettingLayers, UsageError};
 use media::presentation::{DashText, HlsText, ManifestRules};

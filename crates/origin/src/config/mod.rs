@@ -163,7 +163,7 @@ fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
             Some(scheme) => scheme == "http" || scheme == "https",
             None => text.starts_with('/'),
         });
-        // The URL is printed between quotation marks.
+        // Playlists contain the URL between quotation marks.
         match absolute && !text.contains('"') {
             true => Ok(text.to_owned()),
             false => Err("expected a URL such as https://HOST/... or a path from /".to_owned()),

@@ -49,7 +49,8 @@ impl SampleCipher for ContentCipher {
 
 impl BlockCipher for ContentBlockCipher {
     fn encrypt_blocks(&mut self, blocks: &[u8], out: &mut [u8]) -> Result<(), media::Error> {
-        // Whole blocks are written at once; padding would be added only at the end.
+        // An update writes all whole blocks immediately. Only the final call, which is never made,
+        // would add padding.
         let update = self.0.less_safe_update(blocks, out);
         let update = update.map_err(cipher_failed)?;
         match update.written().len() == blocks.len() {

@@ -53,7 +53,7 @@ mod tests {
         let mut key = ContentKey::new([0xab; 16]);
         require_wiping(&key.0);
         assert_eq!(key.expose(), &[0xab; 16]);
-        // The same call as on drop, after which the memory may be read.
+        // Dropping makes the same call. Here, the memory may still be read after it.
         key.0.zeroize();
         assert_eq!(key.expose(), &[0; 16]);
     }

@@ -51,7 +51,7 @@ impl DocumentDecryptor {
     /// Adds the certificate of the key, from a PEM file.
     ///
     /// # Errors
-    /// The reason why it cannot be used: above all, it is the certificate of another key.
+    /// The reason why it cannot be used, in particular that it is the certificate of another key.
     pub(crate) fn with_certificate(mut self, pem: &str) -> Result<DocumentDecryptor, String> {
         let text = find_pem_text(pem, "CERTIFICATE");
         let text = text.ok_or("expected a PEM file with BEGIN CERTIFICATE")?;

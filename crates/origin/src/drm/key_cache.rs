@@ -1,5 +1,5 @@
-//! Keys in memory, so that a key server is requested rarely and may fail for a while. They are never
-//! written to disk.
+//! Keys in memory, so that a key server receives few requests and may fail for a while. They are
+//! never written to disk.
 
 use super::key_error::KeyError;
 use super::key_metrics::KeyMetrics;
@@ -27,7 +27,7 @@ pub(crate) struct KeyCache {
     loads: Mutex<HashMap<Key, Arc<SharedLoad>>>,
 }
 
-/// The result of a load. Concurrent requests wait for the first one's.
+/// The result of a load. Concurrent requests wait for the result of the first one.
 type SharedLoad = OnceLock<Result<Arc<KeySet>, KeyError>>;
 
 #[derive(Clone)]
@@ -179,7 +179,7 @@ mod tests {
             *old.get_or_load(&title, || Err("down".into())).unwrap(),
             keys(2)
         );
-        // Within the pause, the failing server is not requested again.
+        // During the pause after a failure, the server receives no other request.
         assert_eq!(*old.get_or_load(&title, unused).unwrap(), keys(2));
         let strict = KeyCache::new(Duration::ZERO, Duration::ZERO, counts.clone());
         assert!(strict.get_or_load(&title, || Ok(keys(1))).is_ok());
@@ -198,7 +198,7 @@ mod tests {
             let (loads, barrier) = (AtomicU32::new(0), std::sync::Barrier::new(8));
             let load = || {
                 loads.fetch_add(1, SeqCst);
-                // The others are waiting by then.
+                // Gives the other threads time to start to wait for this load.
                 std::thread::sleep(Duration::from_secs(1));
                 match is_down {
                     true => Err("down".into()),

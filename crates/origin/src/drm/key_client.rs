@@ -18,7 +18,7 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Error for viewers, if the body of a response stops early.
 const INCOMPLETE: &str = "the response of the key server is incomplete";
-/// Most characters of an error text that is logged.
+/// Maximum number of logged characters of an error text.
 const ERROR_CHARS_MAX: usize = 200;
 
 /// Sends requests with the headers that authorize them.
@@ -29,11 +29,11 @@ pub(crate) struct KeyClient {
 /// One request.
 pub(crate) struct KeyRequest {
     pub(crate) url: Uri,
-    /// Body of a POST; a GET without one.
+    /// Body of a POST. Without a body, the request is a GET.
     pub(crate) body: Option<String>,
     /// Headers besides those of the client.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
-    /// Most bytes of the response's body.
+    /// Maximum number of bytes of the response's body.
     pub(crate) response_bytes_max: usize,
 }
 

@@ -136,7 +136,7 @@ pub(super) fn decode_body(body: &[u8]) -> Result<Zeroizing<String>, String> {
         .map_err(|_| "the response is not UTF-8".to_owned())
 }
 
-/// Replaces `{title}` by the only spelling of the title.
+/// Replaces `{title}` with the title's path in its canonical escaped spelling.
 pub(super) fn expand_url(url: &str, title: &Key) -> Result<http::Uri, String> {
     let url = url.replace("{title}", &route::escape_strictly(title));
     url.parse().map_err(|error| format!("invalid URL: {error}"))

@@ -9,7 +9,7 @@ use std::fmt;
 pub(crate) struct KeyError {
     /// Contains no address, no path, no text of a key server and no error of the system.
     message: String,
-    /// For operators, if it differs.
+    /// Cause for operators, if it differs from the message.
     cause: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl KeyError {
         }
     }
 
-    /// Converts it to a 503. `place` precedes the message, such as `keys`.
+    /// Converts it to a 503. `place`, such as `keys`, is put in front of the message.
     pub(crate) fn into_unavailable(self, place: &str) -> Error {
         let message = format!("{place}: {}", self.message);
         let error = Error::upstream(StatusCode::SERVICE_UNAVAILABLE, message);

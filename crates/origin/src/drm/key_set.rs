@@ -22,7 +22,8 @@ pub(crate) struct TitleKey {
     pub(crate) explicit_iv: Option<[u8; KEY_BYTES]>,
     /// Protection of the output that the key's source requires.
     pub(crate) hdcp_level: Option<HdcpLevel>,
-    /// Signaling that the key's source defines. Other systems are those of the settings.
+    /// Signaling that the key's source defines. Systems without such signaling are signaled as the
+    /// settings define.
     pub(crate) systems: Vec<SystemSignaling>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct DrmPolicy {
     pub(crate) key_loads: Arc<Semaphore>,
 }
 
-/// Value of [`DrmPolicy::key_loads`]. Each load takes a thread.
+/// Number of permits in [`DrmPolicy::key_loads`]. Each load takes a thread.
 pub(crate) const KEY_LOADS_MAX: usize = 32;
 
 impl DrmPolicy {
@@ -51,8 +51,8 @@ impl LibraryDrm {
         }
     }
 
-    /// Checks that an unencrypted title has no media of the library that is protected at its own
-    /// path, such as a film that a server manifest in another folder names.
+    /// Checks that an unencrypted title has no media of the library whose own path is protected.
+    /// For example, a server manifest in another folder may name such a film.
     ///
     /// # Errors
     /// 415, with the file.

@@ -3,8 +3,9 @@
 use super::rules::DrmRules;
 use std::collections::BTreeSet;
 
-/// Returns the origins (`https://license.example:8443`) of the set license URLs. Left out are paths on this server,
-/// URLs of apps (`skd:`), and hosts with a placeholder. License URLs of key documents are not known at start.
+/// Returns the origins (`https://license.example:8443`) of the license URLs in the settings. Paths
+/// on this server, URLs of apps (`skd:`) and hosts with a placeholder are left out. License URLs of
+/// key documents are not known at start.
 pub(crate) fn list_license_origins(drm: Option<&DrmRules>) -> BTreeSet<String> {
     let rules = drm.iter().flat_map(|drm| &drm.rules);
     let of_rules = rules.filter_map(|(_, settings)| settings.as_ref());

@@ -70,7 +70,8 @@ fn open_source_keys(
     location: &KeyLocation,
     metrics: &KeyMetrics,
 ) -> Result<SourceKeys, ProgramError> {
-    // The headers authorize this server at the server of the other keys only.
+    // The headers contain credentials for the server of `drm-keys`, so no other server receives
+    // them.
     let has_same_server = location.server() == drm.keys.server();
     let headers = drm.headers_file.as_deref().filter(|_| has_same_server);
     Ok(SourceKeys {

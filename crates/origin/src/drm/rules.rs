@@ -4,10 +4,10 @@ use super::path_pattern::PathPattern;
 use super::settings::DrmSettings;
 use net::config::{ScopedLayers, SettingLayers, UsageError};
 
-/// Most rules. Each title's path is matched against all of them.
+/// Maximum number of rules. Each title's path is matched against all of them.
 const RULES_MAX: usize = 256;
 
-/// The protection of all titles of a library, as it is set.
+/// The settings for the protection of all titles of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrmRules {
     /// The first rule that matches a title's path applies; `None` leaves its titles unencrypted.

@@ -7,8 +7,8 @@ use aws_lc_rs::hmac;
 use media::protection::{MediaFilter, UsageRule, VideoRange};
 use store::Key;
 
-/// Most pixels of SD and of HD video: 1024×576 is SD in broadcasting, but 768×576 in the usual CPIX
-/// rules, which are followed here.
+/// Maximum number of pixels of SD and of HD video. In broadcasting, SD is up to 1024×576. The usual
+/// CPIX rules end SD at 768×576, and so does this constant.
 const SD_PIXELS_MAX: u64 = 442_368;
 const HD_PIXELS_MAX: u64 = 2_073_600;
 
@@ -56,7 +56,7 @@ impl SecretKeys {
     }
 }
 
-/// Returns the classes of tracks with keys of their own, and their filters.
+/// Returns the classes of tracks that each have a key, with their filters.
 pub(crate) fn track_classes(granularity: KeyGranularity) -> Vec<(&'static str, Vec<MediaFilter>)> {
     let audio = || MediaFilter::Audio(0..=u32::MAX);
     let pixels = |pixels| {

@@ -147,7 +147,8 @@ pub struct DrmSettings {
     pub keys: KeyLocation,
     /// Keys of films that are already encrypted. Without them, such films are served as they are.
     pub source_keys: Option<KeyLocation>,
-    /// Tracks that share a key, if the keys are derived or requested.
+    /// Tracks that share a key, if the keys are derived from a secret or requested from a SPEKE
+    /// server.
     pub key_granularity: KeyGranularity,
     /// Protection scheme.
     pub scheme: ProtectionScheme,
@@ -163,7 +164,7 @@ pub struct DrmSettings {
     pub headers_file: Option<PathBuf>,
     /// File with the private key for encrypted key values.
     pub private_key: Option<PathBuf>,
-    /// File with the certificate of the private key. With it, keys are requested encrypted.
+    /// File with the certificate of the private key. If it is set, encrypted keys are requested.
     pub certificate: Option<PathBuf>,
     /// Version of CPIX in requests to a SPEKE key server.
     pub cpix_version: CpixVersion,
@@ -200,7 +201,7 @@ pub enum KeyGranularity {
 }
 
 impl DrmSettings {
-    /// Parses the settings; `None` without `drm-keys`, or if they are `none`.
+    /// Parses the settings; `None` if `drm-keys` is missing or `none`.
     ///
     /// # Errors
     /// [`UsageError`] for the first invalid value, and for a combination with `aes-secret`.
@@ -262,7 +263,8 @@ impl DrmSettings {
     }
 }
 
-/// An operator who sets any of these expects encrypted segments.
+/// Refuses settings of protection without `drm-keys`: an operator who sets any of them expects
+/// encrypted segments.
 fn refuse_settings_without_keys(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
     let mut names = DRM.iter().map(|setting| setting.name);
     match names.find(|name| layers.is_set(name)) {
@@ -282,7 +284,8 @@ fn parse_optional_location(text: &str) -> Result<Option<KeyLocation>, String> {
     }
 }
 
-/// Parses `drm-source-keys`. The other kinds of sources choose key ids of their own.
+/// Parses `drm-source-keys`. A secret and a SPEKE server are refused, because their key ids are
+/// chosen by this server.
 fn parse_source_location(text: &str) -> Result<Option<KeyLocation>, String> {
     match parse_optional_location(text) {
         Ok(Some(KeyLocation::Secret(_) | KeyLocation::Speke(_))) | Err(_) => {
@@ -319,7 +322,7 @@ impl KeyLocation {
         Some((url.scheme_str()?.to_owned(), authority))
     }
 
-    /// Returns the name under which a title's keys are cached: the root, if all titles have one
+    /// Returns the name under which a title's keys are cached: the root if all titles share one
     /// document.
     pub(crate) fn select_cache_key(&self, title: &Key) -> Key {
         match self {

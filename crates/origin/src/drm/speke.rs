@@ -27,7 +27,7 @@ fn speke_version(cpix: CpixVersion) -> &'static str {
     }
 }
 
-/// Requests the keys of a title. Blocks. With a certificate, their values are requested encrypted.
+/// Requests the keys of a title. Blocks. With a certificate, encrypted key values are requested.
 ///
 /// # Errors
 /// A message with the key server's reason, if it has one.
@@ -50,7 +50,8 @@ pub(crate) fn request_keys(
     let document = decrypt_key_document(&text, settings.scheme, decryptor);
     let document = document.map_err(|error| error.to_string())?;
     check_response(&document, &request)?;
-    // The rules are ours. A key that was not requested is not used.
+    // The usage rules of this server replace those of the response. A key that was not requested is
+    // not used.
     let mut found = from_document(document);
     found.rules = keys.into_iter().map(|key| key.rule).collect();
     Ok(found)
@@ -80,7 +81,8 @@ fn post_request(
     Ok(decode_body(&response.body)?)
 }
 
-/// Checks that the response contains the requested keys, encrypted if that was requested.
+/// Checks that the response contains the requested keys, and that they are encrypted if the request
+/// contained a certificate.
 fn check_response(document: &KeyDocument, request: &CpixRequest<'_>) -> Result<(), String> {
     for key in request.keys {
         let id = &key.rule.key_id;
@@ -121,7 +123,7 @@ fn hash_words(label: &str, title: &Key, class: &str) -> [u8; 16] {
     let hash = digest::digest(&digest::SHA256, words.as_bytes());
     let mut bytes: [u8; 16] =
         std::array::from_fn(|at| hash.as_ref().get(at).copied().unwrap_or_default());
-    // Version 8 and the variant of RFC 9562: key servers may check the form.
+    // Sets UUID version 8 and the variant of RFC 9562, because key servers may check the format.
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     bytes

@@ -23,7 +23,8 @@ use store::Key;
 pub(crate) struct TitleDrm {
     pub(crate) scheme: ProtectionScheme,
     keys: Arc<KeySet>,
-    /// Keys with which sources are decrypted, if the title has encrypted sources and there are any.
+    /// Keys with which sources are decrypted, if the title has encrypted sources and
+    /// `drm-source-keys` is set.
     source_keys: Option<Arc<KeySet>>,
     /// In the order of the renditions; `None` for those whose samples are served as they are.
     ciphers: Vec<Option<TrackCiphers>>,
@@ -77,7 +78,7 @@ impl DrmPolicy {
         Ok((drm, protection))
     }
 
-    /// Loads the keys that a title needs. Tracks that stay encrypted as they are need none. Blocks.
+    /// Loads the keys that a title needs. Tracks whose own encryption stays need no keys. Blocks.
     ///
     /// # Errors
     /// An error of the key source.
@@ -132,7 +133,7 @@ impl DrmPolicy {
                 let why = format!("no key for {name}; add one, or set drm-clear-tracks");
                 Err(refuse(why))
             }
-            // Settings that allow unencrypted tracks do not decrypt any.
+            // `drm-clear-tracks` allows unencrypted tracks, but does not decrypt encrypted ones.
             (None, Some(source)) => Ok(self.pass_through(source, title)),
             (None, None) => Ok(TrackDrm::default()),
         }
@@ -170,8 +171,8 @@ impl DrmPolicy {
         })
     }
 
-    /// Returns whether a title version has the keys that its sources of keys currently provide. Blocks.
-    /// It has not if one of them fails and cached keys are too old.
+    /// Returns whether a title version has the keys that its key sources currently provide. Returns
+    /// false if a key source fails and its cached keys are too old. Blocks.
     pub(crate) fn has_same_keys(&self, title: &Key, drm: &TitleDrm) -> bool {
         let is_same_source = match (&self.source_keys, &drm.source_keys) {
             (Some(keys), Some(known)) => keys.load_keys(title).is_ok_and(|now| now == *known),
@@ -199,9 +200,9 @@ impl DrmPolicy {
                     .key
                     .derive_bytes(&[b"headwater cbcs iv", &title_key.key_id])
             }),
-            // The same key and counter for different bytes would reveal both, so the start depends
-            // on the rendition and on the version of its content. That of an encrypted source also
-            // depends on the source's key.
+            // If the same key and counter encrypted different bytes, both could be revealed. The
+            // counter's start therefore depends on the rendition and on the version of its content,
+            // and for an encrypted source also on the source's key.
             ProtectionScheme::Cenc => title_key.key.derive_bytes(&[
                 b"headwater cenc iv",
                 &title_key.key_id,

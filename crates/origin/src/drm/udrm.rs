@@ -6,7 +6,7 @@ use media::protection::{ContentSystem, SystemSignaling, decode_base64, write_sys
 use serde::Deserialize;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// Most bytes of a response, as in nginx-vod-module.
+/// Maximum number of bytes of a response, as in nginx-vod-module.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 4096;
 
 /// The only object of the response's array.
@@ -19,7 +19,7 @@ struct UdrmKey {
     pssh: Vec<UdrmPssh>,
 }
 
-/// A system's data, without the box around it.
+/// Data of a system's `pssh` box, without the box itself.
 #[derive(Deserialize)]
 struct UdrmPssh {
     uuid: String,
@@ -46,7 +46,7 @@ impl ZeroizeOnDrop for UdrmKey {}
 /// A message that names the invalid field.
 pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     let keys: Vec<UdrmKey> = serde_json::from_str(text)
-        // The position only: the message may quote the document.
+        // Reports only the position, because the parser's message may quote the document.
         .map_err(|error| {
             format!(
                 "invalid JSON at line {}, column {}",
@@ -119,7 +119,7 @@ mod tests {
         let text = format!(r#"{{"key":"{BLOCK}","key_id":"{BLOCK}"}}"#);
         let mut key: UdrmKey = serde_json::from_str(&text).unwrap();
         assert_eq!(key.key, BLOCK);
-        // The call of `drop`, after which the memory may be read.
+        // `drop` makes the same call. Here, the memory may still be read after it.
         key.zeroize();
         assert_eq!((&*key.key, &*key.key_id), ("", BLOCK));
     }

@@ -129,7 +129,7 @@ fn media_in_store(source: &str, options: &Options) -> Result<Vec<MediaFile>, Str
 }
 
 fn list_films(store: Arc<Store>) -> Result<Vec<(Arc<Store>, Key)>, store::Error> {
-    let entries = store.list(&Key::ROOT)?;
+    let entries = store.list_folder(&Key::ROOT)?;
     let files = entries.iter().filter(|entry| entry.file.is_some());
     let films = files.filter(|entry| file_names::is_media(&entry.name));
     let keys = films.filter_map(|entry| Key::parse(&entry.name).ok());

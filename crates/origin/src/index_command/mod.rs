@@ -22,7 +22,7 @@ Examples:
   headwater index s3://bucket/films/tos.mp4 -o index/   copy the result next to the film
 
 Serve the folder that contains the files: film.ism/.m3u8 and film.ism/.mpd play, and film-index.mp4
-downloads the film as one progressive MP4. The index MP4 refers to its media relative to itself or
+is the film as one progressive MP4. The index MP4 refers to its media relative to itself or
 below --base. Media at an http(s) URL is referred to by that URL, which `serve --media-from` must
 allow. Media in a bucket is referred to by name, so copy its index MP4 next to it. Do not move the
 media afterwards, and index it again when it changes. Credentials and storage settings are those

@@ -1,5 +1,5 @@
-//! Finds the subsamples of a film's video, which an index MP4 then contains. This reads the video
-//! completely, once.
+//! Finds the subsamples of a film's video, so that an index MP4 can contain them. This reads the
+//! video completely, once.
 
 use media::index::{Index, SampleTable, Track};
 use media::protection::{StoredSubsamples, StoredSubsamplesBuilder};
@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{Object, Reason};
 
-/// Most bytes of one read, unless a sample is longer.
+/// Maximum number of bytes of one read, unless a sample is longer.
 const READ_BYTES_MAX: u64 = 8 << 20;
 
 /// Adds the subsamples of every video track that can be encrypted. Blocks.
@@ -42,7 +42,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
         let read = object.read(bytes.clone(), Reason::Index);
         let read = read.map_err(|error| error.to_string())?;
         for sample in track.samples.range(samples.clone()) {
-            // Within a read of at most the file's length.
+            // Does not overflow: the offset is within a read of at most the file's length.
             let start = (sample.offset - bytes.start) as usize;
             let bytes = read.get(start..start + sample.size as usize);
             let bytes = bytes.unwrap_or_default();
@@ -53,7 +53,8 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
     builder.finish().map(Some).map_err(text)
 }
 
-/// Returns the samples from number `first` that one read covers, at least one, and its range.
+/// Returns the samples that one read covers, starting at number `first`, and the range of the read.
+/// There is at least one sample.
 fn next_batch(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
     let (mut end, mut bytes) = (first, None::<Range<u64>>);
     for sample in samples.range(first..samples.len()) {

@@ -122,7 +122,7 @@ fn index_media(medium: &MediaFile, has_subsamples: bool) -> Result<Option<Index>
     Ok(Some(index))
 }
 
-/// Returns the reference to the media in an index MP4 in the folder `out`.
+/// Returns the reference to the media, for an index MP4 that is stored in the folder `out`.
 fn media_reference(medium: &MediaFile, base: Option<&str>, out: &Path) -> Result<String, String> {
     let media_name = references::escape_path(medium.file_name()?);
     Ok(match (base, &medium.location) {
@@ -135,7 +135,8 @@ fn media_reference(medium: &MediaFile, base: Option<&str>, out: &Path) -> Result
         (None, MediaLocation::InStore(folder)) if is_web_url(folder) => {
             format!("{folder}/{media_name}")
         }
-        // An index MP4 cannot name a bucket: it is served from the folder of the media.
+        // An index MP4 cannot name a bucket. It must be served from the folder of the media, so the
+        // file name is enough.
         (None, MediaLocation::InStore(_)) => media_name,
     })
 }

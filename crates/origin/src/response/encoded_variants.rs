@@ -19,8 +19,8 @@ use store::Arena;
 const COMPRESS_NOW_BYTES_MAX: usize = 4 << 10;
 /// Shorter texts are not compressed: they fit into the same packet.
 const COMPRESS_BYTES_MIN: usize = 512;
-/// Texts from this size are sent without a copy. Preparing that costs more than copying a shorter
-/// text.
+/// Texts of at least this size are sent without a copy. For shorter texts, the preparation costs
+/// more than the copy.
 const UNCOPIED_BYTES_MIN: usize = 64 << 10;
 
 /// Manifests of a title written so far. Their number is bounded by the number of renditions.

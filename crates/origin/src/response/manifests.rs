@@ -135,7 +135,8 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
     Ok(EncodedVariants::new(
         content_type,
         SOON,
-        // Keys and their URLs may change while the film does not.
+        // Encrypted titles have no modification date here: keys and their URLs may change although
+        // the film does not.
         title
             .modified
             .clone()

@@ -34,7 +34,7 @@ pub(crate) struct RepresentationHeaders {
 }
 
 impl ClientRequest<'_> {
-    /// Responds with a text in memory or with one range of it. Ranges count over the encoded bytes
+    /// Responds with a text in memory or with one range of it. Ranges refer to the encoded bytes
     /// (RFC 9110, 14.1). A request for several ranges gets the complete text, which is small.
     /// `whole` holds the headers of a complete response, preformatted.
     pub(crate) fn respond_with_text(
@@ -61,9 +61,9 @@ impl ClientRequest<'_> {
         response
     }
 
-    /// Ranges of a text require a matching entity tag. The modification date is that of the film's
-    /// files: another version of this program may write another text for them, and all codings
-    /// share it.
+    /// Ranges of a text require a matching entity tag. The modification date does not identify the
+    /// text: it is the date of the film's files, for which another version of this program may
+    /// write another text. All codings share the date, too.
     fn requested_text_range(&self, facts: &RepresentationHeaders, len: u64) -> RequestedRanges {
         if !self.headers.contains_key(header::RANGE) {
             return RequestedRanges::Whole;
@@ -110,7 +110,7 @@ impl ClientRequest<'_> {
         Ok(response)
     }
 
-    /// Responds with the whole of a body of `len` bytes that is built for GET only. `None` if the
+    /// Responds with a complete body of `len` bytes. The body is built for GET only. `None` if the
     /// client requests ranges.
     pub(crate) async fn respond_with_whole_body(
         &self,

@@ -99,7 +99,7 @@ struct TextDescription {
     language: Option<String>,
     /// Name for viewers.
     label: String,
-    /// Whether players should show it although no viewer selected it.
+    /// Whether players should show it even if the viewer has not selected it.
     default: bool,
     /// All cues as WebVTT, with times from the start of the film.
     url: String,

@@ -11,8 +11,8 @@ use http::Response;
 use http::header::HeaderValue;
 use media::presentation::Presentation;
 use media::text::{
-    TextGrid, TextRendition, write_imsc_init, write_imsc_segment, write_vtt, write_vtt_segment,
-    write_wvtt_init, write_wvtt_segment,
+    TextRendition, TextSegmentTimes, write_imsc_init, write_imsc_segment, write_vtt,
+    write_vtt_segment, write_wvtt_init, write_wvtt_segment,
 };
 use net::{Body, Error};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) async fn respond_with_text(
     let presentation = presentation.ok_or_else(error::version_gone)?;
     let rendition = find_text(presentation, &url.rendition)?;
     let grid = presentation
-        .text_grid()
+        .text_segment_times()
         .ok_or_else(error::no_such_segment)?;
     let (content_type, bytes) = write_part(&grid, rendition, url.part)?;
     let content_type = HeaderValue::from_static(content_type);
@@ -56,7 +56,7 @@ pub(crate) fn find_text<'a>(
 }
 
 fn write_part(
-    grid: &TextGrid<'_>,
+    grid: &TextSegmentTimes<'_>,
     rendition: &TextRendition,
     part: TextPart,
 ) -> Result<(&'static str, Bytes), Error> {

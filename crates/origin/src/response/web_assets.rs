@@ -33,8 +33,8 @@ const ASSET_TYPES: [(&str, &str); 6] = [
 /// Asset names carry no version, so caches must revalidate them.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Returns the content security policy: the page runs only what this server provides, fetches only from
-/// this server and from license servers, and feeds the player from memory.
+/// Returns the content security policy: the page runs only scripts of this server, fetches only
+/// from this server and from license servers, and may play media from memory.
 fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
     let mut fetched = vec!["'self'"];
     fetched.extend(license_origins.iter().map(String::as_str));
@@ -44,7 +44,7 @@ fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
          form-action 'none'; frame-ancestors 'self'",
         fetched.join(" ")
     );
-    // Origins consist of visible ASCII characters, so the other value is never used.
+    // Origins consist of visible ASCII characters, so the fallback value is never used.
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 

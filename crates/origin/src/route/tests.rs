@@ -311,7 +311,7 @@ fn a_set_has_one_spelling() {
     }
 }
 
-/// Returns the documented forms of a URL, without the form of files, which every path has.
+/// Returns the documented forms of a URL, except the form of files, which matches every path.
 fn matching_forms(url: &str) -> Vec<&'static str> {
     let forms = documented_forms().filter(|form| form.url != "T" && form.is_match(url));
     forms.map(|form| form.url).collect()
@@ -322,7 +322,8 @@ fn documented_forms() -> impl Iterator<Item = &'static UrlForm> {
     groups.into_iter().flatten()
 }
 
-/// The other direction, from a request to its form, is part of the property tests below.
+/// Tests the direction from a form to a request. The property tests below cover the other
+/// direction.
 #[test]
 fn each_documented_form_is_a_request_of_its_kind() {
     const VERSION: &str = "000000000000009f";
@@ -346,7 +347,7 @@ fn each_documented_form_is_a_request_of_its_kind() {
             .fold(url, |url: String, (name, value)| url.replace(name, value));
         let request = parse_url(&url).unwrap();
         assert_eq!(request.to_string(), url, "the URL is canonical");
-        // The collector takes its path before the router does.
+        // The collector handles its path before the router is called.
         let is_file = matches!(request, OriginRequest::File(_));
         assert_eq!(is_file, ["T", "/cmcd"].contains(&form.url), "{url}");
         let fixed = ["/-/library.json", "/-/collector.json"];

@@ -41,7 +41,8 @@ pub enum CmafText {
     Imsc,
 }
 
-/// Resources of a text rendition. Times are those of segments, in ticks of the text.
+/// Resources of a text rendition. Times are the start times of segments, in ticks of the text's
+/// timescale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPart {
     /// The CMAF header.
@@ -56,7 +57,7 @@ pub enum TextPart {
     Whole,
 }
 
-/// Parses the URL of a text resource; `None` if the folder is not that of text.
+/// Parses the URL of a text resource; `None` if the folder is not a text folder.
 pub(super) fn parse_text_url(
     folder: &str,
     name: &str,

@@ -135,12 +135,12 @@ pub const SEGMENT_URLS: &[UrlForm] = &[
 pub const TEXT_URLS: &[UrlForm] = &[
     form(
         "T/t-<version>/text=<language>/hls.m3u8",
-        "HLS media playlist of WebVTT segments, beside CMAF",
+        "HLS media playlist of WebVTT segments, for use with CMAF segments",
         HLS,
     ),
     form(
         "T/t-<version>/text=<language>/ts.m3u8",
-        "the same beside transport streams, whose clock differs",
+        "HLS media playlist of WebVTT segments, for use with transport streams, which have another clock",
         HLS,
     ),
     form(
@@ -150,12 +150,12 @@ pub const TEXT_URLS: &[UrlForm] = &[
     ),
     form(
         "T/t-<version>/text=<language>/<time>.vtt",
-        "WebVTT segment, beside CMAF",
+        "WebVTT segment, for use with CMAF segments",
         VTT,
     ),
     form(
         "T/t-<version>/text=<language>/<time>.ts.vtt",
-        "WebVTT segment, beside transport streams",
+        "WebVTT segment, for use with transport streams",
         VTT,
     ),
     form(

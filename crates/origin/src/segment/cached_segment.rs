@@ -66,7 +66,7 @@ pub(crate) struct SegmentBody {
 /// between. It is an upper bound of the LRU stack distance and costs one atomic addition per request.
 #[derive(Default)]
 pub(crate) struct PromotionState {
-    /// Bytes of all requested segments at the previous request for this one.
+    /// Total bytes of all requested segments at the time of the previous request for this segment.
     pub(crate) last_request_at_bytes: AtomicU64,
     /// Consecutive requests whose reuse distance fits the cache.
     pub(crate) consecutive_near_hits: AtomicU32,

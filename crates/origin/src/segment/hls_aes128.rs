@@ -205,7 +205,6 @@ mod tests {
         out
     }
 
-    /// NIST SP 800-38A, F.2.1: the same key and vector, the first block.
     #[test]
     fn title_keys_are_wiped_on_drop() {
         fn require_wiping<T: zeroize::ZeroizeOnDrop>(_: &T) {}
@@ -214,6 +213,7 @@ mod tests {
         require_wiping(&secret.derive_title_key(&title).unwrap().key_bytes);
     }
 
+    /// NIST SP 800-38A, F.2.1: the same key and vector, the first block.
     #[test]
     fn a_nist_test_vector_encrypts_as_published() {
         let key = [

@@ -90,7 +90,8 @@ impl<'a> LocatedSegment<'a> {
         Ok(located)
     }
 
-    /// Transmuxed segments exist in one container per codec.
+    /// Checks the container of the URL: for each codec, transmuxed segments exist in one container
+    /// only.
     fn check_container(&self) -> Result<(), Error> {
         let SegmentPosition::Media(_, form) = self.position else {
             return Ok(());
@@ -129,8 +130,8 @@ impl<'a> LocatedSegment<'a> {
         }
     }
 
-    /// Returns the ranges of the other renditions in the same remote file at the same time. A player
-    /// of one rendition is likely to request another.
+    /// Returns the ranges of the segments with the same index in the other renditions of the same
+    /// remote file. A player of one rendition is likely to request another.
     pub(crate) fn sibling_ranges(&self, index: usize) -> Option<Arc<[Range<u64>]>> {
         if !self.object.is_remote() {
             return None;

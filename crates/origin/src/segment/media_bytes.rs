@@ -21,7 +21,7 @@ pub(super) enum MediaBytes {
 }
 
 impl MediaBytes {
-    /// Reads ranges of a remote object. Ranges of a local file are only stored.
+    /// Reads ranges of a remote object. Ranges of a local file are only remembered, and read later.
     pub(super) async fn open(
         source: &BodySource,
         ranges: Vec<Range<u64>>,

@@ -20,11 +20,11 @@ pub(crate) struct SegmentMemory {
 }
 
 impl SegmentMemory {
-    /// Lets `write` fill up to `len` bytes and return how many it wrote. Their first value is
-    /// undefined: `write` must not read what it has not written.
+    /// Lets `write` fill up to `len` bytes and return how many it wrote. The initial values of
+    /// these bytes are undefined: `write` must not read what it has not written.
     ///
-    /// The arena is for bytes that are sent more than once. Its memory is cleared before each use,
-    /// which costs more than the copy into the socket that it saves.
+    /// The arena is for bytes that are sent more than once. Its memory is cleared before each use.
+    /// That costs more than the copy into the socket that the arena saves.
     pub(crate) fn write_with(
         &self,
         len: usize,

@@ -71,7 +71,7 @@ async fn respond_from_title(
     let plan = located.plan_segment()?;
     drop(span);
     let source = located.segment_source(plan.sibling_ranges(), request);
-    // Reading and transmuxing cost far more than a 304.
+    // Evaluates the conditions first, because reading and transmuxing cost far more than a 304.
     if plan.reads_media()
         && let Some(response) = request.evaluate_conditions(plan.headers())
     {

@@ -239,7 +239,7 @@ impl SegmentPlan {
         let PlannedContent::Protected(job) = &self.content else {
             return Ok(None);
         };
-        // A local file is read at once, and its segment is stored.
+        // For a local file, the whole segment is read and stored instead.
         if source.is_local() && request.method != Method::HEAD {
             return Ok(None);
         }
@@ -285,8 +285,8 @@ impl SegmentPlan {
                     self.sibling_ranges,
                 ));
             }
-            // Reading checks the file after its last byte, so that a stored segment never mixes two
-            // versions.
+            // The job checks the file after it has read the last byte, so that a stored segment
+            // never mixes two versions.
             PlannedContent::Transmuxed(job) => job.run(source, &segment_memory).await,
             PlannedContent::Protected(job) => {
                 let done = job.run(source, &segment_memory).await;

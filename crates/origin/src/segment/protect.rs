@@ -27,7 +27,7 @@ pub(crate) struct ProtectJob {
 }
 
 impl ProtectJob {
-    /// Names the fragment of the rendition with this index, and its ciphers.
+    /// Creates the job for a fragment of the rendition with this index.
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
@@ -78,8 +78,8 @@ impl ProtectJob {
         Ok(track.samples.range(samples).map(|sample| sample.size))
     }
 
-    /// Encrypts samples in place, after decrypting those of an encrypted source. Payload and map start
-    /// at the first of them.
+    /// Encrypts samples in place, after decrypting those of an encrypted source. `payload` and
+    /// `map` start at the first of these samples.
     pub(crate) fn encrypt_samples(
         &self,
         samples: Range<u32>,

@@ -26,7 +26,7 @@ pub(crate) struct SegmentSlot<'a> {
     pub(crate) is_canonical: bool,
 }
 
-/// An entry of the cache, once all bytes are sent.
+/// A cache entry that is stored once all bytes of the segment have been encrypted.
 pub(crate) struct FutureEntry {
     cache: Arc<SegmentCache>,
     path: Box<str>,
@@ -35,7 +35,7 @@ pub(crate) struct FutureEntry {
 }
 
 impl SegmentSlot<'_> {
-    /// Returns the entry to store; `None` if the path is another spelling, or if other unfinished
+    /// Returns the entry to store; `None` if the path is not canonical, or if other unfinished
     /// segments hold too much memory.
     pub(crate) fn reserve_entry(&self, facts: &SegmentFacts, len: u64) -> Option<FutureEntry> {
         if !self.is_canonical {
@@ -63,12 +63,12 @@ pub(crate) struct ProtectedStream {
     job: ProtectJob,
     map: Option<SubsampleMap>,
     head: Option<Bytes>,
-    /// The samples still to be sent, as numbers of the track.
+    /// The samples still to be sent, as sample numbers within the track.
     samples: Range<u32>,
     /// Number of the fragment's first sample in the track.
     first: u32,
     media: PartStream,
-    /// Media that arrived and is not sent. At most one sample and one frame.
+    /// Media that has arrived but has not been sent: at most one sample and one frame.
     pending: Vec<u8>,
     /// Bytes of the segment so far, for the cache.
     sent: Vec<Bytes>,

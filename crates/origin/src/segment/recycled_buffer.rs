@@ -13,15 +13,15 @@ const LENGTH_STEP_BYTES: usize = 256 << 10;
 
 static UNUSED: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// A buffer that returns to the process's unused ones when it is dropped.
+/// A buffer. When it is dropped, it becomes one of the process's unused buffers.
 pub(super) struct RecycledBuffer {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl RecycledBuffer {
-    /// Returns a buffer of `len` bytes, which contains bytes of earlier segments; `None` if that is
-    /// longer than the buffers that are used again.
+    /// Returns a buffer of `len` bytes, which may contain bytes of earlier segments; `None` if
+    /// `len` exceeds [`BUFFER_BYTES_MAX`].
     pub(super) fn take(len: usize) -> Option<RecycledBuffer> {
         if len > BUFFER_BYTES_MAX {
             return None;

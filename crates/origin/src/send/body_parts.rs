@@ -51,7 +51,7 @@ impl PlannedPart {
 
     /// Returns the bytes of `range`, relative to the start of the part.
     pub(crate) fn slice(&self, range: Range<u64>) -> PlannedPart {
-        // Within the part's length, which fits a usize.
+        // The range is within the part's length, which fits a usize.
         let slice = |bytes: &Bytes| bytes.slice(range.start as usize..range.end as usize);
         match self {
             PlannedPart::Generated(bytes) => PlannedPart::Generated(slice(bytes)),
@@ -63,7 +63,7 @@ impl PlannedPart {
     }
 }
 
-/// Returns the parts of `range`, which counts over all parts together.
+/// Returns the parts within `range`, which is relative to the start of the first part.
 pub(crate) fn cut_parts(pieces: &[PlannedPart], range: &Range<u64>) -> Vec<PlannedPart> {
     let mut begin = 0;
     let mut out = Vec::with_capacity(pieces.len());

@@ -21,7 +21,7 @@ pub(crate) struct BodySource {
     /// Ranges of a remote object that are likely to be requested soon. They are read in the same
     /// request if they are close.
     pub(crate) sibling_ranges: Option<Arc<[Range<u64>]>>,
-    /// Objects that follow the first one: ranges count over all of them.
+    /// Objects that follow the first one. Ranges refer to the concatenation of all objects.
     pub(crate) following_objects: Arc<[Arc<Object>]>,
 }
 

@@ -1,5 +1,5 @@
-//! Bodies from several concatenated objects: one body per run of parts of the same object, started
-//! when the previous one ends.
+//! Bodies from several concatenated objects. Consecutive parts of one object form a body, which
+//! starts when the previous body ends.
 
 use super::body_parts::PlannedPart;
 use super::body_source::BodySource;

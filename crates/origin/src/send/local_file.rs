@@ -30,8 +30,8 @@ fn body_file(file: &Arc<LocalFile>) -> BodyFile {
 
 /// Bodies up to this size are sent in one frame with their head. Longer ones have a separate tail.
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
-/// Tail of longer bodies. It is sent only if the file is still unchanged after everything before it
-/// was sent, so that a response that mixes two versions of a file never looks complete.
+/// Tail of longer bodies. It is sent only if the file is still unchanged when everything before it
+/// has been sent. A response that mixes two versions of a file therefore never looks complete.
 const TAIL_BYTES: u64 = 256 << 10;
 /// Maximum size of a frame before the tail.
 const FRAME_BYTES_MAX: u64 = 4 << 20;

@@ -18,9 +18,9 @@ const REMOTE_GAP_BYTES_MAX: u64 = 256 << 10;
 
 /// Searches the first video track of a film for captions. Blocks.
 ///
-/// A remote film costs at most three requests, and only one if its first key frame contains none:
-/// encoders write caption data into every picture. Returns `None` if the film cannot be read; it
-/// plays without the announcement.
+/// A remote film costs at most three requests. If its first key frame contains no captions, it
+/// costs only one, because encoders write caption data into every picture. Returns `None` if the
+/// film cannot be read. Manifests then announce no captions, but the film plays.
 pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<CaptionChannel>> {
     let mut found = Vec::new();
     let Some(track) = video_track_with_readable_sei(index) else {

@@ -20,8 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
 /// Weight of a cached failure, in bytes.
 const FAILURE_BYTES: u64 = 1024;
-/// Bounds on the number of titles built in parallel, one per core. More would not be faster, and
-/// the allocator retains the memory that each needs for a moment (bench/memory.py).
+/// Minimum and maximum number of titles that are built in parallel; in between, one per core. More
+/// would not be faster, and the allocator retains the memory that each build needs only briefly
+/// (bench/memory.py).
 const BUILDS_MIN_MAX: (usize, usize) = (2, 16);
 /// The same on a network, where a build mostly waits.
 const BUILDS_REMOTE_MAX: usize = 32;
@@ -123,7 +124,7 @@ impl Catalog {
         };
         let hash = DefaultHashBuilder::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let builds = match stores.film_store().is_remote() {
+        let builds = match stores.library().is_remote() {
             true => BUILDS_REMOTE_MAX,
             false => cores.clamp(BUILDS_MIN_MAX.0, BUILDS_MIN_MAX.1),
         };
@@ -144,8 +145,8 @@ impl Catalog {
     }
 
     /// Returns the library that contains the titles.
-    pub(crate) fn film_store(&self) -> &Arc<Store> {
-        self.stores.film_store()
+    pub(crate) fn library(&self) -> &Arc<Store> {
+        self.stores.library()
     }
 
     /// Returns the library and all other stores that media is read from.
@@ -234,7 +235,7 @@ impl Catalog {
     /// Returns whether static files may exist below a title. Below a remote title that is named
     /// like a film, none are looked up: each look-up would be a request.
     pub(crate) fn may_contain_files(&self, key: &Key) -> bool {
-        !(self.film_store().is_remote() && file_names::is_media(key.name()))
+        !(self.library().is_remote() && file_names::is_media(key.name()))
     }
 
     /// Loads a title again after one of its files was found overwritten.
@@ -282,7 +283,7 @@ impl Catalog {
     }
 
     /// Builds a title again at the next request if text that the storage could not deliver can be
-    /// read now. A request never waits for it, because the storage may still be slow.
+    /// read now. No request waits for this check, because the storage may still be slow.
     fn retry_text_in_background(self: &Arc<Self>, entry: &CatalogEntry, title: &Arc<Title>) {
         if !title.has_unread_text() || entry.is_retrying.swap(true, Relaxed) {
             return;
@@ -296,7 +297,8 @@ impl Catalog {
         });
     }
 
-    /// Checks in the background before a request has to wait for it.
+    /// Checks a title in the background, before it is so old that a request must wait for the
+    /// check.
     fn refresh_in_background(
         self: &Arc<Self>,
         entry: &CatalogEntry,
@@ -359,7 +361,7 @@ impl Catalog {
     async fn build_once(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         let (catalog, key) = (self.clone(), key.clone());
         // A separate task: the build continues if the client disconnects.
-        let flight = tokio::spawn(trace::inherit(async move {
+        let flight = tokio::spawn(trace::bind_trace(async move {
             let make = catalog.build_entry(&key);
             let entry = catalog.entries.get_or_insert_async(&key, async {
                 Ok::<_, std::convert::Infallible>(make.await)
@@ -407,7 +409,8 @@ impl Catalog {
         key: &Key,
         purpose: IndexPurpose,
     ) -> Result<Title, Error> {
-        // Bounds the drafts in memory. No holder of a build permit waits for it.
+        // This permit bounds the number of drafts in memory. No task that holds a build permit
+        // waits for it.
         let _key_load = self.acquire_key_load(key).await;
         let path = key.clone();
         let open = move |catalog: &Catalog| {
@@ -439,7 +442,7 @@ impl Catalog {
 
     /// Waits until the keys of a title may be loaded. `None` if they are available already.
     async fn acquire_key_load(&self, key: &Key) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed, so this only waits.
+        // The semaphore is never closed, so this never fails.
         self.key_loads(key)?.acquire_owned().await.ok()
     }
 
@@ -464,7 +467,7 @@ impl Catalog {
         self: &Arc<Catalog>,
         step: impl FnOnce(&Catalog) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        // The semaphore is never closed, so this only waits.
+        // The semaphore is never closed, so this never fails.
         let _permit = self.build_permits.clone().acquire_owned().await;
         self.run_blocking(step).await
     }
@@ -474,7 +477,7 @@ impl Catalog {
         step: impl FnOnce(&Catalog) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let catalog = self.clone();
-        let run = trace::inherit_blocking(move || step(&catalog));
+        let run = trace::bind_trace_blocking(move || step(&catalog));
         let task = tokio::task::spawn_blocking(run);
         task.await.unwrap_or_else(|e| Err(error::from_task(&e)))
     }

@@ -25,8 +25,8 @@ pub(crate) fn is_server_manifest(name: &str) -> bool {
     suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("ism"))
 }
 
-/// Returns whether a file is named as `headwater index` or Unified's documentation
-/// (`film-dref.mp4`) name index MP4s. The guess only decides how much to read at once.
+/// Returns whether a file has a name of the kind that `headwater index` or Unified's documentation
+/// (`film-dref.mp4`) uses for index MP4s. The guess only decides how much to read at once.
 pub(crate) fn is_likely_index_mp4(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let named = stem.ends_with(INDEX_STEM_SUFFIX) || stem.to_ascii_lowercase().contains("dref");

@@ -1,8 +1,9 @@
 //! The index cache on local disk: a restart does not read films again.
 //!
 //! An entry is an index MP4, which reproduces the index. Its key contains everything that
-//! distinguishes one version of a film from another. A film that was modified within the resolution
-//! of its clock is not stored yet, because another change could have the same time.
+//! distinguishes one version of a film from another. A film that was modified just now is not
+//! stored yet: within the resolution of the file system's clock, another change could have the same
+//! time.
 
 use crate::title::indexer::{self, IndexedFile};
 use crate::title::stores::{FileLocation, MediaStores};
@@ -15,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use store::{DiskCache, DiskCounts, Object, ObjectVersion};
 
-/// Part of the key. Increase it when the same film gives another index, or an index another file.
+/// Part of the key. Increase it when the same film results in another index, or the same index in
+/// another stored file.
 const FORMAT_VERSION: u8 = 5;
 /// Resolution of file system clocks: two changes within it can have the same time.
 const SETTLE_TIME: Duration = Duration::from_secs(3);

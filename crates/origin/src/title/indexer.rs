@@ -101,7 +101,8 @@ impl FragmentWalk {
     }
 }
 
-/// Feeds a range while it is received, in one request, as long as the indexer follows.
+/// Feeds a range to the indexer while it is received, in one request. Stops when the indexer fails,
+/// or needs no more bytes, or only bytes far beyond those received.
 fn feed_while_receiving(
     indexer: &mut Indexer,
     object: &Arc<RemoteObject>,
@@ -135,9 +136,9 @@ fn feed_while_receiving(
 const PROBE_COUNT: u64 = 4;
 const PROBE_BYTES: u64 = 1024;
 
-/// Returns the hash that distinguishes files with equal tables, such as replaced media. It is the
-/// entity tag if there is one, because reading media on a network costs requests; otherwise the
-/// hash of [`probe_media_bytes`].
+/// Returns the hash that distinguishes files with equal tables, such as a film before and after its
+/// media was replaced. It is the entity tag if there is one, because reading media on a network
+/// costs requests; otherwise the hash of [`probe_media_bytes`].
 pub(crate) fn tag_or_probe_hash(object: &Object) -> Result<u64, store::Error> {
     match object.identity().tag {
         0 => probe_media_bytes(object),

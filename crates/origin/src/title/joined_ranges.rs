@@ -39,7 +39,8 @@ pub(crate) fn join_close_ranges(
 }
 
 impl JoinedRange {
-    /// Cuts the bytes of the span into those of its members. A member beyond them is empty.
+    /// Cuts the bytes of the span into those of its members. A member that is not completely within
+    /// `bytes` is empty.
     pub(crate) fn cut<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let slice = |member: &Range<u64>| {
             let from = usize::try_from(member.start - self.span.start).ok()?;

@@ -18,7 +18,7 @@ pub(crate) struct LeftOutPart {
     pub(crate) name: String,
     /// The reason, which follows "because".
     pub(crate) reason: String,
-    /// The bytes to read again if the storage failed, because that may pass.
+    /// The bytes to read again if the storage failed, because such a failure may be temporary.
     #[serde(skip)]
     pub(crate) unread: Option<UnreadBytes>,
 }
@@ -46,7 +46,7 @@ impl UnreadBytes {
         mut films: impl Iterator<Item = &'a Object>,
     ) -> bool {
         match self {
-            UnreadBytes::TextFile(key) => read_text_file(stores.film_store(), key).is_ok(),
+            UnreadBytes::TextFile(key) => read_text_file(stores.library(), key).is_ok(),
             UnreadBytes::NamedFile(place) => stores.open_file(place).is_ok(),
             UnreadBytes::Range { file_index, range } => films
                 .nth(*file_index)
@@ -61,7 +61,8 @@ pub(crate) fn read_text_file(store: &Store, key: &Key) -> Result<Bytes, Error> {
     object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)
 }
 
-/// Returns whether the storage failed, which may pass, rather than that it has no such bytes.
+/// Returns whether the storage failed, which may be temporary. Missing bytes are not such a
+/// failure.
 fn is_storage_failure(error: &Error) -> bool {
     matches!(
         error,
@@ -158,8 +159,8 @@ pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> V
     named.collect()
 }
 
-/// Lists the text files in other formats that belong to a title: in its folder, or beside its film with the film's
-/// name before the first dot. Blocks.
+/// Lists the text files of a title in formats that are not served. They are in its folder, or
+/// beside its film with the film's name before the first dot. Blocks.
 ///
 /// Remote libraries are not searched, because a listing would cost a request.
 pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
@@ -173,7 +174,7 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
         None => (title.clone(), ""),
     };
     // Ignores the error: reading the title's own files reports it.
-    let entries = store.list(&folder).unwrap_or_default();
+    let entries = store.list_folder(&folder).unwrap_or_default();
     let texts = entries
         .into_iter()
         .filter(|entry| entry.file.is_some() && entry.name.starts_with(prefix));

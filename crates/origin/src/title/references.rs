@@ -1,4 +1,5 @@
-//! References in server manifests and index MP4s, and which of them are followed. Pure.
+//! References in server manifests and index MP4s, and which of them are followed. This module does
+//! no I/O.
 //!
 //! A reference is a URI reference (RFC 3986). A relative one stays in the library that contains it,
 //! however dots and escapes are spelled. An absolute one must start with a prefix that the settings

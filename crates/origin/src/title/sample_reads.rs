@@ -8,12 +8,13 @@ use store::{Error, Object, Reason};
 /// Maximum number of requests for a text track of a remote film. Text between the pictures is spread
 /// over the whole file, with one sample per cue.
 const REMOTE_READS_MAX: usize = 2048;
-/// Maximum number of bytes that these requests read, with the pictures between the samples.
+/// Maximum number of bytes that these requests read, including the pictures between the samples.
 const REMOTE_BYTES_MAX: u64 = 256 << 20;
 /// Requests at the same time.
 const REMOTE_READS_AT_ONCE: usize = 16;
-/// Samples of a remote film that are closer than this are read together: the bytes between them take
-/// less time than another request. It grows if there would be too many requests.
+/// Samples of a remote film that are closer than this are read together: the bytes between them
+/// take less time than another request. The distance is increased if there would be too many
+/// requests.
 const REMOTE_GAP_BYTES: u64 = 64 << 10;
 const LOCAL_GAP_BYTES: u64 = 4 << 10;
 /// Maximum length of a read that joins samples. It bounds the memory.
@@ -68,7 +69,7 @@ fn plan_remote_reads(ranges: &[Range<u64>]) -> Option<Vec<JoinedRange>> {
         .filter(|reads| reads.iter().map(bytes).sum::<u64>() <= REMOTE_BYTES_MAX)
 }
 
-/// Returns the samples of each read, in their order.
+/// Returns the samples of each read, in the order of the reads.
 fn read_all(
     object: &Object,
     reads: &[JoinedRange],
@@ -106,7 +107,7 @@ fn read_in_parallel(
 ) -> Result<Vec<PositionedSamples>, FailedRead> {
     let read_some = &read_some;
     std::thread::scope(|scope| {
-        let spawn = |_| scope.spawn(trace::inherit_blocking(read_some));
+        let spawn = |_| scope.spawn(trace::bind_trace_blocking(read_some));
         let threads: Vec<_> = (0..threads).map(spawn).collect();
         let mut all = Vec::new();
         for thread in threads {

@@ -12,7 +12,7 @@ use store::{Error, FolderEntry, Key, ObjectVersion, Store};
 
 /// Maximum number of text files of a title. Further ones are left out.
 const SIDECARS_MAX: usize = 64;
-/// Maximum number of further ones that are named.
+/// Maximum number of files over this limit that are named.
 const SURPLUS_NAMED_MAX: usize = 16;
 
 /// The text files of a title in a listing.
@@ -27,7 +27,7 @@ pub(crate) struct SidecarFiles {
 /// Lists the text files beside the film at `title`. Blocks.
 ///
 /// # Errors
-/// If the storage fails. A storage that cannot list, or does not allow it, has none.
+/// If the storage fails. For a storage that cannot list, or does not allow it, the result is empty.
 pub(crate) fn find_beside(store: &Store, title: &Key) -> Result<SidecarFiles, Error> {
     let stem = display_name_of(title);
     let stem = stem.strip_suffix(INDEX_STEM_SUFFIX).unwrap_or(stem);
@@ -58,7 +58,7 @@ pub(crate) fn select_text(
     }
 }
 
-/// Names the files that are too many.
+/// Reports the files over the limit, which are left out.
 fn list_surplus(surplus: &[String]) -> impl Iterator<Item = LeftOutPart> {
     let (named, counted) = surplus.split_at(surplus.len().min(SURPLUS_NAMED_MAX));
     let counted = (!counted.is_empty()).then(|| format!("{} more text files", counted.len()));

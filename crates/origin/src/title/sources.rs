@@ -108,7 +108,7 @@ impl SourceOpener<'_> {
             files.collect::<Vec<_>>()
         };
         self.add_media_files(&listed(media), &wrong)?;
-        // The film plays without its text.
+        // An error in a text file is not an error of the title: the film plays without this text.
         for file in listed(text) {
             let place = file.0.clone();
             if let Err(error) = self.add_media_files(&[file], &wrong) {
@@ -186,7 +186,7 @@ impl SourceOpener<'_> {
                     if self.contains(&place) {
                         continue;
                     }
-                    // The first segment read verifies the declared version.
+                    // The first read of a segment verifies the declared version.
                     let object = match references.recorded_media_len() {
                         Some(len) => self.stores.open_promised(
                             &place,
@@ -258,7 +258,7 @@ fn index_in_parallel<'a, T: Send>(
     let open_and_index = &open_and_index;
     std::thread::scope(|scope| {
         let threads: Vec<_> = places
-            .map(|place| scope.spawn(trace::inherit_blocking(move || open_and_index(place))))
+            .map(|place| scope.spawn(trace::bind_trace_blocking(move || open_and_index(place))))
             .collect();
         let ended = |_| Err(Error::internal("an indexing thread panicked"));
         threads
@@ -286,7 +286,7 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     // Text has a version of its own, which contains its languages.
     retain_listed(&mut index.text_tracks, listed_tracks);
     if index.tracks.len() < before || !set_languages.is_empty() {
-        // Other tracks are other renditions, so their segments need other names.
+        // Another selection of tracks gives other renditions, so the segments need other names.
         let mut hasher = DefaultHasher::new();
         let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
         (left, set_languages).hash(&mut hasher);

@@ -55,7 +55,7 @@ impl MediaStores {
     }
 
     /// Returns the library.
-    pub(crate) fn film_store(&self) -> &Arc<Store> {
+    pub(crate) fn library(&self) -> &Arc<Store> {
         // The constructor stores at least one.
         &self.stores[0]
     }

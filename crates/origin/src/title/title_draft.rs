@@ -1,5 +1,6 @@
-//! Builds a title version in three steps: files and indexes, then keys, then the segment grid. Only the second
-//! waits for a key server, so the caller can run it without the resources of the others.
+//! Builds a title version in three steps: files and indexes, then keys, then the segment grid. Only
+//! the second step waits for a key server, so the caller can run it without the resources that the
+//! other steps need.
 
 use crate::drm::title_drm::LoadedKeys;
 use crate::drm::{LibraryDrm, TitleDrm};
@@ -57,7 +58,7 @@ impl TitleDraft {
         }
         let version = encryption.as_ref();
         let version = version.map_or(0, TitleEncryption::secret_version);
-        let length_ms = rules.segment_lengths.hls_ms;
+        let length_ms = rules.segment_durations.hls_ms;
         let hls = build_presentation((key, version), indexes, (rules, length_ms))?;
         check_source_protection(rules, key, &hls)?;
         Ok(TitleDraft {
@@ -87,20 +88,21 @@ impl TitleDraft {
         rules: &LibraryPackagingRules,
         keys: Option<&LoadedKeys>,
     ) -> Result<Title, Error> {
-        let lengths = rules.segment_lengths;
-        // With encryption, each segment number (the IV) may be used only once, in HLS.
-        let has_own_dash = lengths.dash_ms != lengths.hls_ms && self.encryption.is_none();
+        let durations = rules.segment_durations;
+        // With AES-128, the segment number is the IV and may be used only once, so segments are
+        // encrypted for HLS only.
+        let has_own_dash = durations.dash_ms != durations.hls_ms && self.encryption.is_none();
         let dash = has_own_dash.then(|| self.build_dash(rules, keys));
         let dash = dash.transpose()?;
         let drm = protect(rules, (&self.key, keys), &mut self.hls)?;
-        let text = Arc::new(self.read_text_set(stores.film_store(), rules));
+        let text = Arc::new(self.read_text_set(stores.library(), rules));
         let hls = Arc::new(self.hls.with_text(text.clone()));
         let dash = dash.map_or_else(|| hls.clone(), |dash| Arc::new(dash.with_text(text)));
         let names = self.files.iter().map(|file| file.location.key.name());
         let names: Vec<&str> = names.collect();
         self.left_out.extend(list_tracks(&hls, &names));
         if self.content == TitleScope::MediaAndText {
-            let beside = list_sidecars(stores.film_store(), &self.key);
+            let beside = list_sidecars(stores.library(), &self.key);
             self.left_out.extend(beside);
         }
         Ok(Title {
@@ -125,7 +127,7 @@ impl TitleDraft {
         keys: Option<&LoadedKeys>,
     ) -> Result<Presentation, Error> {
         let indexes = self.hls.files.clone();
-        let length_ms = rules.segment_lengths.dash_ms;
+        let length_ms = rules.segment_durations.dash_ms;
         let mut dash = build_presentation((&self.key, 0), indexes, (rules, length_ms))?;
         protect(rules, (&self.key, keys), &mut dash)?;
         Ok(dash)

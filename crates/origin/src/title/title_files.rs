@@ -28,7 +28,9 @@ impl TitleFiles {
             Some(entries) => entries,
             None => match store.look_up(title).map_err(|e| error::from_store(&e))? {
                 Some(identity) => return Ok(TitleFiles::single_file(title, identity)),
-                None => store.list(title).map_err(|e| error::from_store(&e))?,
+                None => store
+                    .list_folder(title)
+                    .map_err(|e| error::from_store(&e))?,
             },
         };
         let (media, others): (Vec<_>, Vec<_>) =
@@ -118,7 +120,10 @@ fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
     if !store.is_remote() || is_media(name) || is_server_manifest(name) {
         return None;
     }
-    store.list(title).ok().filter(|entries| !entries.is_empty())
+    store
+        .list_folder(title)
+        .ok()
+        .filter(|entries| !entries.is_empty())
 }
 
 /// Finds, opens and indexes a title's files. Text beside a film is looked for only if the content
@@ -134,11 +139,11 @@ pub(crate) fn open_title(
         TitleScope::Media => files,
         TitleScope::MediaAndText => {
             let none = files.clone();
-            files.with_text_beside(stores.film_store(), title, &none)
+            files.with_text_beside(stores.library(), title, &none)
         }
     };
     // Opening a remote film also checks that it exists, so skip the look-up.
-    if stores.film_store().is_remote() && (is_media(name) || is_server_manifest(name)) {
+    if stores.library().is_remote() && (is_media(name) || is_server_manifest(name)) {
         match TitleSources::open_sources(stores, index_cache, [title].into_iter()) {
             Err(error) if error.status == StatusCode::NOT_FOUND => {}
             sources => {
@@ -150,7 +155,7 @@ pub(crate) fn open_title(
             }
         }
     }
-    let found = with_text(TitleFiles::find_media(stores.film_store(), title)?);
+    let found = with_text(TitleFiles::find_media(stores.library(), title)?);
     let sources = TitleSources::open_sources(stores, index_cache, found.keys())?;
     Ok((found, sources))
 }

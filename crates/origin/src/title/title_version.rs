@@ -15,18 +15,18 @@ use net::conditional::LastModified;
 use std::sync::Arc;
 use store::{Key, Object, ObjectVersion};
 
-/// Target segment lengths.
+/// Target durations of segments.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SegmentLengths {
-    /// Target length of HLS segments, in milliseconds.
+pub(crate) struct SegmentDurations {
+    /// Target duration of HLS segments, in milliseconds.
     pub(crate) hls_ms: u32,
-    /// Target length of DASH segments, in milliseconds.
+    /// Target duration of DASH segments, in milliseconds.
     pub(crate) dash_ms: u32,
 }
 
 /// Packaging rules shared by all titles of a library.
 pub(crate) struct LibraryPackagingRules {
-    pub(crate) segment_lengths: SegmentLengths,
+    pub(crate) segment_durations: SegmentDurations,
     /// Secret from which content keys are derived, if segments are encrypted.
     pub(crate) master_secret: Option<MasterSecret>,
     pub(crate) manifest_rules: ManifestRules,
@@ -76,7 +76,7 @@ pub(crate) struct TitleFile {
 }
 
 /// Estimated memory of one segment in all manifests and codings, in bytes. The estimate is
-/// generous: manifests are written after the title was weighed for the cache.
+/// generous, because manifests are written only after the cache has determined the title's size.
 const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// Memory of an open file beside its tables: descriptor and page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
@@ -97,7 +97,7 @@ impl Title {
         let naming = |(place, then): &(FileLocation, ObjectVersion)| {
             found(place) || now(place) == Some(*then)
         };
-        TitleFiles::find(stores.film_store(), &self.key, &self.title_files)
+        TitleFiles::find(stores.library(), &self.key, &self.title_files)
             .is_ok_and(|now| now == self.title_files)
             && self.files.iter().all(media)
             && self.naming_files.iter().all(naming)

@@ -41,7 +41,7 @@ fn ranges_are_parts_of_the_whole() {
     }
 }
 
-/// A range of a text counts over the encoded bytes.
+/// A range of a text refers to the encoded bytes.
 #[test]
 fn ranges_of_texts_apply_to_the_encoded_bytes() {
     let server = TestServer::new(&[]);

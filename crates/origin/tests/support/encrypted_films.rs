@@ -18,7 +18,8 @@ pub fn run(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Vec<u8> 
     output.stdout
 }
 
-/// Runs a program with an input that it may not read to its end. Returns its output, or its errors.
+/// Runs a program with an input. The program need not read the input to its end. Returns its
+/// output, or its errors.
 pub fn run_with_input(
     program: &str,
     arguments: &[&str],
@@ -106,7 +107,8 @@ pub fn try_frame_hashes(
 ) -> Result<Vec<String>, String> {
     let key = key.map_or(Vec::new(), |key| vec!["-decryption_key", key]);
     let input = ["-i", "-", "-fps_mode", "passthrough", "-f", "framemd5", "-"];
-    // FFmpeg 5 looks all fragments of a seekable file up in the last one's senc. A pipe is not seekable.
+    // If the input is seekable, FFmpeg 5 reads the data of all fragments from the `senc` of the
+    // last fragment. A pipe is not seekable.
     let text = run_with_input(
         "ffmpeg",
         &[&["-v", "error"], &key[..], &input].concat(),

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-/// A key server that sends one response to every request, or none.
+/// A key server that sends one response to each request, or does not respond.
 pub struct KeyServer {
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,

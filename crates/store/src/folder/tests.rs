@@ -31,7 +31,7 @@ fn files_are_opened_and_listed() {
     let folder = Folder::new(&dir.path().join("films")).unwrap();
     assert_eq!(error_text(&folder, "a.mp4").unwrap(), "a");
     assert_eq!(error_text(&folder, "tos/b.mp4").unwrap(), "bb");
-    let listed = folder.list(&Key::ROOT).unwrap();
+    let listed = folder.list_folder(&Key::ROOT).unwrap();
     let names: Vec<_> = listed
         .iter()
         .map(|e| (e.name.as_str(), e.file.is_some()))
@@ -47,7 +47,7 @@ fn files_are_opened_and_listed() {
         );
     }
     assert!(matches!(
-        folder.list(&parse_key("a.mp4")),
+        folder.list_folder(&parse_key("a.mp4")),
         Err(Error::NotFound)
     ));
     assert_eq!(folder.look_up(&parse_key("tos")).unwrap(), None);
@@ -79,7 +79,7 @@ fn links_stay_inside() {
         error_text(&folder, "dangling"),
         Err(Error::NotFound)
     ));
-    let listed = folder.list(&Key::ROOT).unwrap();
+    let listed = folder.list_folder(&Key::ROOT).unwrap();
     assert!(
         listed
             .iter()
@@ -113,7 +113,7 @@ fn links_that_leave_the_library_are_followed_if_allowed() {
         assert!(matches!(error, Error::Refused(_)), "{refused}: {error}");
     }
     let names = |path: &str| -> Vec<String> {
-        let listed = folder.list(&Key::parse(path).unwrap()).unwrap();
+        let listed = folder.list_folder(&Key::parse(path).unwrap()).unwrap();
         listed.into_iter().map(|entry| entry.name).collect()
     };
     assert_eq!(
@@ -135,7 +135,7 @@ fn links_to_a_folder_above_are_not_listed() {
     let folder = Folder::new(&root).unwrap();
     let names = |path: &str| -> Vec<String> {
         let key = Key::parse(path).unwrap();
-        let listed = folder.list(&key).unwrap();
+        let listed = folder.list_folder(&key).unwrap();
         listed.into_iter().map(|entry| entry.name).collect()
     };
     assert_eq!(names(""), ["a.mp4", "aside", "folder.mp4", "tos"]);
@@ -158,7 +158,7 @@ fn special_files_are_not_found() {
         folder.open(&parse_key("pipe")),
         Err(Error::NotFound)
     ));
-    assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 3);
+    assert_eq!(folder.list_folder(&Key::ROOT).unwrap().len(), 3);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_single_file_is_a_library_of_one() {
     let dir = temporary_library();
     let folder = Folder::new(&dir.path().join("films/a.mp4")).unwrap();
     assert_eq!(error_text(&folder, "a.mp4").unwrap(), "a");
-    assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 1);
+    assert_eq!(folder.list_folder(&Key::ROOT).unwrap().len(), 1);
     for other in ["tos/b.mp4", "tos", "folder.mp4"] {
         assert!(matches!(
             folder.look_up(&parse_key(other)),

@@ -2,7 +2,7 @@
 //! every wait.
 //!
 //! [`StorageHttpClient`] is the HTTP client that `object_store` uses. It transfers requests and
-//! responses, and does not depend on libraries and their objects. Connections, TLS and HTTP/1.1 are
+//! responses, and does not know media libraries or their objects. Connections, TLS and HTTP/1.1 are
 //! those of `upstream` (decision 21).
 
 mod call;

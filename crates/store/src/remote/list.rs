@@ -17,7 +17,10 @@ const PAGE_ENTRIES_MAX: usize = 1000;
 
 impl RemoteCore {
     /// Lists a folder by name; the list is empty if the folder does not exist.
-    pub(super) async fn list(self: &Arc<RemoteCore>, key: &Key) -> Result<Vec<FolderEntry>, Error> {
+    pub(super) async fn list_folder(
+        self: &Arc<RemoteCore>,
+        key: &Key,
+    ) -> Result<Vec<FolderEntry>, Error> {
         self.list_prefixed(key, "").await
     }
 

@@ -35,7 +35,7 @@ pub use object::RemoteObject;
 pub use options::{EndpointRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
 pub(crate) use remote_core::HEAD_BYTES;
-pub use request_observer::{CompletedRequest, FetchGuardFactory, RequestObserver};
+pub use request_observer::{CompletedRequest, FetchHolds, RequestObserver};
 pub use splice::{SplicedData, SplicedRange};
 
 use crate::http::ConnectionPool;
@@ -146,7 +146,7 @@ impl Remote {
     }
 
     pub(crate) fn promise(&self, key: &Key, declared: ObjectVersion) -> Arc<RemoteObject> {
-        RemoteObject::promised(self.core.clone(), key.clone(), declared)
+        RemoteObject::from_declared_version(self.core.clone(), key.clone(), declared)
     }
 
     /// Requests the root of the library, to find out whether its server responds. Any HTTP response is a
@@ -158,9 +158,9 @@ impl Remote {
         self.run(|core| async move { core.probe().await })
     }
 
-    pub(crate) fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
+    pub(crate) fn list_folder(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         let key = key.clone();
-        self.run(|core| async move { core.list(&key).await })
+        self.run(|core| async move { core.list_folder(&key).await })
     }
 
     pub(crate) fn list_at_most(

@@ -72,7 +72,7 @@ impl RemoteObject {
 
     /// Creates an object of declared length, and of a declared tag unless that is 0, without a
     /// request. The first response determines its version.
-    pub(super) fn promised(
+    pub(super) fn from_declared_version(
         core: Arc<RemoteCore>,
         key: Key,
         declared: ObjectVersion,

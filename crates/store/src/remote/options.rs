@@ -1,6 +1,6 @@
 //! Options of remote libraries.
 
-use super::{FetchGuardFactory, RequestObserver};
+use super::{FetchHolds, RequestObserver};
 use crate::TransportOptions;
 use regex::Regex;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Options {
     /// Observes completed requests.
     pub watch: Option<RequestObserver>,
     /// Keeps the caller's thread alive while a shared fetch runs on it.
-    pub holder: Option<FetchGuardFactory>,
+    pub holder: Option<FetchHolds>,
 }
 
 /// A route for some requests.

@@ -3,7 +3,7 @@
 use super::endpoints::EndpointTable;
 use super::latency_history::LatencyHistory;
 use super::retry_budget::RetryBudget;
-use super::{FetchGuardFactory, Options};
+use super::{FetchHolds, Options};
 use crate::pipe_pool::PipePool;
 use crate::ranges::RangeCache;
 use crate::{Error, Key, Meter, ObjectVersion, Reason};
@@ -42,7 +42,7 @@ impl RemoteCore {
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.handle.spawn(trace::inherit(async move {
+        self.handle.spawn(trace::bind_trace(async move {
             // Ignores the error: the caller has exited.
             let _ = sender.send(work.await);
         }));
@@ -54,12 +54,8 @@ impl RemoteCore {
     /// Without one, it runs on the storage threads.
     pub(super) fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
         let runtime = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
-        let guard = self
-            .options
-            .holder
-            .as_ref()
-            .map(FetchGuardFactory::new_guard);
-        runtime.spawn(trace::inherit(async move {
+        let guard = self.options.holder.as_ref().map(FetchHolds::new_guard);
+        runtime.spawn(trace::bind_trace(async move {
             fetch.await;
             drop(guard);
         }));

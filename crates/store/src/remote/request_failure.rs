@@ -9,7 +9,7 @@ pub(super) struct RequestFailure {
     pub(super) error: Error,
     /// Whether it may be repeated.
     pub(super) is_retryable: bool,
-    /// Whether the storage has too much to do, so that each retry uses the budget.
+    /// Whether the storage is overloaded, so that each retry uses the retry budget.
     pub(super) is_overload: bool,
 }
 

@@ -30,14 +30,12 @@ impl fmt::Debug for RequestObserver {
 /// Creates guards that keep the caller's thread alive while a fetch runs on it, because other clients may wait
 /// for the same bytes.
 #[derive(Clone)]
-pub struct FetchGuardFactory(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
+pub struct FetchHolds(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
 
-impl FetchGuardFactory {
+impl FetchHolds {
     /// The value returned by `hold` is dropped when the fetch ends.
-    pub fn new<H: Send + 'static>(
-        hold: impl Fn() -> H + Send + Sync + 'static,
-    ) -> FetchGuardFactory {
-        FetchGuardFactory(Arc::new(move || Box::new(hold())))
+    pub fn new<H: Send + 'static>(hold: impl Fn() -> H + Send + Sync + 'static) -> FetchHolds {
+        FetchHolds(Arc::new(move || Box::new(hold())))
     }
 
     pub(super) fn new_guard(&self) -> Box<dyn Send> {
@@ -45,9 +43,9 @@ impl FetchGuardFactory {
     }
 }
 
-impl fmt::Debug for FetchGuardFactory {
+impl fmt::Debug for FetchHolds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FetchGuardFactory")
+        f.write_str("FetchHolds")
     }
 }
 

@@ -107,7 +107,7 @@ fn an_s3_listing_that_breaks_is_requested_again() {
     let direct = Store::new("s3://films/library", s3_options(&direct, SECRET)).unwrap();
     wait_for_objects(&direct);
     let names = |store: &Store| -> Vec<String> {
-        let entries = store.list(&Key::ROOT).unwrap();
+        let entries = store.list_folder(&Key::ROOT).unwrap();
         entries.into_iter().map(|entry| entry.name).collect()
     };
     // More than the head of the response, and less than all of it.

@@ -74,7 +74,7 @@ fn azure_accepts_a_shared_key_and_a_shared_access_signature() {
     let wrong = Store::new("az://films/library", guessed).unwrap();
     for error in [
         wrong.open(&parse_key("film.mp4")).err().unwrap(),
-        wrong.list(&Key::ROOT).err().unwrap(),
+        wrong.list_folder(&Key::ROOT).err().unwrap(),
     ] {
         let text = error.to_string();
         assert!(matches!(error, Error::Denied(_)), "{text}");

@@ -4,9 +4,7 @@ use crate::faulty_server::FaultyServer;
 use crate::suite::{concat_ranges, object_bytes, parse_key, patient_options, read_parts};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{
-    Error, FetchGuardFactory, Object, Options, Reason, StorageTimeouts, Store, TransportOptions,
-};
+use store::{Error, FetchHolds, Object, Options, Reason, StorageTimeouts, Store, TransportOptions};
 
 fn open_server(pooled: bool, most: usize) -> (FaultyServer, Store, Object) {
     let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
@@ -90,7 +88,7 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
     let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
     let held = Arc::new(());
     let options = Options {
-        holder: Some(FetchGuardFactory::new({
+        holder: Some(FetchHolds::new({
             let held = held.clone();
             move || held.clone()
         })),

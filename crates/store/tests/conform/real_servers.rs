@@ -109,7 +109,7 @@ fn an_s3_server_passes_the_suite_and_refuses_a_wrong_signature() {
     let wrong = Store::new("s3://films/library", options("guessed")).unwrap();
     for error in [
         wrong.open(&parse_key("film.mp4")).err().unwrap(),
-        wrong.list(&Key::ROOT).err().unwrap(),
+        wrong.list_folder(&Key::ROOT).err().unwrap(),
     ] {
         let text = error.to_string();
         assert!(matches!(error, Error::Denied(_)), "{text}");
@@ -122,7 +122,7 @@ fn an_s3_server_passes_the_suite_and_refuses_a_wrong_signature() {
     let none = Store::new("s3://other/library", options(SECRET)).unwrap();
     for error in [
         none.open(&parse_key("film.mp4")).err().unwrap(),
-        none.list(&Key::ROOT).err().unwrap(),
+        none.list_folder(&Key::ROOT).err().unwrap(),
     ] {
         let text = error.to_string();
         assert!(matches!(error, Error::Denied(_)), "{text}");
@@ -155,5 +155,5 @@ fn folders_are_listed_by_s3_when_a_plain_http_endpoint_is_beside_it() {
         ..s3_options(&at, SECRET)
     };
     let store = Store::new("s3://films/library", options).unwrap();
-    assert!(!store.list(&Key::ROOT).unwrap().is_empty());
+    assert!(!store.list_folder(&Key::ROOT).unwrap().is_empty());
 }

@@ -152,7 +152,10 @@ pub fn check_library(store: &Store, lists: bool) {
     if lists {
         check_listing(store);
     } else {
-        assert!(matches!(store.list(&Key::ROOT), Err(Error::Unlisted)));
+        assert!(matches!(
+            store.list_folder(&Key::ROOT),
+            Err(Error::Unlisted)
+        ));
     }
 }
 
@@ -236,7 +239,7 @@ fn check_missing(store: &Store, lists: bool) {
 
 fn check_listing(store: &Store) {
     let names = |folder: &Key| -> Vec<(String, bool)> {
-        let entries = store.list(folder).unwrap();
+        let entries = store.list_folder(folder).unwrap();
         entries
             .into_iter()
             .map(|entry| (entry.name, entry.file.is_some()))
@@ -255,7 +258,7 @@ fn check_listing(store: &Store) {
     };
     assert_eq!(names(&Key::ROOT), owned(&root));
     assert_eq!(names(&parse_key("a folder")), owned(&folder));
-    for entry in store.list(&Key::ROOT).unwrap() {
+    for entry in store.list_folder(&Key::ROOT).unwrap() {
         if let Some(identity) = entry.file {
             let looked = store.look_up(&parse_key(&entry.name)).unwrap();
             assert_eq!(

@@ -32,7 +32,10 @@ fn a_long_body_fills_memory_that_fits_and_its_connection_is_reused() {
                 (response.timing.is_reused, response.is_exclusive()),
                 (reused, !short)
             );
-            assert_eq!(response.len(), Some(if short { 3 } else { LONG as u64 }));
+            assert_eq!(
+                response.remaining(),
+                Some(if short { 3 } else { LONG as u64 })
+            );
             let (mut all, mut next) = (Vec::new(), None);
             while let Some(data) = response.next_data().await.unwrap() {
                 let at = data.as_ptr().addr();
@@ -107,7 +110,7 @@ fn a_long_body_that_is_cut_or_stalls_is_an_error() {
         stream
             .write_all(long_response("", LONG - 7).as_bytes())
             .unwrap();
-        // Until the client times out.
+        // Waits until the client times out.
         stream.read(&mut [0]).unwrap()
     });
     block_on(async {

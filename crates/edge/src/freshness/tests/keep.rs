@@ -101,7 +101,7 @@ fn section_3_what_may_be_kept() {
             &["Cache-Control: must-understand, max-age=9"],
             Err(UncacheableReason::Status),
         ),
-        // Not cacheable by default, but explicitly.
+        // These statuses are not cacheable by default, only with an explicit lifetime.
         ("", 302, &["Cache-Control: max-age=9"], Ok(9)),
         ("", 503, &["Cache-Control: max-age=9"], Ok(9)),
         (
@@ -132,7 +132,7 @@ fn section_3_what_may_be_kept() {
         ),
         ("C", 200, &["Last-Modified: {-1000}"], Ok(0)),
         ("C", 200, &["Cache-Control: max-age=9"], Ok(9)),
-        // The response offers no way to use it later.
+        // The response is stale on arrival and cannot be revalidated, so storing it is of no use.
         ("", 200, &[], Err(UncacheableReason::NoLifetime)),
         (
             "",

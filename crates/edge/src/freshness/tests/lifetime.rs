@@ -261,7 +261,7 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
     }
 }
 
-/// Other caches accept such dates, too.
+/// Other caches also accept dates with a wrong weekday or another letter case.
 #[test]
 fn dates_with_a_wrong_weekday_or_other_letter_case_count() {
     for expires in [

@@ -97,7 +97,8 @@ fn section_4_and_5_2_1_use_of_a_kept_answer() {
             "",
             ReuseDecision::Revalidate(MustRevalidate),
         ),
-        // Our choice: beside `s-maxage`, the permission counts.
+        // Our choice: `s-maxage` alone forbids stale use, but not if the response also contains
+        // `stale-while-revalidate`.
         (
             "s-maxage=10, stale-while-revalidate=5",
             12,

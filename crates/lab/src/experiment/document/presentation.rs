@@ -31,10 +31,10 @@ pub struct PlotSpec {
     pub x: Option<Spanned<Value>>,
     /// For `map`: the vertical variable.
     pub y: Option<Spanned<String>>,
-    /// For `map`: values of variables that select the arms …
+    /// For `map`: values of variables that select the arms of the numerator
     #[serde(default)]
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// … to be divided by these arms.
+    /// For `map`: values of variables that select the arms of the denominator.
     #[serde(default)]
     pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// Restricts the plot to these values of variables.
@@ -43,7 +43,8 @@ pub struct PlotSpec {
     /// For `fit`: detect the knee (y below 98 % of x, in the same unit), and fit below it.
     #[serde(default)]
     pub knee: bool,
-    /// For `fit` with a knee: a latency tail; three times its first value is also beyond the knee.
+    /// For `fit` with a knee: a quantity for the latency tail. A point where it exceeds three times
+    /// its first value is also beyond the knee.
     pub tail: Option<Spanned<String>>,
     /// Logarithmic value axis.
     #[serde(default)]
@@ -62,7 +63,8 @@ pub enum PlotKind {
     Box,
     /// Empirical distribution function.
     Ecdf,
-    /// Histograms on an axis of nines.
+    /// Histograms by percentile. Each division of the axis leaves a tenth of the values: 90 %, 99
+    /// %, 99.9 %.
     Percentiles,
     /// Ratio of arms over two variables.
     Map,

@@ -10,9 +10,11 @@ pub struct SeriesSource {
     /// Location of the array: `/POINTER` into the sink's output, `FILE` in the run's folder (a JSON
     /// array, or one value per line), or `FILE#/POINTER`.
     pub from: Spanned<String>,
-    /// Position on the axis within each item [default: `/t`, the first of a pair, or its number].
+    /// JSON pointer to the position on the axis, within each item [default: the first value of a
+    /// pair, `/t`, or the index of the item].
     pub t: Option<Spanned<String>>,
-    /// Value within each item [default: `/value`, the second of a pair, or the item].
+    /// JSON pointer to the value, within each item [default: the second value of a pair, the item
+    /// itself if it is a number, or `/value`].
     pub value: Option<Spanned<String>>,
     /// Factor of the values [default: 1].
     pub times: Option<Spanned<f64>>,

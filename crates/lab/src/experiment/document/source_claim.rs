@@ -1,4 +1,4 @@
-//! The figure of a source's claim, as a range that is committed before the run.
+//! The figure that a source document claims, as a range that is fixed before the run.
 
 use super::Expectation;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use toml::{Spanned, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum SourceRange {
-    /// Its smallest and its largest figure.
+    /// The smallest and the largest figure that the source gives.
     Figures([f64; 2]),
     /// No figure, but a direction.
     Direction(SourceDirection),
@@ -37,8 +37,9 @@ impl fmt::Display for SourceRange {
 }
 
 impl Expectation {
-    /// Returns a fingerprint of everything that decides the verdict. Every record contains those of
-    /// its document, so that a bound that changes afterwards does not judge earlier runs.
+    /// Returns a fingerprint of everything that decides the verdict. Every record contains the
+    /// fingerprints of its document's claims. A bound that changes later therefore does not judge
+    /// earlier runs.
     pub fn fingerprint(&self) -> String {
         type Values = std::collections::BTreeMap<Spanned<String>, Spanned<Value>>;
         let list = |values: &Values| {
@@ -58,7 +59,7 @@ impl Expectation {
             self.at_least,
             self.at_most
         );
-        // FNV-1a: no protection against intent is needed.
+        // FNV-1a is sufficient: the fingerprint need not resist deliberate collisions.
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

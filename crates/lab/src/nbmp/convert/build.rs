@@ -36,7 +36,7 @@ pub(super) fn build_workflow(experiment: &Table) -> Value {
     made.into_workflow(name, question, to_parameters(&left))
 }
 
-/// Passes on each table of tables; keeps those that are not taken.
+/// Calls `take` with each table of this kind. Removes the tables for which it returns `true`.
 fn take_tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
     let Some(toml::Value::Table(all)) = left.get_mut(kind) else {
         return;
@@ -203,7 +203,8 @@ impl WorkflowBuilder {
             let Some(toml::Value::String(that)) = table.remove("that") else {
                 return;
             };
-            // Only if the value survives JSON.
+            // Converts the expectations only if their values stay the same after a round trip
+            // through JSON.
             let check = super::overlay::toml_to_json(&table.clone().into());
             let again = parse_bounded(check.to_string().as_bytes())
                 .map(|again| super::overlay::json_to_toml(&again));

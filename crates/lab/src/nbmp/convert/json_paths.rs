@@ -44,13 +44,13 @@ fn list_members<'a>(
         .enumerate()
 }
 
-fn has_text(value: &Value, field: &str, text: &str) -> bool {
+fn field_equals(value: &Value, field: &str, text: &str) -> bool {
     value.get(field).and_then(Value::as_str) == Some(text)
 }
 
 fn source_json_path(workflow: &Value, name: &str) -> Option<JsonPath> {
     let mut streams = list_members(workflow, "input", "media-parameters");
-    let (n, _) = streams.find(|(_, stream)| has_text(stream, "stream-id", name))?;
+    let (n, _) = streams.find(|(_, stream)| field_equals(stream, "stream-id", name))?;
     let at = JsonPath::root()
         .at("input")
         .at("media-parameters")
@@ -60,7 +60,7 @@ fn source_json_path(workflow: &Value, name: &str) -> Option<JsonPath> {
 
 fn function_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
     let mut all = list_members(workflow, "processing", "function-restrictions");
-    let (n, found) = all.find(|(_, function)| has_text(function, "instance", name))?;
+    let (n, found) = all.find(|(_, function)| field_equals(function, "instance", name))?;
     let at = JsonPath::root()
         .at("processing")
         .at("function-restrictions")
@@ -100,7 +100,7 @@ fn parameter_path(parameters: Option<&Value>, at: &JsonPath, key: &[&str]) -> Op
 
 fn link_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
     let mut all = list_members(workflow, "processing", "connection-map");
-    let (n, found) = all.find(|(_, connection)| has_text(connection, "connection-id", name))?;
+    let (n, found) = all.find(|(_, connection)| field_equals(connection, "connection-id", name))?;
     let at = JsonPath::root()
         .at("processing")
         .at("connection-map")
@@ -125,7 +125,7 @@ fn assertion_json_path(
 ) -> Option<JsonPath> {
     let condition = |asserted: &Value| {
         let predicate = asserted.get("value-predicate");
-        predicate.is_some_and(|predicate| has_text(predicate, "evaluation-condition", of))
+        predicate.is_some_and(|predicate| field_equals(predicate, "evaluation-condition", of))
     };
     let mut all = list_members(workflow, "assertion", "assertion")
         .filter(|(_, asserted)| condition(asserted));

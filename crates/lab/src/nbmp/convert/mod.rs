@@ -1,8 +1,8 @@
 //! Converts between an experiment's TOML and a workflow description without loss.
 //!
-//! `build.rs` turns a TOML table into a workflow: into a field of NBMP where there is one,
-//! otherwise into parameters (`parameters.rs`). `extract.rs` turns a workflow into a table. The
-//! table is then built again, and its differences from the workflow are stored in the key `nbmp`
+//! `build.rs` turns a TOML table into a workflow. Each key becomes a field of NBMP if there is one,
+//! otherwise parameters (`parameters.rs`). `extract.rs` turns a workflow into a table. The table is
+//! then built again, and its differences from the workflow are stored in the key `nbmp`
 //! (`overlay.rs`). Therefore nothing is lost in a round trip, even members that `extract.rs` does
 //! not know.
 

@@ -1,10 +1,12 @@
-//! Differences between a workflow and what an experiment's table builds, as a TOML overlay.
+//! Differences between a given workflow and the workflow that is built from an experiment's table,
+//! as a TOML overlay.
 //!
 //! Objects are overlaid member by member, and arrays of named elements element by element, so that
-//! the overlay is small and later changes of the table stay effective. Keys of the overlay itself
+//! the overlay is small and later changes of the table stay effective. Keys with a special meaning
 //! start with `$`: `$without` (removed names), `$by` (the member that names an array's elements),
-//! `$order` (of the elements), `$value` (replaces instead of overlaying), `$json` (values that TOML
-//! lacks: null and the largest numbers). A member whose name starts with `$` gets a second one.
+//! `$order` (the order of the elements), `$value` (a value that replaces the old one instead of
+//! being overlaid), and `$json` (values that TOML lacks: null and the largest numbers). If a
+//! member's name starts with `$`, its key gets a second `$`.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +18,7 @@ const ORDER: &str = "$order";
 const VALUE: &str = "$value";
 const JSON: &str = "$json";
 
-/// Members that may name an array's elements, if all have one.
+/// Members that can name the elements of an array, if every element has the member.
 const NAMES: [&str; 6] = [
     "instance",
     "connection-id",

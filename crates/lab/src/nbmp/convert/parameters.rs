@@ -1,9 +1,10 @@
 //! Converts TOML values to NBMP parameters. NBMP parameters have no plain value, so a value is
 //! stored as the only permitted one.
 //!
-//! A text becomes a `restrictions` with one text, a number a range of one number, a list all its
-//! values. The `name` of the restriction states the form: `value`, `values`, or `toml` for
-//! everything else, stored as TOML. Entries of a table are named `TABLE.KEY`.
+//! For a text, `restrictions` contains that text. For a number, it is a range that contains only
+//! that number. For a list, all its values are permitted. The `name` of the restriction states the
+//! form: `value`, `values`, or `toml` for everything else, stored as TOML. Entries of a table are
+//! named `TABLE.KEY`.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

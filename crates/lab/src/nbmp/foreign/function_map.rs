@@ -28,8 +28,8 @@ const COUNTERPARTS: [(&str, Counterpart); 14] = [
     ("reporter", Counterpart::Lab),
 ];
 
-/// Maps a parameter of a built-in function to a parameter of its counterpart. `{}` in the text is
-/// replaced by the value.
+/// Maps a parameter in another vendor's description to a parameter of the built-in function. `{}`
+/// in the text is replaced by the value.
 pub(super) struct ParameterMapping {
     function: &'static str,
     name: &'static str,

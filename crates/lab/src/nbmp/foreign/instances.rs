@@ -21,7 +21,7 @@ pub(super) struct Instance {
     pub(super) is_sink: bool,
     /// Instances that are connected to its inputs.
     pub(super) fed_by: BTreeSet<String>,
-    /// Its restriction, or the end of a connection.
+    /// Path of its function restriction, or of the connection's end that names it.
     pub(super) at: JsonPath,
 }
 
@@ -34,7 +34,7 @@ impl Instance {
     }
 }
 
-/// Returns the instances that run, and the JSONPaths of those that the lab replaces itself.
+/// Returns the instances to run, and the JSONPaths of the instances whose work the lab does itself.
 ///
 /// # Errors
 /// Every function without a counterpart.

@@ -183,7 +183,8 @@ fn bound_source(workflow: &Value, instance: &Instance, table: &Table) -> Option<
     })
 }
 
-/// Adds the parameters that the built-in function has; names the others.
+/// Adds the parameters that the built-in function supports, and adds the paths of all others to
+/// `ignored`.
 fn add_parameters(
     instance: &Instance,
     workflow: &Value,

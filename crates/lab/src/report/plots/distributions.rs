@@ -57,7 +57,8 @@ pub(super) fn ecdf_panels(
     )
 }
 
-/// Draws each histogram on an axis of nines.
+/// Draws each histogram by percentile. Each division of the axis leaves a tenth of the values: 90
+/// %, 99 %, 99.9 %.
 pub(super) fn percentile_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,

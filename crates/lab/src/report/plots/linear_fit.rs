@@ -9,7 +9,7 @@ use crate::experiment::{Arm, RunRecord};
 use stats::LinearFit;
 use std::collections::BTreeMap;
 
-/// A step of a run, or a run.
+/// A point of the fit: a step of a run, or a whole run if it has no steps.
 #[derive(Clone, Copy)]
 struct FitPoint {
     round: u32,

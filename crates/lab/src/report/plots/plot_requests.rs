@@ -140,7 +140,8 @@ fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     all
 }
 
-/// Returns the variables that expectations compare; without any, all, or the first of too many.
+/// Returns the variables of the first expectation that compares arms. Without such an expectation,
+/// returns all variables, or only the first one if there are too many arms.
 fn compared_variables(plan: &RunPlan) -> Vec<String> {
     let compare = |e: &&crate::experiment::document::Expectation| !e.to.is_empty();
     let expect = plan

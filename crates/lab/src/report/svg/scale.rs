@@ -6,7 +6,7 @@ use super::super::table::format_number;
 /// Approximate number of ticks of a linear axis.
 const TICKS: f64 = 5.0;
 
-/// Percentiles that are labelled, as powers of ten of 1 / (1 - share).
+/// Percentiles that are labelled, as log10(1 / (1 - share)).
 const NINES: [f64; 7] = [0.0, std::f64::consts::LOG10_2, 1.0, 2.0, 3.0, 4.0, 5.0];
 
 /// Maps values to positions in the image.
@@ -67,7 +67,8 @@ impl AxisScale {
     pub(super) fn ticks(&self) -> Vec<(f64, f64)> {
         let values: Vec<f64> = match (self.nines, self.log) {
             (true, _) => NINES.into(),
-            // Powers of ten, or fractions of one where the axis spans little.
+            // Uses powers of ten, or other round values if the axis spans less than a factor of
+            // ten.
             (false, true) if self.high - self.low >= 1.0 => {
                 let decades = self.low.ceil() as i32..=self.high.floor() as i32;
                 decades.map(|decade| 10f64.powi(decade)).collect()

@@ -1,4 +1,5 @@
-//! When a player abandons the segment that it receives, and loads a lower level instead.
+//! Rules by which a player abandons the segment that it is receiving, and loads the segment at a
+//! lower level instead.
 //!
 //! The conditions are those of the players' default rules: `_abandonRulesCheck` of hls.js,
 //! `AbandonRequestsRule` of dash.js, and `shouldAbortCurrentRequest_` of Shaka Player.
@@ -18,12 +19,14 @@ pub enum AbandonRule {
     /// Every segment is received completely.
     #[default]
     Never,
-    /// The rest arrives after the buffer is empty, and a lower level arrives earlier.
+    /// Abandons a segment if its rest would arrive after the buffer runs empty, and if the segment
+    /// would arrive earlier at a lower level.
     HlsJs,
-    /// The segment takes more than 1.8 times its duration, and its rest is larger than the same
-    /// segment of a lower level.
+    /// Abandons a segment if its download takes more than 1.8 times its duration, and if its rest
+    /// is larger than the same segment at a lower level.
     DashJs,
-    /// The bitrate rule chooses another level meanwhile, and that one arrives in time or earlier.
+    /// Abandons a segment if the bitrate rule now chooses another level. The segment of that level
+    /// must arrive before the buffer runs empty, or earlier than the rest.
     Shaka,
 }
 
@@ -54,7 +57,7 @@ impl PartialSegment {
 }
 
 impl AbandonRule {
-    /// Returns the seconds after a request before which the rule never abandons the segment.
+    /// Returns the shortest time between a request and the abandonment of its segment, in seconds.
     pub fn earliest_abandonment_s(self, segment_s: f64) -> f64 {
         match self {
             AbandonRule::Never => f64::INFINITY,
@@ -64,8 +67,8 @@ impl AbandonRule {
         }
     }
 
-    /// Returns the level to load instead of the rest of a segment; none to continue. Shaka's rule
-    /// consults the bitrate rule.
+    /// Returns the level at which the segment is loaded instead, or none if its download continues.
+    /// Shaka's rule consults the bitrate rule.
     pub fn choose_instead(
         self,
         view: &PlayerView<'_>,
@@ -81,7 +84,8 @@ impl AbandonRule {
     }
 }
 
-/// Follows `_abandonRulesCheck` of hls.js 1.7, which never leaves the second lowest level.
+/// Follows `_abandonRulesCheck` of hls.js 1.7, which never abandons a segment of the two lowest
+/// levels.
 fn choose_like_hls_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Option<usize> {
     let latency_s = view
         .estimate
@@ -104,7 +108,8 @@ fn choose_like_hls_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Option
     if partial.level < 2 || tried_s >= rest_s || tried_s > 10.0 * view.segment_s {
         return None;
     }
-    // Much faster: hls.js goes to the lowest level at once.
+    // If the other level would load more than twice as fast as the rest, hls.js switches to the
+    // lowest level.
     let level = fitting.unwrap_or(0);
     Some(if rest_s > 2.0 * tried_s { 0 } else { level })
 }
@@ -149,7 +154,7 @@ mod tests {
 
     const BITRATES: [f64; 4] = [0.5e6, 1e6, 2e6, 4e6];
 
-    /// The state of a player at the highest level after 4 Mb/s, with two-second segments.
+    /// The state of a player that plays the highest level (4 Mb/s), with two-second segments.
     fn view_with_buffer(buffer_s: f64) -> PlayerView<'static> {
         PlayerView {
             bitrates: &BITRATES,
@@ -168,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A segment of level 3 after some seconds at a rate.
+    /// A segment of level 3 that is received at `bps`, `elapsed_s` seconds after the request.
     fn partial_at(bps: f64, elapsed_s: f64) -> PartialSegment {
         PartialSegment {
             level: 3,
@@ -186,15 +191,17 @@ mod tests {
     #[test]
     fn hls_js_abandons_what_would_empty_the_buffer() {
         let rule = AbandonRule::HlsJs;
-        // 8 Mb at 0.6 Mb/s: 12 s are left, and the buffer lasts for 6.
+        // The segment has 8 Mb. At 0.6 Mb/s, its rest takes 12 s, but the buffer lasts only 6 s.
         assert_eq!(choose(rule, 6.0, partial_at(0.6e6, 1.1)), Some(0));
-        // The buffer lasts long enough, half of the duration has not passed, or it is fast enough.
+        // Not abandoned: the buffer lasts long enough, half of the duration has not passed, or the
+        // segment arrives fast enough.
         assert_eq!(choose(rule, 15.0, partial_at(0.6e6, 1.1)), None);
         assert_eq!(choose(rule, 6.0, partial_at(0.6e6, 0.9)), None);
         assert_eq!(choose(rule, 6.0, partial_at(4e6, 1.1)), None);
-        // 3.6 Mb at 2.1 Mb/s are late by little: the next level that arrives in time.
+        // The missing 3.9 Mb take 1.9 s at 2.1 Mb/s, slightly longer than the buffer lasts. The
+        // rule chooses the highest level that arrives in time.
         assert_eq!(choose(rule, 1.5, partial_at(2.1e6, 2.0)), Some(1));
-        // Nothing received: the estimate decides, and it is high.
+        // No byte has arrived, so the rule uses the throughput estimate, which is high.
         let nothing = PartialSegment {
             latency_s: None,
             bits: 0.0,
@@ -219,11 +226,12 @@ mod tests {
         let rule = AbandonRule::DashJs;
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 0.7)), Some(1));
         assert_eq!(choose(rule, 6.0, partial_at(0.1e6, 0.7)), Some(0));
-        // 3.6 s are less than 1.8 times two seconds; half a second has not passed; the buffer is full.
+        // Not abandoned: the segment takes 3.5 s, less than 1.8 times its duration; half a second
+        // has not passed; or the buffer is full.
         assert_eq!(choose(rule, 6.0, partial_at(2.3e6, 0.7)), None);
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 0.5)), None);
         assert_eq!(choose(rule, 19.0, partial_at(1.2e6, 0.7)), None);
-        // Most of it is here: the rest is smaller than the lower level.
+        // Most of the segment has arrived: its rest is smaller than the segment at the lower level.
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 6.0)), None);
     }
 
@@ -231,7 +239,8 @@ mod tests {
     fn shaka_abandons_when_its_rule_chooses_another_level() {
         let rule = AbandonRule::Shaka;
         assert_eq!(choose(rule, 6.0, partial_at(1e6, 0.7)), Some(0));
-        // Neither in time nor smaller than the rest.
+        // The segment at the lower level would not arrive in time, and it is not smaller than the
+        // rest.
         assert_eq!(choose(rule, 0.1, partial_at(1e6, 7.9)), None);
         let chosen = PartialSegment {
             level: 0,

@@ -35,11 +35,12 @@ impl AbrRule for BbaRule {
             .checked_sub(1)
             .map_or(f64::NEG_INFINITY, |down| view.bitrates[down]);
         if rate >= next_up {
-            // The highest level below the line, at least one level up.
+            // The highest level whose bitrate is at most `rate`; at least one level above the last
+            // one.
             let below = view.bitrates.iter().rposition(|bitrate| *bitrate <= rate);
             below.unwrap_or(last).into()
         } else if rate <= next_down {
-            // The lowest level above the line.
+            // The lowest level whose bitrate is at least `rate`.
             let above = view.bitrates.iter().position(|bitrate| *bitrate >= rate);
             above.unwrap_or(last).into()
         } else {
@@ -76,7 +77,7 @@ mod tests {
             assert_eq!((choose_level(0.0, last), choose_level(15.0, last)), (0, 0));
             assert_eq!((choose_level(36.0, last), choose_level(40.0, last)), (3, 3));
         }
-        // The line crosses 2 Mb/s at 18 s and 4 Mb/s at 24 s.
+        // The buffer level is mapped to 2 Mb/s at 18 s and to 4 Mb/s at 24 s.
         assert_eq!(
             (
                 choose_level(17.9, 0),
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn a_level_holds_until_the_line_crosses_its_neighbor() {
         assert_eq!((choose_level(23.9, 1), choose_level(15.1, 1)), (1, 1));
-        // Leaves 4 Mb/s only when the line reaches 2 Mb/s.
+        // The player leaves the level of 4 Mb/s only when the mapped bitrate falls to 2 Mb/s.
         assert_eq!((choose_level(18.1, 2), choose_level(17.9, 2)), (2, 1));
     }
 

@@ -33,7 +33,7 @@ impl<'a> BolaWeights<'a> {
         let levels = view.bitrates.len() as f64;
         let buffer_s = (LEAST_S + PER_LEVEL_S * levels).max(view.buffer_max_s);
         let span = (view.bitrates[view.bitrates.len() - 1] / view.bitrates[0]).ln();
-        // With a single bitrate, there is nothing to choose.
+        // With a single bitrate, `span` is 0; the minimum avoids a division by zero.
         let gp = (span / (buffer_s / LEAST_S - 1.0)).max(1e-6);
         BolaWeights {
             bitrates: view.bitrates,
@@ -43,7 +43,8 @@ impl<'a> BolaWeights<'a> {
         }
     }
 
-    /// Returns the logarithm of the ratio to the lowest bitrate.
+    /// Returns the logarithm of the ratio to the lowest bitrate, plus the utility of the lowest
+    /// level.
     fn utility(&self, level: usize) -> f64 {
         self.lowest + (self.bitrates[level] / self.bitrates[0]).ln()
     }
@@ -52,7 +53,8 @@ impl<'a> BolaWeights<'a> {
         (self.vp * (self.utility(level) + self.gp) - buffer_s) / self.bitrates[level]
     }
 
-    /// Returns the level with the best score; the lower one of equal levels, because it costs less.
+    /// Returns the level with the best score. If scores are equal, returns the lowest of these
+    /// levels, because it costs less.
     fn best_level(&self, buffer_s: f64) -> usize {
         let mut best = 0;
         for level in 1..self.bitrates.len() {
@@ -68,7 +70,7 @@ impl<'a> BolaWeights<'a> {
         self.vp * (self.utility(level) + self.gp)
     }
 
-    /// Returns the buffer from which this level is better than all lower ones.
+    /// Returns the buffer level from which this level has a better score than all lower levels.
     fn switch_threshold_s(&self, level: usize) -> f64 {
         let (rate, utility) = (self.bitrates[level], self.utility(level));
         let crossing = |below: usize| {
@@ -99,7 +101,8 @@ impl AbrRule for BolaRule {
         let weights = BolaWeights::new(view, self.lowest);
         let sustained = sustainable_level(view, estimate.throughput_bps, estimate.latency_s);
         if !self.started {
-            // Start at the sustainable level, with a placeholder as if the buffer had grown to it.
+            // Start at the sustainable level. Set the placeholder as if the buffer had already
+            // grown to the threshold of this level.
             self.started = true;
             self.short_buffer = ShortBuffer::default();
             self.placeholder_s = (weights.switch_threshold_s(sustained) - view.buffer_s).max(0.0);
@@ -108,7 +111,8 @@ impl AbrRule for BolaRule {
         let mut level = weights.best_level(view.buffer_s + self.placeholder_s);
         let last = self.last.min(view.bitrates.len() - 1);
         if level > last && level > sustained {
-            // Avoid oscillation: neither above the sustainable level nor below the last one.
+            // Avoid oscillation: raise the level at most to the sustainable level, and do not lower
+            // it.
             level = last.max(sustained);
         }
         let mut wait_s =

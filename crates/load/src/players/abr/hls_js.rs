@@ -6,15 +6,16 @@ use super::{AbrRule, DownloadSample, LevelChoice, PlayerView};
 
 /// Half-lives of the averages in seconds: `abrEwmaFastVoD`, `abrEwmaSlowVoD`.
 const HALF_LIVES_S: [f64; 2] = [3.0, 9.0];
-/// Share of the estimate for the current and lower levels: `abrBandWidthFactor`.
+/// Share of the estimated throughput that the current and lower levels may need:
+/// `abrBandWidthFactor`.
 const SHARE: f64 = 0.95;
-/// Share of the estimate for higher levels: `abrBandWidthUpFactor`.
+/// Share of the estimated throughput that higher levels may need: `abrBandWidthUpFactor`.
 const SHARE_UP: f64 = 0.7;
 /// Longest accepted stall in seconds, if one is inevitable: `maxStarvationDelay`.
 const STALL_MAX_S: f64 = 4.0;
 /// Time to the first byte in seconds before it has been measured.
 const DEFAULT_LATENCY_S: f64 = 0.1;
-/// Estimate without a start level: `abrEwmaDefaultEstimate`.
+/// Throughput estimate before the first measurement: `abrEwmaDefaultEstimate`.
 const DEFAULT_BPS: f64 = 500_000.0;
 
 /// The rule of hls.js.
@@ -70,7 +71,7 @@ impl AbrRule for HlsJsRule {
     }
 
     fn record_sample(&mut self, sample: &DownloadSample) {
-        // Long waits count less (`sampleTTFB`).
+        // Samples with a long time to the first byte have less weight (`sampleTTFB`).
         let weight = std::f64::consts::SQRT_2 * (-sample.latency_s.powi(2) / 2.0).exp();
         self.latency.push(weight, sample.latency_s.max(0.005));
         let excess_s = (sample.latency_s - self.latency_s()).max(0.0);
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn a_short_buffer_lowers_the_level() {
         let choose = |buffer_s| rule_at(6e6).choose_level(&view_after(2, buffer_s)).level;
-        // Two seconds of 4 Mb/s take 1.5 s.
+        // A two-second segment of the 4 Mb/s level takes 1.5 s to load.
         assert_eq!((choose(2.0), choose(0.9)), (2, 1));
     }
 

@@ -82,26 +82,26 @@ pub trait AbrRule: std::fmt::Debug + Send {
     /// Assumes at most this throughput, in bits per second, until the next sample.
     fn assume_throughput(&mut self, _bps: f64) {}
 
-    /// Returns whether audio counts as a sample, too.
+    /// Returns whether audio segments are also used as throughput samples.
     fn samples_audio(&self) -> bool {
         false
     }
 
-    /// Returns whether the choice depends on the network. Other rules never abandon a segment, and
-    /// choose the first level like later ones.
+    /// Returns whether the choice depends on the network. If the choice does not depend on the
+    /// network, no segment is abandoned, and the rule also chooses the level of the first segment.
     fn is_adaptive(&self) -> bool {
         true
     }
 
-    /// Records seconds without a request because the buffer was full.
+    /// Records the time in which no segment was requested because the buffer was full.
     fn record_idle(&mut self, _seconds: f64) {}
 
     /// Resets the rule after a seek.
     fn reset_after_seek(&mut self) {}
 }
 
-/// Returns the highest level whose segments download faster than they play at this throughput and
-/// latency, or the lowest.
+/// Returns the highest level whose segments download at least as fast as they play, at this
+/// throughput and latency. Returns the lowest level if there is none.
 fn sustainable_level(view: &PlayerView<'_>, throughput_bps: f64, latency_s: f64) -> usize {
     let fits =
         |bitrate: f64| latency_s + view.segment_s * bitrate / throughput_bps <= view.segment_s;

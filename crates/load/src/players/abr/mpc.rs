@@ -68,8 +68,8 @@ struct MpcSearch<'a> {
 }
 
 impl MpcSearch<'_> {
-    /// Searches all level sequences for the next `left` segments. Skips those that cannot become
-    /// the best: a segment adds at most the top bitrate.
+    /// Searches all level sequences for the next `left` segments. Skips sequences that cannot
+    /// become the best: each further segment adds at most the highest bitrate to the sum.
     fn search_levels(
         &mut self,
         left: usize,
@@ -170,7 +170,8 @@ mod tests {
         };
         let mut rule = RobustMpc::default();
         assert_eq!(rule.choose_level(&view).level, 1);
-        // Predicted 4.5 Mb/s, measured 1 Mb/s: the error of 3.5 leaves 1 Mb/s.
+        // The prediction was 4.5 Mb/s, the measurement 1 Mb/s. The relative error of 3.5 reduces
+        // the predicted throughput to 4.5 / (1 + 3.5) = 1 Mb/s.
         rule.record_download(&view, 1, 16.0);
         assert_eq!(rule.choose_level(&view).level, 0);
     }

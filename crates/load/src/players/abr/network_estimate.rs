@@ -3,8 +3,8 @@
 /// Half-lives of a fast and a slow average, in seconds; the more pessimistic one is used.
 const HALF_LIVES_S: [f64; 2] = [3.0, 8.0];
 
-/// Weight of a second of transfer in dash.js 5: `weightDownloadTimeMultiplicationFactor`, per
-/// millisecond 0.0015.
+/// Weight of a second of transfer in dash.js 5, where `weightDownloadTimeMultiplicationFactor` is
+/// 0.0015 per millisecond.
 const DASH_JS_WEIGHT: f64 = 1.5;
 
 /// Number of samples for the harmonic mean.

@@ -40,8 +40,8 @@ impl SimulatedNetwork<'_> {
         self.left_ms -= ms;
     }
 
-    /// Returns the milliseconds to the first byte; a change of latency on the way applies to the
-    /// rest.
+    /// Returns the milliseconds to the first byte. If the latency changes before the first byte
+    /// arrives, the new latency applies to the rest of the wait.
     fn latency_ms(&mut self) -> f64 {
         let (mut share, mut total) = (1.0, 0.0);
         while share > 0.0 {

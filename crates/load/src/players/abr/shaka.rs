@@ -10,8 +10,8 @@ const HALF_LIVES_S: [f64; 2] = [2.0, 5.0];
 const SAMPLE_BITS_MIN: f64 = 16e3 * 8.0;
 /// Received bits before the estimate is trusted: `minTotalBytes`.
 const TRUSTED_BITS: f64 = 128e3 * 8.0;
-/// Estimate before that: `navigator.connection.downlink` of Chromium without a history, which
-/// replaces `defaultBandwidthEstimate`.
+/// Estimate until then: the `navigator.connection.downlink` of a Chromium without earlier
+/// measurements. It replaces `defaultBandwidthEstimate`.
 const DEFAULT_BPS: f64 = 1.55e6;
 /// Share of the estimate that a level may need: `bandwidthDowngradeTarget`.
 const SHARE: f64 = 0.95;

@@ -50,7 +50,7 @@ pub fn run_viewer_plan(
     let work = move |number, out: &Sender<_>| run_thread(&shared, number, out);
     generator_threads::run_threads("players", plan.threads, stop, work, |heard| {
         match heard {
-            GeneratorEvent::Report(report) => sum.add_report(*report, &mut outputs)?,
+            GeneratorEvent::Report(report) => sum.add_thread_report(*report, &mut outputs)?,
             GeneratorEvent::Nothing => {}
             GeneratorEvent::Stop => {
                 common.stop.store(true, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl ViewerCollector {
         }
     }
 
-    fn add_report(
+    fn add_thread_report(
         &mut self,
         report: ViewerThreadReport,
         outputs: &mut RunOutputs,

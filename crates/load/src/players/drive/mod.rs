@@ -34,9 +34,9 @@ use std::time::Duration;
 pub enum PlayerKind {
     /// A viewer with a media clock.
     Viewer,
-    /// The worker of document 2, which requests one level.
+    /// The worker of "Load testing VOD configurations", which requests one level.
     Sequence,
-    /// The consumer of document 3.
+    /// The consumer of "Optimizing single-server streaming".
     Consumer(ConsumerSettings),
 }
 

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Pause of a place after a viewer who could not play, so that a dead server is not requested
-/// without pause.
+/// Pause of a place after a viewer who could not play. It prevents a continuous stream of requests
+/// to a dead server.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// State that all threads of a run share.
@@ -95,7 +95,7 @@ impl PlayerThread {
     }
 }
 
-/// Runs a thread with every `threads`th place, starting at `number`.
+/// Runs thread `number`. With n threads, it plays every nth place, starting at place `number`.
 pub(super) fn run_thread(
     common: &Arc<SharedPlayback>,
     number: usize,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Lateness of the generator at the 99th percentile, in milliseconds, above which a run counts as
-/// fallen behind. It is small beside the viewers' buffers and about one frame.
+/// fallen behind. This is about the duration of one frame, and short compared with the viewers'
+/// buffers.
 pub const LATE_P99_MAX_MS: f64 = 50.0;
 
 /// Limit of viewers with individual figures.
@@ -40,7 +41,7 @@ pub struct PopulationSample {
 pub struct PlaceTrace {
     /// Index of the place.
     pub place: u64,
-    /// Points of second, buffered seconds and kilobits per second.
+    /// Points: the second of the run, the buffered seconds, and the bitrate in kilobits per second.
     pub points: Vec<(u64, f32, f32)>,
 }
 
@@ -49,7 +50,7 @@ pub struct PlaceTrace {
 pub struct PopulationStats {
     /// Viewers who arrived.
     pub viewers: u64,
-    /// Viewers by reason for the end.
+    /// Number of viewers by the reason for the end of their session.
     pub ends: BTreeMap<SessionEnd, u64>,
     /// Time from the play request to the first frame.
     pub start_delay: LatencyHistogram,
@@ -97,7 +98,8 @@ impl PopulationStats {
         self.late.count() > 0 && self.late.quantile_ms(0.99) > LATE_P99_MAX_MS
     }
 
-    /// Returns the stalled share of the time from first frames to ends, over all viewers.
+    /// Returns the stalled share of the time between the first frame and the end of the session,
+    /// over all viewers.
     pub fn stall_ratio(&self) -> f64 {
         let watched = self.played_s + self.stalled_s;
         if watched > 0.0 {
@@ -182,7 +184,8 @@ impl PopulationStats {
         );
     }
 
-    /// Adds counts and weights means. Of two quantiles, keeps the worse one.
+    /// Adds counts, and averages means by the number of viewers. Of two quantiles, keeps the worse
+    /// one.
     fn add_samples(&mut self, others: &[PopulationSample]) {
         for other in others {
             match self

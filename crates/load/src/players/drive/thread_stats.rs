@@ -23,7 +23,7 @@ pub(super) struct ViewerThreadReport {
     pub(super) abandoned: u64,
 }
 
-/// Counts of one thread, as sessions and requests end.
+/// Counts of one thread, updated when a session or a request ends.
 pub(super) struct ViewerThreadStats {
     report: Box<ViewerThreadReport>,
     start: Instant,

@@ -75,7 +75,7 @@ impl SeatedPlayer {
     }
 
     fn summary(&self) -> super::super::qoe::SessionSummary {
-        // Only viewers know their picture quality.
+        // Workers and consumers do not know the picture quality, so they use fixed values.
         let unseen = |_| QualityFactors {
             resolution: (0, 0),
             frame_rate: 25.0,

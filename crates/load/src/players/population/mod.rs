@@ -1,8 +1,9 @@
 //! The viewers of a run: when they arrive, what they watch, on which device, for how long, and when
 //! they seek.
 //!
-//! The seed, the viewer's place and the number of earlier viewers in it decide everything. Speed
-//! does not matter, so the same seed leads to the same decisions against any server.
+//! The seed, the viewer's place and the number of earlier viewers in this place determine all
+//! decisions. The speed of the server has no influence, so the same seed leads to the same
+//! decisions with any server.
 
 mod viewer_arrivals;
 pub mod viewer_options;
@@ -243,7 +244,7 @@ mod tests {
             .iter()
             .filter(|plan| plan.manifest.url.path() == "/0.mpd")
             .count();
-        // 1 of 1 + 1/2 + … + 1/10.
+        // The first title has a weight of 1, of a total of 1 + 1/2 + … + 1/10.
         assert!(
             (share(first) - 1.0 / 2.928_968).abs() < 0.015,
             "{}",

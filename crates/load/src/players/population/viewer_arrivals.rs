@@ -126,7 +126,7 @@ fn parse_steps(
     Ok(arrivals)
 }
 
-/// Returns `count` times, evenly spaced from `at` on.
+/// Returns `count` points in time, spaced evenly over `spread` from `at` on.
 fn spread_evenly(at: Micros, spread: Micros, count: u64) -> Vec<Micros> {
     let place =
         |n: u64| at + (u128::from(spread) * u128::from(n) / u128::from(count.max(1))) as Micros;

@@ -32,7 +32,7 @@ const PLAYED_MAX: usize = 100_000;
 /// The events of a viewer's session.
 #[derive(Debug, Clone, Default)]
 pub struct PlaybackJournal {
-    /// Milliseconds from the play request to the first frame; none without one.
+    /// Milliseconds from the play request to the first frame; none if no frame was shown.
     pub start_delay_ms: Option<u64>,
     /// Stalls, not including waits after seeks.
     pub stalls: Vec<StallEvent>,
@@ -157,7 +157,8 @@ impl PlaybackJournal {
 
 /// The linear score of MPC (Yin et al., SIGCOMM 2015, "balanced") per second of playback: mean
 /// bitrate, minus bitrate changes, minus 3000 kb/s for each second of stall and start-up. The paper
-/// counts segments; seconds make titles with other segment durations comparable.
+/// sums over segments. This score uses seconds, so that titles with different segment durations are
+/// comparable.
 fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64) -> Option<f64> {
     const SECOND_KBPS: f64 = 3000.0;
     let seconds = journal.played_ms as f64 / 1000.0;

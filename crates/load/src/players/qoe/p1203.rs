@@ -1,13 +1,14 @@
 //! A mean opinion score from the parametric part of ITU-T P.1203, mode 0: bitrate, resolution and
 //! frame rate (P.1203.1, .2, .3).
 //!
-//! The score leaves out the standard's random forest and gives its weight of one quarter to the
-//! parametric part. Its terms for quality changes are simplified. Compared with the
-//! reference implementation, the mean absolute error of the score (O.46) is 0.17, both over its ten
-//! published mode 0 examples and over 300 generated sessions of one to five minutes
-//! (`p1203_reference.rs`). In those sessions the score is 0.17 lower on average, with a standard
-//! deviation of 0.13 and a maximum error of 1.43. Video (O.22) differs by at most 0.006 per second;
-//! audio (O.21) and stalls (O.23) are equal. Use the score to compare runs, not to certify quality.
+//! In the standard, a random forest contributes one quarter of the score. It is left out here: the
+//! score comes from the parametric part alone. Its terms for quality changes are simplified. The
+//! score (O.46) was compared with the reference implementation (`p1203_reference.rs`). The mean
+//! absolute error is 0.17, both for the ten published mode 0 examples and for 300 generated
+//! sessions of one to five minutes. In those sessions the score is 0.17 lower on average, with a
+//! standard deviation of 0.13 and a maximum error of 1.43. Video (O.22) differs by at most 0.006
+//! per second; audio (O.21) and stalls (O.23) are equal. Use the score to compare runs, not to
+//! certify quality.
 
 use super::PlaybackJournal;
 
@@ -44,7 +45,7 @@ pub fn mos(journal: &PlaybackJournal, judged: impl Fn(u16) -> QualityFactors) ->
 pub(super) struct ScoreComponents {
     /// O.22 and O.21: video and audio of each second.
     pub(super) seconds: Vec<(f64, f64)>,
-    /// O.35: both over time; NaN if nothing was played.
+    /// O.35: video and audio together, integrated over time; NaN if nothing was played.
     pub(super) integrate_over_time: f64,
     /// O.23: the stalls.
     pub(super) stalls: f64,
@@ -81,7 +82,7 @@ fn score_seconds(
     for (n, stretch) in journal.played.iter().enumerate() {
         let begin_ms = at_ms;
         at_ms += u64::from(stretch.ms);
-        // The stretch in the middle of a second determines its score.
+        // The stretch that plays in the middle of a second determines the score of this second.
         while next_ms < at_ms && scores.len() < SECONDS_MAX {
             let judged = judged(stretch.level);
             let video = video_score(mean_kbps_near(journal, n, begin_ms, next_ms), &judged);
@@ -92,8 +93,8 @@ fn score_seconds(
     scores
 }
 
-/// Returns the mean bitrate around `at_ms` in stretch `n`, which starts at `begin_ms`. Counts
-/// stretches of the same level without interruption, up to ten seconds away.
+/// Returns the mean bitrate around `at_ms` in stretch `n`, which starts at `begin_ms`. Includes the
+/// adjacent stretches of the same level, up to ten seconds before and after `at_ms`.
 fn mean_kbps_near(journal: &PlaybackJournal, n: usize, begin_ms: u64, at_ms: u64) -> f64 {
     const AWAY_MS: u64 = 10_000;
     let level = journal.played[n].level;
@@ -181,8 +182,8 @@ fn rating_from_mos(mos: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Returns O.35: the scores over time, weighted toward the end, minus the cost of quality changes
-/// (P.1203.3).
+/// Returns O.35 (P.1203.3): the mean of the scores, in which later scores have more weight, minus
+/// the costs of low scores and of quality changes.
 pub(super) fn integrate_over_time(scores: &[f64]) -> f64 {
     let total = scores.len() as f64;
     let weight = |t: usize, score: f64| {
@@ -264,8 +265,8 @@ impl QualityChanges {
     }
 }
 
-/// Counts direction changes between five-second moving averages, and measures the longest time
-/// without one.
+/// Counts how often the five-second moving average changes its direction, and returns the longest
+/// time without such a change.
 fn count_turns(scores: &[f64]) -> (usize, f64) {
     let averages: Vec<f64> = scores
         .windows(5.min(scores.len()))

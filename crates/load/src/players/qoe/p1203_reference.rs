@@ -1,6 +1,6 @@
 //! Compares scores with the reference implementation of P.1203 (github.com/itu-p1203/itu-p1203).
-//! Its license forbids redistribution. The tests run it if `P1203=DIR` names a folder that contains
-//! it, with `P1203_PYTHON` (default: `python3`); nothing of it is stored.
+//! Its license forbids redistribution. Therefore no part of it is stored here. The tests run it
+//! with `P1203_PYTHON` (default: `python3`) if `P1203=DIR` names the folder that contains it.
 
 use super::p1203::{integrate_over_time, mos, score_components};
 use super::{PlaybackJournal, PlayedStretch, QualityFactors, StallEvent};
@@ -157,8 +157,8 @@ fn scores_follow_the_reference_on_generated_sessions() {
             (ours.seconds.len(), ours.seconds.len()),
             (o22.len(), o21.len())
         );
-        // The reference adds decimal times, so rounding decides which segment the last second
-        // before a level change belongs to.
+        // The reference adds floating-point times, so rounding decides to which segment the last
+        // second before a level change belongs. These seconds are not compared.
         let level = |t: usize| journal.level_at(t as u64 * 1000 + 500);
         let clear = |t: &usize| level(*t) == level(t + 1);
         video.extend(

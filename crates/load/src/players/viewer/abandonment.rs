@@ -7,8 +7,8 @@ use super::track_buffer::PendingFetch;
 
 /// Time between two checks, as in hls.js.
 const CHECK_INTERVAL_US: Micros = 100_000;
-/// Shaka Player samples the throughput of a segment in flight whenever so many bytes have arrived
-/// (`minBytesForProgressEvents`).
+/// Shaka Player samples the throughput of a segment in flight each time this many bytes have
+/// arrived (`minBytesForProgressEvents`).
 const SAMPLE_BYTES_MIN: u64 = 16_000;
 
 /// dash.js does not raise the level for this time after it has abandoned a segment
@@ -58,7 +58,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the highest level that may be chosen soon after a segment was abandoned.
+    /// Returns the highest level that may be chosen while a segment was abandoned recently; none
+    /// without such a limit.
     pub(super) fn held_level(&self, now: Micros) -> Option<usize> {
         let abandoned = self.abandoned?;
         let holds =
@@ -75,9 +76,10 @@ impl Viewer {
     /// Returns whether the player considers abandoning in this state.
     fn may_abandon(&self) -> bool {
         match self.settings.abandon {
-            // While the video element waits for its first segment, it is paused.
+            // The video element is paused until its first segment has arrived, and hls.js abandons
+            // no segment while it is paused.
             AbandonRule::HlsJs => self.clock.has_started(),
-            // Each segment at most once.
+            // dash.js abandons each segment at most once.
             AbandonRule::DashJs => {
                 let end_us = self.tracks.first().map(|track| track.end_us);
                 self.abandoned.map(|abandoned| abandoned.end_us) != end_us

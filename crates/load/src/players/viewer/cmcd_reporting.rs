@@ -1,6 +1,6 @@
 //! The CMCD that a viewer sends.
 
-use super::super::cmcd::{CmcdFormat, CmcdObject, CmcdPlayerState, CmcdReport, relative};
+use super::super::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, relative};
 use super::Viewer;
 use super::track_buffer::PendingFetch;
 use media::manifest::read::ResourceRange;
@@ -10,14 +10,14 @@ impl Viewer {
     pub(super) fn cmcd_facts(
         &self,
         format: CmcdFormat,
-        object: CmcdObject,
+        object: CmcdObjectType,
         n: usize,
         pending: Option<&PendingFetch>,
         next: Option<(&ResourceRange, ResourceRange)>,
     ) -> CmcdReport {
         let is_media = matches!(
             object,
-            CmcdObject::Video | CmcdObject::Muxed | CmcdObject::Audio
+            CmcdObjectType::Video | CmcdObjectType::Muxed | CmcdObjectType::Audio
         );
         let pending = pending.filter(|_| is_media);
         let ahead = self
@@ -115,7 +115,7 @@ fn next_object(
         .map(|range| (range.start, range.end.saturating_sub(1)));
     match relative(&resource.url, &next.url) {
         Some(path) => (Some(path), range),
-        // In the same file, version 1 sends the range alone.
+        // If the next object is in the same file, CMCD version 1 sends only its range.
         None => (None, range.filter(|_| resource.url == next.url)),
     }
 }

@@ -101,7 +101,8 @@ impl Viewer {
         slot.retry_at(now + (250_000 << slot.failures.min(6)));
     }
 
-    /// Ends the session for want of a track. Playback continues without subtitles.
+    /// Ends the session because a track is unavailable. If only the subtitles are unavailable,
+    /// playback continues without them.
     pub(super) fn fail_track(&mut self, now: Micros, n: usize) {
         match self.tracks.get_mut(n) {
             Some(track) if track.role == TrackRole::Text => {
@@ -122,7 +123,7 @@ impl Viewer {
     }
 }
 
-/// Returns the sample of what arrived since the last sample of a segment's progress.
+/// Returns a sample of the bytes that arrived since the last sample of the same segment.
 fn unsampled_rest(now: Micros, pending: &PendingFetch, whole: DownloadSample) -> DownloadSample {
     match pending.sampled {
         (0, _) => whole,

@@ -38,7 +38,8 @@ pub struct Viewer {
     /// Indexes and bitrates of the levels that the device allows.
     levels: Box<[u16]>,
     bitrates: Box<[f64]>,
-    /// The adaptation rule; `None` while it inspects the viewer, which it could not borrow otherwise.
+    /// The adaptation rule. It is taken out of the viewer while it inspects the viewer, because it
+    /// cannot borrow the viewer otherwise.
     abr: Option<Box<dyn AbrRule>>,
     estimator: Box<EwmaEstimator>,
     manifest: track_buffer::FetchSlot,

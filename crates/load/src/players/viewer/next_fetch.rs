@@ -1,6 +1,6 @@
 //! Chooses a viewer's next request.
 
-use super::super::cmcd::{CmcdObject, CmcdReport};
+use super::super::cmcd::{CmcdObjectType, CmcdReport};
 use super::super::player_interface::{
     DocumentFormat, FetchProgress, FetchPurpose, MediaFetch, Micros,
 };
@@ -36,7 +36,7 @@ impl Viewer {
             let id = self.new_fetch_id();
             self.manifest.start_fetch(id, None);
             let resource = self.plan.manifest.clone();
-            let cmcd = self.report_cmcd(CmcdObject::Manifest, 0, None, None);
+            let cmcd = self.report_cmcd(CmcdObjectType::Manifest, 0, None, None);
             let (purpose, format) = (FetchPurpose::Manifest, DocumentFormat::Manifest);
             return Some(MediaFetch {
                 id,
@@ -60,7 +60,7 @@ impl Viewer {
                 }
             }
         }
-        // Playback may have waited for the last segment.
+        // All segments are buffered, so playback does not need to wait for more.
         if self.all_done() {
             self.start_playing();
         }
@@ -116,7 +116,7 @@ impl Viewer {
                 n,
                 pending,
                 segments.init_resource(init),
-                CmcdObject::Init,
+                CmcdObjectType::Init,
                 None,
             );
         }
@@ -141,14 +141,14 @@ impl Viewer {
     }
 
     /// Returns the purpose of a track's segments, and their kind in CMCD.
-    fn segment_kind(&self, n: usize) -> (FetchPurpose, CmcdObject) {
+    fn segment_kind(&self, n: usize) -> (FetchPurpose, CmcdObjectType) {
         match (self.tracks[n].role, self.main_kind()) {
-            (TrackRole::Text, _) => (FetchPurpose::Text, CmcdObject::Other),
+            (TrackRole::Text, _) => (FetchPurpose::Text, CmcdObjectType::Other),
             (TrackRole::Audio, _) | (TrackRole::Main, RenditionKind::Audio) => {
-                (FetchPurpose::Audio, CmcdObject::Audio)
+                (FetchPurpose::Audio, CmcdObjectType::Audio)
             }
-            (TrackRole::Main, RenditionKind::Muxed) => (FetchPurpose::Video, CmcdObject::Muxed),
-            (TrackRole::Main, _) => (FetchPurpose::Video, CmcdObject::Video),
+            (TrackRole::Main, RenditionKind::Muxed) => (FetchPurpose::Video, CmcdObjectType::Muxed),
+            (TrackRole::Main, _) => (FetchPurpose::Video, CmcdObjectType::Video),
         }
     }
 
@@ -318,9 +318,9 @@ impl Viewer {
         let id = self.new_fetch_id();
         self.tracks[n].slot.start_fetch(id, Some(pending));
         let object = if purpose == FetchPurpose::Playlist {
-            CmcdObject::Manifest
+            CmcdObjectType::Manifest
         } else {
-            CmcdObject::Other
+            CmcdObjectType::Other
         };
         let cmcd = self.report_cmcd(object, n, Some(&pending), None);
         TrackDecision::Fetch(Box::new(MediaFetch {
@@ -337,7 +337,7 @@ impl Viewer {
         n: usize,
         pending: PendingFetch,
         resource: media::Result<Option<ResourceRange>>,
-        object: CmcdObject,
+        object: CmcdObjectType,
         next: Option<ResourceRange>,
     ) -> TrackDecision {
         let Ok(Some(resource)) = resource else {
@@ -364,7 +364,7 @@ impl Viewer {
 
     fn report_cmcd(
         &mut self,
-        object: CmcdObject,
+        object: CmcdObjectType,
         n: usize,
         pending: Option<&PendingFetch>,
         next: Option<(&ResourceRange, ResourceRange)>,

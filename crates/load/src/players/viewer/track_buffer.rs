@@ -192,13 +192,15 @@ impl TrackState {
         Ok(())
     }
 
-    /// Returns the index of the next segment; past the last one at the end.
+    /// Returns the index of the next segment. At the end of the title, the index is past the last
+    /// segment.
     pub(super) fn next_segment(&self, segments: &SegmentList) -> usize {
         let from = self.end_us.saturating_add(NEAR_US);
         let at = segments.segment_at(Time::new(from, 1_000_000));
         let covers =
             micros(segments.start_time(at)).saturating_add(micros(segments.duration(at))) > from;
-        // Before the first segment, or within a long one, it is this segment.
+        // If the buffer ends before the first segment, or within a long segment, this segment is
+        // the next one.
         if covers || (micros(segments.start_time(at)) > self.end_us) {
             at
         } else {
@@ -239,7 +241,7 @@ impl TrackState {
         self.end_us = self.end_us.max(end_us);
     }
 
-    /// Removes media played up to a position from the buffer, and records it.
+    /// Removes the media up to a position from the buffer, and records it as played.
     pub(super) fn play_until(&mut self, position: i64, journal: &mut PlaybackJournal) {
         while let Some(first) = self.segments_buffered.front().copied() {
             let from = self.played_us.max(first.end_us - first.duration_us);

@@ -8,7 +8,8 @@ use super::viewer_plan::TrackSync;
 const DASH_JS_LEAD_US: i64 = 1_000_000;
 
 impl Viewer {
-    /// Returns whether a track waits for the other one before its next segment of this duration.
+    /// Returns whether a track must wait for the other one before it requests its next segment,
+    /// which lasts `next_us`.
     pub(super) fn waits_for_other_track(&self, n: usize, next_us: i64) -> bool {
         let (role, end_us) = (self.tracks[n].role, self.tracks[n].end_us);
         let other = self.media_tracks().find(|track| track.role != role);

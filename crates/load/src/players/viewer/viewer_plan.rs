@@ -19,7 +19,7 @@ pub struct PlaybackSettings {
     pub start_level: StartLevel,
     /// The rule by which a slow segment is abandoned for one of a lower level.
     pub abandon: AbandonRule,
-    /// Limit on media of one track that is buffered ahead of the other.
+    /// Limit on how far one track is buffered ahead of the other.
     pub track_sync: TrackSync,
     /// Retries of a failed request, with a delay that starts at half a second and doubles.
     pub retries: u32,
@@ -32,10 +32,10 @@ pub struct PlaybackSettings {
 pub enum StartLevel {
     /// The choice of the bitrate rule: mostly the lowest.
     RuleChoice,
-    /// The highest that this throughput carries, in bits per second.
+    /// The highest level whose bitrate is at most this throughput, in bits per second.
     Throughput(f64),
-    /// The highest that the bitrate of the manifest's first variant carries, within these bounds in
-    /// bits per second.
+    /// The highest level at an assumed throughput: the bitrate of the manifest's first variant,
+    /// limited to these bounds in bits per second.
     FirstListed {
         /// The smallest throughput assumed.
         bps_min: f64,
@@ -44,15 +44,17 @@ pub enum StartLevel {
     },
 }
 
-/// Limit on media of one track that is buffered ahead of the other.
+/// Limit on how far one track is buffered ahead of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrackSync {
     /// Each track is buffered as far as the buffer allows.
     #[default]
     Independent,
-    /// Audio does not start a segment after the end of the video segment that is being received.
+    /// Audio requests no segment while it is buffered further than the end of the video segment
+    /// that is being received.
     HlsJs,
-    /// Audio is buffered up to a second more than video, or up to one segment.
+    /// Audio requests no segment once it is buffered one second further than video, but it always
+    /// buffers at least one segment.
     DashJs,
     /// Neither track is a segment or more ahead of the other.
     Shaka,
@@ -80,7 +82,7 @@ pub struct ViewerPlan {
     pub manifest: ResourceRange,
     /// The device.
     pub device: DeviceProfile,
-    /// Time of leaving, at the latest.
+    /// The latest time at which the viewer leaves.
     pub leave_at: Micros,
     /// Microseconds without video after which the viewer gives up.
     pub patience: Option<Micros>,

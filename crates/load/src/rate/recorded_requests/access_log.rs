@@ -1,8 +1,10 @@
-//! Access logs: the Common Log Format of NCSA HTTPd, Combined with referrer and user agent, and the
-//! Extended Log File Format (W3C, WD-logfile-960323). A line of fields (`#Fields:`) selects W3C.
+//! Access logs in three formats: the Common Log Format of NCSA HTTPd, the Combined format (with
+//! referrer and user agent), and the Extended Log File Format (W3C, WD-logfile-960323). The lines
+//! after a `#Fields:` line have the W3C format.
 //!
-//! The first two have no fraction of a second. Requests of the same second are spread evenly over
-//! it, in the order of their lines: they would otherwise start at once.
+//! Times in the first two formats have no fraction of a second. Requests of the same second are
+//! spread evenly over this second, in the order of their lines. Otherwise, they would all start at
+//! the same time.
 
 use super::super::request_target::RequestTarget;
 use super::civil_time::{parse_common_log_time, parse_w3c_time};
@@ -17,7 +19,7 @@ use url::Url;
 /// Limit of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// A host for paths without one; `--base` or the log's host replaces it.
+/// Placeholder for the host of a path without one; `--base` replaces it.
 const NO_HOST: &str = "http://unknown.invalid";
 
 /// The values of a line that a request needs.
@@ -124,7 +126,7 @@ fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &
         method: take("cs-method").ok_or("cs-method is missing")?,
         host: take("cs-host").or_else(|| take("cs(Host)")),
         referrer: take("cs(Referer)"),
-        // IIS writes `+` for spaces and no quotes.
+        // IIS writes `+` instead of spaces, and uses no quotes.
         user_agent: take("cs(User-Agent)").map(|text| match text.contains(' ') {
             true => text,
             false => text.replace('+', " ").into(),

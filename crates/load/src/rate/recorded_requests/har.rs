@@ -127,8 +127,8 @@ impl ArchiveEntry {
     }
 }
 
-/// Returns the fields that a repeated request contains: no pseudo-header fields of HTTP/2, and none
-/// of the connection.
+/// Returns the header fields of a repeated request, without HTTP/2 pseudo-header fields and without
+/// the fields in `OWN_FIELDS`.
 fn repeatable_headers(fields: &[ArchiveHeader]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for field in fields {

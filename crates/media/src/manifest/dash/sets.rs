@@ -15,8 +15,8 @@ use std::fmt::Write;
 pub(super) struct AdaptationSet<'a> {
     /// Never empty.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Whether the role is `main`. Alternatives in the language of another set, such as commentary,
-    /// are not.
+    /// Whether the role is `main`. Alternatives to another set of the same language, such as
+    /// commentary, are not `main`.
     is_main: bool,
     /// Whether players should choose it before its alternatives.
     is_default: bool,
@@ -157,7 +157,7 @@ impl AdaptationSet<'_> {
     }
 
     /// Writes the roles that the author declared. Without one, the first set of a language is the
-    /// main programme. Aids are alternatives of it, too, as in DVB (ETSI TS 103 285).
+    /// main programme. Aids also have the role `alternate`, as in DVB (ETSI TS 103 285).
     fn write_roles(&self, out: &mut String, track: &Track) {
         let implied = match (is_for_all(track), self.is_main) {
             (true, true) => "main",
@@ -273,8 +273,8 @@ fn format_ratio((a, b): (u64, u64), sign: char) -> String {
 /// Writes the colour properties (ISO/IEC 23091-2 according to DASH-IF IOP).
 ///
 /// A player that does not know wide or high-range colour must not play it as BT.709, so these
-/// properties are essential. HLG is designed to be played that way, and BT.709 only confirms what
-/// players assume. The value 2 is unspecified.
+/// properties are essential. HLG and BT.709 are supplemental: HLG is designed to be played as
+/// BT.709, and BT.709 is what players assume. The value 2 means "unspecified" and is not written.
 fn write_color_properties(out: &mut String, color: CicpColor) {
     let wide = color.primaries == 9 || color.transfer == 16;
     let mut essential = Vec::new();

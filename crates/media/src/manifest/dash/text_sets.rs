@@ -5,7 +5,7 @@ use super::segment_template::{SegmentAddressing, write_segment_timeline};
 use crate::manifest::text::XmlText;
 use crate::manifest::url;
 use crate::presentation::{DashText, Presentation};
-use crate::text::{CaptionChannel, IMSC_CODEC, TextGrid, TextKind, TextRendition};
+use crate::text::{CaptionChannel, IMSC_CODEC, TextKind, TextRendition, TextSegmentTimes};
 use std::fmt::Write;
 
 /// Writes one AdaptationSet per text rendition. Their ids count from `first_id`.
@@ -15,7 +15,7 @@ pub(super) fn write_text_sets(
     addressing: SegmentAddressing,
     first_id: usize,
 ) {
-    let Some(grid) = presentation.text_grid() else {
+    let Some(grid) = presentation.text_segment_times() else {
         return;
     };
     let form = presentation.manifest_rules.dash_text;
@@ -104,7 +104,7 @@ fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: 
 /// Writes the template of segments whose names contain `infix` before their extension.
 fn write_template(
     out: &mut String,
-    grid: &TextGrid<'_>,
+    grid: &TextSegmentTimes<'_>,
     addressing: SegmentAddressing,
     infix: &str,
 ) {
@@ -140,7 +140,7 @@ pub(super) fn write_caption_channels(out: &mut String, presentation: &Presentati
         CaptionChannel::Cea608(channel) => Some(format!("CC{channel}")),
         CaptionChannel::Cea708(_) => None,
     });
-    // A service must have a language, and the video names none.
+    // The value of a CEA-708 service must contain a language, and the video declares none.
     let cea708 = channels.iter().filter_map(|channel| match channel {
         CaptionChannel::Cea608(_) => None,
         CaptionChannel::Cea708(service) => Some(format!("{service}=lang:und")),

@@ -101,8 +101,8 @@ impl ExtinfWriter {
             } else {
                 1_000_000
             },
-            // Wraps below zero if the first segment includes a lead. Differences are computed
-            // wrapping too, so they are exact.
+            // The result can be negative and then wraps, if the first segment includes a lead.
+            // Differences are computed with wrapping, too, so they are exact.
             start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
             printed_units: 0,
         }

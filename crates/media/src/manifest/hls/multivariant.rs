@@ -30,8 +30,8 @@ struct AudioGroup<'a> {
 /// `EXT-X-VERSION` of playlists with an attribute that starts with `REQ-` (RFC 8216bis, 8).
 const VERSION_OF_REQUIREMENTS: u32 = 12;
 
-/// Attributes by which players select a rendition of a group automatically. Only one rendition may
-/// have the same (RFC 8216, 4.3.4.1.1).
+/// Attributes by which players select a rendition of a group automatically. Only one rendition that
+/// players select automatically may have the same attributes (RFC 8216, 4.3.4.1.1).
 #[derive(PartialEq)]
 struct AutoselectKey {
     language: Option<String>,
@@ -50,9 +50,9 @@ impl AutoselectKey {
 /// Writes the multivariant playlist; `None` if the format does not support the title.
 ///
 /// That is the case if it supports none of the video, or none of the audio of an audio-only title.
-/// Each video rendition is listed with each audio group: first all renditions with the first group,
-/// in the presentation's order, so that the start variant comes first. If segments are encrypted,
-/// there are no I-frame playlists.
+/// Each video rendition is listed with each audio group. All renditions with the first group come
+/// first, in the presentation's order, so that the start variant is listed first. If segments are
+/// encrypted, there are no I-frame playlists.
 pub fn write_multivariant_playlist(
     presentation: &Presentation,
     format: SegmentFormat,
@@ -139,7 +139,8 @@ fn write_header(
 }
 
 /// Writes `EXT-X-START` (RFC 8216, 4.3.5.2) if the first video rendition contains pictures that the
-/// edit list hides: playlists start with them, because a trim inside a GOP needs them for decoding.
+/// edit list hides. Playlists start with these pictures, because they are needed for decoding after
+/// a trim inside a GOP.
 fn write_start(out: &mut String, presentation: &Presentation, videos: &[&Rendition]) {
     let hidden = videos.first().map(|video| presentation.hidden_lead(video));
     if let Some(hidden) = hidden.filter(|lead| *lead > Time::ZERO) {
@@ -258,8 +259,8 @@ fn write_audio_group<'a>(
     }
 }
 
-/// Returns the rendition of a programme in the group of this step. Programmes with fewer bitrates
-/// use their last.
+/// Returns the rendition of a programme at this bitrate step; step 0 is the highest bitrate. A
+/// programme with fewer bitrates uses its lowest bitrate.
 fn rendition_of_step<'a>(programme: &AudioProgramme<'a>, step: usize) -> &'a Rendition {
     programme.renditions[step.min(programme.renditions.len() - 1)]
 }
@@ -349,7 +350,7 @@ fn write_variant(
     );
 }
 
-/// Writes what the key of a variant's own rendition requires of devices.
+/// Writes the attributes for the device requirements of the key of a variant's video rendition.
 fn write_protection_attributes(
     out: &mut String,
     presentation: &Presentation,

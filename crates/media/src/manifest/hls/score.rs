@@ -2,11 +2,11 @@
 
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 
-/// Writes the score of a variant: its average bitrate in Mbit/s, as AVC would need for the same
+/// Writes the score of a variant: the average bitrate in Mbit/s that AVC would need for the same
 /// quality.
 ///
-/// Bitrates of different codecs are thereby comparable, which `BANDWIDTH` is not. Audio counts as
-/// it is.
+/// Bitrates of different codecs are thereby comparable, which `BANDWIDTH` is not. The bitrate of
+/// audio is added unchanged.
 pub(super) fn format_score(
     presentation: &Presentation,
     rendition: &Rendition,

@@ -38,8 +38,8 @@ pub(super) fn write_text_group(
     let text = &presentation.text;
     let form = HlsTextForm::beside(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
-    // Members that players may choose by themselves must differ (RFC 8216, 4.3.4.1.1), also from the
-    // default.
+    // Renditions that players may select automatically must differ from each other and from the
+    // default (RFC 8216, 4.3.4.1.1).
     let choice_of = |rendition: &TextRendition| (rendition.language_tag(), rendition.kind);
     let default_text = text.renditions().find(|(_, text)| text.is_default);
     let mut selectable = Vec::from_iter(default_text.map(|(_, rendition)| choice_of(rendition)));
@@ -140,7 +140,7 @@ impl TextRendition {
 ///
 /// Segments are never encrypted, so there is no `EXT-X-KEY`.
 pub fn write_text_playlist(presentation: &Presentation, form: HlsTextForm) -> Option<String> {
-    let grid = presentation.text_grid()?;
+    let grid = presentation.text_segment_times()?;
     let (extension, container) = match form {
         HlsTextForm::WebVtt(SegmentFormat::Cmaf) => ("vtt", SegmentFormat::Ts),
         HlsTextForm::WebVtt(SegmentFormat::Ts) => ("ts.vtt", SegmentFormat::Ts),

@@ -445,7 +445,8 @@ fn the_target_duration_covers_the_first_key_frame_of_late_open_gops() {
     };
     let film = Presentation::new(whole.files, &rules).expect("a legal title");
     let keys = hls::write_iframe_playlist(&film, &film.renditions[0]).expect("video");
-    // From the start of the audio, 21 ms before that of the film: 0.461 s and 2.08 s round to 3 s.
+    // The duration counts from the start of the audio, 21 ms before the start of the film. The sum
+    // of 0.461 s and 2.08 s rounds to 3 s.
     assert_eq!(extinf_nanos(&keys)[0], 2_541_328_000);
     assert_eq!(film.target_duration_s, 3);
 }

@@ -41,7 +41,8 @@ fn audio_with_roles(language: &str, size: u32, roles: &[TrackRole]) -> Track {
     }
 }
 
-/// Builds a film with English, a commentary and an audio description of it, in this order of files.
+/// Builds a film with English audio, an English commentary and an English audio description, with
+/// the audio files in this order.
 fn build_film_with_audio_roles(order: &[usize]) -> Presentation {
     let tracks = [
         audio_with_roles("eng", 300, &[]),
@@ -175,7 +176,7 @@ fn a_commentary_in_another_coding_is_in_the_group_of_the_film() {
         let codecs = attribute(variants[0], "CODECS");
         assert_eq!(codecs, Some("avc1.64000C,mp4a.40.2,opus"));
     }
-    // A title that has nothing else plays it.
+    // If the title has no other audio, the commentary plays by default.
     let text = multivariant_text(&build_title(vec![vec![video_track(9_000), commentary]]));
     let media = lines_of(&text, "#EXT-X-MEDIA");
     assert_eq!(attribute(media[0], "DEFAULT"), Some("YES"));

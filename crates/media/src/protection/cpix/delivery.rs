@@ -5,11 +5,11 @@ use crate::protection::base64_text::decode_base64;
 use crate::xml::XmlElement;
 use zeroize::Zeroizing;
 
-/// Most recipients of a document.
+/// Maximum number of recipients of a document.
 const RECIPIENTS_MAX: usize = 16;
 /// Bytes of a document key: AES-256.
 const DOCUMENT_KEY_BYTES: usize = 32;
-/// Most bytes of any encrypted value.
+/// Maximum length of an encrypted value, in bytes.
 const CIPHER_BYTES_MAX: usize = 2048;
 
 const RSA_OAEP: &str = "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p";

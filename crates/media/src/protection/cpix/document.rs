@@ -21,7 +21,7 @@ const ENTRIES_MAX: usize = 64;
 pub struct KeyDocument {
     /// At least one.
     pub keys: Vec<KeyDocumentEntry>,
-    /// Empty only with a single key, which is that of all tracks.
+    /// Empty only if there is a single key, which then applies to all tracks.
     pub rules: Vec<UsageRule>,
     /// Whether the document has signatures. They are not verified.
     pub is_signed: bool,
@@ -38,7 +38,7 @@ pub struct KeyDocumentEntry {
     pub is_encrypted: bool,
     /// Constant IV of `cbcs`.
     pub explicit_iv: Option<[u8; 16]>,
-    /// Protection of the output that the key requires (CPIX 2.4).
+    /// Output protection (HDCP) that the key requires (CPIX 2.4).
     pub hdcp_level: Option<HdcpLevel>,
     /// Systems that the document names for the key.
     pub systems: Vec<SystemSignaling>,
@@ -56,7 +56,7 @@ impl fmt::Debug for KeyDocumentEntry {
 /// Parses a document with plain key values. Its keys must fit `scheme`, if it names one.
 ///
 /// # Errors
-/// As [`decrypt_key_document`], and `Unsupported` for encrypted keys.
+/// The errors of [`decrypt_key_document`], and `Unsupported` for encrypted keys.
 pub fn parse_key_document(text: &str, scheme: ProtectionScheme) -> Result<KeyDocument> {
     decrypt_key_document(text, scheme, None)
 }
@@ -75,11 +75,11 @@ pub fn decrypt_key_document(
     read_root(text, |root| read_document(root, scheme, decryptor))
 }
 
-/// Parses only the keys of a document, which are found by their key ids: they may be for any scheme,
-/// and need no usage rules.
+/// Parses only the keys of a document. The caller finds a key by its key id, so the keys may be for
+/// any scheme and need no usage rules.
 ///
 /// # Errors
-/// As [`decrypt_key_document`], without errors of rules and periods.
+/// The errors of [`decrypt_key_document`], except those of rules and periods.
 pub fn decrypt_content_keys(
     text: &str,
     decryptor: Option<&dyn KeyDocumentDecryptor>,

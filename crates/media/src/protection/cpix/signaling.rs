@@ -5,7 +5,8 @@ use crate::protection::base64_text::decode_base64;
 use crate::protection::{ContentSystem, SystemSignaling};
 use crate::xml::{self, XmlElement};
 
-/// Reads a `DRMSystem`. What it does not define is generated. Empty elements define nothing.
+/// Reads a `DRMSystem`. Signaling that the element does not define is generated. Empty elements
+/// define nothing.
 pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignaling> {
     let id = element.attribute("systemId").unwrap_or_default();
     let system = ContentSystem::from_uuid(id);
@@ -57,13 +58,13 @@ fn check_pssh(bytes: Vec<u8>) -> Result<Vec<u8>> {
     }
 }
 
-fn decode_text(bytes: Vec<u8>, name: &str) -> Result<String> {
+fn decode_utf8(bytes: Vec<u8>, name: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::malformed(format!("{name} is not UTF-8")))
 }
 
 /// Returns XML that is complete by itself, because it becomes part of an MPD.
 fn check_xml(bytes: Vec<u8>) -> Result<String> {
-    let text = decode_text(bytes, "ContentProtectionData")?;
+    let text = decode_utf8(bytes, "ContentProtectionData")?;
     let wrapped = format!("<ContentProtection>{text}</ContentProtection>");
     xml::parse_document(&wrapped).map_err(|error| Error {
         message: format!("ContentProtectionData: {}", error.message),
@@ -79,7 +80,7 @@ fn check_xml(bytes: Vec<u8>) -> Result<String> {
 
 /// Returns lines that all are the tag `tag`, because they become part of a playlist.
 fn check_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
-    let text = decode_text(bytes, "HLSSignalingData")?;
+    let text = decode_utf8(bytes, "HLSSignalingData")?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_tag = |line: &str| line.starts_with(tag) && !line.contains(char::is_control);
     match lines.all(is_tag) {
@@ -102,7 +103,7 @@ fn check_allowed_cpc(text: &str) -> Result<String> {
 }
 
 fn check_uri(bytes: Vec<u8>) -> Result<String> {
-    let text = decode_text(bytes, "URIExtXKey")?;
+    let text = decode_utf8(bytes, "URIExtXKey")?;
     match text.contains(char::is_control) || text.contains('"') {
         true => Err(Error::malformed("URIExtXKey is not a URI")),
         false => Ok(text),

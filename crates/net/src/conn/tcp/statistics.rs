@@ -12,8 +12,8 @@ const INFO_BYTES_MAX: usize = 512;
 /// `TCP_CC_INFO`: the algorithm's own statistics.
 const TCP_CC_INFO: i32 = 26;
 
-/// TCP's statistics of a connection (`struct tcp_info`), in the units of the names. A field that
-/// this kernel lacks is `None`.
+/// TCP's statistics of a connection (`struct tcp_info`). The names of the fields contain the units.
+/// A field that this kernel lacks is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)] // The names are the kernel's, with units.
 pub struct TcpInfo {

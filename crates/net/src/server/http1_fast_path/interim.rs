@@ -16,7 +16,8 @@ pub(super) struct InterimWriter {
 }
 
 impl InterimWriter {
-    /// Writes what waits, as far as the socket accepts it. The task is woken when more waits.
+    /// Writes the waiting interim responses, as far as the socket accepts them. The task is woken
+    /// when more waits.
     ///
     /// # Errors
     /// When the connection is closed.
@@ -26,7 +27,8 @@ impl InterimWriter {
         shared: &ConnectionState,
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
-        // The same waker reports a requested close, which waits for the response here.
+        // Registers the waker for further interim responses. It also reports a requested close,
+        // which is ignored here until the response is sent.
         let _ = shared.poll_closing(cx.waker());
         loop {
             while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {

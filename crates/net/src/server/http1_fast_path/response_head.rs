@@ -66,7 +66,8 @@ impl BodyFraming {
 
 /// Writes the head to `out`, with `fields` in addition to those of `parts`.
 ///
-/// Returns whether the head closes the connection, which the options may request.
+/// Returns whether the connection closes after this response: `options` requires it, or a header
+/// does.
 pub(super) fn write_head(
     out: &mut Vec<u8>,
     parts: &Parts,

@@ -78,8 +78,8 @@ impl SteppedTlsClient {
     }
 }
 
-/// A silent connection was closed during its handshake, because its silence was counted from its start. A
-/// busy server may need longer than that for a handshake.
+/// Regression: a connection was closed during its handshake, because its silent time was counted
+/// from the start of the connection. A busy server may need longer than that for a handshake.
 #[test]
 fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
     let made = make_certificate();
@@ -99,7 +99,8 @@ fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
     idle.stream().write_all(request).unwrap();
     assert!(idle.stream().read(&mut [0; 1000]).unwrap() > 0);
     server.shutdown.hand_over();
-    // The server closes the idle connection after a silence, when the slow one has been silent for longer.
+    // The server closes the idle connection after a silence. By then, the slow connection has been
+    // silent for longer.
     while idle.stream().read(&mut [0; 1000]).unwrap() > 0 {}
     slow.finish_handshake();
     slow.stream().write_all(HTTP2_REQUEST).unwrap();

@@ -155,7 +155,7 @@ fn requests_that_name_no_host_are_refused() {
         ),
         ("GET /full/3 HTTP/1.1\r\nHost: x/y\r\n\r\n", "invalid Host"),
         ("GET /full/3 HTTP/1.0\r\nHost: x y\r\n\r\n", "invalid Host"),
-        // Regression: the name counted as the host of a request for `/`.
+        // Regression: the target `x` was taken for the host of a request for `/`.
         ("GET x HTTP/1.1\r\nHost: x\r\n\r\n", "must be a path"),
     ];
     for (request, what) in cases {

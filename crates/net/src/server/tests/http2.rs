@@ -143,8 +143,8 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
     assert!(bytes < 60_000_000);
 }
 
-/// Regression: a cache whose key contains only one of the names could store the response of the
-/// other.
+/// Regression: a cache whose key contains only the Host or only `:authority` could store the
+/// response for the other name.
 #[tokio::test]
 async fn a_host_that_differs_from_the_authority_is_refused() {
     let server = start_server(Limits::default());

@@ -153,7 +153,7 @@ fn bitrates_are_sampled_from_video_segments_or_else_from_intervals() {
     assert_eq!(bitrate(video), Some(500.0));
     let audio = t.request(0, "/f/a/1.m4s", "sid=\"a\",ot=a,br=128");
     assert_eq!(bitrate(audio), None);
-    // The segments count from now on.
+    // From now on, bitrates are sampled from video segments, not from intervals.
     assert_eq!(bitrate(t.event(0, "e=t,sid=\"a\",br=(3000;v)")), None);
 }
 

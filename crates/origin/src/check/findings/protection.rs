@@ -10,7 +10,7 @@ use media::protection::{
 
 /// Place of findings about all renditions.
 const PLACE: &str = "protection";
-/// Classes of renditions; later ones need no less protection.
+/// Classes of renditions. Each needs at least as much protection as the one before it.
 const CLASSES: [&str; 4] = ["AUDIO", "SD", "HD", "UHD"];
 
 /// An encrypted rendition.
@@ -139,12 +139,12 @@ fn systems_name_their_servers(encrypted: &[EncryptedRendition<'_>], found: &mut 
             let key_id = &rendition.signaling.protection.key_id;
             describe_server(rendition.signal_of(system)?, key_id)
         });
-        // Renditions differ only by their keys, so the first one stands for all.
+        // The renditions differ only in their keys, so one finding per system is enough.
         found.extend(signaled.take(1));
     }
 }
 
-/// Reports a system whose license server manifests do not name.
+/// Reports a system if the manifests do not name its license server.
 fn describe_server(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
     let name = signal.system.name();
     let setting = format!("drm-license-url-{name}");
@@ -180,8 +180,8 @@ fn describe_server(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> 
     Some(Finding::new(level, PLACE, what, &fix))
 }
 
-/// A license states its requirements for a key, so renditions with one key have the same ones
-/// (Unified Streaming, "Using DRM with Multiple Keys").
+/// A license states its requirements per key, so renditions that share a key have the same
+/// requirements (Unified Streaming, "Using DRM with Multiple Keys").
 fn keys_separate_classes(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     let mut key_ids: Vec<&KeyId> = Vec::new();
     for rendition in encrypted {
@@ -234,7 +234,7 @@ impl EncryptedRendition<'_> {
         signals.find(|signal| signal.system == system)
     }
 
-    /// Returns whether ClearKey is the only system. It has no requirements.
+    /// Returns whether ClearKey is the only system. ClearKey licenses have no requirements.
     fn has_only_clear_key(&self) -> bool {
         let mut signals = self.signaling.systems.iter();
         signals.all(|signal| signal.system == ContentSystem::ClearKey)

@@ -138,8 +138,8 @@ fn a_note_about_a_trim_has_its_own_remedy() {
 
 #[test]
 fn key_frames_that_rarely_align_are_reported() {
-    // Key frames every 2 s and every 1.6 s: common ones every 8 s, so segments are long but there
-    // is one group.
+    // Key frames every 2 s and every 1.6 s coincide every 8 s: the segments are long, but both
+    // renditions are in one group.
     let found = check_tracks(vec![video(32, 40, 1000), video(32, 50, 2000)]);
     assert_only_finding(
         &found,
@@ -150,7 +150,7 @@ fn key_frames_that_rarely_align_are_reported() {
 
 #[test]
 fn key_frames_that_never_align_are_reported() {
-    // Key frames every 2 s and every 1.96 s: the first common one is after 98 s.
+    // Key frames every 2 s and every 1.96 s first coincide after 98 s.
     let found = check_tracks(vec![video(60, 49, 1000), video(60, 50, 2000)]);
     assert_only_finding(
         &found,
@@ -181,7 +181,7 @@ fn rare_key_frames_are_reported() {
     assert_eq!(warning.level, FindingLevel::Warning);
     assert!(hint.what.contains("a key frame every 10.00 s"), "{hint:?}");
     assert_eq!(hint.level, FindingLevel::Hint);
-    // Two seconds of 25 frames each.
+    // Two seconds at 25 frames per second are 50 frames.
     assert!(hint.fix.contains("-g 50"), "{hint:?}");
     assert!(warning.fix.contains("-g 50"), "{warning:?}");
 }
@@ -220,7 +220,8 @@ fn a_rendition_that_starts_late_is_reported() {
 
 #[test]
 fn key_frames_with_another_delay_are_listed_when_they_are_shown() {
-    // The first key frame is shown when it is decoded, later ones a frame later.
+    // The first key frame is shown at its decoding time, the others one frame after their decoding
+    // times.
     let row = |n: u32| {
         (
             512,
@@ -263,7 +264,7 @@ fn open_gops_are_reported() {
 fn a_trim_inside_a_gop_is_reported_with_its_cause() {
     let mut trimmed = video(30, 50, 1000);
     trimmed.presentation_offset = -6400;
-    // The audio starts with the edit, so it does not start late.
+    // The audio starts where the edit list starts, so it is not reported as late.
     assert_only_finding(
         &check_tracks(vec![trimmed, audio(30)]),
         FindingLevel::Warning,
@@ -297,7 +298,7 @@ fn missing_aac_audio_is_reported() {
         "there is no AAC audio",
     );
     let mut aac = audio(30);
-    // In the same language it would be taken for a copy.
+    // With the same language, this track would be taken for a copy of the other one.
     aac.language = "fra".into();
     let files = both().into_iter().chain([aac]).collect();
     assert_eq!(check_tracks(files), [], "AAC next to it is enough");

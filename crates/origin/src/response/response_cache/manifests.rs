@@ -1,8 +1,8 @@
 //! The manifest cache: manifests by URL, in front of routing.
 //!
 //! Parsing a playlist's URL and finding title and text costs more than sending the text. The cache
-//! stores the result under the URL in its canonical spelling, which no real file can have. An entry
-//! is served only while the catalog holds the same title version.
+//! stores the result under the URL in its canonical spelling, which cannot be the URL of a real
+//! file. An entry is served only while the catalog holds the same title version.
 
 use crate::resource_kind::ResourceKind;
 use crate::response::encoded_variants::EncodedVariants;
@@ -32,7 +32,7 @@ struct CachedManifest {
 }
 
 impl ManifestCache {
-    /// Creates the cache. It stays empty if titles are not cached either.
+    /// Creates the cache. If titles are not cached, it stays empty.
     pub(crate) fn new(remembers: bool) -> ManifestCache {
         ManifestCache {
             entries: Cache::new(ENTRIES_MAX),

@@ -26,14 +26,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::Arena;
 
-/// Larger segments are promoted after this many consecutive hits within the reuse distance. The copy
-/// costs about as much as one send and evicts other segments, so it must pay off.
+/// Segments that are not small are promoted after this many consecutive hits whose reuse distance
+/// fits the cache. The copy costs about as much as one send and evicts other segments, so it must
+/// pay off.
 const PROMOTION_HITS_MIN: u32 = 2;
-/// A segment of more body parts than this is promoted on its first near hit.
+/// A segment of more body parts than this is promoted on its first hit whose reuse distance fits
+/// the cache.
 const BODY_PARTS_MAX: usize = 4;
 /// Shards of the cache, with one lock each.
 const SHARDS: usize = 4;
-/// The share of the memory that segments may hold before they are complete.
+/// Segments may hold 1/8 of the memory before they are complete.
 const UNFINISHED_SHARE: u64 = 8;
 
 /// Recently served segments by canonical URL path.
@@ -42,7 +44,7 @@ pub(crate) struct SegmentCache {
     arena: Arc<Arena>,
     /// Subsamples of encrypted segments, also of those that are not stored.
     pub(crate) subsamples: SubsampleCache,
-    /// Segments that are stored once they are sent.
+    /// Memory of segments that are stored after their last byte is sent.
     pub(crate) unfinished: UnfinishedBytes,
     /// Bytes of all requested segments.
     requested_bytes: AtomicU64,
@@ -177,7 +179,8 @@ impl SegmentCache {
         is_due && !promotion.is_promoting.swap(true, Relaxed)
     }
 
-    /// Returns whether a large segment was requested often enough within the reuse distance.
+    /// Returns whether a large segment had enough consecutive requests whose reuse distance fits
+    /// the cache.
     fn is_near_hit(&self, segment: &CachedSegment, requested_bytes: u64) -> bool {
         let promotion = &segment.promotion;
         let previous = promotion

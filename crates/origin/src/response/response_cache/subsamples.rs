@@ -1,12 +1,12 @@
-//! Subsamples of segments that were encrypted recently. A segment that was evicted, or was never
-//! stored, is then sent while its media arrives.
+//! Subsamples of segments that were encrypted recently. With them, a segment that was evicted or
+//! never stored can be sent while its media arrives.
 
 use media::protection::SubsampleMap;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
 
-/// Share of the segment cache's memory.
+/// The capacity is 1/32 of the segment cache's memory.
 const MEMORY_SHARE: u64 = 32;
 /// Estimated memory of an entry without its map and path, in bytes.
 const ENTRY_BYTES: usize = 128;

@@ -10,7 +10,7 @@ pub(crate) struct UnfinishedBytes {
     bytes_max: u64,
 }
 
-/// A part of the bound. Returned when dropped.
+/// A reservation of bytes. Dropping it releases them.
 pub(crate) struct UnfinishedReservation {
     held: Arc<AtomicU64>,
     bytes: u64,

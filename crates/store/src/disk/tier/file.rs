@@ -81,8 +81,8 @@ pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileErro
     Ok(bytes)
 }
 
-/// Writes a complete file and returns its length. Does not wait for the disk: a file that a crash leaves
-/// behind fails its checksums.
+/// Writes a complete file and returns its length. Does not call fsync: after a crash, the checksums
+/// of an incomplete file do not match.
 pub(super) fn write(path: &Path, object: &TierObject) -> io::Result<u64> {
     let (mut body_len, mut summed) = (0, XxHash3_64::new());
     object.body.for_each_block(|bytes| {

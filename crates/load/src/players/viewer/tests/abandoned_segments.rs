@@ -4,8 +4,8 @@ use super::super::super::abr::{AbandonRule, DynamicRule, HlsJsRule, ShakaRule};
 use super::super::super::cmcd::CmcdFormat;
 use super::*;
 
-/// Plays two minutes over 6 Mb/s, which fall to 0.6 Mb/s for a minute, soon after a segment was
-/// requested. The buffer is shorter than a segment of the highest level then takes.
+/// Plays two minutes over a link of 6 Mb/s. Soon after a segment was requested, the link falls to
+/// 0.6 Mb/s for a minute. A segment of the highest level then takes longer than the buffer lasts.
 fn play_over_collapse(rule: RuleFactory, abandon: AbandonRule) -> (SimulatedOrigin, Viewer) {
     let (steady, _) = play_over(&constant_rate(6e6), rule(), abandon);
     let videos = steady
@@ -42,7 +42,8 @@ fn play_over(
     (world, viewer)
 }
 
-/// Returns level and number of each video request, and its place among all requests.
+/// Returns the level and the segment number of each video request, and its index among all
+/// requests.
 fn video_requests(world: &SimulatedOrigin) -> Vec<(u32, u32, usize)> {
     let requests = world.requests.iter().enumerate();
     let videos = requests.filter(|(_, (_, purpose, _))| *purpose == FetchPurpose::Video);
@@ -73,7 +74,8 @@ fn a_segment_in_a_collapse_is_abandoned_for_a_lower_level() {
         let (world, viewer) = play_over_collapse(rule, abandon);
         let summary = viewer.summary();
         let videos = video_requests(&world);
-        // Shaka Player may abandon a segment when it has first measured, too.
+        // Skips the start, where Shaka Player may also abandon a segment after its first
+        // measurement.
         let start = videos.partition_point(|video| world.requests[video.2].0 < 19_800_000);
         let in_collapse = &videos[start..];
         let Some([first, second]) = in_collapse.windows(2).find(|pair| is_lowered(pair)) else {
@@ -110,7 +112,8 @@ fn fixed_levels_are_never_abandoned() {
 
 #[test]
 fn a_steady_link_abandons_nothing() {
-    // Shaka Player follows its estimate within a segment, and audio in between lowers it.
+    // Shaka Player is left out: it follows its estimate within a segment, and audio requests in
+    // between lower the estimate.
     for (abandon, rule) in [PLAYERS[0], PLAYERS[1]] {
         let (world, _) = play_over(&constant_rate(3e6), rule(), abandon);
         let videos = video_requests(&world);

@@ -17,7 +17,7 @@ fn a_title_plays_without_stalls_over_a_fast_link() {
         (30, 30)
     );
     assert_eq!(world.count(FetchPurpose::Manifest), 1);
-    // Those of the lowest level, the highest level and the audio.
+    // One init segment each of the lowest level, the highest level and the audio.
     assert_eq!(world.count(FetchPurpose::Init), 3);
     let summary = viewer.summary();
     assert_eq!((summary.stalls, summary.played_ms), (0, 60_000));
@@ -272,7 +272,7 @@ fn a_viewer_sleeps_after_its_last_segment() {
         Box::<abr::BolaRule>::default(),
     ];
     for rule in rules {
-        // The origin counts a viewer who wakes up every microsecond as hanging.
+        // The simulated origin panics if the viewer wakes up every microsecond.
         let mut world = SimulatedOrigin::new(test_manifest(120), &constant_rate(3e6));
         let mut viewer = Viewer::new(Arc::new(PlaybackSettings::default()), test_plan(), rule, 0);
         world.play_viewer(&mut viewer);

@@ -24,8 +24,8 @@ pub(super) fn test_manifest(seconds: u32) -> String {
     )
 }
 
-/// A server and a link: latency, then transfer at the current bandwidth, one response after
-/// another, or each as if it were alone.
+/// A server and a link. After the latency, a response is transferred at the current bandwidth.
+/// Responses are transferred one after another, or, if `parallel` is set, each as if it were alone.
 pub(super) struct SimulatedOrigin {
     manifest: String,
     /// Start times and their bandwidths in bits per second; zero transfers nothing.
@@ -36,7 +36,7 @@ pub(super) struct SimulatedOrigin {
     pub(super) requests: Vec<(Micros, FetchPurpose, String)>,
     /// CMCD received.
     pub(super) reports: Vec<CmcdReport>,
-    /// A part of a path, and how many requests that contain it fail.
+    /// A part of a path, and the number of requests that fail because their path contains it.
     pub(super) failing: Option<(&'static str, u32)>,
     /// Subtitles that the viewer shows.
     pub(super) text: TextPreference,
@@ -128,7 +128,7 @@ impl SimulatedOrigin {
         self.waiting.insert((done, fetch.id), result);
     }
 
-    /// Plays to the end and returns its time.
+    /// Plays to the end and returns the time of the end.
     pub(super) fn play_viewer(&mut self, viewer: &mut Viewer) -> Micros {
         let mut now = 0;
         for _ in 0..1_000_000 {

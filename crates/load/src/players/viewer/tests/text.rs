@@ -1,4 +1,4 @@
-//! Subtitles: fetched beside video and audio, but never waited for.
+//! Subtitles are fetched in parallel with video and audio, but playback never waits for them.
 
 use super::super::super::text_choice::TextPreference;
 use super::*;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Plays a minute whose video arrives at half of its bitrate, and whose audio is fast. Returns the
-/// largest number of audio segments requested more than video segments.
+/// Plays a minute of media. Video arrives at half of its bitrate, audio arrives fast. Returns the
+/// largest lead of audio: the number of requested audio segments minus that of video segments.
 fn audio_lead(track_sync: TrackSync) -> usize {
     let mut world = SimulatedOrigin::new(test_manifest(60), &constant_rate(2e6));
     world.parallel = true;
@@ -27,7 +27,8 @@ fn audio_lead(track_sync: TrackSync) -> usize {
 
 #[test]
 fn audio_waits_for_video_as_in_each_player() {
-    // The buffer alone bounds it: 30 seconds, of which some were played.
+    // Only the buffer limit of 30 seconds bounds the lead of audio, and some of these seconds were
+    // played.
     assert!(audio_lead(TrackSync::Independent) >= 8);
     for track_sync in [TrackSync::HlsJs, TrackSync::DashJs, TrackSync::Shaka] {
         assert!(audio_lead(track_sync) <= 1, "{track_sync:?}");

@@ -135,7 +135,8 @@ fn parse_segment_list(
     Ok(SegmentSource::Segments(segments))
 }
 
-/// Parses `SegmentBase` or no addressing at all: one file, with an index or whole.
+/// Parses `SegmentBase`, or a representation without addressing: one file that has a segment index
+/// or is one segment.
 fn parse_segment_base(
     scope: &ElementScope<'_>,
     span: PeriodSpan,

@@ -43,7 +43,8 @@ fn timelines_are_expanded_exactly() {
     let starts: Vec<i64> = (0..found.len())
         .map(|n| found.start_time(n).round_to(90_000))
         .collect();
-    // The last entry repeats until the period's end: 10 s are 900000 ticks, or 909000 of the media.
+    // The last entry repeats until the end of the period: after 10 s, which is tick 900000 of the
+    // presentation and tick 909000 of the media.
     assert_eq!(
         starts,
         [0, 180_000, 360_000, 540_000, 631_000, 721_000, 811_000]

@@ -14,7 +14,7 @@ const TIMESCALE_MIN: u32 = 1000;
 /// Times count from zero of the served timeline, as those of video. The film starts at
 /// [`Presentation::presentation_time_offset`].
 #[derive(Debug, Clone, Copy)]
-pub struct TextGrid<'a> {
+pub struct TextSegmentTimes<'a> {
     presentation: &'a Presentation,
     /// The rendition whose segments are copied: the first video, or the first audio.
     reference: &'a Rendition,
@@ -38,12 +38,12 @@ impl Presentation {
     }
 
     /// Returns the segments of the text; `None` if the presentation has no rendition.
-    pub fn text_grid(&self) -> Option<TextGrid<'_>> {
+    pub fn text_segment_times(&self) -> Option<TextSegmentTimes<'_>> {
         let reference = self.renditions.first()?;
         let own_timescale = self.track(reference).timescale;
         let factor = TIMESCALE_MIN.div_ceil(own_timescale);
         let timescale = own_timescale.saturating_mul(factor);
-        Some(TextGrid {
+        Some(TextSegmentTimes {
             presentation: self,
             reference,
             factor,
@@ -59,7 +59,7 @@ impl Presentation {
     }
 }
 
-impl<'a> TextGrid<'a> {
+impl<'a> TextSegmentTimes<'a> {
     /// Ticks per second of the text's times.
     pub fn timescale(&self) -> u32 {
         self.timescale
@@ -78,8 +78,8 @@ impl<'a> TextGrid<'a> {
     /// Returns the start of segment `n` in ticks, which is also its name. Past the last segment,
     /// the end.
     ///
-    /// The first starts with the film, even if the picture is later: otherwise Shaka Player shows
-    /// the cues of all others that much too late.
+    /// The first segment starts with the film, even if the picture starts later. Otherwise Shaka
+    /// Player shows the cues of all other segments too late by the difference.
     pub fn segment_start(&self, n: usize) -> u64 {
         let start = self.presentation.segment_start(self.reference, n);
         let start = start.saturating_mul(self.factor.into());
