@@ -4,24 +4,26 @@
 //! have been sent. A buffer is therefore written once. When it is dropped, its pages return to the
 //! system and its addresses are never used again.
 //!
-//! Huge pages make that cheap. Buffers are placed side by side in a few large regions of memory, each
-//! from the start of a page, and a region is unmapped with its last buffer. A long-lived buffer may
-//! thus be the last one of its region. It then holds the address space of the region, but not the pages
-//! of the other buffers. The number of regions is bounded. Freed parts of a huge page become available
-//! only when the kernel splits it, which it does when memory is short.
+//! Huge pages make sending cheaper, because the kernel looks up and counts each page. Buffers are
+//! placed side by side in a few large regions of memory, each from the start of a page, and a
+//! region is unmapped with its last buffer. A long-lived buffer may thus be the last one of its
+//! region. It then holds the address space of the region, but not the pages of the other buffers.
+//! The number of regions is bounded. Freed parts of a huge page become available only when the
+//! kernel splits it, which it does when memory is short.
 //!
-//! A region has one writer at a time. With two writers in one huge page, each would make the kernel
-//! clear a page, and the kernel would discard one of them.
+//! A region has one writer at a time. If two writers wrote to the same new huge page, the kernel
+//! would clear one page for each writer and then discard one of the two pages.
 
 use crate::file_map::{ArenaRegion, ArenaSpan, SpanDraft};
 use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Length of a region: address space only, until it is written to.
+/// Length of a region. A region takes only address space until it is written to.
 const REGION_BYTES: usize = 64 << 20;
 
-/// The allowed number of regions, as a multiple of the regions that buffers without any waste would need.
+/// The allowed number of regions, as a multiple of the number that the buffers would need without
+/// any waste.
 const SPREAD: u64 = 4;
 
 /// Allocates buffers for `vmsplice`.
@@ -46,8 +48,9 @@ pub struct ArenaBytes {
 struct SpanOwner(ArenaSpan);
 
 impl Arena {
-    /// Creates an arena for buffers of `bytes` bytes together. It may use four times the regions
-    /// that those need, and one more per processor, which may be writing.
+    /// Creates an arena for buffers of `bytes` bytes together. The arena may use four times as many
+    /// regions as these buffers need. It may use one more region per processor, because each
+    /// processor may be writing to a region.
     pub fn new(bytes: u64) -> Arena {
         let regions_max = SPREAD * bytes.div_ceil(REGION_BYTES as u64).max(1);
         let writers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -73,7 +76,7 @@ impl Arena {
             .map(|(draft, ())| ArenaBytes::new(draft))
     }
 
-    /// Lets `write` fill a buffer of up to `len` bytes; it returns how many it wrote.
+    /// Lets `write` fill a buffer of up to `len` bytes and return how many bytes it wrote.
     ///
     /// # Errors
     /// Same as [`Arena::copy_parts`]; the inner error is that of `write`.
@@ -121,7 +124,7 @@ impl ArenaRegions {
             if let Some(draft) = region.draft(len) {
                 return Ok((region, draft));
             }
-            // A full region counts only as long as buffers hold it.
+            // A full region counts toward the limit only as long as buffers hold it.
             region.close_for_new_buffers();
         }
         let region = self.add_region(regions_max)?;

@@ -14,13 +14,14 @@
 //! Safety of buffer memory, for [`ArenaRegion`], [`SpanDraft`] and [`ArenaSpan`]:
 //!
 //! - **The pointer** comes from `mmap` as above; every [`ArenaSpan`] holds its [`ArenaRegion`].
-//! - **Aliasing.** A region gives each of its bytes to one draft only: `taken` only grows, in steps of whole
-//!   pages. A draft writes within its own span, through `&mut self`, or lends its unwritten part as a
-//!   slice for as long as the draft is borrowed; that memory contains the kernel's zeros. A span is
-//!   readable only after its draft is finished. From then on it is not written to until it is dropped,
-//!   with its last slice, and the pages are returned.
-//! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning them removes them from our
-//!   address space without changing them, and the address is not used again while the region lives.
+//! - **Aliasing.** A region gives each of its bytes to one draft only: `taken` only grows, in steps
+//!   of whole pages. A draft writes only within its own span, through `&mut self`. It may also lend
+//!   its unwritten part as a slice, for as long as the draft is borrowed. The kernel has filled
+//!   this part with zeros. A span is readable only after its draft is finished. From then on, it is
+//!   not written to. It is dropped with its last slice, and its pages are then returned.
+//! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning the pages removes
+//!   them from our address space, but does not change their content. Their addresses are not used
+//!   again while the region exists.
 //! - **Threads.** A draft writes to its own memory; shared memory is only read.
 #![allow(unsafe_code)]
 
@@ -91,7 +92,8 @@ impl FileMap {
         }
         unsafe {
             let at = self.pages.start.as_ptr().add(start).cast();
-            // The first call starts reading all of it, the second waits page by page.
+            // The first call starts to read the whole range. The second call waits for its pages
+            // one by one.
             madvise(at, len, Advice::WillNeed)?;
             Ok(madvise(at, len, Advice::LinuxPopulateRead)?)
         }
@@ -142,7 +144,7 @@ impl ArenaRegion {
         let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = MappedPages { start, len };
-        // Small pages work as well.
+        // Ignores the error: without huge pages, the region uses small ones.
         let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(ArenaRegion {
             pages,
@@ -182,7 +184,8 @@ impl SpanDraft {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let len = bytes.len().min(self.span.len - self.filled);
         let at = self.span.start + self.filled;
-        // Within the span, which is ours alone, and thus no part of `bytes`.
+        // The target is within the span, which belongs to this draft only. It therefore does not
+        // overlap `bytes`.
         unsafe {
             let to = self.span.region.pages.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
@@ -193,7 +196,8 @@ impl SpanDraft {
     /// The part that is not filled yet.
     pub(crate) fn rest(&mut self) -> &mut [u8] {
         let at = self.span.start + self.filled;
-        // Within the span, which is exclusively ours, and borrowed for as long as `self` is.
+        // The slice is within the span, which belongs to this draft only. It is borrowed for as
+        // long as `self` is.
         unsafe {
             let rest = self.span.region.pages.start.as_ptr().add(at);
             std::slice::from_raw_parts_mut(rest, self.span.len - self.filled)
@@ -224,7 +228,8 @@ impl AsRef<[u8]> for ArenaSpan {
 impl Drop for ArenaSpan {
     fn drop(&mut self) {
         if self.pages_len > 0 {
-            // Fails only for a range that was never mapped; the region then unmaps it.
+            // Fails only for a range that was never mapped. After a failure, the pages are freed
+            // when the region is unmapped.
             let _ = unsafe {
                 let at = self.region.pages.start.as_ptr().add(self.start);
                 madvise(at.cast(), self.pages_len, Advice::LinuxDontNeed)

@@ -15,7 +15,7 @@ pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
     only: Option<Key>,
-    /// Extensions of files beside a single file that belong to it.
+    /// Extensions of the companions of a single file, which are beside it and belong to it.
     companion_extensions: &'static [&'static str],
     /// Whether links may lead out of the folder.
     follow_links: bool,
@@ -82,8 +82,9 @@ impl Folder {
         }
     }
 
-    /// Adds the files beside a single file whose names continue its own and end in one of these
-    /// extensions: `film.en.srt` beside `film.mp4`. Changes nothing for a folder.
+    /// Adds the companions of a single file, such as `film.en.srt` beside `film.mp4`. Their names
+    /// start with the file's name without its extension, and end in one of these extensions.
+    /// Changes nothing for a folder.
     #[must_use]
     pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Folder {
         Folder {
@@ -126,8 +127,8 @@ impl Folder {
         }
     }
 
-    /// Lists a folder by name, without entries that are hidden, cannot be a key or lead out of the library.
-    /// Links to a folder above are left out, because they have no end. Blocks.
+    /// Lists a folder, sorted by name. Leaves out entries that are hidden, cannot be a key, or lead
+    /// out of the library. Links to a folder above are left out, because they have no end. Blocks.
     ///
     /// # Errors
     /// [`Error`]; also when there are over 65 536 entries.
@@ -272,7 +273,7 @@ impl Folder {
     fn beneath_by_name(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
         let target = self.path.join(key.as_str()).canonicalize()?;
         let inside = match target.strip_prefix(&self.path) {
-            // Only without openat2: it follows these links itself.
+            // Happens only without `openat2`, which follows such links itself.
             Err(_) if self.follow_links => target.as_path(),
             inside => inside.map_err(|_| Error::from(Errno::XDEV))?,
         };

@@ -32,7 +32,7 @@ impl Key {
     /// The library's root.
     pub const ROOT: Key = Key(String::new());
 
-    /// Reads a path that has been percent-decoded once, if it came from a URL.
+    /// Parses a path. A path from a URL must already be percent-decoded, exactly once.
     ///
     /// # Errors
     /// [`BadKey`] when a name violates the rules described at [`Key`].

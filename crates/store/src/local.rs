@@ -25,11 +25,11 @@ pub struct LocalFile {
     meter: Arc<Meter>,
 }
 
-/// Gaps of up to this length are read with the ranges around them: copying them costs about as much
-/// as the system call that they save.
+/// Gaps of up to this length are read with the ranges around them, because copying such a gap costs
+/// about as much as another system call.
 const JOINED_GAP_BYTES_MAX: u64 = 8 << 10;
-/// Limit on the bytes read for several ranges, as a multiple of their length. Beyond it, the ranges are
-/// read separately, because the returned bytes hold the gaps between them in memory.
+/// Limit on the bytes read for several ranges, as a multiple of their length. Beyond it, the ranges
+/// are read separately, because the gaps between them stay in memory as long as the returned bytes.
 const READ_AMPLIFICATION_MAX: u64 = 2;
 
 /// Distance between the bytes that [`LocalFile::resident`] probes: the kernel evicts pages in larger runs.
@@ -147,14 +147,14 @@ impl LocalFile {
             let after = blocks.partition_point(|(start, _)| *start <= range.start);
             let block = after.checked_sub(1).and_then(|index| blocks.get(index));
             let (start, bytes) = block.ok_or(Error::Changed)?;
-            // Within the block's length, which is a usize.
+            // The offsets are within the block, so they fit in a usize.
             Ok(bytes.slice((range.start - start) as usize..(range.end - start) as usize))
         };
         ranges.iter().map(slice).collect()
     }
 
-    /// Checks that the file had all of `ranges`, and counts them as one request. [`LocalFile::read_into`] then
-    /// reads them in any division.
+    /// Checks that the file had all of `ranges`, and counts them as one request. The caller then
+    /// reads them with [`LocalFile::read_into`], in any number of calls.
     ///
     /// # Errors
     /// [`Error::Changed`] when the file ends before one of them does.

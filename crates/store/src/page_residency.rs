@@ -8,8 +8,8 @@ use std::time::Instant;
 
 /// Bytes of a file that are probed together.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Time for which a block is assumed to stay in memory, in milliseconds. A wrong assumption costs one wait
-/// of an event loop for the storage.
+/// Time for which a block is assumed to stay in memory, in milliseconds. If the assumption is
+/// wrong, an event loop waits for the storage once.
 const TRUST_MS: u32 = 1000;
 
 /// Per block: the time at which all of it was found in memory, in milliseconds since the first probe of the
@@ -20,7 +20,8 @@ pub(crate) struct PageResidency {
 }
 
 impl PageResidency {
-    /// Returns whether `range` of a file of `len` bytes is in memory, from an earlier result or by `probe`.
+    /// Returns whether `range` of a file of `len` bytes is in memory, according to an earlier
+    /// result or to `probe`.
     pub(crate) fn is_resident(
         &self,
         len: u64,
@@ -58,7 +59,8 @@ impl PageResidency {
 fn now_ms() -> u32 {
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
-    // Wraps after seven weeks: a block is then trusted a second too long, or probed once more.
+    // The time wraps after seven weeks. A block is then trusted for a second too long, or probed
+    // once more.
     (elapsed.as_millis() as u32).wrapping_add(1).max(1)
 }
 

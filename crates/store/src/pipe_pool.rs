@@ -1,7 +1,7 @@
 //! Pipes that carry bytes from a storage's socket to a client's socket without a copy.
 //!
-//! Each takes two descriptors and holds up to 256 pages of kernel memory, or as many larger fragments. Their
-//! number is therefore bounded, and responses without a pipe are copied.
+//! Each takes two descriptors and holds up to 256 pages of kernel memory, or as many larger
+//! fragments. The number of pipes is therefore bounded, and responses without a pipe are copied.
 
 use bytes::Bytes;
 use rustix::io::{Errno, ioctl_fionread};
@@ -29,8 +29,8 @@ struct PipeEnds {
     write: OwnedFd,
 }
 
-/// A pipe with bytes that move from one socket to another. Each reported byte is taken once, in
-/// order.
+/// A pipe with bytes that move from one socket to another. The reader takes each reported byte
+/// once, in order.
 pub struct Pipe {
     ends: Arc<PipeEnds>,
     spare: Arc<Mutex<SparePipes>>,
@@ -95,8 +95,8 @@ impl Pipe {
         let bytes_max = bytes_max.min(PIPE_BYTES);
         match rustix::pipe::splice(socket, None, &self.ends.write, None, bytes_max, flags) {
             Ok(count) => Ok(SpliceOutcome::Bytes(count)),
-            // Either the socket is empty or the pipe is full. The number of bytes in the socket
-            // decides, because it has no other reader.
+            // Either the socket is empty or the pipe is full. If the socket has bytes, the pipe is
+            // full, because nothing else reads from the socket.
             Err(Errno::AGAIN) if ioctl_fionread(socket)? > 0 => Ok(SpliceOutcome::Full),
             Err(error) => Err(error.into()),
         }
@@ -132,7 +132,7 @@ impl Drop for Pipe {
         if empty {
             spare.empty.push(self.ends.clone());
         } else {
-            // Closes the pipe with its unread bytes.
+            // The pipe still contains unread bytes, so it is closed and not reused.
             spare.left += 1;
         }
     }

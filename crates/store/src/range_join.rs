@@ -1,8 +1,8 @@
 //! Joins adjacent byte ranges, so that one read fetches several of them.
 //!
 //! A segment of an interleaved film consists of many short ranges with other tracks between them.
-//! For a remote object a request costs more than many bytes; for a local file a system call costs
-//! about as much as copying a few kilobytes.
+//! For a remote object, another request costs more than receiving many unneeded bytes. For a local
+//! file, a system call costs about as much as copying a few kilobytes.
 
 use std::ops::Range;
 

@@ -118,9 +118,9 @@ impl Store {
         }
     }
 
-    /// Returns an object of a declared length, and of a declared tag unless that is 0, without
-    /// looking it up. Over a network, its first read checks the declaration, and all reads are of
-    /// one version.
+    /// Returns an object with a declared length and entity tag, without looking it up. A tag of 0
+    /// means that no tag is declared. Over a network, its first read checks the declaration, and
+    /// all reads are of one version.
     ///
     /// # Errors
     /// Same as [`Store::open`]. Over a network, [`Error::OtherLength`] or [`Error::Replaced`] at the first read.
@@ -131,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Lists a folder by name, without hidden entries and those that cannot be a key.
+    /// Lists a folder, sorted by name. Leaves out entries that are hidden or cannot be a key.
     ///
     /// # Errors
     /// [`Error`]; [`Error::Unlisted`] where the storage cannot list; also for over 65 536 entries.

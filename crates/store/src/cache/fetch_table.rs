@@ -24,7 +24,7 @@ pub struct SharedFetch<T> {
     purged: AtomicBool,
 }
 
-/// A result with the leader's span, which explains the wait of followers.
+/// A result with the leader's span, to which the spans of waiting followers are linked.
 #[derive(Debug, Clone)]
 struct FetchResult<T> {
     value: T,

@@ -20,8 +20,8 @@ pub struct GrowingBody {
 
 #[derive(Debug, Default)]
 struct GrowingState {
-    /// In order and not empty, each with the offset of its first byte. Bytes before `dropped` are freed (see
-    /// [`GrowingBody::window`]).
+    /// Non-empty blocks in order, each with the offset of its first byte. Bytes before `dropped`
+    /// are freed (see [`GrowingBody::window`]).
     pieces: Vec<(u64, Bytes)>,
     dropped: u64,
     len: u64,
@@ -110,8 +110,8 @@ impl GrowingBody {
     }
 
     /// Limits the bytes behind the writer to about `bytes`. The writer must then wait for its
-    /// slowest reader ([`GrowingBody::poll_room`]), and a reader can join only where no bytes were
-    /// freed.
+    /// slowest reader ([`GrowingBody::poll_room`]). A new reader can only start at bytes that have
+    /// not been freed.
     pub fn window(&self, bytes: u64) {
         self.lock_state().window = Some(bytes);
     }
@@ -210,7 +210,7 @@ impl GrowingState {
             if *start >= to || room == 0 {
                 break;
             }
-            // Within the block's length, which is a usize.
+            // The offsets are within the block, so they fit in a usize.
             let first = from.saturating_sub(*start) as usize;
             let last = (to - start).min(piece.len() as u64) as usize;
             let last = last.min(first.saturating_add(room));

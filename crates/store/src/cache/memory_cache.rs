@@ -107,8 +107,8 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
         self.cache.remove(key).map(|(_, value)| value)
     }
 
-    /// Evicts a sixteenth of the bytes, and stores no more than the rest until
-    /// [`MemoryCache::restore_capacity`].
+    /// Evicts a sixteenth of the cached bytes. Lowers the capacity to the remaining bytes until
+    /// [`MemoryCache::restore_capacity`] is called.
     pub fn shrink(&self) {
         self.cache.set_capacity(self.cache.weight() / 16 * 15);
     }

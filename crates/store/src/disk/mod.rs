@@ -1,10 +1,11 @@
 //! Small values on the local disk, by name and version.
 //!
 //! Each value is a file that describes itself completely and ends in a checksum. A truncated,
-//! damaged or misplaced file is therefore never used, wherever the process or the machine stopped.
-//! A file is written under another name and then renamed. The folder is bounded in bytes: a sweep
-//! removes the least recently used values first, and abandoned partial files of all processes.
-//! Several processes may share a folder; each sweeps it when its estimate exceeds the bound.
+//! damaged or misplaced file is therefore never used, at whatever moment the process or the machine
+//! stopped. A file is written under another name and then renamed. The folder is bounded in bytes.
+//! A sweep removes abandoned partial files of all processes, and then the least recently used
+//! values until there is room. Several processes may share a folder. Each process sweeps it when
+//! its own estimate of the size exceeds the bound.
 //!
 //! [`tier`] stores large objects, which the kernel sends from their files.
 

@@ -82,7 +82,7 @@ fn the_folder_is_bounded_and_evicts_the_least_recently_used_first() {
         cache.put(&format!("film{n}"), b"1", &[7; 1000]).unwrap();
         set_last_use(&cache.path_of(&format!("film{n}")), 1000 - n);
     }
-    // A use makes it the most recent one.
+    // Reading `film0` makes it the most recently used value.
     assert!(cache.get("film0", b"1").is_some());
     for n in 8..12 {
         cache.put(&format!("film{n}"), b"1", &[7; 1000]).unwrap();

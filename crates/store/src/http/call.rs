@@ -1,4 +1,5 @@
-//! Facts about one storage request, recorded below `object_store`, which does not return them.
+//! Facts about one storage request. The HTTP client below `object_store` records them, because
+//! `object_store` does not return them.
 
 use super::{TransportError, WatchedBody};
 use http::HeaderValue;
@@ -16,7 +17,8 @@ pub(crate) struct StorageCall {
     pub(crate) started: Instant,
     /// Whether a range is requested, so that the whole object would be a wrong response.
     ranged: bool,
-    /// Whether only the response's head is read until the bytes are taken.
+    /// Whether only the response's head is read at first; the body is not read until its bytes are
+    /// taken.
     head_only: bool,
     /// The identity of the request's span, if it is traced.
     traceparent: Option<HeaderValue>,
@@ -93,8 +95,8 @@ impl StorageCall {
     }
 }
 
-/// Records and returns whether the next request of this task is for a range. A request without a
-/// `Range` field fetches credentials first.
+/// Records and returns whether the next request of this task is for a range. When a range is
+/// wanted, a request without a `Range` field is for the credentials, which are needed first.
 pub(super) fn begin_request(has_range: bool) -> bool {
     let begun = CALL.try_with(|call| {
         call.note(|notes| {

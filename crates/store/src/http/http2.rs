@@ -45,7 +45,7 @@ pub(super) struct Http2Stream {
     _counted: Arc<()>,
 }
 
-/// A new connection, by the protocol that the server chose.
+/// A new connection with the protocol that the server chose.
 pub(super) enum NegotiatedConnection {
     Http1(OpenedStream),
     Http2(SendRequest<HttpRequestBody>, u64),
@@ -82,14 +82,14 @@ pub(super) async fn negotiate(
 }
 
 impl SharedConnection {
-    /// Returns whether the server may choose HTTP/2: it has not yet chosen HTTP/1.1 when both were
-    /// offered.
+    /// Returns whether to offer HTTP/2: `false` once the server has chosen HTTP/1.1 although both
+    /// were offered.
     pub(super) fn can_negotiate_http2(&self) -> bool {
         !self.is_refused.load(Relaxed)
     }
 
-    /// Returns a stream on the connection. Awaits `open` if there is no connection, or none newer
-    /// than `failed`.
+    /// Returns a stream on the connection. Awaits `open` if there is no open connection, or if it
+    /// is not newer than the one with the number `failed`.
     pub(super) async fn acquire(
         &self,
         failed: Option<u64>,

@@ -47,7 +47,7 @@ impl ConnectionPool {
             None => TrustedAuthorities::Public,
         };
         let connector = |protocols: &[&[u8]]| {
-            // A client that opens a connection for each request has no session to resume, either.
+            // If connections are not reused, TLS sessions are not resumed either.
             let tls = client_config(&authorities, protocols, options.pooled).map_err(invalid)?;
             let timeout = options.timeouts.connect;
             Ok::<_, String>(Connector::new(tls, timeout, counts.clone()))
@@ -141,7 +141,7 @@ impl ConnectionPool {
         }
         let host = Arc::new(HostConnections {
             permits: Arc::new(Semaphore::new(self.options.connections_max.max(1))),
-            // The permits bound their number.
+            // The permits already bound the number of connections.
             idle: IdleConnections::for_all_runtimes(self.options.idle, usize::MAX),
             http2: SharedConnection::default(),
         });

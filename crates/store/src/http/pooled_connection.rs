@@ -84,8 +84,8 @@ impl PooledConnection {
         }
     }
 
-    /// Completes when a part of the body or its end can be read; at once if that is unknown without
-    /// reading.
+    /// Completes when a part of the body or its end can be read. For HTTP/2, this is unknown before
+    /// a read, so it completes at once.
     pub(super) fn poll_readable(
         &mut self,
         cx: &mut Context<'_>,

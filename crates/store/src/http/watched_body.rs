@@ -16,7 +16,8 @@ use upstream::BodyData;
 /// Bytes that must be received within the stall timeout, unless the body ends.
 const STALL_BYTES: u64 = 16 << 10;
 
-/// A body that is being received. Only waiting counts as a stall: the reader may pause.
+/// A body that is being received. Only the time spent waiting for bytes counts as a stall, and a
+/// pause of the reader does not.
 pub(crate) struct WatchedBody {
     /// `None` once the body is complete.
     lease: Option<PooledConnection>,

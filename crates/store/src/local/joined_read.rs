@@ -11,8 +11,8 @@ use std::ops::Range;
 const RANGES_PER_READ_MAX: usize = 500;
 
 impl LocalFile {
-    /// Reads `ranges` into `out`, one after the other, without memory of its own for their bytes. Nearby
-    /// ranges take one system call. Blocks.
+    /// Reads `ranges` into `out`, one after the other, without another buffer for their bytes.
+    /// Nearby ranges take one system call. Blocks.
     ///
     /// # Errors
     /// Same as [`LocalFile::read`], and [`Error::Refused`] if `out` is shorter than the ranges.
@@ -109,7 +109,7 @@ fn joined_gap_max(ranges: &[Range<u64>]) -> u64 {
     }
 }
 
-/// Returns how many of the first ranges, at least one, one system call reads.
+/// Returns how many ranges from the start are read with one system call: at least one.
 fn joined_count(ranges: &[Range<u64>], gap_bytes_max: u64) -> usize {
     let is_near = |pair: &[Range<u64>]| match pair {
         [one, next] => (one.end..=one.end.saturating_add(gap_bytes_max)).contains(&next.start),

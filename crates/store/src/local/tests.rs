@@ -67,7 +67,7 @@ fn neighbouring_ranges_are_read_with_one_call() {
             assert_eq!(found, &bytes[range.start as usize..range.end as usize]);
         }
     }
-    // Short ranges with long gaps would keep the gaps in memory.
+    // Short ranges with long gaps are read separately: otherwise the gaps would stay in memory.
     let sparse: Vec<_> = (0..10).map(|n| n * 8_000..n * 8_000 + 100).collect();
     object.read_ranges(&sparse, Reason::Manifest).unwrap();
     assert_eq!(object.meter.requests(Reason::Manifest), 10);

@@ -50,8 +50,8 @@ pub(crate) struct RangeFlights<E> {
 }
 
 impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
-    /// Creates a cache of at most `bytes_max` bytes; ranges being received do not count. While `is_suspended`,
-    /// the end of each flight empties it.
+    /// Creates a cache of at most `bytes_max` bytes; ranges being received do not count. While
+    /// `is_suspended` is set, the cache is emptied whenever a flight ends.
     pub(crate) fn new(bytes_max: u64, is_suspended: Arc<AtomicBool>) -> RangeCache<K, E> {
         let inner = Mutex::new(RangeCacheState {
             objects: HashMap::new(),

@@ -108,7 +108,7 @@ impl<E> FlightState<E> {
             if start >= to {
                 break;
             }
-            // Within the chunk's length, which is a usize.
+            // The offsets are within the chunk, so they fit in a usize.
             let (a, b) = (from.max(start) - start, to.min(*end) - start);
             slices.push(chunk.slice(a as usize..b as usize));
             start = *end;

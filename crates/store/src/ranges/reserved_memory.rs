@@ -15,7 +15,7 @@ pub(crate) struct MemoryLease {
 }
 
 impl ReservedMemory {
-    /// Reserves memory for bytes that may still have to be received.
+    /// Reserves memory for this many bytes, even if they have not been received yet.
     pub(crate) fn reserve(&self, bytes: u64) -> MemoryLease {
         self.0.fetch_add(bytes, Relaxed);
         MemoryLease {

@@ -29,7 +29,7 @@ fn cached_bytes(cache: &TestCache) -> u64 {
     cache.lock().bytes
 }
 
-/// Lets `end` complete each missing flight, and records its end.
+/// Ends each missing flight by calling `end`, and records that in the cache.
 fn land_flights(
     cache: &TestCache,
     cover: &RangeFlights<&'static str>,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Reads settings by `object_store`'s names from `~/.aws/credentials` and `~/.aws/config`, or from the files
-/// and profile of the `AWS_*` variables. Empty where there are none.
+/// Reads settings from `~/.aws/credentials` and `~/.aws/config`, or from the files and the profile
+/// that `AWS_*` variables name. The keys of the result are `object_store`'s names. Empty where
+/// there are none.
 pub(super) fn read_aws_profile() -> BTreeMap<&'static str, String> {
     let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let profile = var("AWS_PROFILE").unwrap_or_else(|| "default".into());

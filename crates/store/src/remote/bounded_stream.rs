@@ -62,14 +62,15 @@ impl BoundedStream {
         Ok(())
     }
 
-    /// Returns the next bytes; there must be some.
+    /// Returns the next bytes. Must not be called after the last bytes.
     pub(super) async fn next(&mut self) -> Result<Bytes, Error> {
         self.wait_for_data().await?;
         self.pieces.pop_front().ok_or(Error::Changed)
     }
 }
 
-/// Groups wanted ranges with short gaps, which are read together with their gaps.
+/// Groups wanted ranges with short gaps between them. The ranges of a group are fetched together
+/// with their gaps.
 fn group_runs(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>> {
     let mut runs: Vec<Vec<Range<u64>>> = Vec::new();
     for range in wanted {
@@ -139,7 +140,7 @@ async fn fetch_window(
             let end = at + bytes.len() as u64;
             let first = run.partition_point(|range| range.end <= at);
             for range in run.iter().skip(first).take_while(|range| range.start < end) {
-                // Within the length of the bytes, which is a usize.
+                // The offsets are within these bytes, so they fit in a usize.
                 let (from, until) = (range.start.max(at) - at, range.end.min(end) - at);
                 pieces.push_back(bytes.slice(from as usize..until as usize));
             }

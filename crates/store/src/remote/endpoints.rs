@@ -176,8 +176,9 @@ impl Endpoint {
         health.down.is_none_or(|(until, _)| until <= now)
     }
 
-    /// Prepares a request to an endpoint that may be down: it is a trial, and others are sent elsewhere until it
-    /// succeeds. Otherwise, all requests would wait for a server that is silent.
+    /// Prepares a request to an endpoint that may be down. If it is, this request is a trial, and
+    /// other requests are sent to other endpoints until the trial succeeds. Otherwise, all requests
+    /// would wait for a server that is silent.
     pub(super) fn begin_trial(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -7,8 +7,8 @@ use super::request_guard::RequestGuard;
 use crate::Error;
 
 impl Endpoint {
-    /// Classifies an error of `object_store` by the facts recorded below it, because its own text
-    /// quotes URLs and responses.
+    /// Classifies an error of `object_store` by the facts that the HTTP client recorded. The text
+    /// of the error is not used, because it quotes URLs and responses.
     pub(super) fn classify_failure(
         &self,
         line: &mut RequestGuard,

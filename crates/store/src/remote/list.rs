@@ -16,7 +16,7 @@ const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 const PAGE_ENTRIES_MAX: usize = 1000;
 
 impl RemoteCore {
-    /// Lists a folder by name; the list is empty if the folder does not exist.
+    /// Lists a folder, sorted by name; the list is empty if the folder does not exist.
     pub(super) async fn list_folder(
         self: &Arc<RemoteCore>,
         key: &Key,
@@ -106,7 +106,8 @@ impl RemoteCore {
     }
 }
 
-/// Converts the 404 of a listing. A folder without objects is an empty list, so the address is wrong.
+/// Converts a 404 response to a listing request into [`Error::Denied`]. For a folder without
+/// objects, storages return an empty list, so a 404 means that the address is wrong.
 fn list_failure(failure: RequestFailure) -> RequestFailure {
     let Error::NotFound = failure.error else {
         return failure;

@@ -1,9 +1,9 @@
 //! Objects over a network: S3, GCS, Azure, HTTP servers that support ranges.
 //!
-//! [`RemoteObject::parts`] looks up the range cache. [`RemoteCore::open_stream`] fetches missing
-//! ranges with one request. `retry` chooses among the [`endpoints`], and decides about further
-//! attempts and hedged requests. `range_request` checks each response against the opened version.
-//! `resuming_stream` requests the rest of an interrupted response.
+//! [`RemoteObject::parts`] looks up ranges in the range cache. [`RemoteCore::open_stream`] fetches
+//! missing ranges with one request. `retry` chooses among the [`endpoints`], and decides about
+//! further attempts and hedged requests. `range_request` checks each response against the opened
+//! version. `resuming_stream` requests the rest of an interrupted response.
 //!
 //! Opening, listing and shared connections use a separate runtime, so that they outlive the calling worker.
 

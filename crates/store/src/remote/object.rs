@@ -70,8 +70,8 @@ impl RemoteObject {
         }))
     }
 
-    /// Creates an object of declared length, and of a declared tag unless that is 0, without a
-    /// request. The first response determines its version.
+    /// Creates an object with a declared length and entity tag, without a request. A tag of 0 means
+    /// that no tag is declared. The first response determines its version.
     pub(super) fn from_declared_version(
         core: Arc<RemoteCore>,
         key: Key,

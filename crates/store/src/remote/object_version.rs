@@ -6,8 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-/// By how much a response's `Date` must follow `Last-Modified`, so that no second change of the object has the
-/// same `Last-Modified` (RFC 9110 section 8.8.2.2). Clocks of one storage may differ by less.
+/// The least time between `Last-Modified` and a response's `Date` for which no second change of the
+/// object can have the same `Last-Modified` (RFC 9110 section 8.8.2.2). The clocks of one storage
+/// may differ, but by less than this.
 const STRONG_DATE_MARGIN: Duration = Duration::from_secs(60);
 
 /// The version of an object according to a response.

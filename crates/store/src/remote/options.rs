@@ -23,11 +23,11 @@ pub struct Options {
     pub memory_bytes: u64,
     /// While set, no range is cached, and cached ones are dropped.
     pub is_caching_suspended: Arc<AtomicBool>,
-    /// Bytes that are fetched and not yet read, in addition to the cache. Beyond that, ranges are fetched in
-    /// small windows while the reader consumes them.
+    /// Bytes that are fetched and not yet read, in addition to the cache. When this limit is
+    /// reached, ranges are fetched in small windows while the reader consumes them.
     pub unsent_bytes: u64,
-    /// Pipes for responses that are spliced because nothing is cached. Each takes two descriptors and its unsent
-    /// bytes. Responses without a pipe are copied.
+    /// Pipes for responses that are spliced because nothing is cached. Each pipe takes two
+    /// descriptors, and memory for its unsent bytes. Responses without a pipe are copied.
     pub pipes: usize,
     /// Longest gap between two wanted ranges that is read together with them.
     pub waste_bytes: u64,
@@ -76,7 +76,8 @@ impl Default for Options {
             memory_bytes: 256 << 20,
             is_caching_suspended: Arc::default(),
             unsent_bytes: 256 << 20,
-            // The limit of an unprivileged user at 1 MiB each (`/proc/sys/fs/pipe-user-pages-soft`).
+            // An unprivileged user may have this many pipes of 1 MiB each
+            // (`/proc/sys/fs/pipe-user-pages-soft`).
             pipes: 64,
             waste_bytes: 1 << 20,
             retries: 2,

@@ -1,4 +1,4 @@
-//! Whether the server of a library responds at all.
+//! Checks whether the server of a library responds at all.
 
 use super::RemoteCore;
 use super::endpoints::Endpoint;

@@ -178,7 +178,8 @@ impl FlightFetch {
         let outcome = self.fill_flight(reason).await;
         if let Err(error) = &outcome {
             self.object.record_error(error);
-            // Before the error is published, so that a later request starts a new fetch.
+            // Removes the flight before the error is published, so that a later request starts a
+            // new fetch.
             self.settle_flight();
         }
         self.flight.end(outcome);
@@ -192,8 +193,8 @@ impl FlightFetch {
             ahead += bytes.len();
             self.flight.push(bytes);
             if ahead >= AHEAD_BYTES_MAX {
-                // Lets the readers send the bytes while they are in the core's cache. Afterwards,
-                // the buffer can be reused.
+                // Yields to the readers, so that they send the bytes while these are still in the
+                // CPU cache. Afterwards, the buffer can be reused.
                 ahead = 0;
                 tokio::task::yield_now().await;
             }
@@ -219,9 +220,9 @@ impl Drop for FlightFetch {
     }
 }
 
-/// Chooses extents that contain all of `wanted`: gaps of up to `waste` bytes are included, and
-/// ranges of `along` that are equally close. Sorted and without overlap. `None` if they exceed
-/// `bytes_max` bytes together.
+/// Chooses extents that contain all of `wanted`. They include gaps of up to `waste` bytes. They
+/// also include ranges of `along` that are at most `waste` bytes away, if there is room. Sorted and
+/// without overlap. `None` if they exceed `bytes_max` bytes together.
 fn choose_extents(
     wanted: &VecDeque<Range<u64>>,
     along: &[Range<u64>],

@@ -39,7 +39,7 @@ pub(super) struct RangeResponse {
     pub(super) endpoint: Arc<Endpoint>,
 }
 
-/// The rest of a response: exactly as long as declared, or an error at its end.
+/// The rest of a response. It has exactly the declared length, or it ends with an error.
 pub(super) struct ResponseBody {
     /// Bypasses `object_store`, which reads the head only.
     watched_body: WatchedBody,
@@ -172,7 +172,7 @@ impl ResponseBody {
             let bytes = self
                 .count_received(bytes, |bytes| bytes.len() as u64)
                 .await?;
-            // HTTP/2 has empty frames.
+            // Skips empty HTTP/2 frames.
             if bytes.as_ref().is_none_or(|bytes| !bytes.is_empty()) {
                 return Ok(bytes);
             }

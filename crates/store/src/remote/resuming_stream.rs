@@ -11,7 +11,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use upstream::BodyData;
 
-/// Bytes that a response must add before it breaks, so that its resumption repeats no work and needs no retry.
+/// Bytes that a response must deliver before it breaks, so that its resumption does not count as a
+/// retry.
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
 /// Most resumptions of one body, even if each response made progress.
 const RESUMPTIONS_MAX: u32 = 32;
@@ -33,7 +34,8 @@ pub(super) struct ResumingStream {
 }
 
 impl RemoteCore {
-    /// Requests a range of an object. With `request.state`, only of that version.
+    /// Requests a range of an object. If `request.state` is set, the response must be of that
+    /// version.
     pub(super) async fn open_stream(
         self: &Arc<RemoteCore>,
         request: RangeRequest,
@@ -155,8 +157,9 @@ impl ResumingStream {
         Ok(())
     }
 
-    /// Returns whether the body may be resumed once more. Without progress, a resumption is a retry: few are
-    /// allowed, and only within the budget unless it `fails_over` to another endpoint.
+    /// Returns whether the body may be resumed once more. A resumption without progress counts as a
+    /// retry. The number of such resumptions is limited, and each one uses the retry budget unless
+    /// it `fails_over` to another endpoint.
     fn may_resume(&mut self, fails_over: bool) -> bool {
         if self.resumed >= RESUMPTIONS_MAX {
             return false;

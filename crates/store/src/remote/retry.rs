@@ -27,7 +27,8 @@ pub(super) struct RetryPlan<'a> {
     /// Whether every endpoint has failed once.
     is_repeating: bool,
     pause: Duration,
-    /// Passes over endpoints that cannot list, such as plain HTTP servers beside S3, if others can.
+    /// Whether a folder is listed. Endpoints that cannot list, such as plain HTTP servers beside
+    /// S3, are then skipped if other endpoints can.
     is_listing: bool,
 }
 
@@ -201,8 +202,8 @@ impl RemoteCore {
 /// Returns whether another endpoint than the `failed` ones can take over. When an endpoint is lost, all its
 /// requests fail at once. Each is sent to every other endpoint once, outside of the budget for retries.
 ///
-/// The budget remains for failures that more requests would make worse: of a storage that reports
-/// overload, and of silent ones.
+/// The budget still limits retries after failures that more requests would make worse: reported
+/// overload, and timeouts when no other endpoint is up.
 pub(super) fn can_fail_over(
     failure: &RequestFailure,
     all: &[Arc<Endpoint>],

@@ -1,8 +1,9 @@
 //! Splices a range from the storage's socket into a pipe, and from there into the client's socket, without
 //! a copy in user space.
 //!
-//! Spliced bytes cannot be shared. Ranges are therefore spliced only where nothing is cached, and only for the
-//! first client. Bytes that do not fit the pipe are read, so that a slow client does not occupy a connection.
+//! Spliced bytes cannot be shared. Ranges are therefore spliced only where nothing is cached, and
+//! only for the first client. Bytes that do not fit in the pipe are read into memory, so that a
+//! slow client does not occupy a connection.
 
 use super::object::RemoteObject;
 use super::{ObjectName, RemoteCore};
@@ -17,7 +18,7 @@ use upstream::BodyData;
 
 /// Shorter ranges are copied: a pipe and its system calls cost about as much.
 const SPLICED_BYTES_MIN: u64 = 128 << 10;
-/// Longer ranges than segments are streamed in windows.
+/// Longer ranges are not segments, and are streamed in windows.
 const SPLICED_BYTES_MAX: u64 = 32 << 20;
 /// Bytes that a fetch splices before it yields to the readers on the same thread.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;

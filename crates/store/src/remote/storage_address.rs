@@ -142,7 +142,7 @@ fn s3_from_env() -> AmazonS3Builder {
 }
 
 fn plain_http(url: &Url, client: StorageHttpClient) -> object_store::Result<impl ObjectStore> {
-    // Removes the last slash: otherwise the client would append names after an empty one
+    // Removes slashes at the end: otherwise the client would add a second slash before each name
     // (`/films//film.mp4`).
     let mut base = url.clone();
     base.set_path(url.path().trim_end_matches('/'));

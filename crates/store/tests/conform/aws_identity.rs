@@ -89,8 +89,9 @@ fn role_credentials(port: u16) -> String {
     )
 }
 
-/// Reads a film with the credentials of an instance. An nginx plays the metadata service, version 2,
-/// which requires a session token. Its credentials are from moto, which checks the signatures.
+/// Reads a film with the credentials of an instance. An nginx acts as version 2 of the metadata
+/// service, which requires a session token. It returns credentials that moto has issued, and moto
+/// then checks the signatures.
 fn check_instance_credentials(port: u16, credentials: &str) {
     let dir = create_folder();
     let at = format!("http://127.0.0.1:{port}");

@@ -84,7 +84,8 @@ fn an_s3_body_that_breaks_is_resumed_by_range() {
         assert!(error.is_none(), "{error:?} after {} bytes", read.len());
         assert!(read == right[5..2_500_000]);
         assert!(proxy.closed.load(SeqCst) - before >= 8, "nothing broke");
-        // Another film under the same name: an error, and no byte of it.
+        // When another film is stored under the same name, a read returns an error and no byte of
+        // that film.
         server.put("films/library/film.mp4", &vec![7; right.len()]);
         let (read, error) = read_parts(&object, &[2_600_000..2_900_000], Reason::Segment);
         assert!(
@@ -95,7 +96,7 @@ fn an_s3_body_that_breaks_is_resumed_by_range() {
     }
 }
 
-/// The client of `object_store` reads the body of a listing, and its error has no cause.
+/// `object_store` reads the body of a listing itself, and its error does not contain the cause.
 #[test]
 fn an_s3_listing_that_breaks_is_requested_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -110,7 +111,8 @@ fn an_s3_listing_that_breaks_is_requested_again() {
         let entries = store.list_folder(&Key::ROOT).unwrap();
         entries.into_iter().map(|entry| entry.name).collect()
     };
-    // More than the head of the response, and less than all of it.
+    // The connection is closed after 700 bytes: more than the head of the response, and less than
+    // all of it.
     let proxy = BreakingProxy::break_some(server.port, 700, 1);
     let options = s3_options(&format!("http://{}", proxy.addr), SECRET);
     let store = Store::new("s3://films/library", options).unwrap();

@@ -60,8 +60,8 @@ fn open_with(server: &FaultyServer, options: Options) -> (Store, Object) {
     (store, object)
 }
 
-/// Reads correct bytes once the server has recovered, because no wrong byte was cached. Retries, because
-/// ranges that were requested before may still be in flight and fail.
+/// Reads correct bytes once the server has recovered, because no wrong byte was cached. Repeats the
+/// read if it fails, because ranges that were requested earlier may still be in flight and fail.
 fn read_afterwards(object: &Object, wanted: &[Range<u64>], right: &[u8]) -> Result<(), String> {
     let mut last = None;
     for _ in 0..100 {
@@ -160,7 +160,7 @@ fn each_fault_when_a_film_is_opened_is_a_clean_error() {
                     .as_ref()
                     .err()
                     .map_or(FaultOutcome::Right, error_kind);
-                // No earlier version is known that could have changed.
+                // When a film is opened, no earlier version is known, so no change can be detected.
                 let must = match (fault, must) {
                     (_, FaultOutcome::Changed) => FaultOutcome::Right,
                     // The server stalls after the bytes that opening needs.
@@ -244,7 +244,7 @@ fn a_body_that_breaks_repeatedly_is_resumed_under_if_match() {
         assert!(read == right[10_000..1_010_000]);
         assert_eq!(server.faults_left(), 0);
         assert_eq!(store.meter().requests(Reason::Retry), breaks as u64);
-        // Only the request that opened the film could not name a version.
+        // Only the request that opened the film had no precondition.
         assert_eq!(server.unconditional_requests(), opened);
     }
 }
@@ -411,8 +411,8 @@ fn a_pausing_reader_occupies_no_connection() {
             }
         }
         assert!(read.iter().all(|read| *read == large));
-        // Beyond the bound each reader has at most two small windows, and two threads may both take the
-        // last memory.
+        // Beyond the bound, each reader holds at most two small windows. Two threads may also
+        // reserve the last free memory at the same time.
         assert!(held_max <= 2 * (8 << 20) + 10 * (256 << 10), "{held_max}");
     });
     assert_eq!(store.meter().requests(Reason::Retry), 0);

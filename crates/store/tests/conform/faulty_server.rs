@@ -190,7 +190,7 @@ impl FaultyServerState {
             .path
             .strip_prefix("/elsewhere")
             .unwrap_or(&request.path);
-        // Removes one slash only: exact servers have no object at `//film.mp4`.
+        // Removes one slash only: strict servers have no object at `//film.mp4`.
         let name = percent_decode(path.strip_prefix('/').unwrap_or(path));
         let bytes = self.objects.lock().unwrap().get(&name).cloned();
         let Some(mut bytes) = bytes else {

@@ -26,7 +26,8 @@ struct LonelyNginx {
 }
 
 impl LonelyNginx {
-    /// Serves `root`. The rate keeps bodies in flight at any time. Returns `None` without nginx.
+    /// Serves `root`. The rate limit slows bodies down, so that some are in flight at any time.
+    /// Returns `None` without nginx.
     fn start(folder: PathBuf, root: &Path) -> Option<LonelyNginx> {
         fs::create_dir_all(&folder).unwrap();
         let (dir, root, port) = (folder.display(), root.display(), port::free());
@@ -91,7 +92,8 @@ fn film_key(n: usize) -> Key {
     parse_key(&format!("film{}.mp4", n % FILMS))
 }
 
-/// Reads once, in one of the ways of a server, and returns an error or a wrong byte as text.
+/// Reads once, in one of the ways in which a server reads. Returns a description of an error or of
+/// wrong bytes.
 fn read_once(store: &Store, n: usize, film: &[u8]) -> Result<(), String> {
     let key = film_key(n);
     let describe = |error: Error| format!("{key}, read {}: {error}", n % 4);
@@ -173,7 +175,7 @@ fn no_read_fails_when_one_of_two_endpoints_is_killed() {
             while served.load(SeqCst) < before + 20 && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            // A different moment in each round.
+            // Kills the server at a different moment in each round.
             std::thread::sleep(Duration::from_millis(n as u64 * 37 % 100));
             killed.kill();
             std::thread::sleep(Duration::from_millis(n as u64 % 4 * 200));

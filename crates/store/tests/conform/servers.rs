@@ -17,7 +17,8 @@ impl Drop for Process {
     }
 }
 
-/// Reports a skipped test on standard error, past the output capture of the test harness.
+/// Reports a skipped test directly on standard error, so that the test harness does not capture the
+/// message.
 pub fn skip_server(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {why}");
 }

@@ -95,7 +95,8 @@ fn a_slow_reader_of_a_splice_occupies_no_connection() {
         let all = 0..right.len() as u64;
         let spliced = remote.splice_range(all, Reason::Segment).await;
         let mut spliced = spliced.unwrap().unwrap();
-        // Waits for the only connection until the first response has been received.
+        // This read waits for the only connection, which becomes free when the first response has
+        // been received.
         let other = tokio::task::spawn_blocking(move || {
             read_parts(&object, &[50_000..90_000], Reason::Segment)
         });

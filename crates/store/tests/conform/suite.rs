@@ -70,7 +70,8 @@ pub fn with_short_timeouts(mut options: Options) -> Options {
     options
 }
 
-/// The callers' runtime. It lives on after a test, as a server's does, and completes running fetches.
+/// The callers' runtime. It continues to run after a test, like the runtime of a server, and
+/// completes running fetches.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 /// Runs a future on [`RUNTIME`], and panics after a minute.

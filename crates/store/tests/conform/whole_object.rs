@@ -40,7 +40,8 @@ impl Film {
         }
     }
 
-    /// Pours a range until `enough` bytes have been passed, and checks their offsets and values.
+    /// Reads a range in parts until `enough` bytes have been passed, and checks their offsets and
+    /// values.
     fn read_poured(&self, range: Range<u64>, enough: usize) -> (Vec<u8>, Result<(), Error>) {
         let mut got = Vec::new();
         let poured =
@@ -59,7 +60,7 @@ impl Film {
         (got, poured)
     }
 
-    /// Pours `range`, and checks that the whole film is passed.
+    /// Reads `range` in parts, and checks that the whole film is passed.
     fn pour_all(&self, range: Range<u64>) {
         let (got, poured) = self.read_poured(range, usize::MAX);
         assert!(poured.is_ok(), "{poured:?}");

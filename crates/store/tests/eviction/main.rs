@@ -1,9 +1,9 @@
 //! Compares the eviction policy of the memory cache with LRU and S3-FIFO by replaying traces.
 //!
 //! `cargo test -p store --test eviction -- --nocapture` prints the table that decision 11 quotes.
-//! Traces are generated from seeds, so the results of LRU and S3-FIFO are the same everywhere. Those of
-//! the memory cache vary by some thousandths with its hash seeds, so the median of several replays
-//! counts.
+//! Traces are generated from seeds, so the results of LRU and S3-FIFO are the same everywhere. The
+//! results of the memory cache vary by a few thousandths with its hash seeds, so the table shows
+//! the median of several replays.
 
 #![allow(clippy::unwrap_used)]
 

@@ -54,7 +54,8 @@ pub struct TierObject {
 pub enum TierBody {
     /// In memory.
     Memory(Vec<Bytes>),
-    /// In a range of a file. The file may have been removed.
+    /// In a range of a file. The file may have been removed from its folder, but it is open and
+    /// stays readable.
     File(Arc<LocalFile>, Range<u64>),
 }
 

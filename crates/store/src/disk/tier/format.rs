@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 
 /// Changes with the format, so that older files are not read.
 const MAGIC: [u8; 8] = *b"HWobj\0\0\x01";
-/// Bytes before the texts.
+/// Bytes before the three texts: key, tags and head.
 pub(super) const FIXED: usize = 40;
 const SUM: usize = 8;
 /// The alignment of the body, so that the kernel can send whole pages.

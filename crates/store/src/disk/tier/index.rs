@@ -50,7 +50,7 @@ impl Lifecycle<u64, Arc<TierEntry>> for UnlinkOnEviction {
 
     // Unlike `on_evict`, this is not called for replaced entries, whose file has the same name.
     fn before_evict(&self, (): &mut (), hash: &u64, _: &mut Arc<TierEntry>) {
-        // Open readers can finish reading.
+        // Readers that have the file open can finish reading it.
         let _ = fs::remove_file(self.0.join(file_name(*hash)));
     }
 }

@@ -261,7 +261,8 @@ impl TierState {
                     let known = read_entry(&path).map(|(key, shelved)| {
                         let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
-                        // A file written since the start is newer.
+                        // A file that is already in the index was written after the start, so it is
+                        // kept.
                         right
                             && (self.index.has(hash_key(&key), &key)
                                 || (!is_outdated && self.index.add(&key, shelved)))
@@ -293,7 +294,8 @@ impl TierState {
                 if self.index.add(&object.key, shelved) {
                     self.count_event(WRITTEN);
                 }
-                // A later purge finds the object in the index.
+                // A purge during the write only marked the job. A later purge finds the object in
+                // the index.
                 if job.is_doomed() {
                     self.index.remove(hash_key(&object.key), &object.key);
                 }

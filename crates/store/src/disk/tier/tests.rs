@@ -141,7 +141,7 @@ fn damaged_files_are_noticed_and_removed() {
     for harm in harms {
         fs::write(&path, &harm).unwrap();
         let tier = open_tier(dir.path());
-        // The writer scans the folder before it closes.
+        // `close` waits until the writer has scanned the folder.
         tier.close([]);
         assert!(!is_stored(&tier, &one));
         assert_eq!(tier.counts().broken, 1);
@@ -170,7 +170,7 @@ fn an_unreadable_file_does_not_count_as_damaged() {
     tier.close([]);
     let path = list_files(dir.path()).remove(0);
     let aside = dir.path().join("aside");
-    // A symlink to itself: opening fails with another error than that of a missing file.
+    // A symlink to itself: opening it fails, but not with the error for a missing file.
     let hide = || {
         fs::rename(&path, &aside).unwrap();
         std::os::unix::fs::symlink(&path, &path).unwrap();
