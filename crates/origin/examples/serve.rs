@@ -1,5 +1,5 @@
-//! `headwater serve` and nothing else, so that its instructions can be counted without building
-//! the other programs: see `bench/callgrind.py`.
+//! A program that contains only `headwater serve`. `bench/callgrind.py` counts its CPU
+//! instructions, and need not build the other programs.
 
 use std::process::ExitCode;
 

@@ -55,7 +55,8 @@ impl RequestHandler {
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> {
         // Drops the request body before the future is created, so that the future does not reserve
-        // memory for it. Only the collector reads bodies, which are boxed for the same reason.
+        // memory for it. Only the collector reads request bodies. They are boxed, so that they take
+        // little space in the future.
         let (parts, body) = request.into_parts();
         let reports = self.is_for_collector(&parts).then(|| Box::new(body));
         async move {
@@ -153,8 +154,8 @@ impl RequestHandler {
     ) -> (ResourceKind, ResponseResult) {
         match self.respond_from_cache(uri, client_request).await {
             Some(cached) => cached,
-            // Boxed: a future is as large as its longest path and is moved as a whole. Responses
-            // from a cache do not take this path.
+            // Boxed: a future is as large as its largest branch, and is moved as a whole. Responses
+            // from a cache do not take this branch.
             None => Box::pin(self.respond_uncached(uri, client_request)).await,
         }
     }

@@ -36,13 +36,13 @@ use std::time::{Duration, Instant};
 use store::Store;
 use trace::{CollectorHeaders, RequestTracing, Tracer};
 
-/// A successor must be the same program.
+/// Name of this program. A process can take over the ports only from a process of the same program.
 const PROGRAM: &str = "serve";
 
 /// Time for which a path is assumed to lead to the same files, if checking costs little.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-/// The same on a network. Every read verifies the indexed version, so this only bounds how long a
-/// replaced title is served to clients that read nothing new.
+/// The same time for storage on a network. Every read verifies the indexed version. After a title
+/// was replaced, its old version is therefore served from caches only, and for at most this time.
 const RECHECK_AFTER_REMOTE: Duration = Duration::from_secs(60);
 
 /// Runs `headwater serve` until a signal stops it, and returns the exit status.

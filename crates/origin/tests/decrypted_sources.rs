@@ -72,7 +72,7 @@ fn source_document(keys: &[(&str, &str)]) -> String {
     format!("<CPIX xmlns=\"urn:dashif:org:cpix\"><ContentKeyList>{keys}</ContentKeyList></CPIX>")
 }
 
-/// Returns the playlists of video, audio and key frames, as far as a title has them.
+/// Returns the playlists of video, audio and key frames that a title has, in this order.
 fn sorted_playlists(server: &TestServer, title: &str) -> Vec<String> {
     let all = playlists(server, title);
     let of = |part: &str, is_key_frames: bool| {

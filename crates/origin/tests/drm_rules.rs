@@ -55,7 +55,8 @@ fn the_first_matching_rule_protects_a_title() {
         !films.contains("widevine") && !films.contains("l.example"),
         "{films}"
     );
-    // Titles of the same secret and path would have the same key id; these differ.
+    // Key ids are derived from the secret and the title's path. Both differ here, so the key ids
+    // differ, too.
     let kid = |mpd: &str| mpd.split("default_KID=\"").nth(1).unwrap()[..36].to_owned();
     assert_ne!(kid(&kids), kid(&films));
     let trailers = server.text("/trailers/a.mp4/.mpd");

@@ -1,4 +1,5 @@
-//! The index cache on disk, and no cache: the film is always served in its current version.
+//! With the index cache on disk, and without any cache, the current version of a film is always
+//! served.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;

@@ -250,7 +250,7 @@ const WISEPLAY_KEY: &str = "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"wise://1\",KEYFOR
 const WISEPLAY_SESSION: &str =
     "#EXT-X-SESSION-KEY:METHOD=SAMPLE-AES,URI=\"wise://1\",KEYFORMAT=\"wise\"\n";
 
-/// Returns a document whose only key has these elements `DRMSystem`.
+/// Returns a document with one key and a `DRMSystem` element for each of these systems.
 fn cpix_with_systems(systems: &[(&str, &str)]) -> String {
     let systems = systems.iter().map(|(uuid, content)| {
         format!("<DRMSystem kid=\"{LOW}\" systemId=\"{uuid}\">{content}</DRMSystem>")

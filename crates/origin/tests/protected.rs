@@ -328,7 +328,7 @@ fn a_document_gives_each_rendition_its_key() {
         let part = format!("cenc:default_KID=\"{kid}\"");
         assert_eq!(mpd.matches(&part).count(), count, "{mpd}");
     }
-    // Players may switch between the two sets of the video.
+    // Players may switch between the two adaptation sets of the video.
     let switching = "urn:mpeg:dash:adaptation-set-switching:2016\" value=";
     assert!(mpd.contains(&format!("{switching}\"2\"")), "{mpd}");
     assert!(mpd.contains(&format!("{switching}\"1\"")), "{mpd}");

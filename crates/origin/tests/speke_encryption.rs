@@ -187,7 +187,7 @@ fn damaged_encrypted_values_of_a_speke_server_are_refused() {
 fn a_certificate_that_cannot_be_used_is_refused_at_the_start() {
     let key = document_path("recipient.pem").display().to_string();
     let pem = std::fs::read_to_string(document_path("recipient.crt")).unwrap();
-    // The modulus of another key.
+    // A certificate with the modulus of another key.
     let other = pem.replacen("AQEAyO3RBBb6", "AQEAyO3RBBb7", 1);
     for (text, wrong) in [
         (

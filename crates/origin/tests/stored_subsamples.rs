@@ -62,10 +62,11 @@ fn serve(root: &Path, scheme: &str, secret: &TextFile, flags: &[&str]) -> TestSe
     TestServer::from_running(start(root, &[&own, flags].concat()).unwrap())
 }
 
-/// A proxy in front of a storage that counts requests, and can withhold the rest of a body.
+/// A proxy in front of a storage. The storage counts requests, and the proxy can withhold the rest
+/// of a body.
 struct SlowStorage {
     url: String,
-    /// Bytes of the next body to pass on before it waits for `resume`.
+    /// Number of bytes of the next body that the proxy passes on before it waits for `resume`.
     limit: Arc<Mutex<Option<usize>>>,
     resume: Sender<()>,
 }
@@ -138,7 +139,8 @@ fn an_index_with_subsamples_serves_the_same_encrypted_bytes() {
     let secret = TextFile::new(SECRET);
     let (plain, mapped) = (make_library(&[]), make_library(&["--subsamples"]));
     let size = |root: &Path| std::fs::read(root.join("film-index.mp4")).unwrap().len();
-    // 1,200 pictures of one slice: nine bytes each.
+    // The film has 1,200 pictures with one slice each, and the subsamples of a picture take nine
+    // bytes.
     assert!(size(mapped.path()) > size(plain.path()) + 8 * 1200);
     for scheme in ["cbcs", "cenc"] {
         let ours = serve(mapped.path(), scheme, &secret, &[]);

@@ -4,7 +4,7 @@
 //! have been sent. A buffer is therefore written once. When it is dropped, its pages return to the
 //! system and its addresses are never used again.
 //!
-//! Huge pages make sending cheaper, because the kernel looks up and counts each page. Buffers are
+//! Huge pages make sending cheaper, because the kernel looks up and counts fewer pages. Buffers are
 //! placed side by side in a few large regions of memory, each from the start of a page, and a
 //! region is unmapped with its last buffer. A long-lived buffer may thus be the last one of its
 //! region. It then holds the address space of the region, but not the pages of the other buffers.

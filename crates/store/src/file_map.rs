@@ -135,7 +135,7 @@ pub(crate) struct ArenaSpan {
 impl ArenaRegion {
     /// Reserves address space for `len` bytes; memory is used once they are written. Uses huge
     /// pages if available: sending from them costs far less, because the kernel looks up and counts
-    /// each page.
+    /// fewer pages.
     ///
     /// # Errors
     /// When there is no address space.

@@ -128,7 +128,8 @@ impl Folder {
     }
 
     /// Lists a folder, sorted by name. Leaves out entries that are hidden, cannot be a key, or lead
-    /// out of the library. Links to a folder above are left out, because they have no end. Blocks.
+    /// out of the library. Links to a folder above are left out, because following them would never
+    /// end. Blocks.
     ///
     /// # Errors
     /// [`Error`]; also when there are over 65 536 entries.

@@ -6,11 +6,10 @@
 //!
 //! - A [`LocalFile`] is read, mapped, or sent by the kernel. Its functions block, except
 //!   [`LocalFile::resident`] and [`LocalFile::changed`].
-//! - A [`RemoteObject`] is read by ranges, from the memory cache `ranges` or over `http`. Fetches
-//!   run on the caller's runtime, or on the library's own threads if the caller has none.
-//!   [`RemoteObject::parts`] is asynchronous; the functions of [`Store`] and [`Object::read`]
-//!   block. If nothing is cached, [`RemoteObject::splice_range`] splices bytes into a [`Pipe`]
-//!   without copying them.
+//! - A [`RemoteObject`] is read by ranges, from the memory cache `ranges` or over `http`. The
+//!   library's own threads serve callers without a runtime. [`RemoteObject::parts`] is
+//!   asynchronous; the functions of [`Store`] and [`Object::read`] block. If nothing is cached,
+//!   [`RemoteObject::splice_range`] splices bytes into a [`Pipe`] without copying them.
 //!
 //! [`cache`] and, behind it, [`DiskTier`] store objects that were fetched from elsewhere. They do
 //! not depend on libraries.

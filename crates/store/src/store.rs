@@ -36,8 +36,7 @@ impl Store {
         Ok(Store::Folder(folder.with_links(options.follow_links)))
     }
 
-    /// Adds the files beside a library of one file that belong to it; see
-    /// [`Folder::with_companions`].
+    /// Adds the companions of a library of one file; see [`Folder::with_companions`].
     #[must_use]
     pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Store {
         match self {

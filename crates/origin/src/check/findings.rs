@@ -56,7 +56,8 @@ fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
     for (number, file) in title.files.iter().enumerate() {
         for note in &file.notes {
             let mut place = format!("file {}", number + 1);
-            // Notes on the whole file have track 0, which no track has (ISO/IEC 14496-12, 8.3.2).
+            // Notes on the whole file have the track id 0, which is never the id of a track
+            // (ISO/IEC 14496-12, 8.3.2).
             if note.track_id > 0 {
                 place += &format!(", track {}", note.track_id);
             }

@@ -32,7 +32,7 @@ pub(crate) struct IgnoredFile {
 }
 
 impl IgnoredFile {
-    /// Returns `None` if the name is not that of another container.
+    /// Returns the ignored file if the suffix of its name belongs to another container than MP4.
     pub(crate) fn from_name(path: &str) -> Option<IgnoredFile> {
         let (_, suffix) = path.rsplit_once('.')?;
         let has = |all: &[&str]| all.iter().any(|one| suffix.eq_ignore_ascii_case(one));

@@ -1,4 +1,5 @@
-//! The protection of a title: by its source, or by the keys of the settings.
+//! The protection of a title: the encryption of its source, or encryption with the keys of the
+//! settings.
 
 use crate::drm::LibraryDrm;
 use crate::drm::secret_keys::track_classes;
@@ -24,7 +25,7 @@ pub(super) struct CheckedProtection {
 impl CheckedProtection {
     /// Loads the keys of a title as `serve` does, and maps them to its renditions. Blocks.
     ///
-    /// The title is at `path` of the library, and consists of `media` of the library.
+    /// `path` is the title's path in the library, and `media` are the paths of its files.
     pub(super) fn examine(
         drm: Option<&LibraryDrm>,
         (path, media): (&Key, &[Key]),

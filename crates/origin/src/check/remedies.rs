@@ -8,7 +8,8 @@ const KEY_FRAMES: &str = "-force_key_frames 'expr:gte(t,n_forced*2)'";
 /// A kind of fault, recognized by fragments of the messages that report it.
 struct FaultKind {
     fragments: &'static [&'static str],
-    /// `IN`, `OUT` and `KEYS` are replaced.
+    /// `IN` and `OUT` are replaced by the names of the input and output files, and `KEYS` by
+    /// `KEY_FRAMES`.
     remedy: &'static str,
 }
 

@@ -25,7 +25,7 @@ static IGNORED_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     names.flat_map(words).flatten().collect()
 });
 
-/// Prefixes of the names of the declared settings.
+/// Prefixes of the settings that `check` reads.
 const PREFIXES: [&str; 2] = ["storage-", "drm-"];
 
 fn find_prefix(name: &str) -> Option<&'static str> {

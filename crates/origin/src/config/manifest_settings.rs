@@ -6,7 +6,7 @@ use media::presentation::{DashText, HlsText, ManifestRules};
 /// Maximum length of a language tag, in bytes. BCP 47 tags in use are far shorter.
 const LANGUAGE_BYTES_MAX: usize = 35;
 
-/// Reads the declarations for manifests.
+/// Reads the settings that decide what manifests declare.
 ///
 /// # Errors
 /// An error that names the invalid setting and where it was set.

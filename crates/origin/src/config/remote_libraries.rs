@@ -4,7 +4,8 @@ use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration};
 use std::time::Duration;
 use store::{EndpointRoute, Options, StorageTimeouts, TransportOptions, WeightedEndpoint};
 
-/// The settings of remote libraries. In the file also as `[storage]`.
+/// The settings of remote libraries. In the settings file, they may also be in the table
+/// `[storage]`.
 pub const STORAGE: &[Setting] = &[
     Setting::new(
         "storage-connections",

@@ -8,7 +8,8 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
 use media::protection::{BlockCipher, KeyId, SampleCipher};
 
-/// A keyed cipher. It wipes the key when it is dropped, as aws-lc does.
+/// A keyed cipher. Both copies of the key, here and in aws-lc, are wiped when the cipher is
+/// dropped.
 pub(crate) struct ContentCipher {
     key: ContentKey,
     counter_mode: EncryptingKey,

@@ -34,7 +34,7 @@ impl fmt::Debug for ContentKey {
     }
 }
 
-/// Returns the start of the HMAC-SHA256 of `words`, one after another.
+/// Returns the start of the HMAC-SHA256 of the concatenated `words`.
 pub(crate) fn derive_bytes(key: &hmac::Key, words: &[&[u8]]) -> [u8; KEY_BYTES] {
     let mut context = hmac::Context::with_key(key);
     words.iter().for_each(|word| context.update(word));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::Key;
 
-/// Titles whose keys are cached.
+/// Maximum number of titles whose keys are cached.
 const TITLES_MAX: usize = 10_000;
 /// Pause after a failure, so that a slow key server does not delay each check of a title.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(crate) struct KeyCache {
     /// Additional time for which cached keys are used while the key server fails.
     stale_if_error: Duration,
     metrics: KeyMetrics,
-    /// Loads that have not ended, so that concurrent requests share one.
+    /// Loads in progress, which concurrent requests for the same title share.
     loads: Mutex<HashMap<Key, Arc<SharedLoad>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Requests to a key server. They are rare, and run on a blocking thread with a runtime and a
-//! connection of their own: nothing of a request outlives it.
+//! Requests to a key server. They are rare, so each request uses a blocking thread with its own
+//! runtime and its own connection. Both are dropped when the request ends.
 
 use super::key_error::KeyError;
 use bytes::Bytes;
@@ -67,8 +67,8 @@ impl KeyClient {
     /// Sends a request and reads the whole response. Blocks.
     ///
     /// # Errors
-    /// An error without credentials: the server is unavailable, slow, or responds with another
-    /// status than 200 or with too many bytes.
+    /// If the server is unavailable or slow, or if it responds with another status than 200 or with
+    /// too many bytes. The message contains no credentials.
     pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
         let mut span = trace::start_span("keys", SpanKind::Client);
         let result = self.send_on_runtime(request);
@@ -158,7 +158,7 @@ impl KeyClient {
     }
 }
 
-/// Returns an error of which only operators learn the cause.
+/// Returns an error whose cause only operators see.
 fn unavailable(cause: impl fmt::Display) -> KeyError {
     KeyError::with_cause("the key server is unavailable", cause)
 }

@@ -20,7 +20,7 @@ pub(crate) struct TitleKey {
     pub(crate) key: ContentKey,
     /// The constant IV of `cbcs`, if the key's source defines it.
     pub(crate) explicit_iv: Option<[u8; KEY_BYTES]>,
-    /// Protection of the output that the key's source requires.
+    /// HDCP level that the key source requires for video outputs.
     pub(crate) hdcp_level: Option<HdcpLevel>,
     /// Signaling that the key's source defines. Systems without such signaling are signaled as the
     /// settings define.

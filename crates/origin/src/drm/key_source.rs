@@ -38,7 +38,8 @@ impl KeySource {
     /// Returns the keys of a title. Blocks.
     ///
     /// # Errors
-    /// 503, without keys or credentials, if the source is unavailable or its document is invalid.
+    /// 503 if the source is unavailable or its document is invalid. The message contains no keys or
+    /// credentials.
     pub(crate) fn load_keys(
         &self,
         settings: &DrmSettings,

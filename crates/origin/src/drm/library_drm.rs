@@ -17,7 +17,7 @@ pub(crate) struct DrmPolicy {
     pub(crate) source: KeySource,
     /// Keys of films that are already encrypted, if they are to be encrypted again.
     pub(crate) source_keys: Option<SourceKeys>,
-    /// Permits for titles that may wait for a key server at the same time.
+    /// Permits that bound how many titles wait for a key server at the same time.
     pub(crate) key_loads: Arc<Semaphore>,
 }
 
@@ -35,7 +35,8 @@ impl DrmPolicy {
 
 /// Protection of all titles of a library.
 pub(crate) struct LibraryDrm {
-    /// The first that matches a path applies; `None` leaves its titles unencrypted.
+    /// The first rule that matches a path applies. If its policy is `None`, the titles stay
+    /// unencrypted.
     pub(crate) rules: Vec<(PathPattern, Option<DrmPolicy>)>,
     /// Applies to all other paths.
     pub(crate) default_policy: Option<DrmPolicy>,

@@ -15,7 +15,7 @@ pub(crate) fn list_license_origins(drm: Option<&DrmRules>) -> BTreeSet<String> {
     urls.filter_map(|(_, url)| find_origin(url)).collect()
 }
 
-/// Returns scheme, host and port of a URL of HTTP.
+/// Returns scheme, host and port of an HTTP or HTTPS URL.
 fn find_origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();

@@ -10,7 +10,8 @@ const RULES_MAX: usize = 256;
 /// The settings for the protection of all titles of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrmRules {
-    /// The first rule that matches a title's path applies; `None` leaves its titles unencrypted.
+    /// The first rule that matches a title's path applies. If its settings are `None`, the title
+    /// stays unencrypted.
     pub rules: Vec<(PathPattern, Option<DrmSettings>)>,
     /// Settings of the other titles.
     pub default_settings: Option<DrmSettings>,

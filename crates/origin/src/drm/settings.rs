@@ -402,7 +402,8 @@ fn parse_license_urls(layers: &SettingLayers) -> Result<Vec<(ContentSystem, Stri
     let mut urls = Vec::new();
     for (system, name) in settings {
         let url = layers.with(name, |text: &str| {
-            // The URL is printed between quotation marks, on one line.
+            // Manifests contain the URL between quotation marks, on one line. It may therefore
+            // contain no quotation mark and no line break.
             match text.contains(['"', '\n', '\r']) || !text.contains(':') && !text.starts_with('/')
             {
                 true => Err("expected a URL".to_owned()),

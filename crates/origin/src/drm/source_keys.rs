@@ -30,8 +30,8 @@ impl SourceKeys {
     /// Returns the keys for the sources of a title. Blocks.
     ///
     /// # Errors
-    /// 503, without keys or credentials, if they are unavailable. If the error were ignored, the
-    /// encryption of the title would change whenever the key server fails.
+    /// 503 if the keys are unavailable. The message contains no keys or credentials. If the error
+    /// were ignored, the encryption of the title would change whenever the key server fails.
     pub(crate) fn load_keys(&self, title: &Key) -> Result<Arc<KeySet>, Error> {
         let access = (&self.client, self.decryptor.as_ref());
         let load = || key_document::load_source_document(&self.location, access, title);

@@ -240,8 +240,8 @@ impl DrmPolicy {
         systems
     }
 
-    /// Returns the systems of the settings, with what the key's source defines for them, and the
-    /// systems that only the source defines.
+    /// Returns the systems of the settings and the systems that the key source defines. The
+    /// signaling of the key source is used where it exists.
     fn list_systems(
         &self,
         keys: &KeySet,
@@ -297,7 +297,7 @@ fn expand_license_url(url: &str, title: &Key, key_id: &KeyId) -> String {
         .replace("{uuid}", &uuid)
 }
 
-/// Returns bytes that differ for different keys of a source, and do not reveal them.
+/// Returns bytes that identify the key of a source without revealing it.
 fn mark_source_key(source: &TitleKey) -> SourceMark {
     let label = b"headwater source key";
     source.key.derive_bytes(&[label, &source.key_id])

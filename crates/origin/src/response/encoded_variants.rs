@@ -17,7 +17,7 @@ use store::Arena;
 
 /// Texts up to this size are compressed inline, longer ones on a blocking thread.
 const COMPRESS_NOW_BYTES_MAX: usize = 4 << 10;
-/// Shorter texts are not compressed: they fit into the same packet.
+/// Shorter texts are not compressed, because they fit into one packet anyway.
 const COMPRESS_BYTES_MIN: usize = 512;
 /// Texts of at least this size are sent without a copy. For shorter texts, the preparation costs
 /// more than the copy.

@@ -28,8 +28,8 @@ const FOLDERS_AT_ONCE: usize = 8;
 /// Time for which a list is reused; longer on a network, where building it costs requests.
 const LIST_MAX_AGE: Duration = Duration::from_secs(2);
 const LIST_MAX_AGE_REMOTE: Duration = Duration::from_secs(30);
-/// Times for which a list waits for one title and for all of them: a key server or a disk may hang. Titles that are
-/// late are listed by name, and are complete in a later list.
+/// Maximum times for which a list waits for one title and for all titles, because a key server or a
+/// disk may not respond. Titles that are late are listed by name, and are complete in a later list.
 const TITLE_WAIT: Duration = Duration::from_secs(3);
 const LIST_WAIT: Duration = Duration::from_secs(10);
 

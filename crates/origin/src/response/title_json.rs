@@ -24,7 +24,7 @@ struct TitleDescription<'a> {
     /// Start of the film on the timeline of the segments.
     zero_ms: i64,
     hls: &'static str,
-    /// `None` if the title is encrypted.
+    /// `None` if the segments are encrypted with AES-128, which DASH does not support.
     #[serde(skip_serializing_if = "Option::is_none")]
     dash: Option<&'static str>,
     /// Segment encryption: `aes-128`, `cbcs` or `cenc`.

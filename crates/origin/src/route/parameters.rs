@@ -2,8 +2,8 @@
 
 use super::{DashAddressing, HlsContainer, RouteError, percent_decode};
 
-/// Documented parameters with which other origins select a part of a title. If such a parameter
-/// were ignored, the response would contain what it should hide.
+/// Query parameters with which other origin servers select a part of a title, according to their
+/// documentation. If such a parameter were ignored, the response would contain what it should hide.
 const SELECTIONS: [&str; 17] = [
     // Unified Origin.
     "filter",

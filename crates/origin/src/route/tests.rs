@@ -28,7 +28,8 @@ fn segment(title: &str, part: SegmentPart) -> OriginRequest {
     })
 }
 
-/// Compares requests without the static file that a manifest URL may name.
+/// Parses a URL. Removes the static file that a manifest URL may name, so that tests compare
+/// requests without it.
 fn parse_url(url: &str) -> Result<OriginRequest, RouteError> {
     let (path, query) = url
         .split_once('?')

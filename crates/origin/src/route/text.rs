@@ -26,7 +26,7 @@ pub struct TextUrl {
 /// Playlists of a text rendition, by the form of their segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextPlaylist {
-    /// WebVTT with the clock of this container.
+    /// WebVTT whose timestamps match those of video and audio in this container.
     Vtt(HlsContainer),
     /// IMSC in CMAF.
     Imsc,
@@ -51,7 +51,8 @@ pub enum TextPart {
     Cmaf(u64, CmafText),
     /// The CMAF segment with this number, from 1.
     Number(u32, CmafText),
-    /// The WebVTT segment that starts at this time, with the clock of this container.
+    /// The WebVTT segment that starts at this time, with timestamps that match those of video and
+    /// audio in this container.
     Vtt(u64, HlsContainer),
     /// All cues as one WebVTT file.
     Whole,

@@ -1,5 +1,5 @@
-//! The forms of the server's URLs: the declaration of the reference page `docs/reference/urls.md`.
-//! Tests compare it with the router and with the responses of a server.
+//! The forms of the server's URLs, as the reference page `docs/reference/urls.md` lists them. Tests
+//! compare it with the router and with the responses of a server.
 
 /// A form of URLs, and its content.
 #[derive(Debug)]

@@ -40,8 +40,8 @@ impl<'a> LocatedSegment<'a> {
     /// Finds presentation, rendition, file and position.
     ///
     /// # Errors
-    /// 410 if the URL belongs to another version of the title, 404 if it names no segment of this
-    /// version or one that is unavailable because the title is encrypted.
+    /// 410 if the URL belongs to another version of the title. 404 if this version has no such
+    /// segment, or if the segment is unavailable because the title is encrypted.
     pub(crate) fn locate_segment(
         title: &'a Arc<Title>,
         url: &'a SegmentUrl,

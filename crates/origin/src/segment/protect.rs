@@ -78,7 +78,7 @@ impl ProtectJob {
         Ok(track.samples.range(samples).map(|sample| sample.size))
     }
 
-    /// Encrypts samples in place, after decrypting those of an encrypted source. `payload` and
+    /// Encrypts samples in place. If the source is encrypted, decrypts them first. `payload` and
     /// `map` start at the first of these samples.
     pub(crate) fn encrypt_samples(
         &self,

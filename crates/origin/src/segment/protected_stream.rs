@@ -70,7 +70,7 @@ pub(crate) struct ProtectedStream {
     media: PartStream,
     /// Media that has arrived but has not been sent: at most one sample and one frame.
     pending: Vec<u8>,
-    /// Bytes of the segment so far, for the cache.
+    /// Bytes of the segment that have been encrypted so far, for the cache.
     sent: Vec<Bytes>,
     entry: Option<FutureEntry>,
 }

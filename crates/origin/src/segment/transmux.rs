@@ -30,7 +30,8 @@ use trace::SpanKind;
 const PACKED_BYTES_MAX: usize = 512 << 20;
 /// Longer segments are packed on a blocking thread.
 const PACK_INLINE_BYTES_MAX: usize = 2 << 20;
-/// Size of a batch. Input and output fit a core's own cache. A single sample may be longer.
+/// Size of a batch. Input and output together fit the private cache of a processor core. A single
+/// sample may be longer.
 const BATCH_BYTES: u64 = 128 << 10;
 /// Size of the read buffer that a thread retains, so that the next segment needs no new memory.
 const BATCH_BUFFER_BYTES_MAX: usize = 2 * BATCH_BYTES as usize;
@@ -147,7 +148,8 @@ impl TransmuxJob {
     }
 }
 
-/// Runs `work` inline, or on a blocking thread, in a span of this name.
+/// Runs `work` inline if `now` is set, otherwise on a blocking thread. Records it as a trace span
+/// with this name.
 pub(crate) async fn run_inline_or_blocking<T: Send + 'static>(
     name: &'static str,
     now: bool,

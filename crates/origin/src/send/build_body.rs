@@ -15,7 +15,8 @@ pub(crate) async fn build_body(
     source: BodySource,
     pieces: Arc<[PlannedPart]>,
 ) -> Result<Body, Error> {
-    // Boxed, so that responses from local files do not reserve room for network waits.
+    // Boxed, so that the futures of responses from local files contain no space for the state of
+    // network reads.
     if !source.following_objects.is_empty() {
         let body = Box::pin(concatenated::build_body(source, &pieces)).await;
         return body.map_err(|e| error::from_store(&e));

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use store::{Error, Object};
 
-/// Consecutive parts of one object. Ranges count within the object.
+/// Consecutive parts of one object. Ranges are positions in that object.
 #[derive(Debug, PartialEq, Eq)]
 struct ObjectRun {
     object: usize,

@@ -24,7 +24,7 @@ const FAILURE_BYTES: u64 = 1024;
 /// would not be faster, and the allocator retains the memory that each build needs only briefly
 /// (bench/memory.py).
 const BUILDS_MIN_MAX: (usize, usize) = (2, 16);
-/// The same on a network, where a build mostly waits.
+/// Number of titles built in parallel if the library is on a network, where a build mostly waits.
 const BUILDS_REMOTE_MAX: usize = 32;
 /// Shards of the cache, with one lock each. Few, because no title may be larger than a shard.
 const SHARDS: usize = 4;
@@ -47,7 +47,8 @@ fn log_left_out_parts(title: &Title) {
 /// The resources for which a title is built.
 #[derive(Debug, Clone, Copy)]
 enum IndexPurpose {
-    /// Manifests, which announce captions, and everything else.
+    /// Manifests and everything else except segments. Manifests announce captions, so the title
+    /// needs them.
     Manifests,
     Segments,
 }
@@ -56,7 +57,7 @@ enum IndexPurpose {
 pub(crate) struct Catalog {
     stores: Arc<MediaStores>,
     index_cache: IndexCache,
-    /// Builds indexes for segments, if nothing is cached.
+    /// Builds indexes for segment requests if titles are not cached.
     segment_indexes: IndexCache,
     /// Whether titles are cached; otherwise each request builds its own.
     is_caching: bool,
@@ -282,8 +283,9 @@ impl Catalog {
         current
     }
 
-    /// Builds a title again at the next request if text that the storage could not deliver can be
-    /// read now. No request waits for this check, because the storage may still be slow.
+    /// Checks whether text that the storage could not deliver can be read now. If so, removes the
+    /// title, so that the next request builds it again. No request waits for this check, because
+    /// the storage may still be slow.
     fn retry_text_in_background(self: &Arc<Self>, entry: &CatalogEntry, title: &Arc<Title>) {
         if !title.has_unread_text() || entry.is_retrying.swap(true, Relaxed) {
             return;
@@ -320,8 +322,8 @@ impl Catalog {
         });
     }
 
-    /// Returns whether a title has the same files and keys as before. If too many titles wait for its key
-    /// server, its keys are left to a later check.
+    /// Returns whether a title has the same files and keys as before. If too many titles are
+    /// waiting for the key server, the keys are not checked this time.
     async fn is_current(self: &Arc<Catalog>, title: &Arc<Title>) -> bool {
         let key_load = self.try_acquire_key_load(&title.key);
         let (catalog, title) = (self.clone(), title.clone());
@@ -402,8 +404,8 @@ impl Catalog {
         built
     }
 
-    /// Loads the keys without a build permit: a slow key server delays only the titles whose keys it
-    /// has.
+    /// Builds a title. Does not hold a build permit while keys are loaded, so that a slow key
+    /// server delays only the titles whose keys it provides.
     async fn build_in_steps(
         self: &Arc<Catalog>,
         key: &Key,

@@ -36,7 +36,7 @@ pub(crate) fn read_embedded_text<'a>(
             continue;
         }
         match read_track(presentation, (track, is_default), object) {
-            // Each file of a ladder often has a copy.
+            // Skips copies: each file of a ladder often contains the same text track.
             Ok(new) if renditions.iter().any(|known| is_copy(known, &new)) => {}
             Ok(new) => match LeftOutPart::from_broken_text(&name(), &new) {
                 Some(broken) => left_out.push(broken),

@@ -79,7 +79,8 @@ impl IndexCache {
                     object.settle();
                     return Ok(IndexedFile::Media(index));
                 }
-                // Intact but unreadable, for example written by another program.
+                // The entry is intact, but contains no valid index. For example, another program
+                // wrote it.
                 None => disk.forget(&name),
             }
         }

@@ -12,8 +12,8 @@ use store::{Key, Object, Reason, RemoteObject};
 
 /// Maximum size of a read, in bytes. The indexer may request more; it is fed block by block.
 const READ_BYTES_MAX: u64 = 8 << 20;
-/// Number of consecutive short steps between fragments after which the rest of the file is read in
-/// one request.
+/// Maximum number of consecutive requests for fragments that are close together. After these, the
+/// rest of the file is read in one request.
 const WALK_STEPS_MAX: u32 = 16;
 /// Fragments that are farther apart are requested one by one. A line of 1 Gb/s transfers this much
 /// in a round trip of 15 ms.
@@ -102,7 +102,7 @@ impl FragmentWalk {
 }
 
 /// Feeds a range to the indexer while it is received, in one request. Stops when the indexer fails,
-/// or needs no more bytes, or only bytes far beyond those received.
+/// when it needs no more bytes, or when the next bytes that it needs are far ahead.
 fn feed_while_receiving(
     indexer: &mut Indexer,
     object: &Arc<RemoteObject>,

@@ -103,7 +103,7 @@ impl LeftOutPart {
         }
     }
 
-    /// Describes a file of text that a server manifest names and that cannot be opened.
+    /// Describes a text file that a server manifest names and that cannot be opened.
     pub(crate) fn from_named_text(place: &FileLocation, error: &net::Error) -> LeftOutPart {
         let name = place.key.name().to_owned();
         tracing::warn!(name, %error, "cannot read text");

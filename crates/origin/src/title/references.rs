@@ -1,9 +1,9 @@
 //! References in server manifests and index MP4s, and which of them are followed. This module does
 //! no I/O.
 //!
-//! A reference is a URI reference (RFC 3986). A relative one stays in the library that contains it,
-//! however dots and escapes are spelled. An absolute one must start with a prefix that the settings
-//! allow. Nothing else is followed: no `file:` URL and no path from the root.
+//! A reference is a URI reference (RFC 3986). A relative reference never leaves the library that
+//! contains it, whatever dots and escapes it contains. An absolute one must start with a prefix
+//! that the settings allow. Nothing else is followed: no `file:` URL and no path from the root.
 
 use std::fmt;
 use store::{BadKey, Key};
@@ -17,7 +17,7 @@ pub struct UrlPrefix(HttpUrl);
 struct HttpUrl {
     /// `http` or `https`.
     scheme: &'static str,
-    /// Host and port, in lower case, without the scheme's own port.
+    /// Host and port, in lower case. The default port of the scheme is omitted.
     authority: String,
     path: Vec<String>,
 }
@@ -36,7 +36,7 @@ pub enum ReferenceTarget {
 pub enum ReferenceError {
     /// The path leads above the library's root.
     Outside,
-    /// The path starts with `/`: it is a path on the machine that wrote it.
+    /// The path starts with `/`: it is valid only on the machine where the reference was written.
     Absolute,
     /// The scheme is neither http nor https.
     Scheme,

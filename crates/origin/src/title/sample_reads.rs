@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use store::{Error, Object, Reason};
 
-/// Maximum number of requests for a text track of a remote film. Text between the pictures is spread
-/// over the whole file, with one sample per cue.
+/// Maximum number of requests for a text track of a remote film. Text that is interleaved with the
+/// video is spread over the whole file, with one sample per cue.
 const REMOTE_READS_MAX: usize = 2048;
 /// Maximum number of bytes that these requests read, including the pictures between the samples.
 const REMOTE_BYTES_MAX: u64 = 256 << 20;

@@ -18,7 +18,7 @@ const SURPLUS_NAMED_MAX: usize = 16;
 /// The text files of a title in a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SidecarFiles {
-    /// Those that are read.
+    /// The files that are read.
     read: Vec<(Key, ObjectVersion)>,
     /// Names of the others.
     surplus: Vec<String>,

@@ -24,7 +24,7 @@ use store::{Key, Object, ObjectVersion, Reason};
 pub(crate) struct TitleSources {
     /// Location, open file and index of each media file.
     pub(crate) media: Vec<(FileLocation, Arc<Object>, Arc<Index>)>,
-    /// Files that only name others, with their versions when read.
+    /// Files that only name other files, each with the version that was read.
     pub(crate) naming_files: Vec<(FileLocation, ObjectVersion)>,
     /// Files of text that cannot be read.
     pub(crate) left_out: Vec<LeftOutPart>,
@@ -283,7 +283,8 @@ fn resolve_reference(
 fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     let before = index.tracks.len();
     let set_languages = retain_listed(&mut index.tracks, listed_tracks);
-    // Text has a version of its own, which contains its languages.
+    // Text has a separate version, which depends on its languages, so the fingerprint need not
+    // include them.
     retain_listed(&mut index.text_tracks, listed_tracks);
     if index.tracks.len() < before || !set_languages.is_empty() {
         // Another selection of tracks gives other renditions, so the segments need other names.
@@ -294,8 +295,8 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     }
 }
 
-/// Removes tracks that the list does not contain; if it contains none of them, all stay. Returns the
-/// languages that the list sets.
+/// Removes the tracks that the list does not contain. If the list contains none of the tracks, all
+/// stay. Returns the languages that the list sets.
 fn retain_listed<'a>(
     tracks: &mut Vec<Track>,
     listed_tracks: &'a [SmilTrack],

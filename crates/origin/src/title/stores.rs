@@ -56,7 +56,7 @@ impl MediaStores {
 
     /// Returns the library.
     pub(crate) fn library(&self) -> &Arc<Store> {
-        // The constructor stores at least one.
+        // The constructor always stores the library as the first store.
         &self.stores[0]
     }
 

@@ -78,7 +78,7 @@ pub(crate) struct TitleFile {
 /// Estimated memory of one segment in all manifests and codings, in bytes. The estimate is
 /// generous, because manifests are written only after the cache has determined the title's size.
 const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
-/// Memory of an open file beside its tables: descriptor and page tables of the mapping.
+/// Memory of an open file in addition to its index: descriptor and page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
 
 impl Title {
@@ -185,7 +185,7 @@ impl Title {
                 .sum::<usize>()
         };
         let segments = segments(&self.hls) + segments(&self.dash);
-        // The progressive layout of an index MP4 repeats its tables.
+        // The progressive layout of a title with an index MP4 contains the sample tables again.
         let naming = self
             .naming_files
             .iter()

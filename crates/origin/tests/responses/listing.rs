@@ -49,8 +49,8 @@ fn every_url_that_playlists_print_is_served() {
             media += 1;
         }
     }
-    // Two video and two audio renditions of 48 s in 4 s segments, as CMAF and packed, and key
-    // frames.
+    // The title has two video and two audio renditions with 12 segments of 4 s each. They are
+    // served as CMAF and packed, and the key frames are served, too.
     assert!(media > 4 * 12 * 2, "only {media} segments");
 }
 

@@ -218,7 +218,8 @@ fn parameters_that_select_a_part_of_a_film_are_refused_with_the_reason() {
             );
             assert_eq!(body, reason, "{path}");
         }
-        // Segments and files that are no films have no parts that a parameter selects.
+        // Segments, and files that are not films, are served with these parameters, because the
+        // parameters select nothing from them.
         for path in [&segment, "/poster.jpg", "/film.en.vtt"] {
             let response = server.get(&format!("{path}?{name}={value}"));
             assert_eq!(response.status, 200, "{path}?{name}");

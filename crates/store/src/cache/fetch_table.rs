@@ -113,8 +113,8 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
         counts.sum()
     }
 
-    /// Marks the selected fetches, by key and result, so that their objects are not stored and no request joins
-    /// them. Returns their number.
+    /// Marks the fetches that `which` selects by key and result. Their objects are not stored, and
+    /// no further request joins them. Returns their number.
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
         let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {

@@ -34,8 +34,8 @@ pub struct DiskCache {
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
-    /// Distinguishes our partial files from those of others. A process number would not, because
-    /// containers that share a folder may use the same numbers.
+    /// Distinguishes our partial files from those of others. A process number is not enough,
+    /// because processes in containers that share a folder may have the same number.
     unique_part: u64,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct StorageCall {
 pub(crate) struct CallNotes {
     /// Whether the last request was for a range of an object.
     pub(crate) ranged: bool,
-    /// Whether it was for credentials, which precede the request for the object.
+    /// Whether the last request was for credentials, which are requested before the object.
     pub(crate) credentials: bool,
     /// The response's status, if there was a response.
     pub(crate) status: Option<u16>,

@@ -25,7 +25,7 @@ const REDIRECTS_MAX: usize = 3;
 const REASON_BYTES_MAX: usize = 16 << 10;
 /// Bytes that are read of a response without a range: a listing, credentials.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
-/// The expected length of such a response.
+/// The expected length of a response without a range.
 const TEXT_BYTES: usize = 14 << 10;
 
 /// Sends requests to the server in their URL, or through a server in front of the storage.
@@ -110,7 +110,7 @@ impl StorageHttpClient {
     }
 
     /// Sends a request once. On failure, also returns the number of the connection if it was
-    /// reused. `failed`: a connection that is not used again.
+    /// reused. `failed`: the number of a connection that failed and must not be used again.
     async fn attempt(
         &self,
         target: &ServerAddress,

@@ -82,7 +82,7 @@ fn options_of_two(servers: &[FaultyServer; 2]) -> Options {
     }
 }
 
-/// Reads from two servers without a budget for retries, after the preferred one has got this fault.
+/// Reads from two servers without a budget for retries. The preferred server has this fault.
 fn read_without_budget(fault: Fault) -> (Vec<u8>, Option<Error>) {
     let servers = [start_film_server(), start_film_server()];
     let options = Options {

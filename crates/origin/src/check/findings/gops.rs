@@ -48,7 +48,7 @@ fn shown_time(title: &Presentation, rendition: &Rendition, sample: u32) -> Time 
 const TRIM_FIX: &str =
     "trim the film at a key frame, or encode it when trimming (ffmpeg: without -c copy)";
 
-/// Returns the remedy for a note of an index.
+/// Returns the remedy for a note that the indexer made about a file.
 pub(super) fn choose_note_remedy(message: &str) -> &'static str {
     if message.contains("inside a GOP") {
         return TRIM_FIX;
@@ -57,11 +57,12 @@ pub(super) fn choose_note_remedy(message: &str) -> &'static str {
 }
 
 /// Reports films whose edit list starts between two key frames, if the pictures before it could not
-/// be moved to the start. The first visible picture refers to them, so they are served.
+/// be moved to the start. The first visible picture refers to the hidden pictures before it, so
+/// these are served, too.
 pub(super) fn trims_start_at_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let hidden = title.hidden_lead(rendition).as_seconds_f64();
-        // Otherwise, the edit hides only leading pictures of a key frame.
+        // If the first key frame is visible, the edit list hides only its leading pictures.
         let is_inside = rendition.segment_cuts.first().is_some_and(|key| {
             let zero = title.presentation_time_offset;
             shown_time(title, rendition, *key) < zero

@@ -196,7 +196,8 @@ impl SegmentCache {
     }
 
     /// Copies the body into the arena: inline when the copy is short and the pages are resident,
-    /// otherwise on a blocking thread. Remote segments are left to the range cache of `store`.
+    /// otherwise on a blocking thread. Remote segments are not copied, because the range cache of
+    /// `store` caches their bytes.
     fn promote(self: &Arc<Self>, path: &str, segment: &Arc<CachedSegment>, source: &BodySource) {
         if source.is_quick(segment.body_parts()) {
             self.copy_into_arena(path, segment, source);
@@ -213,7 +214,8 @@ impl SegmentCache {
             return;
         };
         let promoted = segment.promoted(MemoryBody::copy_from(&parts, &self.arena));
-        // Sending a large segment from its file costs less than from ordinary memory.
+        // If the arena is full, a large segment is not stored, because sending it from its file
+        // costs less than sending it from ordinary memory.
         if promoted.is_in_arena() || promoted.is_small() {
             self.insert(path, Arc::new(promoted));
         }

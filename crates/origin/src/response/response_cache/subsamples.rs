@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The capacity is 1/32 of the segment cache's memory.
 const MEMORY_SHARE: u64 = 32;
-/// Estimated memory of an entry without its map and path, in bytes.
+/// Estimated memory of an entry in addition to its map and path, in bytes.
 const ENTRY_BYTES: usize = 128;
 
 /// Subsamples by canonical URL path, which identifies the bytes of the media.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that streams hold until their segment is complete. Bounded, because clients may stop reading
-/// before the end of any number of segments.
+/// Bytes that streams hold until their segment is complete. They are bounded, because any number of
+/// clients may stop reading before the end of a segment.
 pub(crate) struct UnfinishedBytes {
     held: Arc<AtomicU64>,
     bytes_max: u64,

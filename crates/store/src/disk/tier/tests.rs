@@ -84,7 +84,7 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
         all.iter().all(|each| is_stored(&tier, each)),
         "checked already"
     );
-    // Rewrites an object from its own file, which is replaced while it is read.
+    // Stores an object again from its own file. The file is replaced while its bytes are read.
     let found = tier.get("/c").unwrap();
     let copy = TierObject {
         body: TierBody::File(found.file, found.body),
