@@ -61,6 +61,7 @@ class Fleet:
         self.work, self.binary, self.small = work, args.binary, args.small
         self.titles = [f"t{n:02}" for n in range(args.titles)]
         self.responses, self.fault_seconds = args.responses, 0 if args.small else FAULT_SECONDS
+        self.upgrade_pause_seconds = 0 if args.small else BUFFER_SECONDS
         self.exit_codes, self.remapped, self.restarts_begin = [], {}, None
         self.storage = self.begin(Storage(work), ended)
         self.fill()
@@ -175,6 +176,8 @@ def run_event(fleet, event, viewers, seed):
     end, after = time.time(), fleet.used_cpu() | load.used_cpu()
     fleet.wait()
     figures = load.stop()
+    if event.repair:
+        event.repair(fleet)
     described = describe_event(event, figures, evidence, fleet.cold.failures())
     described["fault_s"] = round(end - begin, 1)
     described["load"] = round(count_processors(before, after, end - begin) / os.cpu_count(), 3)

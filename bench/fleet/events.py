@@ -31,6 +31,8 @@ class Event:
     planned: bool = True
     # The origins' caches in memory start empty, so that bytes are read from the storage again. These events are last.
     restarts_origins: bool = False
+    # Ends the fault when the viewers have left.
+    repair: Callable | None = None
 
 
 @dataclasses.dataclass
@@ -72,6 +74,17 @@ def fill_disk(fleet):
     wait_until(lambda: refused() > before, "a write to the full disk fails")
     fleet.hold()
     return Evidence("responses that the full disk refused", refused() - before)
+
+
+def repair_disk(fleet):
+    """Gives the first edge a disk with space. Each later event lets the caches fill before it begins."""
+    edge = fleet.edges[0]
+    if edge.disk_kib is None:
+        return
+    edge.disk_kib = None
+    fleet.exit_codes.append(edge.stop())
+    edge.start()
+    fleet.balancer.wait_for_state(edge, "UP")
 
 
 def lose_storage_endpoint(fleet):
@@ -157,12 +170,16 @@ def kill_origin(fleet):
 
 
 def upgrade(fleet):
-    """Replaces every process by a successor that takes its port. Each new edge must serve."""
+    """Replaces every process by a successor that takes its port. Each new edge must serve.
+
+    The next process is replaced after a pause, as with `minReadySeconds` of Kubernetes: a new process has an empty
+    memory, so it costs more until it has read the titles that are played."""
     served = []
     for machine in [*fleet.origins, *fleet.edges]:
         fleet.exit_codes.append(machine.upgrade())
         before = fleet.balancer.responses_of(machine)
         fleet.wait(0.3)
+        time.sleep(fleet.upgrade_pause_seconds)
         if machine in fleet.edges:
             fleet.cold.read_until(lambda: fleet.balancer.responses_of(machine) > before)
             served.append(fleet.balancer.responses_of(machine) - before)
@@ -216,7 +233,7 @@ def measure_remapping(fleet):
 
 EVENTS = [
     Event("steady", steady),
-    Event("full disk", fill_disk),
+    Event("full disk", fill_disk, repair=repair_disk),
     Event("slow origin", slow_origin),
     Event("lost S3 endpoint", lose_storage_endpoint),
     Event("lost NATS", lose_nats),

@@ -74,7 +74,8 @@ def describe(result, name):
         f"restarted, {fleet['storage_reads_per_byte_with_restarts']} with the restarts, which empty the caches in memory. "
         f"Indexes and manifests: {fleet['storage_index_bytes'] / 1e6:.1f} MB beside {fleet['storage_media_bytes'] / 1e6:.1f} MB.",
         f"- Paths that moved to another edge: {remapped}; at most {fleet['remapped_max']:.1%}.",
-        "- Edge 1 had a full disk throughout (64 KiB).",
+        "- Edge 1 had a full disk (64 KiB) until the end of that event.",
+        f"- The rolling upgrade replaces the next process {BUFFER_SECONDS} s after the last one was ready.",
         describe_commands(fleet["commands"]),
         "- Bounds: no failed request in planned events; after `kill -9`, at most as many as were in flight, and every viewer "
         "plays on; no stall; each fault was met, and lasted longer than the buffers; 1.05 bytes read per distinct byte; "
