@@ -77,12 +77,8 @@ await() {
   cat "$logs/$1.kept"
   return "$(cat "$logs/$1.status")"
 }
-work_beside_tests() {
-  scripts/packages/check.sh --build
-  keep instructions scripts/callgrind.sh
-}
 export logs
-export -f install_tools download_tools keep await work_beside_tests
+export -f install_tools download_tools keep await
 
 section install 20 bash -c install_tools
 # Downloads wait for the network while clippy uses the cores.
@@ -96,13 +92,12 @@ section docs 15 env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --lo
 section site 10 scripts/docs.sh --test
 section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
-wait "$downloads" || failed+=(downloads)
+wait "$downloads" || { failed+=(downloads); cat "$logs/download.log" >> "$logs/downloads.log"; }
 downloads=
-# Builds and counting instructions use the cores while tests and players wait. None depends on time, and later
-# sections report their failures. `tests` runs the bodies of the fuzz targets on mutations of their corpora; `make fuzz`
-# searches for new inputs.
-nice -n 19 timeout --kill-after=20 60m bash -c work_beside_tests > "$logs/beside.log" 2>&1 &
+# Counting instructions uses the cores while tests and players wait; it does not depend on time.
+nice -n 19 timeout --kill-after=20 60m bash -c 'keep instructions scripts/callgrind.sh' &
 beside=$!
+# Runs the bodies of the fuzz targets on mutations of their corpora, too; `make fuzz` searches for new inputs.
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 40 scripts/judge.sh
 section instructions 15 bash -c 'await instructions'
@@ -112,9 +107,16 @@ section deployment 10 scripts/deployment.sh
 section packages 30 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
 
+# print_failures SECTION: the failed tests of a section with their errors; else the end of its log.
+print_failures() {
+  printf '\n== %s failed ==\n' "$1"
+  grep -E -A 10 '^ *not ok|^test .* FAILED|panicked at' "$logs/$1.log" | head -n 80 | grep . || tail -n 30 "$logs/$1.log"
+}
+
 rust=$(awk '/^test result:/ {n += $4; f += $6} END {print n + 0 " Rust tests passed, " f + 0 " failed"}' "$logs/tests.log")
 node=$(awk '/^# pass/ {p += $3} /^# fail/ {f += $3} END {print p + 0 " judge tests passed, " f + 0 " failed"}' "$logs/judges.log")
 skipped=$(cat "$logs"/*.log | grep -cE '^(# )?SKIPPED')
+for name in "${failed[@]}"; do print_failures "$name"; done
 printf '\n== summary ==\n'
 cat "$logs"/*.log | grep -oE '^(# )?SKIPPED.*' | sed 's/^# //' | sort | uniq -c
 printf '%-14s %8s %8s   %s\n' section elapsed CPU result

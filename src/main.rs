@@ -77,7 +77,7 @@ fn build_command() -> Command {
         .subcommand(origin::config::serve_command())
         .subcommand(origin::index_command::index_command())
         .subcommand(edge::config::command())
-        .subcommand(origin::check::check_command())
+        .subcommand(origin::check::define_check_command())
         .subcommand(load::command())
         .subcommand(lab::command())
         .subcommand(health::health_command())

@@ -147,13 +147,8 @@ impl RuleApplier {
     }
 
     /// Samples TCP until the response has been sent.
-    pub fn sample_tcp(
-        &self,
-        pending: &PendingRecord,
-        conn: &Conn,
-        response: Response<Body>,
-    ) -> Response<Body> {
-        self.sampler.sample_response(pending, conn, response)
+    pub fn sample_tcp(&self, pending: &PendingRecord, conn: &Conn, response: &mut Response<Body>) {
+        self.sampler.sample_response(pending, conn, response);
     }
 }
 

@@ -74,7 +74,7 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
     let status = status
         .parse()
         .map_err(|_| UsageError(format!("status: invalid status {status:?}")))?;
-    // The name needs a static lifetime.
+    // `RuleVariables` holds the name of the cache result as a `&'static str`.
     let cache = ["hit", "stale", "revalidated", "follow", "miss", "pass"];
     let requested = one("cache").unwrap_or("hit");
     let cache = cache.into_iter().find(|name| *name == requested);

@@ -187,7 +187,8 @@ impl Edge {
         etag: Box<str>,
     ) -> Arc<CachedObject> {
         let mut object = new_object(request, reply, lifetime);
-        let object_key = self.object_key(&request.primary_key, &object, &request.client_headers);
+        let object_key =
+            self.register_variant_key(&request.primary_key, &object, &request.client_headers);
         object.blocks = Some(BlockLayout {
             object_key,
             etag,
@@ -196,7 +197,7 @@ impl Edge {
         let object = Arc::new(object);
         self.announce_variant(lead, request, &object);
         if let Some(replaced) = &request.cached {
-            self.forget_object(replaced);
+            self.remove_block_object(replaced);
         }
         self.store_object(lead, request, &object);
         object

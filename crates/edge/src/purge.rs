@@ -66,7 +66,7 @@ impl Edge {
         for key in keys {
             match self.memory.get(&key) {
                 Some(CacheEntry::Object(object)) => {
-                    self.forget_object(&object);
+                    self.remove_block_object(&object);
                     self.remove_cached(&key);
                 }
                 Some(CacheEntry::Variants(_)) | None => self.remove_cached(&key),
@@ -114,7 +114,9 @@ impl Edge {
             .disk
             .purge_entries(|key, tags| target.matches_disk_entry(key, tags));
         if !soft {
-            matched.iter().for_each(|object| self.forget_object(object));
+            matched
+                .iter()
+                .for_each(|object| self.remove_block_object(object));
         }
         marked_fetches + matched.len() + on_disk
     }

@@ -41,7 +41,7 @@ impl ReloadableEdge {
     }
 
     /// Waits for the next reload, or returns at once if there was one since the last call.
-    pub async fn wait_for_reload(&self) {
+    pub async fn wait_until_reloaded(&self) {
         self.reloaded.notified().await;
     }
 

@@ -54,7 +54,7 @@ impl Edge {
         if let Ok(facts) = &mut facts {
             facts.connection = Some(conn);
         }
-        let (response, summary) = match &mut facts {
+        let (mut response, mut summary) = match &mut facts {
             Ok(facts) => match pending.active_trace() {
                 None => {
                     self.serve_with_rules(worker, facts, body, &pending, conn)
@@ -73,7 +73,6 @@ impl Edge {
             }
             Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
         };
-        let (mut response, mut summary) = (response, summary);
         if let Err(error) = conn.admit(&mut response) {
             response = deliver::error_response(&error, summary.outcome);
             summary.error = Some(error);
@@ -82,7 +81,9 @@ impl Edge {
             // Without this header, a player's script sees a network error instead of the status.
             net::headers::allow_any_origin(response.headers_mut());
         }
-        self.telemetry.finish_request(pending, response, summary)
+        self.telemetry
+            .finish_request(pending, &mut response, summary);
+        response
     }
 
     /// Responds to a request for the CMCD collector.
@@ -156,7 +157,7 @@ impl Edge {
         summary.rule = self
             .rules
             .apply_to_response(facts, &cmcd, conn, &mut response, outcome);
-        let response = self.rules.sample_tcp(pending, conn, response);
+        self.rules.sample_tcp(pending, conn, &mut response);
         summary.cmcd = cmcd.to_record();
         (response, summary)
     }

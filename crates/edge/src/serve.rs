@@ -211,7 +211,7 @@ fn start_resolutions(
             }
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
-                () = live.wait_for_reload() => {}
+                () = live.wait_until_reloaded() => {}
                 () = tokio::time::sleep(edge.settings.dns_interval) => {}
             }
         }
@@ -240,8 +240,8 @@ fn open_disk_later(
     })
 }
 
-/// Leaves the disk tier to a successor at once: the drain may take minutes, in which the successor
-/// would fetch from the origin what is on disk.
+/// Releases the disk tier to a successor when the drain starts. The drain may take minutes. Without
+/// the tier, the successor would fetch objects from the origin that are already on disk.
 fn release_disk_to_successor(
     running: &mut RunningProgram,
     disk: &Arc<DiskCache>,
@@ -261,7 +261,7 @@ fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, Prog
     let headers = headers.transpose();
     let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
     let ratio = tracing.sample_ratio();
-    let start = |url: &String| Tracer::start(url, headers, "headwater-edge", ratio);
+    let start = |url: &String| Tracer::start_export(url, headers, "headwater-edge", ratio);
     let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
     let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();

@@ -68,15 +68,15 @@ impl TcpSampler {
         &self,
         pending: &PendingRecord,
         conn: &Conn,
-        response: Response<Body>,
-    ) -> Response<Body> {
+        response: &mut Response<Body>,
+    ) {
         let recorder = self
             .recorder
             .clone()
             .filter(|_| !response.body().is_empty());
         let short = response.body().size_hint().exact();
         if recorder.is_none() && short.is_some_and(|len| len < SAMPLED_BYTES_MIN) {
-            return response;
+            return;
         }
         let name = pending
             .request_identity()
@@ -103,24 +103,22 @@ impl TcpSampler {
             tokio::spawn(task);
             (recorder, name, sent)
         });
-        response.map(|body| {
-            body.on_end(false, move |end| {
-                if sampled.is_none() && end.bytes < SAMPLED_BYTES_MIN {
-                    return;
-                }
-                let Some(info) = watch.tcp_info() else {
-                    return;
-                };
-                if end.bytes >= SAMPLED_BYTES_MIN {
-                    observe_histograms(&rtt, &delivery, &info);
-                }
-                if let Some((recorder, name, sent)) = sampled {
-                    recorder.record_tcp(name.to_record("sent", info));
-                    // The sampling task may have stopped with the connection.
-                    let _ = sent.send(());
-                }
-            })
-        })
+        response.body_mut().on_end(false, move |end| {
+            if sampled.is_none() && end.bytes < SAMPLED_BYTES_MIN {
+                return;
+            }
+            let Some(info) = watch.tcp_info() else {
+                return;
+            };
+            if end.bytes >= SAMPLED_BYTES_MIN {
+                observe_histograms(&rtt, &delivery, &info);
+            }
+            if let Some((recorder, name, sent)) = sampled {
+                recorder.record_tcp(name.to_record("sent", info));
+                // The sampling task may have stopped with the connection.
+                let _ = sent.send(());
+            }
+        });
     }
 }
 

@@ -193,9 +193,9 @@ impl RequestTelemetry {
     pub fn finish_request(
         &self,
         pending: PendingRecord,
-        response: Response<Body>,
+        response: &mut Response<Body>,
         summary: RequestSummary,
-    ) -> Response<Body> {
+    ) {
         let kind = usize::from(summary.outcome == CacheOutcome::Local);
         self.count_outcome(summary.outcome);
         if let Some(error) = &summary.error
@@ -204,11 +204,10 @@ impl RequestTelemetry {
             tracing::warn!(%error, "request failed");
         }
         let status = response.status();
-        let (mut head, body) = response.into_parts();
         if let Some(access) = &pending.access
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
-            head.headers.insert(REQUEST_ID, id);
+            response.headers_mut().insert(REQUEST_ID, id);
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
         let timings = self.timings.clone();
@@ -220,9 +219,12 @@ impl RequestTelemetry {
         } = pending;
         let timing = timing_index(summary.outcome, content);
         if let Some(traced) = &traced {
-            headers::add_server_timing(&mut head.headers, traced.active_trace().server_timing());
+            headers::add_server_timing(
+                response.headers_mut(),
+                traced.active_trace().server_timing(),
+            );
         }
-        let body = body.on_end(true, move |end| {
+        response.body_mut().on_end(true, move |end| {
             traffic.count_request(kind, status);
             traffic.count_bytes(kind, end.bytes);
             timings.record_request(timing, started, end);
@@ -264,7 +266,6 @@ impl RequestTelemetry {
                 recorder.record_access(*access);
             }
         });
-        Response::from_parts(head, body)
     }
 
     fn count_outcome(&self, outcome: CacheOutcome) {

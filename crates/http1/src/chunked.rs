@@ -10,7 +10,7 @@ const EXTENSION_BYTES_MAX: u16 = 16 << 10;
 /// The trailer section; its fields are checked and dropped.
 const TRAILER_BYTES_MAX: u16 = 8 << 10;
 const TRAILER_FIELDS_MAX: u8 = 100;
-/// Digits of a chunk's size: fewer than 2^60 bytes.
+/// Maximum number of hexadecimal digits of a chunk's size, which is therefore less than 2^60 bytes.
 const SIZE_DIGITS_MAX: u8 = 15;
 
 /// A position in a chunked body. Decodes one framing byte at a time without a buffer, so that the

@@ -58,7 +58,7 @@ pub struct Body {
     progress: Option<Arc<SendProgress>>,
     /// Marks the response as in flight on its connection.
     in_flight: Option<InFlight>,
-    /// On connections that need copies: the frame in progress.
+    /// The chunk that is being copied into frames, if the connection cannot send without copies.
     copying: Option<Box<CopyState>>,
     /// Fields of the response's head that are not in its map.
     fields: Option<SerializedFields>,
@@ -151,12 +151,11 @@ impl Body {
     ///
     /// Call this before the body is read. If several hooks are set, all of them are called. Times
     /// are only measured if `timed` is set.
-    #[must_use]
     pub fn on_end(
-        mut self,
+        &mut self,
         timed: bool,
         hook: impl FnOnce(&BodyCompletion) + Send + Sync + 'static,
-    ) -> Body {
+    ) {
         let inner = self.progress.take();
         let expected = if self.is_unsized() {
             u64::MAX
@@ -169,7 +168,6 @@ impl Body {
             inner,
             Box::new(hook),
         )));
-        self
     }
 
     /// Adds these fields to the response's head. The response's header map must not contain them as

@@ -196,13 +196,13 @@ impl OverloadState {
         }
         let actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
         actions.iter().for_each(|action| action(level));
-        pause_after(used_bytes, limit.bytes())
+        next_measurement_delay(used_bytes, limit.bytes())
     }
 }
 
 /// Returns the time until the first threshold is reached if the use grows by 1 GB/s: a nanosecond
 /// per byte.
-fn pause_after(used_bytes: u64, limit_bytes: u64) -> Duration {
+fn next_measurement_delay(used_bytes: u64, limit_bytes: u64) -> Duration {
     let threshold = limit_bytes / 100 * CONSTRAINED_PERCENT;
     Duration::from_nanos(threshold.saturating_sub(used_bytes)).clamp(PAUSE_MIN, PAUSE_MAX)
 }
@@ -236,10 +236,13 @@ mod tests {
     #[test]
     fn the_pause_shrinks_towards_the_limit() {
         let limit = 10 << 30;
-        assert_eq!(pause_after(0, limit), PAUSE_MAX);
-        assert_eq!(pause_after(limit, limit), PAUSE_MIN);
+        assert_eq!(next_measurement_delay(0, limit), PAUSE_MAX);
+        assert_eq!(next_measurement_delay(limit, limit), PAUSE_MIN);
         let near = limit / 100 * CONSTRAINED_PERCENT - 300_000_000;
-        assert_eq!(pause_after(near, limit), Duration::from_millis(300));
+        assert_eq!(
+            next_measurement_delay(near, limit),
+            Duration::from_millis(300)
+        );
     }
 
     #[test]

@@ -134,7 +134,8 @@ impl RequestHandler {
             headers::allow_any_origin(response.headers_mut());
         }
         self.telemetry
-            .finish_request(in_progress, kind, response, error)
+            .finish_request(in_progress, kind, &mut response, error);
+        response
     }
 
     /// Returns whether a request must contain the secret of the edges and does not. Health probes

@@ -125,8 +125,8 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, server.connections(), bound)?;
     }
-    // The library is listed only after the port is bound, so that no request is sent to it if the
-    // start fails.
+    // Lists the library only after the port is bound. If the start fails before, the storage
+    // receives no request.
     let library = origin.catalog.library();
     let line = origin.library_status.watch(library, &shutdown);
     if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
@@ -272,7 +272,7 @@ fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, Pro
     let headers = headers.transpose();
     let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
     let ratio = tracing.sample_ratio();
-    let start = |url: &String| Tracer::start(url, headers, "headwater-serve", ratio);
+    let start = |url: &String| Tracer::start_export(url, headers, "headwater-serve", ratio);
     let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
     let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();

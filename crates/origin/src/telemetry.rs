@@ -296,9 +296,9 @@ impl Telemetry {
         &self,
         in_progress: RequestInProgress,
         kind: ResourceKind,
-        response: Response<Body>,
+        response: &mut Response<Body>,
         error: Option<Error>,
-    ) -> Response<Body> {
+    ) {
         let status = response.status();
         if let Some(error) = &error
             && status.is_server_error()
@@ -307,11 +307,10 @@ impl Telemetry {
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
         let timings = self.timings.clone();
-        let (mut response, body) = response.into_parts();
         if let Some(access) = &in_progress.access
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
-            response.headers.insert(REQUEST_ID, id);
+            response.headers_mut().insert(REQUEST_ID, id);
         }
         let RequestInProgress {
             started,
@@ -320,11 +319,12 @@ impl Telemetry {
         } = in_progress;
         if let Some(traced) = &traced {
             headers::add_server_timing(
-                &mut response.headers,
+                response.headers_mut(),
                 traced.active_trace().server_timing(),
             );
         }
-        let body = body.on_end(true, move |end| {
+        let cause = error.map(|error| error.cause().to_owned());
+        response.body_mut().on_end(true, move |end| {
             traffic.count_request(kind as usize, status);
             traffic.count_bytes(kind as usize, end.bytes);
             timings.record_request(kind as usize, started, end);
@@ -344,13 +344,12 @@ impl Telemetry {
             access.total_us = end.finished.map_or(0, |at| micros(at - started));
             access.first_byte_us = end.first_byte.map(|at| micros(at - started));
             let cut = end.error.as_ref().map(|cut| cut.to_string());
-            access.error = error.map(|e| e.cause().to_owned()).or(cut).map(Into::into);
+            access.error = cause.or(cut).map(Into::into);
             log_request(&access);
             if let Some(recorder) = &recorder {
                 recorder.record_access(*access);
             }
         });
-        Response::from_parts(response, body)
     }
 }
 

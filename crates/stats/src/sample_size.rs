@@ -9,7 +9,7 @@ const SAMPLES_BEYOND_MIN: f64 = 10.0;
 /// samples.
 pub fn has_enough_samples(count: u64, share: f64) -> bool {
     let beyond = share.min(1.0 - share) * count as f64;
-    // 0.001 × 10000 is slightly less than 10.
+    // With floating-point numbers, (1 − 0.9) × 100 is slightly less than 10.
     beyond + 1e-6 >= SAMPLES_BEYOND_MIN
 }
 

@@ -24,7 +24,8 @@ pub(crate) fn bimodal_distribution() -> KnownDistribution {
         let mode = if random.unit() < 0.7 { 1.0 } else { 5.0 };
         mode + 0.1 * draw_standard_normal(random)
     };
-    // The median of all is the 5/7 quantile of the first mode.
+    // 70 % of the values belong to the first mode, so the overall median is its 5/7 quantile (0.5 /
+    // 0.7).
     (draw, 1.0 + 0.1 * 0.565_948_8)
 }
 

@@ -232,7 +232,7 @@ impl Folder {
         name: &str,
         above: &[(u64, u64)],
     ) -> Result<Option<FolderEntry>, Error> {
-        let Ok(key) = folder.join(name) else {
+        let Ok(key) = folder.child(name) else {
             return Ok(None);
         };
         let stat = self.stat_key(&key)?;

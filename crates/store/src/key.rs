@@ -50,7 +50,7 @@ impl Key {
     ///
     /// # Errors
     /// Same as [`Key::parse`]; a `/` in `name` is a [`BadKey::Character`].
-    pub fn join(&self, name: &str) -> Result<Key, BadKey> {
+    pub fn child(&self, name: &str) -> Result<Key, BadKey> {
         if name.contains('/') {
             return Err(BadKey::Character);
         }
@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(key.parent(), Some(Key::parse("a/b").unwrap()));
         assert_eq!(Key::parse("a").unwrap().parent(), Some(Key::ROOT));
         assert_eq!(Key::ROOT.parent(), None);
-        assert_eq!(Key::ROOT.join("x").unwrap().as_str(), "x");
-        assert!(Key::ROOT.join("").is_err());
-        assert!(Key::ROOT.join("a/b").is_err());
+        assert_eq!(Key::ROOT.child("x").unwrap().as_str(), "x");
+        assert!(Key::ROOT.child("").is_err());
+        assert!(Key::ROOT.child("a/b").is_err());
     }
 
     proptest! {
@@ -184,7 +184,7 @@ mod tests {
         #[test]
         fn joining_a_name_then_taking_the_parent_returns_the_folder(folder in "[a-z]{1,3}(/[a-z]{1,3}){0,3}", name in "[a-z]{1,5}") {
             let folder = Key::parse(&folder).unwrap();
-            let key = folder.join(&name).unwrap();
+            let key = folder.child(&name).unwrap();
             prop_assert_eq!(key.name(), name.as_str());
             prop_assert_eq!(key.parent(), Some(folder));
         }

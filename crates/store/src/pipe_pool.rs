@@ -1,7 +1,8 @@
 //! Pipes that carry bytes from a storage's socket to a client's socket without a copy.
 //!
-//! Each takes two descriptors and holds up to 256 pages of kernel memory, or as many larger
-//! fragments. The number of pipes is therefore bounded, and responses without a pipe are copied.
+//! Each pipe uses two descriptors. It has up to 256 slots, each of which holds a page of kernel
+//! memory or a larger fragment. The number of pipes is therefore bounded, and responses without a
+//! pipe are copied.
 
 use bytes::Bytes;
 use rustix::io::{Errno, ioctl_fionread};

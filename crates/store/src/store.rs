@@ -123,10 +123,10 @@ impl Store {
     ///
     /// # Errors
     /// Same as [`Store::open`]. Over a network, [`Error::OtherLength`] or [`Error::Replaced`] at the first read.
-    pub fn promise(&self, key: &Key, declared: ObjectVersion) -> Result<Object, Error> {
+    pub fn open_declared(&self, key: &Key, declared: ObjectVersion) -> Result<Object, Error> {
         match self {
             Store::Folder(_) => self.open(key),
-            Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, declared))),
+            Store::Remote(remote) => Ok(Object::Remote(remote.open_declared(key, declared))),
         }
     }
 

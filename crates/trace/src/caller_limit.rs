@@ -11,7 +11,8 @@ const TRACES_PER_SECOND_MAX: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct CallerLimit {
     started: Instant,
-    /// The second since `started` in the upper half, and its traces in the lower half.
+    /// Upper 32 bits: whole seconds from `started` to the current second. Lower 32 bits: the traces
+    /// counted in this second.
     window: AtomicU64,
 }
 

@@ -34,8 +34,8 @@ impl CollectorHeaders {
     /// Reads the file.
     ///
     /// # Errors
-    /// With the name of the file, if it is unreadable or contains an invalid line. The error contains no
-    /// value.
+    /// With the name of the file, if it is unreadable or contains an invalid line. The error never
+    /// contains a header's value, because it may be secret.
     pub fn read(path: PathBuf) -> io::Result<CollectorHeaders> {
         let headers = read_headers(&path)?;
         Ok(CollectorHeaders {

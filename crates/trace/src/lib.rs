@@ -19,4 +19,4 @@ pub use active_trace::{
 pub use collector_headers::CollectorHeaders;
 pub use context::{TRACEPARENT, TraceContext};
 pub use otlp::SpanKind;
-pub use tracer::{RequestTracing, TimingCheck, Tracer};
+pub use tracer::{RequestTracing, ServerTimingCheck, Tracer};

@@ -20,20 +20,20 @@ use crate::otlp::FinishedSpan;
 /// Spans that wait for the collector; further ones are dropped. About 4 MiB.
 const QUEUE_SPANS_MAX: usize = 8192;
 
-/// Returns whether the client of a request with these headers may see `Server-Timing`, and requests it.
-pub type TimingCheck = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
+/// Returns whether a client with these request headers requests `Server-Timing` and may see it.
+pub type ServerTimingCheck = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
 
 /// The tracing of a server's requests.
 pub struct RequestTracing {
     tracer: Option<Tracer>,
-    requests_timing: Option<TimingCheck>,
+    requests_timing: Option<ServerTimingCheck>,
 }
 
 /// Queues the spans of sampled requests for the collector. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tracer {
     queue: SpanQueue,
-    /// Requests without `traceparent` that are traced, as a share of 2^64.
+    /// Share of the requests without `traceparent` that are traced, scaled so that 2^64 means all.
     threshold: u64,
     caller_limit: Arc<CallerLimit>,
 }
@@ -60,7 +60,7 @@ impl Tracer {
     ///
     /// # Errors
     /// When the URL is invalid, or the system cannot create a thread.
-    pub fn start(
+    pub fn start_export(
         endpoint: &str,
         headers: Option<CollectorHeaders>,
         service: &'static str,
@@ -86,7 +86,7 @@ impl RequestTracing {
     /// `None`, tracing costs only one branch per request.
     pub fn new(
         tracer: Option<Tracer>,
-        requests_timing: Option<TimingCheck>,
+        requests_timing: Option<ServerTimingCheck>,
     ) -> Option<RequestTracing> {
         let is_used = tracer.is_some() || requests_timing.is_some();
         is_used.then_some(RequestTracing {
@@ -197,7 +197,7 @@ mod tests {
         let (half, _spans) = tracing(0.5);
         let count = (0..1000).filter(|_| half.start_trace(&headers(&[])).is_some());
         assert!((300..700).contains(&count.count()));
-        let is_timed: TimingCheck = Box::new(|headers| headers.contains_key("x-timing"));
+        let is_timed: ServerTimingCheck = Box::new(|headers| headers.contains_key("x-timing"));
         let timed = RequestTracing::new(None, Some(is_timed)).unwrap();
         assert!(timed.start_trace(&headers(&[SAMPLED])).is_none());
         let trace = timed.start_trace(&headers(&[("x-timing", "1")])).unwrap();

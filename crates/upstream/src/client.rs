@@ -23,7 +23,8 @@ const IDLE_CONNECTIONS_MAX: usize = 256;
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of fields in a response head.
 const HEAD_FIELDS_MAX: usize = 100;
-/// Assumed body length in bytes. Together with the head, it fits the shortest recycled buffer.
+/// Body length that is expected before the response head arrives. It determines the length of the
+/// read buffer. Together with the head, it fits the shortest recycled buffer.
 const EXPECTED_BYTES: usize = 14 << 10;
 
 /// Limits on the time and memory that a server may take.

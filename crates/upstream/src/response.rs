@@ -36,7 +36,7 @@ pub struct UpstreamResponse {
     /// The connection and the in-flight permit, until the body is complete.
     connection: Option<(Connection, OwnedSemaphorePermit)>,
     idle: Arc<IdleConnections>,
-    is_exclusive: bool,
+    has_exclusive_memory: bool,
     body_gap_timeout: Duration,
 }
 
@@ -53,8 +53,8 @@ impl UpstreamResponse {
     pub(crate) fn new(parts: ResponseParts, permit: OwnedSemaphorePermit) -> UpstreamResponse {
         let mut connection = parts.connection;
         let len = connection.remaining().unwrap_or(0);
-        let is_exclusive = len >= EXCLUSIVE_BODY_BYTES_MIN;
-        if is_exclusive {
+        let has_exclusive_memory = len >= EXCLUSIVE_BODY_BYTES_MIN;
+        if has_exclusive_memory {
             connection.read_exclusively();
         }
         let idle = parts.idle;
@@ -72,7 +72,7 @@ impl UpstreamResponse {
             timing: parts.timing,
             connection,
             idle,
-            is_exclusive,
+            has_exclusive_memory,
             body_gap_timeout: parts.body_gap_timeout,
         }
     }
@@ -91,8 +91,8 @@ impl UpstreamResponse {
     }
 
     /// Returns whether the body's memory contains nothing else, so that it can be cached without a copy.
-    pub fn is_exclusive(&self) -> bool {
-        self.is_exclusive
+    pub fn has_exclusive_memory(&self) -> bool {
+        self.has_exclusive_memory
     }
 
     /// Returns the next part of the body, or `None` at its end. At the end of the body, the

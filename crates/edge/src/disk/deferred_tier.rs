@@ -1,9 +1,9 @@
 //! A disk tier that passes from a process to its successor.
 //!
 //! A folder belongs to one process. The successor starts without the tier. It opens it when the
-//! predecessor has written its objects and released the folder, or has exited. Entries that the
-//! successor removes before that are still on disk and would return. Their keys are noted, and the
-//! entries are removed when the tier opens.
+//! predecessor has written its objects and released the folder, or has exited. If the successor
+//! removes an entry before the tier is open, the entry is still on disk and would return. Their
+//! keys are noted, and the entries are removed when the tier opens.
 
 use std::collections::HashSet;
 use std::io;
@@ -26,7 +26,7 @@ struct DeferredState {
     /// Folder and limit, if a tier is configured.
     place: Option<(PathBuf, u64)>,
     tier: OnceLock<DiskTier>,
-    /// Whether a successor may own the folder.
+    /// Whether this process has released the folder, so that a successor may open it.
     released: AtomicBool,
     removed: Mutex<RemovedEntries>,
 }

@@ -55,7 +55,7 @@ impl Edge {
         };
         lead.publish(outcome.clone());
         if let FetchOutcome::ValidatorChanged = outcome {
-            self.forget_object(object);
+            self.remove_block_object(object);
         }
         // The leader may have disconnected; followers still get the outcome.
         let _ = leader.send(outcome.clone());

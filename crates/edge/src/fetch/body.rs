@@ -29,7 +29,7 @@ impl Edge {
     ) -> bool {
         let body = &content.growing;
         let mut share = Some(self.in_flight_bytes.new_share());
-        let exact = response.is_exclusive();
+        let exact = response.has_exclusive_memory();
         loop {
             match response.next_data().await {
                 Ok(Some(piece)) => {

@@ -78,7 +78,8 @@ impl Edge {
                 merged.lifetime = lifetime;
                 // A new Vary in the 304 moves the object, and its blocks with it, to another key.
                 if let Some(blocks) = merged.blocks.take() {
-                    let object_key = self.object_key(&request.primary_key, &merged, client_headers);
+                    let object_key =
+                        self.register_variant_key(&request.primary_key, &merged, client_headers);
                     merged.blocks = Some(BlockLayout {
                         object_key,
                         ..blocks
@@ -90,7 +91,7 @@ impl Edge {
             }
             // The 304 forbids further storage. The requests that wait for it still get the response.
             _ => {
-                let key = self.object_key(&request.primary_key, cached, client_headers);
+                let key = self.register_variant_key(&request.primary_key, cached, client_headers);
                 self.remove_cached(&key);
                 FetchOutcome::Revalidated(Arc::new(merged))
             }

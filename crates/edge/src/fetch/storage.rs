@@ -28,7 +28,11 @@ impl Edge {
         object: &CachedObject,
     ) {
         if !object.vary.is_empty() && !lead.purged() {
-            lead.add_key(&self.object_key(&request.primary_key, object, &request.client_headers));
+            lead.add_key(&self.register_variant_key(
+                &request.primary_key,
+                object,
+                &request.client_headers,
+            ));
         }
     }
 
@@ -45,7 +49,7 @@ impl Edge {
         if lead.purged() {
             return;
         }
-        let key = self.object_key(&request.primary_key, object, &request.client_headers);
+        let key = self.register_variant_key(&request.primary_key, object, &request.client_headers);
         self.insert_entry(key.clone(), CacheEntry::Object(object.clone()));
         if lead.purged() {
             self.remove_cached(&key);
@@ -61,8 +65,9 @@ impl Edge {
         self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });
     }
 
-    /// Returns the key of an object: the primary key, or the key of its variant.
-    pub(super) fn object_key(
+    /// Returns the key of an object: the primary key, or the key of its variant. Adds a new variant to the
+    /// variants of the primary key.
+    pub(super) fn register_variant_key(
         &self,
         primary: &CacheKey,
         object: &CachedObject,
@@ -99,7 +104,7 @@ impl Edge {
     }
 
     /// Removes an object that has changed at the origin, together with its blocks.
-    pub(crate) fn forget_object(&self, object: &Arc<CachedObject>) {
+    pub(crate) fn remove_block_object(&self, object: &Arc<CachedObject>) {
         let Some(blocks) = &object.blocks else {
             return;
         };

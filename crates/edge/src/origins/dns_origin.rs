@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-/// An origin whose servers DNS lists.
+/// An origin whose servers are listed in DNS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsOrigin {
     /// The name that is resolved.

@@ -35,8 +35,8 @@ pub(super) struct PoolMember {
     pub logged_at: Mutex<Option<Instant>>,
 }
 
-/// Shortest time between two failures of a member in the log: while an origin is down, each request
-/// fails.
+/// Minimum time between two log lines about failures of a member. While an origin is down, each
+/// request fails.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A member as the pool lists it now.

@@ -1,4 +1,5 @@
-//! The folder of a title in the path of one of its resources. Pure.
+//! Finds the folder of a title in the path of a playlist, a segment or another resource of that
+//! title. Pure.
 //!
 //! Below the title's folder are folders of sets and renditions, which contain the files of the
 //! title (docs/reference/urls.md). Paths of other origins contain no such folders.

@@ -23,7 +23,7 @@ impl Edge {
     ) -> Option<ServedResponse> {
         let mut blocks = None;
         if object.blocks.is_some() {
-            match Box::pin(self.open_blocks(worker, facts, object)).await {
+            match Box::pin(self.open_block_body(worker, facts, object)).await {
                 Ok(opened) => blocks = opened,
                 Err(BlockError::ValidatorChanged) => return None,
                 Err(BlockError::OriginFailed(error)) => {
@@ -47,7 +47,7 @@ impl Edge {
     }
 
     /// Fetches the first block that the request needs. Returns `None` if it needs no body.
-    async fn open_blocks(
+    async fn open_block_body(
         self: &Arc<Edge>,
         worker: usize,
         facts: &RequestFacts<'_>,

@@ -205,7 +205,7 @@ fn build_rule(
         needs_tcp: uses_variable(&when, &["tcp"]),
         when,
         request_actions: early,
-        congestion: place.parse_value(written.congestion.as_ref(), check_algorithm)?,
+        congestion: place.parse_value(written.congestion.as_ref(), check_congestion_algorithm)?,
         pace,
         notsent_lowat_bytes: place.parse_value(written.notsent_lowat.as_ref(), |text| {
             u32::try_from(bytes(text)?).map_err(|_| "the value must be below 4GiB".to_owned())
@@ -301,7 +301,7 @@ fn check_initial_window(packets: &Spanned<u32>, place: &FileText<'_>) -> Result<
     Err(place.error_at(packets, 0, &why))
 }
 
-fn check_algorithm(name: &str) -> Result<String, String> {
+fn check_congestion_algorithm(name: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if !name.is_empty() && name.len() < 16 && name.bytes().all(plain) {
         Ok(name.to_owned())

@@ -10,7 +10,8 @@ pub struct DocumentFault {
     pub line: usize,
     /// Column from 1, in characters.
     pub column: usize,
-    /// The key, such as `sink.viewer.at`, or a JSONPath; empty if the document is not TOML.
+    /// The key, such as `sink.viewer.at`, or a JSONPath. Empty if the document cannot be parsed, or
+    /// if the fault has no single place.
     pub path: String,
     /// The fault and its remedy.
     pub what: String,

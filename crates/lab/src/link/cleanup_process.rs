@@ -3,8 +3,8 @@
 //! A second process of this program waits for the end of its standard input, which also happens
 //! when the first process is killed. It then ends all processes in the namespaces and removes the
 //! registered folders, so that a crash leaves neither processes nor files. It keeps the namespaces
-//! open, so that their numbers cannot be reused. If the second process is gone first, the first one
-//! cleans up.
+//! open, so that the kernel cannot give their inode numbers to other namespaces. If the second
+//! process is gone first, the first one cleans up.
 
 use super::NetworkNamespace;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -10,7 +10,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Limit of packets in flight, which netem counts.
+/// Limit of netem's queue, in packets. Packets that netem delays (those in flight) count, too.
 const LIMIT: u32 = 1_000_000;
 /// Burst of tbf: two packets.
 const BURST: u64 = 3_100;

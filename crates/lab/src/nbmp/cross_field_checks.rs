@@ -64,7 +64,7 @@ pub(super) fn check_flow_control(value: &Value, at: &JsonPath, found: &mut Vec<N
     }
 }
 
-/// Values beyond these limits indicate another unit.
+/// A longer delay or a lower throughput was probably written in another unit (not ms or bit/s).
 const DELAY_MS_MAX: u64 = 3_600_000;
 const THROUGHPUT_MIN: u64 = 1000;
 

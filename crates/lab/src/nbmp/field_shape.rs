@@ -25,7 +25,7 @@ pub(super) enum FieldNeed {
 }
 
 /// A check of several members.
-pub(super) type MemberCheck = fn(&Value, &JsonPath, &mut Vec<NbmpFault>);
+pub(super) type CrossFieldCheck = fn(&Value, &JsonPath, &mut Vec<NbmpFault>);
 
 /// Type of a field.
 pub(super) enum FieldShape {
@@ -50,7 +50,7 @@ pub(super) enum FieldShape {
     AnyObject,
     Any,
     /// A type with an additional check.
-    Checked(&'static FieldShape, MemberCheck),
+    Checked(&'static FieldShape, CrossFieldCheck),
 }
 
 impl FieldShape {

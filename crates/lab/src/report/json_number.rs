@@ -70,7 +70,7 @@ impl InJson for Option<[f64; 2]> {
     }
 }
 
-/// Writes numbers in their form.
+/// Writes numbers in their JSON form ([`InJson::Form`]).
 ///
 /// # Errors
 /// The serializer fails.

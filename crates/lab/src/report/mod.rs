@@ -76,7 +76,7 @@ pub struct ExperimentReport {
     pub discarded: Vec<DiscardedRun>,
     /// Maximum over counted runs of the 99th percentile of link lateness, in microseconds.
     pub link_late_us: u64,
-    /// Maximum share of stolen processor time.
+    /// Largest share of stolen processor time that a counted run had.
     pub steal: f64,
     /// Maximum number of running and runnable processes.
     pub load: f64,

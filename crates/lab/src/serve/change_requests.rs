@@ -2,9 +2,9 @@
 
 use super::describe;
 use super::manager::WorkflowManager;
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::prepare::{PreparedWorkflow, RefusedDescription, parse_description, prepare_workflow};
 use super::response::{as_json, registry_error, run_blocking, workflow_response};
-use super::workflow_key::WorkflowKey;
 use crate::nbmp::{BYTES_MAX, DescriptionKind, NbmpFault};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -71,7 +71,7 @@ pub(super) async fn update_workflow(
     let scale = read_scale(head.uri.query().unwrap_or_default())?;
     let body = body_of(&head.headers, body, kind).await?;
     run_blocking(move || {
-        let key = WorkflowKey::new(kind, &id);
+        let key = NbmpResourceKey::new(kind, &id);
         let refuse = |error| registry_error(error, &id);
         manager.registry.get(&key).map_err(refuse)?;
         let prepare =
@@ -137,7 +137,7 @@ fn refuse_change(description: Value, path: &str, what: String) -> RefusedDescrip
 /// `DELETE`.
 pub(super) async fn remove_workflow(
     manager: Arc<WorkflowManager>,
-    key: WorkflowKey,
+    key: NbmpResourceKey,
 ) -> Result<Response<Body>, Error> {
     run_blocking(move || {
         let entry = manager

@@ -1,7 +1,7 @@
 //! The state that all requests share.
 
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::settings::WorkflowManagerSettings;
-use super::workflow_key::WorkflowKey;
 use super::workflow_registry::WorkflowRegistry;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct WorkflowManager {
 
 impl WorkflowManager {
     /// Returns the result folder of a workflow.
-    pub(super) fn folder(&self, key: &WorkflowKey) -> PathBuf {
+    pub(super) fn folder(&self, key: &NbmpResourceKey) -> PathBuf {
         self.settings.out.join(key.collection()).join(&key.id)
     }
 
@@ -22,7 +22,7 @@ impl WorkflowManager {
     /// deleted afterwards, without the registry's lock.
     pub(super) fn change_and_delete_results<T>(
         &self,
-        key: &WorkflowKey,
+        key: &NbmpResourceKey,
         change: impl FnOnce(&dyn Fn()) -> T,
     ) -> T {
         let folder = self.folder(key);

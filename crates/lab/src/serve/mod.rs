@@ -15,13 +15,13 @@ mod change_requests;
 mod describe;
 mod function_discovery;
 mod manager;
+mod nbmp_resource_key;
 mod prepare;
 mod reporter;
 mod reporting_target;
 mod response;
 mod router;
 mod settings;
-mod workflow_key;
 mod workflow_registry;
 mod workflow_runner;
 

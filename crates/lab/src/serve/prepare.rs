@@ -1,8 +1,8 @@
 //! Turns a request body into a runnable workflow.
 
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::reporting_target::{ReportingTarget, read_target};
 use super::settings::WorkflowManagerSettings;
-use super::workflow_key::WorkflowKey;
 use crate::document_format::{ParsedDocument, known_functions};
 use crate::experiment::RunPlan;
 use crate::nbmp::{
@@ -30,8 +30,8 @@ pub(super) struct PreparedWorkflow {
 }
 
 impl PreparedWorkflow {
-    pub(super) fn key(&self) -> WorkflowKey {
-        WorkflowKey::new(self.kind, &self.id)
+    pub(super) fn key(&self) -> NbmpResourceKey {
+        NbmpResourceKey::new(self.kind, &self.id)
     }
 }
 

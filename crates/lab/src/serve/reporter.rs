@@ -1,7 +1,7 @@
 //! Posts reports of a run's variables to the address that its description names.
 
 use super::describe;
-use super::workflow_key::WorkflowKey;
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::workflow_registry::{WorkflowEntry, WorkflowRegistry};
 use serde_json::json;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) struct RunReporter(Option<(Sender<()>, JoinHandle<()>)>);
 impl RunReporter {
     pub(super) fn start(
         registry: &Arc<WorkflowRegistry>,
-        key: &WorkflowKey,
+        key: &NbmpResourceKey,
         entry: &WorkflowEntry,
     ) -> RunReporter {
         let Some(target) = entry.prepared.report.clone() else {

@@ -1,8 +1,8 @@
 //! Routes requests by path and method, and handles those that only read.
 
 use super::manager::WorkflowManager;
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::response::{as_json, registry_error, run_blocking, workflow_response};
-use super::workflow_key::WorkflowKey;
 use super::{authorization, change_requests, describe, function_discovery};
 use crate::experiment::{MachineDescription, RunRecord};
 use crate::nbmp::DescriptionKind;
@@ -126,17 +126,17 @@ async fn dispatch_request(
             change_requests::create_workflow(manager, kind, head, body).await
         }
         (RequestRoute::Summary(kind, id), _) => {
-            summary_response(manager, WorkflowKey::new(kind, id)).await
+            summary_response(manager, NbmpResourceKey::new(kind, id)).await
         }
         (RequestRoute::One(kind, id), "GET") => {
             let entry = manager
                 .registry
-                .get(&WorkflowKey::new(kind, id))
+                .get(&NbmpResourceKey::new(kind, id))
                 .map_err(|error| registry_error(error, id))?;
             Ok(workflow_response(StatusCode::OK, &entry))
         }
         (RequestRoute::One(kind, id), "DELETE") => {
-            change_requests::remove_workflow(manager, WorkflowKey::new(kind, id)).await
+            change_requests::remove_workflow(manager, NbmpResourceKey::new(kind, id)).await
         }
         (RequestRoute::One(kind, id), _) => {
             change_requests::update_workflow(manager, kind, id.to_owned(), head, body).await
@@ -187,7 +187,7 @@ fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error>
 
 async fn summary_response(
     manager: Arc<WorkflowManager>,
-    key: WorkflowKey,
+    key: NbmpResourceKey,
 ) -> Result<Response<Body>, Error> {
     run_blocking(move || {
         let entry = manager

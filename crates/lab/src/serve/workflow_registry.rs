@@ -1,7 +1,7 @@
 //! The posted workflows and their states.
 
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::prepare::PreparedWorkflow;
-use super::workflow_key::WorkflowKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -69,9 +69,9 @@ pub(super) enum RegistryError {
 
 #[derive(Debug, Default)]
 struct RegistryState {
-    entries: BTreeMap<WorkflowKey, WorkflowEntry>,
-    queue: VecDeque<WorkflowKey>,
-    running: Option<WorkflowKey>,
+    entries: BTreeMap<NbmpResourceKey, WorkflowEntry>,
+    queue: VecDeque<NbmpResourceKey>,
+    running: Option<NbmpResourceKey>,
     ending: bool,
     posted: u64,
 }
@@ -126,7 +126,7 @@ impl WorkflowRegistry {
         Ok(if starts { before } else { 0 })
     }
 
-    pub(super) fn get(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
+    pub(super) fn get(&self, key: &NbmpResourceKey) -> Result<WorkflowEntry, RegistryError> {
         self.lock()
             .entries
             .get(key)
@@ -144,7 +144,7 @@ impl WorkflowRegistry {
     }
 
     /// Queues a workflow, unless it is queued or running.
-    pub(super) fn start(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
+    pub(super) fn start(&self, key: &NbmpResourceKey) -> Result<WorkflowEntry, RegistryError> {
         let mut inner = self.lock();
         let state = inner.entries.get(key).ok_or(RegistryError::NotFound)?.state;
         if matches!(state, WorkflowState::Idle | WorkflowState::InError) {
@@ -159,7 +159,10 @@ impl WorkflowRegistry {
     }
 
     /// Removes a workflow from the queue, or stops it and waits.
-    pub(super) fn stop_workflow(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
+    pub(super) fn stop_workflow(
+        &self,
+        key: &NbmpResourceKey,
+    ) -> Result<WorkflowEntry, RegistryError> {
         let inner = self.wait_until_stopped(key)?;
         inner
             .entries
@@ -172,7 +175,7 @@ impl WorkflowRegistry {
     /// meanwhile. Returns the locked state.
     fn wait_until_stopped(
         &self,
-        key: &WorkflowKey,
+        key: &NbmpResourceKey,
     ) -> Result<MutexGuard<'_, RegistryState>, RegistryError> {
         let mut inner = self.lock();
         loop {
@@ -229,7 +232,7 @@ impl WorkflowRegistry {
     /// Stops and removes a workflow. `clear` moves its results away before the identifier is free.
     pub(super) fn remove(
         &self,
-        key: &WorkflowKey,
+        key: &NbmpResourceKey,
         clear: impl FnOnce(),
     ) -> Result<WorkflowEntry, RegistryError> {
         let mut inner = self.wait_until_stopped(key)?;
@@ -240,7 +243,7 @@ impl WorkflowRegistry {
     }
 
     /// Waits for the next workflow to run; `None` when the manager ends.
-    pub(super) fn next(&self) -> Option<(WorkflowKey, WorkflowEntry)> {
+    pub(super) fn next(&self) -> Option<(NbmpResourceKey, WorkflowEntry)> {
         let mut inner = self.lock();
         loop {
             if inner.ending {
@@ -264,14 +267,14 @@ impl WorkflowRegistry {
     }
 
     /// Changes the figures of a workflow.
-    pub(super) fn note(&self, key: &WorkflowKey, change: impl FnOnce(&mut RunFigures)) {
+    pub(super) fn note(&self, key: &NbmpResourceKey, change: impl FnOnce(&mut RunFigures)) {
         if let Some(entry) = self.lock().entries.get_mut(key) {
             change(&mut entry.figures);
         }
     }
 
     /// Marks a workflow as idle, or as failed if there is a reason.
-    pub(super) fn finish_run(&self, key: &WorkflowKey, why: Option<String>) {
+    pub(super) fn finish_run(&self, key: &NbmpResourceKey, why: Option<String>) {
         let mut inner = self.lock();
         inner.running = None;
         if let Some(entry) = inner.entries.get_mut(key) {
@@ -298,7 +301,7 @@ impl WorkflowRegistry {
 }
 
 impl RegistryState {
-    fn enqueue_workflow(&mut self, key: &WorkflowKey) {
+    fn enqueue_workflow(&mut self, key: &NbmpResourceKey) {
         if let Some(entry) = self.entries.get_mut(key) {
             // A new flag: the old one stays set.
             entry.stop = Arc::default();

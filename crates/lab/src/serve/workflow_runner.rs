@@ -1,8 +1,8 @@
 //! The thread that runs the posted workflows in order.
 
 use super::manager::WorkflowManager;
+use super::nbmp_resource_key::NbmpResourceKey;
 use super::reporter::RunReporter;
-use super::workflow_key::WorkflowKey;
 use super::workflow_registry::WorkflowEntry;
 use crate::experiment::{
     ExperimentError, ExperimentJob, ExperimentOutcome, ExperimentProgress, RecordFileError,
@@ -47,7 +47,7 @@ pub(super) fn run_workflows(manager: &WorkflowManager) {
 
 fn run_workflow(
     manager: &WorkflowManager,
-    key: &WorkflowKey,
+    key: &NbmpResourceKey,
     entry: &WorkflowEntry,
 ) -> Result<(), WorkflowError> {
     check_links_available()?;

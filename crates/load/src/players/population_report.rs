@@ -127,7 +127,7 @@ pub fn quantile(values: &[f32], share: f64) -> Option<f64> {
     sorted.get(at).map(|value| f64::from(*value))
 }
 
-/// A quantity of viewers for expectations.
+/// A quantity of the run's viewers that an expectation compares with a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ViewerQuantity {
     /// Stalls of all viewers.

@@ -134,7 +134,7 @@ pub(super) struct TrimmedSamples {
     pub samples: SampleTable,
     /// Number of the first kept sample in the source.
     pub first: u32,
-    /// Presentation time of decode time 0.
+    /// Presentation time of a sample whose decode time and composition offset are 0.
     pub presentation_offset: i64,
     /// Number of hidden pictures at the start, and the ticks from the key frame to the start of the
     /// edit.

@@ -14,7 +14,7 @@ const HIDDEN_MAX: usize = 1 << 12;
 /// An instant, per second: one tick of transport streams.
 const INSTANTS_PER_SECOND: u32 = 90_000;
 
-/// Samples whose hidden pictures are presented at the start.
+/// Samples with changed times: the pictures that the edit list hides are presented at the start.
 #[derive(Debug)]
 pub(super) struct MovedPictures {
     pub samples: SampleTable,

@@ -17,8 +17,8 @@ const STEP_SAMPLES: u32 = 64;
 /// Returns the earliest presentation time of all samples from each of `starts` on. `starts` rises,
 /// and so do the times, but not strictly.
 ///
-/// If a returned time is below the next one, it is the presentation time of a sample between the
-/// two starts.
+/// If a returned time is less than the time after it, the sample that is presented at this time is
+/// between the two corresponding starts.
 pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();

@@ -62,7 +62,7 @@ impl TtmlClock {
             .filter(|(clock, _)| clock.matches(':').count() == 2)
         {
             let frames = parse_positive(frames).unwrap_or(0.0) / self.frame_rate * 1000.0;
-            return Some(parse_timestamp(clock)? + to_ms(frames)?);
+            return Some(parse_timestamp(clock)? + round_ms(frames)?);
         }
         if text.contains(':') {
             return parse_timestamp(text);
@@ -77,11 +77,11 @@ impl TtmlClock {
             "t" => 1000.0 / self.tick_rate,
             _ => return None,
         };
-        to_ms(digits.parse::<f64>().ok()? * ms_per_unit)
+        round_ms(digits.parse::<f64>().ok()? * ms_per_unit)
     }
 }
 
-fn to_ms(ms: f64) -> Option<i64> {
+fn round_ms(ms: f64) -> Option<i64> {
     (0.0..=TIME_MS_MAX).contains(&ms).then(|| ms.round() as i64)
 }
 

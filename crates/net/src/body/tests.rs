@@ -6,13 +6,11 @@ use http_body_util::BodyExt;
 use super::*;
 
 /// Returns the body with a hook that records its completion.
-fn with_recorded_end(body: Body) -> (Body, Arc<Mutex<Vec<BodyCompletion>>>) {
+fn with_recorded_end(mut body: Body) -> (Body, Arc<Mutex<Vec<BodyCompletion>>>) {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let recorded = Arc::clone(&ends);
-    (
-        body.on_end(true, move |end| recorded.lock().unwrap().push(end.clone())),
-        ends,
-    )
+    body.on_end(true, move |end| recorded.lock().unwrap().push(end.clone()));
+    (body, ends)
 }
 
 fn summarize_ends(ends: &Mutex<Vec<BodyCompletion>>) -> Vec<(u64, bool, bool, bool)> {

@@ -39,7 +39,8 @@ impl RecordFormat {
         }
     }
 
-    /// Writes the lines with which a file, or a part of it, starts.
+    /// Writes the header lines. They are written each time the file is opened, before the next
+    /// records.
     pub(super) fn write_head(self, to: &mut impl Write) -> io::Result<()> {
         if self != RecordFormat::W3c {
             return Ok(());

@@ -110,12 +110,12 @@ fn probe_port(address: SocketAddr, share: bool) -> io::Result<()> {
     if share || address.port() == 0 {
         return Ok(());
     }
-    let socket = open_socket(address)?;
+    let socket = create_tcp_socket(address)?;
     socket.bind(&address.into())
 }
 
 fn open_listener(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = open_socket(address)?;
+    let socket = create_tcp_socket(address)?;
     socket.set_reuse_port(true)?;
     // Accepted sockets inherit the option, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
@@ -125,7 +125,7 @@ fn open_listener(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn open_socket(address: SocketAddr) -> io::Result<Socket> {
+fn create_tcp_socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::MinRate;
 
-/// Limits per client. Each default is documented by its cost.
+/// Limits per client. The docs of a limit explain its default, for example by what each connection
+/// costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Most open connections in total; one more gets 503 and is closed. Each costs a descriptor and

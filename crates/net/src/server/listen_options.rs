@@ -33,7 +33,7 @@ pub struct ListenOptions {
     pub send_memory_bytes: Option<u64>,
     /// Refuses requests while the process is short of memory.
     pub overload: OverloadManager,
-    /// Paths that are served even then: probes and metrics.
+    /// Paths that are served even while the process is short of memory: probes and metrics.
     pub essential_paths: &'static [&'static str],
     /// The registry of the server's metrics.
     pub metrics: Metrics,

@@ -35,7 +35,7 @@ Examples:
 Exit status: 0 if everything plays, 1 if something does not, 2 for wrong usage.";
 
 /// Returns the command line of `headwater check`.
-pub fn check_command() -> Command {
+pub fn define_check_command() -> Command {
     Command::new("check")
         .about("Describe a title, its segments and the problems that players will have")
         .after_help(EXAMPLES)

@@ -122,7 +122,7 @@ impl TitleSearch {
         let at = |error| format!("{}: {error}", self.place);
         let listing = self.stores.library().list_with_links(key).map_err(at)?;
         let links = listing.links_out.iter();
-        let links = links.filter_map(|name| key.join(name).ok());
+        let links = links.filter_map(|name| key.child(name).ok());
         self.ignored
             .extend(links.map(|key| IgnoredFile::from_link(key.as_str())));
         let entries = listing.entries.into_iter();
@@ -130,7 +130,7 @@ impl TitleSearch {
         let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {
             let files = files.iter().filter(|entry| wanted(&entry.name));
             files
-                .filter_map(|entry| key.join(&entry.name).ok())
+                .filter_map(|entry| key.child(&entry.name).ok())
                 .collect()
         };
         self.add_titles(key, &keys(file_names::is_media));
@@ -142,7 +142,7 @@ impl TitleSearch {
             self.add_titles(key, &[manifest]);
         }
         for folder in folders.iter().filter(|_| depth > 0) {
-            if let Ok(key) = key.join(&folder.name) {
+            if let Ok(key) = key.child(&folder.name) {
                 self.search(&key, depth - 1)?;
             }
         }

@@ -44,10 +44,10 @@ struct TrackDrm {
     signaling: Option<TrackSignaling>,
     ciphers: Option<TrackCiphers>,
     /// Identifies the key of a decrypted source, without revealing it.
-    source_mark: Option<SourceMark>,
+    source_mark: Option<SourceKeyFingerprint>,
 }
 
-type SourceMark = [u8; KEY_BYTES];
+type SourceKeyFingerprint = [u8; KEY_BYTES];
 
 impl DrmPolicy {
     /// Maps the keys of a title to its renditions.
@@ -188,7 +188,7 @@ impl DrmPolicy {
     fn signal_track(
         &self,
         keys: &KeySet,
-        (title_key, source_mark): (&TitleKey, Option<SourceMark>),
+        (title_key, source_mark): (&TitleKey, Option<SourceKeyFingerprint>),
         (title, presentation, rendition): (&Key, &Presentation, &Rendition),
     ) -> Result<TrackSignaling, media::Error> {
         let scheme = self.settings.scheme;
@@ -298,14 +298,14 @@ fn expand_license_url(url: &str, title: &Key, key_id: &KeyId) -> String {
 }
 
 /// Returns bytes that identify the key of a source without revealing it.
-fn mark_source_key(source: &TitleKey) -> SourceMark {
+fn mark_source_key(source: &TitleKey) -> SourceKeyFingerprint {
     let label = b"headwater source key";
     source.key.derive_bytes(&[label, &source.key_id])
 }
 
 /// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source marks, for the URLs of segments and
 /// init segments. No key can be derived from it.
-fn hash_protection(protection: &TitleProtection, source_marks: &[SourceMark]) -> u64 {
+fn hash_protection(protection: &TitleProtection, source_marks: &[SourceKeyFingerprint]) -> u64 {
     let tracks = protection.tracks.iter().map(|track| {
         track.as_ref().map_or(Vec::new(), |track| {
             let scheme = track.protection.scheme.name().as_bytes();

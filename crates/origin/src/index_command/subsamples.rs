@@ -54,7 +54,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
 }
 
 /// Returns the samples that one read covers, starting at number `first`, and the range of the read.
-/// There is at least one sample.
+/// The result contains at least one sample, even if this sample exceeds the limit of a read.
 fn next_batch(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
     let (mut end, mut bytes) = (first, None::<Range<u64>>);
     for sample in samples.range(first..samples.len()) {

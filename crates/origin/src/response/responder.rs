@@ -112,7 +112,7 @@ impl ClientRequest<'_> {
 
     /// Responds with a complete body of `len` bytes. The body is built for GET only. `None` if the
     /// client requests ranges.
-    pub(crate) async fn respond_with_whole_body(
+    pub(crate) async fn respond_unless_ranged(
         &self,
         facts: &RepresentationHeaders,
         len: u64,

@@ -33,7 +33,7 @@ struct TitleDescription<'a> {
     /// URL of the ClearKey license, if this server provides keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     license: Option<&'static str>,
-    /// Systems of Common Encryption that the manifests name, or their ids.
+    /// DRM systems that the manifests signal: the name of each, or its UUID if the name is unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     systems: Vec<String>,
     /// Name of the segment set in URLs.

@@ -253,7 +253,7 @@ impl SegmentPlan {
         let (len, entry) = (plan.len, slot.reserve_entry(&self.facts, plan.len));
         let body = ProtectedStream::build_body(job.clone(), (plan, map), source, entry);
         let headers = &self.facts.headers;
-        let response = Box::pin(request.respond_with_whole_body(headers, len, body)).await;
+        let response = Box::pin(request.respond_unless_ranged(headers, len, body)).await;
         if source.object.changed() {
             return Err(SegmentError::FileChanged);
         }

@@ -1,6 +1,6 @@
 //! The index cache on local disk: a restart does not read films again.
 //!
-//! An entry is an index MP4, which reproduces the index. Its key contains everything that
+//! An entry is an index MP4, from which the index can be rebuilt. Its key contains everything that
 //! distinguishes one version of a film from another. A film that was modified just now is not
 //! stored yet: within the resolution of the file system's clock, another change could have the same
 //! time.

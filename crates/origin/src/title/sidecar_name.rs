@@ -16,7 +16,7 @@ pub(crate) struct SidecarName {
 pub(crate) const TEXT_SUFFIXES: [&str; 5] = ["vtt", "srt", "ttml", "dfxp", "imsc"];
 
 /// Returns the suffix of a text file in lower case; `None` for other files.
-pub(crate) fn text_suffix(name: &str) -> Option<&'static str> {
+pub(crate) fn text_extension(name: &str) -> Option<&'static str> {
     let (_, suffix) = name.rsplit_once('.')?;
     TEXT_SUFFIXES
         .into_iter()

@@ -3,7 +3,7 @@
 
 use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
 use crate::title::left_out::{LeftOutPart, UnreadBytes, read_text_file};
-use crate::title::sidecar_name::{parse_sidecar_name, text_suffix};
+use crate::title::sidecar_name::{parse_sidecar_name, text_extension};
 use media::text::{
     CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_ttml,
     parse_vtt,
@@ -50,8 +50,8 @@ pub(crate) fn select_text(
 ) -> SidecarFiles {
     let text = entries
         .into_iter()
-        .filter(|entry| text_suffix(&entry.name).is_some());
-    let mut files = text.filter_map(|entry| Some((folder.join(&entry.name).ok()?, entry.file?)));
+        .filter(|entry| text_extension(&entry.name).is_some());
+    let mut files = text.filter_map(|entry| Some((folder.child(&entry.name).ok()?, entry.file?)));
     SidecarFiles {
         read: files.by_ref().take(SIDECARS_MAX).collect(),
         surplus: files.map(|(key, _)| key.name().to_owned()).collect(),
@@ -141,7 +141,7 @@ fn parse_cues(
     problems: &mut Vec<CueProblem>,
 ) -> CueList {
     let text = decode_text(bytes, problems);
-    match text_suffix(name) {
+    match text_extension(name) {
         Some("srt") => parse_srt(&text, problems),
         Some("vtt") => parse_vtt(&text, problems),
         _ => parse_ttml(&text, film_end_ms, problems),

@@ -105,13 +105,13 @@ impl MediaStores {
     /// Opens a file in a declared version without a look-up. The first read verifies it.
     ///
     /// # Errors
-    /// The errors of [`Store::promise`].
+    /// The errors of [`Store::open_declared`].
     pub(crate) fn open_promised(
         &self,
         place: &FileLocation,
         version: ObjectVersion,
     ) -> Result<Object, Error> {
-        self.find_store(place)?.promise(&place.key, version)
+        self.find_store(place)?.open_declared(&place.key, version)
     }
 
     /// Returns whether a file is read over a network.

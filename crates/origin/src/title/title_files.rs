@@ -37,7 +37,7 @@ impl TitleFiles {
             entries.into_iter().partition(|entry| is_media(&entry.name));
         let files: Vec<_> = media
             .into_iter()
-            .filter_map(|entry| Some((title.join(&entry.name).ok()?, entry.file?)))
+            .filter_map(|entry| Some((title.child(&entry.name).ok()?, entry.file?)))
             .take(FILES_MAX + 1)
             .collect();
         match files.len() {

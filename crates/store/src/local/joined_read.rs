@@ -57,8 +57,8 @@ impl LocalFile {
         let (mut gaps, mut at) = (&mut spare[..], first.start);
         let mut buffers = Vec::with_capacity(2 * run.len());
         for range in run {
-            buffers.push(split_buffer(&mut gaps, range.start - at));
-            buffers.push(split_buffer(&mut out, range.end - range.start));
+            buffers.push(take_io_slice(&mut gaps, range.start - at));
+            buffers.push(take_io_slice(&mut out, range.end - range.start));
             at = range.end;
         }
         self.read_buffers(first.start, &mut buffers)
@@ -87,7 +87,7 @@ impl LocalFile {
 }
 
 /// Takes the first `len` bytes of `rest`, or all if it has fewer.
-fn split_buffer<'b>(rest: &mut &'b mut [u8], len: u64) -> IoSliceMut<'b> {
+fn take_io_slice<'b>(rest: &mut &'b mut [u8], len: u64) -> IoSliceMut<'b> {
     let all = std::mem::take(rest);
     let (buffer, after) = all.split_at_mut(all.len().min(len as usize));
     *rest = after;

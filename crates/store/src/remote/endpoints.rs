@@ -177,8 +177,8 @@ impl Endpoint {
     }
 
     /// Prepares a request to an endpoint that may be down. If it is, this request is a trial, and
-    /// other requests are sent to other endpoints until the trial succeeds. Otherwise, all requests
-    /// would wait for a server that is silent.
+    /// other requests are sent to other endpoints until the trial succeeds. Without this rule, all
+    /// requests would wait for a server that does not respond.
     pub(super) fn begin_trial(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -52,7 +52,7 @@ impl RemoteCore {
                 Err(failure) => plan.retry_after(attempt, failure)?,
             }
         };
-        entries.retain(|entry| key.join(&entry.name).is_ok());
+        entries.retain(|entry| key.child(&entry.name).is_ok());
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries.truncate(entries_max);
         Ok(entries)

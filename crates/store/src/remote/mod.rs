@@ -12,10 +12,10 @@ mod bounded_stream;
 mod denial;
 mod endpoints;
 mod failure_class;
+mod first_bytes;
 mod latency_history;
 mod list;
 mod object;
-mod object_head;
 mod object_version;
 mod options;
 mod probe;
@@ -145,7 +145,7 @@ impl Remote {
         self.run(|core| async move { RemoteObject::open(core, key, head_bytes, reason).await })
     }
 
-    pub(crate) fn promise(&self, key: &Key, declared: ObjectVersion) -> Arc<RemoteObject> {
+    pub(crate) fn open_declared(&self, key: &Key, declared: ObjectVersion) -> Arc<RemoteObject> {
         RemoteObject::from_declared_version(self.core.clone(), key.clone(), declared)
     }
 

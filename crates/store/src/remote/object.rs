@@ -1,6 +1,6 @@
 //! A remote object of one version.
 
-use super::object_head::ObjectHead;
+use super::first_bytes::FirstBytes;
 use super::range_request::RangeRequest;
 use super::resuming_stream::ResumingStream;
 use super::{HEAD_BYTES, ObjectName, PinnedVersion, RemoteCore};
@@ -21,7 +21,7 @@ pub struct RemoteObject {
     promised: ObjectVersion,
     changed: AtomicBool,
     /// The first bytes of the object; dropped when the index has been built.
-    head: Mutex<ObjectHead>,
+    head: Mutex<FirstBytes>,
 }
 
 impl RemoteObject {
@@ -52,7 +52,7 @@ impl RemoteObject {
                 }
                 (
                     Arc::new(PinnedVersion::from_observed(seen)),
-                    ObjectHead::default(),
+                    FirstBytes::default(),
                 )
             }
             result => result?,
@@ -120,7 +120,7 @@ impl RemoteObject {
     }
 
     pub(crate) fn settle(&self) {
-        *self.lock_head() = ObjectHead::default();
+        *self.lock_first_bytes() = FirstBytes::default();
     }
 
     pub(crate) fn read(
@@ -130,7 +130,7 @@ impl RemoteObject {
     ) -> Result<Bytes, Error> {
         self.check_range(&range)?;
         self.wait_for_head(&range)?;
-        let head = self.lock_head().slice(&range);
+        let head = self.lock_first_bytes().slice(&range);
         if head.len() as u64 == range.end - range.start {
             return Ok(head);
         }
@@ -190,7 +190,7 @@ impl RemoteObject {
 
     /// Returns the received start of a range, and the response that continues it, if there is one.
     fn take_beginning(&self, range: &Range<u64>) -> (Bytes, Option<ResumingStream>) {
-        let mut head = self.lock_head();
+        let mut head = self.lock_first_bytes();
         match head.extends_beyond(range) {
             true => head.split(range.start),
             false => (head.slice(range), None),
@@ -199,7 +199,7 @@ impl RemoteObject {
 
     /// Waits for the part of a range that is being received.
     fn wait_for_head(&self, range: &Range<u64>) -> Result<(), Error> {
-        let mut head = self.lock_head();
+        let mut head = self.lock_first_bytes();
         if head.extends_beyond(range) {
             let (coming, end) = (std::mem::take(&mut *head), range.end);
             let filled = self.core.run(async move { coming.fill(end).await });
@@ -237,7 +237,7 @@ impl RemoteObject {
         }
     }
 
-    fn lock_head(&self) -> MutexGuard<'_, ObjectHead> {
+    fn lock_first_bytes(&self) -> MutexGuard<'_, FirstBytes> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -256,12 +256,12 @@ impl RemoteCore {
         self: &Arc<RemoteCore>,
         request: RangeRequest,
         reason: Reason,
-    ) -> Result<(Arc<PinnedVersion>, ObjectHead), Error> {
+    ) -> Result<(Arc<PinnedVersion>, FirstBytes), Error> {
         if request.range.end <= HEAD_BYTES {
             let (state, received) = self.read_range(request, reason).await?;
-            return Ok((state, ObjectHead::complete(received)));
+            return Ok((state, FirstBytes::complete(received)));
         }
         let (state, stream) = self.open_stream(request, reason).await?;
-        Ok((state, ObjectHead::receive_start(stream).await?))
+        Ok((state, FirstBytes::receive_start(stream).await?))
     }
 }

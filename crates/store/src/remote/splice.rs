@@ -18,7 +18,7 @@ use upstream::BodyData;
 
 /// Shorter ranges are copied: a pipe and its system calls cost about as much.
 const SPLICED_BYTES_MIN: u64 = 128 << 10;
-/// Ranges that are longer than segments are streamed in windows.
+/// Longer ranges are streamed in windows, not spliced. They are longer than segments.
 const SPLICED_BYTES_MAX: u64 = 32 << 20;
 /// Bytes that a fetch splices before it yields to the readers on the same thread.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;

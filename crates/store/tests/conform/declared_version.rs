@@ -10,7 +10,11 @@ fn a_declared_version_is_checked_before_any_byte_is_returned() {
     let server = FaultyServer::new(&[("film.mp4", right.clone())], true);
     let store = Store::new(&server.url(), patient_options()).unwrap();
     let actual = *store.open(&parse_key("film.mp4")).unwrap().identity();
-    let promise = |version: ObjectVersion| store.promise(&parse_key("film.mp4"), version).unwrap();
+    let open_declared = |version: ObjectVersion| {
+        store
+            .open_declared(&parse_key("film.mp4"), version)
+            .unwrap()
+    };
     let declared = |len, tag| ObjectVersion {
         len,
         tag,
@@ -19,12 +23,12 @@ fn a_declared_version_is_checked_before_any_byte_is_returned() {
     let wanted = [10_000..400_000, 900_000..1_000_000];
     let expected = crate::suite::concat_ranges(&right, &wanted);
     for tag in [actual.tag, 0] {
-        let object = promise(declared(actual.len, tag));
+        let object = open_declared(declared(actual.len, tag));
         let (read, error) = read_parts(&object, &wanted, Reason::Segment);
         assert!(read == expected && error.is_none(), "{error:?}");
         assert_eq!(*object.identity(), actual);
     }
-    let length = promise(declared(actual.len + 1, actual.tag));
+    let length = open_declared(declared(actual.len + 1, actual.tag));
     let (read, error) = read_parts(&length, &wanted, Reason::Segment);
     assert!(
         read.is_empty() && matches!(error, Some(Error::OtherLength { .. })),
@@ -33,7 +37,7 @@ fn a_declared_version_is_checked_before_any_byte_is_returned() {
     // Another object of the same length is refused, even if the server ignores preconditions.
     for fault in [Fault::Change, Fault::ChangeUnsaid] {
         server.set_faults(&[fault]);
-        let object = promise(declared(actual.len, actual.tag));
+        let object = open_declared(declared(actual.len, actual.tag));
         let (read, error) = read_parts(&object, &wanted, Reason::Segment);
         assert!(
             read.is_empty() && matches!(error, Some(Error::Replaced)),

@@ -29,7 +29,7 @@ fn a_long_body_fills_memory_that_fits_and_its_connection_is_reused() {
         for (reused, short) in [(false, false), (true, true), (true, false)] {
             let mut response = client.send(0, &get_request("/x")).await.unwrap();
             assert_eq!(
-                (response.timing.is_reused, response.is_exclusive()),
+                (response.timing.is_reused, response.has_exclusive_memory()),
                 (reused, !short)
             );
             assert_eq!(
@@ -80,7 +80,8 @@ fn connections_that_the_server_ends_are_not_reused() {
         block_on(async {
             let mut first = client.send(0, &get_request("/")).await.unwrap();
             assert!(
-                first.is_exclusive() && read_body(&mut first).await.unwrap() == expected_body()
+                first.has_exclusive_memory()
+                    && read_body(&mut first).await.unwrap() == expected_body()
             );
             let mut second = client.send(0, &get_request("/")).await.unwrap();
             assert!(!second.timing.is_reused);

@@ -39,18 +39,18 @@ pub(super) struct ParameterMapping {
 }
 
 const PARAMETERS: [ParameterMapping; 9] = [
-    mapping("headwater-players", "workers-max", "viewers", "{}"),
-    mapping("headwater-players", "viewers", "viewers", "{}"),
-    mapping("headwater-players", "manifest", "manifest", "{}"),
-    mapping("headwater-players", "abr", "flags", "--abr {}"),
-    mapping("headwater-players", "ramp-seconds", "flags", "--spread {}s"),
-    mapping("headwater-players", "duration-seconds", "duration", "{}s"),
-    mapping("headwater-rate", "url", "target", "{}"),
-    mapping("headwater-rate", "rate", "rate", "{}"),
-    mapping("headwater-rate", "duration-seconds", "duration", "{}s"),
+    map_parameter("headwater-players", "workers-max", "viewers", "{}"),
+    map_parameter("headwater-players", "viewers", "viewers", "{}"),
+    map_parameter("headwater-players", "manifest", "manifest", "{}"),
+    map_parameter("headwater-players", "abr", "flags", "--abr {}"),
+    map_parameter("headwater-players", "ramp-seconds", "flags", "--spread {}s"),
+    map_parameter("headwater-players", "duration-seconds", "duration", "{}s"),
+    map_parameter("headwater-rate", "url", "target", "{}"),
+    map_parameter("headwater-rate", "rate", "rate", "{}"),
+    map_parameter("headwater-rate", "duration-seconds", "duration", "{}s"),
 ];
 
-const fn mapping(
+const fn map_parameter(
     function: &'static str,
     name: &'static str,
     parameter: &'static str,

@@ -31,9 +31,10 @@ fn parts_with_deviation(claim: &ClaimFinding) -> impl Iterator<Item = (&ClaimPar
     parts.filter_map(|part| Some((part, measure_deviation(part)?)))
 }
 
-/// Returns the factor between a value and the nearest figure of the source, as the absolute value
-/// of its logarithm; `None` for results within the source's range, and for values without a factor.
-/// A ratio of zero or infinity is an infinite deviation.
+/// Returns the deviation of a value from the nearest figure of the source: the absolute value of
+/// the logarithm of their ratio. Returns `None` if the result is within the source's range, or if
+/// the deviation is not finite and the value is no ratio. A ratio of zero or infinity is an
+/// infinite deviation.
 fn measure_deviation(part: &ClaimPart) -> Option<f64> {
     let differs = matches!(
         part.result.verdict,

@@ -113,7 +113,7 @@ impl Viewer {
         }
     }
 
-    /// Returns the content of the main track, once known.
+    /// Returns the kind of the main track's rendition; `Muxed` while it is unknown.
     pub(super) fn main_kind(&self) -> RenditionKind {
         let level = self
             .stream

@@ -77,7 +77,8 @@ impl SegmentList {
         self.rows.is_empty()
     }
 
-    /// Returns the presentation time of segment `n`; past the last, the end of the last.
+    /// Returns the presentation time of segment `n`. If there is no such segment, returns the end
+    /// of the last one.
     pub fn start_time(&self, n: usize) -> Time {
         match self.rows.get(n) {
             Some(row) => Time::new(row.start_ticks, row.timescale),

@@ -33,7 +33,7 @@ pub(super) fn find_films(store: &Store) -> (Vec<LibraryFolder>, IgnoredFiles) {
         ignored.add_links(&key, &listing.links_out);
         let mut files = Vec::new();
         for entry in listing.entries {
-            let Ok(child) = key.join(&entry.name) else {
+            let Ok(child) = key.child(&entry.name) else {
                 continue;
             };
             match entry.file {

@@ -18,7 +18,7 @@ impl IgnoredFiles {
     /// Adds links of a folder that lead out of the library.
     pub(super) fn add_links(&mut self, folder: &Key, names: &[String]) {
         for name in names {
-            if let Ok(key) = folder.join(name) {
+            if let Ok(key) = folder.child(name) {
                 self.add(IgnoredFile::from_link(key.as_str()));
             }
         }

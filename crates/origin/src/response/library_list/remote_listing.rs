@@ -43,7 +43,7 @@ pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
             Err(_) => continue,
         };
         for entry in entries.iter().filter(|entry| entry.file.is_none()) {
-            if let Ok(child) = folder.join(&entry.name)
+            if let Ok(child) = folder.child(&entry.name)
                 && depth < DEPTH_MAX
             {
                 ahead.push_back((child, depth + 1));
@@ -66,7 +66,7 @@ fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> 
             .filter_map(|entry| Some((entry, entry.file?.len)))
     };
     let title = |name: &str, kind, bytes| {
-        let key = folder.join(name).ok()?;
+        let key = folder.child(name).ok()?;
         Some(ListedTitle { key, kind, bytes })
     };
     let manifests = files().filter(|(entry, _)| is_server_manifest(&entry.name));

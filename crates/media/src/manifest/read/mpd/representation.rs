@@ -8,7 +8,7 @@ use super::super::segment_list::{
 use super::super::{ManifestRendition, SegmentSource, SidxSource, resolve_url};
 use super::base::ElementScope;
 use super::period_span::PeriodSpan;
-use super::timeline::{self, SegmentBudget, TimelineEntry};
+use super::timeline::{self, SegmentBudget, TimelineSegment};
 use crate::error::{Error, Result};
 use crate::time::Time;
 use crate::xml::XmlElement;
@@ -178,7 +178,7 @@ fn parse_segment_base(
     let duration = span.duration_ns.map_or(0, |nanos| {
         Time::new(nanos, NANOS_PER_SECOND).round_to(timescale)
     });
-    let tick = TimelineEntry {
+    let tick = TimelineSegment {
         time: 0,
         duration: u64::try_from(duration).unwrap_or(0),
     };
@@ -206,7 +206,7 @@ fn parse_initialization(
 }
 
 fn new_row(
-    tick: TimelineEntry,
+    tick: TimelineSegment,
     timescale: u32,
     shift: i64,
     address: u32,

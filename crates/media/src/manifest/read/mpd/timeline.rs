@@ -35,7 +35,7 @@ impl SegmentBudget {
 
 /// One segment on the representation's own timeline, in its ticks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TimelineEntry {
+pub(super) struct TimelineSegment {
     pub(super) time: u64,
     pub(super) duration: u64,
 }
@@ -46,7 +46,7 @@ pub(super) fn expand_timeline(
     timescale: u32,
     span: PeriodSpan,
     budget: &mut SegmentBudget,
-) -> Result<Vec<TimelineEntry>> {
+) -> Result<Vec<TimelineSegment>> {
     let offset = scope
         .parse_u64_attribute("presentationTimeOffset")?
         .unwrap_or(0);
@@ -60,7 +60,7 @@ pub(super) fn expand_timeline(
     let Some(duration) = scope.parse_u64_attribute("duration")? else {
         // One segment for the whole period.
         budget.take(1)?;
-        return Ok(vec![TimelineEntry {
+        return Ok(vec![TimelineSegment {
             time: offset,
             duration: length.unwrap_or(0),
         }]);
@@ -80,7 +80,7 @@ pub(super) fn expand_timeline(
     let tick = |n: u64| {
         let past = n.checked_mul(duration)?;
         let left = length.map_or(duration, |length| length.saturating_sub(past));
-        Some(TimelineEntry {
+        Some(TimelineSegment {
             time: offset.checked_add(past)?,
             duration: duration.min(left),
         })
@@ -95,7 +95,7 @@ fn expand_entries(
     timeline: &XmlElement,
     until: Option<u64>,
     budget: &mut SegmentBudget,
-) -> Result<Vec<TimelineEntry>> {
+) -> Result<Vec<TimelineSegment>> {
     let entries: Vec<&XmlElement> = timeline.children_named("S").collect();
     let mut ticks = Vec::new();
     let mut time = 0_u64;
@@ -111,7 +111,7 @@ fn expand_entries(
         let count = repeat_count(entry, time, duration, next)?;
         budget.take(count)?;
         for _ in 0..count {
-            ticks.push(TimelineEntry { time, duration });
+            ticks.push(TimelineSegment { time, duration });
             time = time.checked_add(duration).ok_or_else(overflow_error)?;
         }
     }

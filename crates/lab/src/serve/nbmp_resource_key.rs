@@ -4,14 +4,14 @@ use crate::nbmp::DescriptionKind;
 
 /// Identifies a workflow or a task. Workflows and tasks have separate identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WorkflowKey {
+pub(super) struct NbmpResourceKey {
     pub(super) is_task: bool,
     pub(super) id: String,
 }
 
-impl WorkflowKey {
-    pub(super) fn new(kind: DescriptionKind, id: &str) -> WorkflowKey {
-        WorkflowKey {
+impl NbmpResourceKey {
+    pub(super) fn new(kind: DescriptionKind, id: &str) -> NbmpResourceKey {
+        NbmpResourceKey {
             is_task: kind == DescriptionKind::Task,
             id: id.to_owned(),
         }

@@ -7,25 +7,25 @@ use std::ops::Range;
 
 /// The first bytes, as far as they have been received.
 #[derive(Default)]
-pub(super) struct ObjectHead {
+pub(super) struct FirstBytes {
     received: Bytes,
     /// The rest of the same response.
     rest: Option<ResumingStream>,
 }
 
-impl ObjectHead {
+impl FirstBytes {
     /// Creates a head that has been received completely.
-    pub(super) fn complete(received: Bytes) -> ObjectHead {
-        ObjectHead {
+    pub(super) fn complete(received: Bytes) -> FirstBytes {
+        FirstBytes {
             received,
             rest: None,
         }
     }
 
     /// Waits for the start of a head.
-    pub(super) async fn receive_start(mut rest: ResumingStream) -> Result<ObjectHead, Error> {
+    pub(super) async fn receive_start(mut rest: ResumingStream) -> Result<FirstBytes, Error> {
         let received = rest.next().await?.unwrap_or_default();
-        Ok(ObjectHead {
+        Ok(FirstBytes {
             received,
             rest: Some(rest),
         })
@@ -51,7 +51,7 @@ impl ObjectHead {
     }
 
     /// Waits until the head reaches `end` or is complete.
-    pub(super) async fn fill(self, end: u64) -> Result<ObjectHead, Error> {
+    pub(super) async fn fill(self, end: u64) -> Result<FirstBytes, Error> {
         let Some(mut rest) = self.rest else {
             return Ok(self);
         };
@@ -59,10 +59,10 @@ impl ObjectHead {
         while (received.len() as u64) < end {
             match rest.next().await? {
                 Some(bytes) => received.extend_from_slice(&bytes),
-                None => return Ok(ObjectHead::complete(received.into())),
+                None => return Ok(FirstBytes::complete(received.into())),
             }
         }
-        Ok(ObjectHead {
+        Ok(FirstBytes {
             received: received.into(),
             rest: Some(rest),
         })
