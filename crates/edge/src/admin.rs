@@ -98,8 +98,8 @@ pub async fn handle_admin_request(
     }
 }
 
-/// Returns whether another site's page sent the request. A browser that knows the token also adds
-/// it to such requests, but reports that they come from another site (Fetch Metadata).
+/// Returns whether another site's page sent the request. A browser that has stored the token also
+/// adds it to these requests. It marks them as cross-site (Fetch Metadata).
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))

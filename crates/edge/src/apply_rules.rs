@@ -31,7 +31,7 @@ const REFUSED: MetricSpec = MetricSpec {
 
 /// Throughput and round-trip time that the edge measured, for the player (CTA-5006).
 const CMSD_DYNAMIC: HeaderName = HeaderName::from_static("cmsd-dynamic");
-/// Start of the names of the player's four headers (CTA-5004 section 2).
+/// Prefix of the four CMCD request headers (CTA-5004 section 2).
 const CMCD_PREFIX: &str = "cmcd-";
 
 /// The rules, and the counters of their effects.
@@ -97,8 +97,8 @@ impl RuleApplier {
         matched.map(|(_, early)| early).unwrap_or_default()
     }
 
-    /// Sets the transport and the response headers as the first matching rule demands. Returns its
-    /// name.
+    /// Applies the first matching rule: sets the connection's transport options and edits the
+    /// response headers. Returns the name of the rule.
     pub fn apply_to_response(
         &self,
         facts: &RequestFacts<'_>,

@@ -27,8 +27,8 @@ pub struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Returns the key of block `n`. (A line of a variant's key starts with a header name, thus never
-    /// with a space.)
+    /// Returns the key of block `n`. The block's line in the key starts with a space. The lines of
+    /// a variant start with a header name, so the two cannot be confused
     pub fn block_key(&self, n: u64) -> CacheKey {
         let BlockLayout {
             object_key,

@@ -18,8 +18,8 @@ use crate::cached_object::CachedObject;
 use crate::fetch::{FetchOutcome, FetchRequest, block::start_block_fetch};
 use crate::object_body::ObjectBody;
 
-/// Lookups of a block before the client's response is cut. Each further lookup means that another
-/// request's fetch of the block failed.
+/// Number of lookups of a block before the client's response is aborted. A lookup is repeated, for
+/// example, when another request's fetch of the block failed.
 const LOOKUPS_MAX: usize = 4;
 
 /// The reason why a block is unavailable.

@@ -52,8 +52,9 @@ impl Borrow<str> for CacheKey {
 }
 
 /// Returns a request's values of one header, normalized so that most equivalent values are equal
-/// (RFC 9111 section 4.1). All lines become one list. Encodings and languages, whose syntax is
-/// known, lose white space and case.
+/// (RFC 9111 section 4.1). If the header occurs several times, its values are joined with commas.
+/// In `Accept-Encoding` and `Accept-Language`, white space is removed and letters become lower
+/// case.
 pub fn selecting_value(request: &HeaderMap, name: &HeaderName) -> String {
     use http::header::{ACCEPT_ENCODING, ACCEPT_LANGUAGE};
     let mut text = String::new();
@@ -136,7 +137,7 @@ mod tests {
         for (target, expected) in [
             ("/a", "/a"),
             ("/%6e%4E%7e%2E%2d%5f%30?%6e", "/nN~.-_0?n"),
-            // Reserved characters, others, and invalid escapes.
+            // Escapes of reserved and other characters stay.
             ("/%2f%25%20%3F%C3%A9%00", "/%2f%25%20%3F%C3%A9%00"),
             ("/%256e", "/%256e"),
             ("/%6", "/%6"),

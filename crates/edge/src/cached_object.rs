@@ -79,7 +79,8 @@ impl CachedObject {
     }
 
     /// Returns the same body with the headers of a 304 (RFC 9111 section 3.2). Its fields replace
-    /// the old ones, except those that describe a body. A new Vary takes its values from `request`.
+    /// the old ones, except those that describe a body. The values of the headers in Vary are taken
+    /// from `request`.
     pub fn merge_304(
         &self,
         headers: &HeaderMap,
@@ -222,8 +223,8 @@ fn declared_vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| name.trim().parse().ok()).collect()
 }
 
-/// Returns the headers that a response varies by even without Vary. A response that allows only one
-/// page origin, or that is encoded, does not suit all clients.
+/// Returns the headers that a response varies by even without Vary. A response with a CORS header
+/// for a single origin, or with a content encoding, does not suit all clients.
 fn implied_vary_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let differs_from = |name: HeaderName, all: &[u8]| {
         let mut values = headers.get_all(name).iter();

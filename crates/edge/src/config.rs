@@ -219,7 +219,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     Ok(f64::from(percent) / 100.0)
 }
 
-/// A share of a small memory limit is raised to the lower limit.
+/// Reads `memory`. If a percentage results in less than the lower limit, returns the lower limit.
 fn read_memory(layers: &SettingLayers) -> Result<u64, UsageError> {
     let bytes = layers.memory_bytes("memory")?.unwrap_or(0);
     let check = |text: &str| match bytes {

@@ -15,8 +15,8 @@ pub enum ContentKind {
     Other,
 }
 
-/// The labels, in the order of the kinds. The origin uses the same labels for the kinds that it
-/// also has.
+/// The labels, in the order of the kinds. If `headwater origin` has the same kind, it uses the same
+/// label.
 pub const CONTENT_KINDS: &[&str] = &[
     "segment", "init", "text", "playlist", "mpd", "image", "other",
 ];

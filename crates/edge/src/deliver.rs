@@ -23,7 +23,8 @@ use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end_headers};
 use crate::origins::OriginResponse;
 
 /// Builds the response to a request from an object. The body follows as it arrives. Returns `None`
-/// when its first bytes were discarded, because the object turned out too large to store.
+/// when the first bytes of the body were discarded because the object turned out to be too large to
+/// store.
 pub fn respond_with_object(
     method: &Method,
     request: &HeaderMap,
@@ -161,7 +162,8 @@ fn add_via_and_cache_status(
     }
 }
 
-/// Evaluates the request's preconditions: 304, 412 or none.
+/// Evaluates the request's preconditions. Returns 304 or 412 if one of these statuses has to be
+/// sent.
 fn evaluate_preconditions(
     method: &Method,
     request: &HeaderMap,
@@ -246,8 +248,8 @@ fn respond_with_body(
                     headers.insert(header::CONTENT_TYPE, kind);
                     body
                 }
-                // For several ranges of a growing body, or of blocks, the full response is valid as
-                // well.
+                // If several ranges of a growing body or of blocks are requested, the whole object
+                // is sent, which HTTP allows.
                 (_, None) => range_body(object, 0..len, blocks)?,
             }
         }

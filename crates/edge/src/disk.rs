@@ -172,7 +172,8 @@ impl DiskCache {
         }
     }
 
-    /// Writes what only memory has, and leaves the disk tier to a successor. Blocks.
+    /// Writes the objects that are only in memory, and releases the disk tier for a successor
+    /// process. Blocks the thread.
     pub fn release(&self) {
         self.tier.release(self.unwritten_objects());
     }
@@ -363,9 +364,9 @@ impl Edge {
         }
         let (arena, copied) = (self.arena.clone(), object.clone());
         let copy_task = tokio::task::spawn_blocking(move || copied.body.copy_to_arena(&arena));
-        // The blocking task holds no reference to the edge. Otherwise, at exit, the last reference
-        // could be dropped there, and the workers would not wait for the final writes of records
-        // and disk tier.
+        // The blocking task must hold no reference to the edge. Dropping the last reference at exit
+        // writes the remaining records and objects. The workers would not wait for these writes if
+        // they ran in the blocking task.
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
         tokio::spawn(async move {
             // In the meantime, the object may have been evicted or replaced.
@@ -388,7 +389,8 @@ impl Edge {
     }
 }
 
-/// Writes the queue and all entries in memory when no request is left. Blocks.
+/// When the last request has finished, writes the queued objects and all objects in memory. Blocks
+/// the thread.
 impl Drop for DiskCache {
     fn drop(&mut self) {
         if let Some(tier) = self.tier.get() {

@@ -20,8 +20,8 @@ use crate::origins::OriginClient;
 use crate::request_facts;
 use crate::telemetry::RequestTelemetry;
 
-/// The edge under one set of settings. A reload builds another one around the same cache, fetches and
-/// counters.
+/// The edge under one set of settings. A reload builds another `Edge` with the same cache, fetches
+/// and counters.
 pub(crate) struct Edge {
     pub(crate) settings: EdgeSettings,
     pub(crate) memory: Arc<MemoryCache<CacheKey, CacheEntry>>,

@@ -124,7 +124,8 @@ impl Edge {
                     .await;
             }
             Err(reason) => {
-                // An error may be specific to this client's headers, so it does not mark the URL.
+                // An error may be specific to this client's headers, so the URL is not marked as
+                // unshareable.
                 if !has_error_status(&reply) {
                     let always_pass = reason == UncacheableReason::TooLarge;
                     self.mark_unshareable(&request.primary_key, always_pass);

@@ -34,8 +34,9 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 ];
 
 /// Request headers that reach the origin if its response may be stored. Any other header that is
-/// not in the key could poison the shared response. Origins list these headers in Vary where they
-/// matter, or the edge infers it from the response ([`crate::cached_object::vary_names`]).
+/// not in the key could poison the shared response. If the response depends on one of these
+/// headers, the origin lists it in Vary, or the edge infers it from the response
+/// ([`crate::cached_object::vary_names`]).
 static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -76,7 +77,8 @@ pub fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
     end_to_end
 }
 
-/// Returns the headers of a relayed interim response: 102 has none, and unknown statuses are dropped.
+/// Returns the headers of an interim response for the client. A 102 is relayed without headers.
+/// Returns `None` for statuses that are not relayed.
 pub fn interim_headers(status: StatusCode, headers: &HeaderMap) -> Option<HeaderMap> {
     match status.as_u16() {
         102 => Some(HeaderMap::new()),
@@ -143,8 +145,8 @@ pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
 /// Headers that each sender of a message writes itself.
 const PER_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::HOST];
 
-/// Returns whether a name matches one of these headers after `_` becomes `-`, as in
-/// `Transfer_Encoding`. CGI-like servers do not distinguish the two characters.
+/// Returns whether a name such as `Transfer_Encoding` is, with `-` in place of `_`, the name of a
+/// header that is not forwarded. CGI-like servers do not distinguish the two characters.
 fn is_disguised(name: &HeaderName) -> bool {
     let plain = name.as_str().replace('_', "-");
     plain != name.as_str()

@@ -12,12 +12,13 @@ use crate::disk_body::DiskBody;
 /// Size of a chunk: large enough for few system calls, small enough to allocate quickly.
 const PIECE_BYTES: usize = 1 << 20;
 /// Received chunks are stored as they are if their mean size is at least this. Each chunk costs a
-/// few hundred bytes of memory and one buffer in the list that a system call takes.
+/// few hundred bytes of memory and one entry in the buffer list of a system call.
 const LEFT_BYTES_MIN: u64 = 16 << 10;
 /// Bodies below this size are copied into the socket. Sending them from the arena would cost as
 /// much as the copy: it needs an extra system call and leaves part of a page unused.
 const SENT_BYTES_MIN: usize = 64 << 10;
-/// Weight of an open and mapped file. It bounds the number of open files: 16,384 per GiB.
+/// Size at which an open and mapped file counts in the memory tier. This limits the open files to
+/// 16,384 per GiB of the memory tier.
 const FILED_BYTES: u64 = 64 << 10;
 
 /// A body, shared by all its readers.
@@ -144,7 +145,8 @@ impl ObjectBody {
         matches!(self.complete.get(), Some(CompleteBody::Heap(pieces)) if long(pieces))
     }
 
-    /// Copies the body into the arena. Returns `None` if that is of no use.
+    /// Copies the body into the arena. Returns `None` if the body does not belong in the arena, or
+    /// if the arena is full.
     pub fn copy_to_arena(&self, arena: &Arena) -> Option<ObjectBody> {
         let heap_body = self.complete.get().filter(|_| self.belongs_in_arena());
         let Some(CompleteBody::Heap(pieces)) = heap_body else {

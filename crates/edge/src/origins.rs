@@ -231,12 +231,12 @@ impl OriginClient {
         to_response(last, started)
     }
 
-    /// Returns the proofs for the origins.
+    /// Returns the secret and the certificate for the origins.
     pub fn credentials(&self) -> &EdgeCredentials {
         &self.credentials
     }
 
-    /// Adds the secret to a request if the pool's origins are ours.
+    /// Adds the secret to a request if the pool is configured to get it.
     fn authenticate(&self, pool: &PoolState, headers: &mut HeaderMap) {
         headers.remove(EDGE_AUTH);
         let secret = self.credentials.secret.as_ref();
@@ -361,7 +361,7 @@ impl PoolState {
 }
 
 impl OriginRequest<'_> {
-    /// Builds the request without a Host. Takes the headers.
+    /// Builds the request without a Host. Moves the headers out of `self`.
     fn take_http_request<B>(&mut self, body: B) -> Result<Request<B>, Error> {
         let uri: Uri = self.target.parse().map_err(Error::internal)?;
         let mut request = Request::new(body);

@@ -20,7 +20,7 @@ pub enum RequestPlan {
     /// Fetch from the origin, together with all other requests for this key.
     Fetch(MissReason),
     /// Fetch from the origin unless another request does so already; in that case, pass. Recent
-    /// responses were not shareable, and a shareable one ends this state.
+    /// responses for this key were not shareable. The next shareable response ends this state.
     FetchUncoalesced,
     /// Send the request to the origin for this client alone.
     Pass(PassReason),
@@ -31,8 +31,8 @@ pub enum RequestPlan {
 
 /// Decides how to serve a request.
 ///
-/// `found` is the entry under the request's key. `has_variants` is set when the URL has variants, so
-/// that `found` belongs to the variant's key.
+/// `found` is the entry under the request's key. If the URL has variants, `has_variants` is set,
+/// and `found` is the entry under the variant's key.
 pub fn plan_request(
     method: &Method,
     directives: &CacheDirectives,

@@ -33,7 +33,7 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether `key` is the key `of`, or the key of one of its variants or blocks.
+/// Returns whether `key` equals `of`, or is the key of a variant or block of `of`.
 fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
@@ -56,7 +56,7 @@ impl Edge {
         self.flights.purge(|other, _| is_key_or_variant(other, key));
         let mut keys = vec![CacheKey::from(key)];
         if self.memory.get(key).is_none() && self.disk.may_have_entry(key) {
-            // On disk, the variants are found by their keys alone.
+            // The variants on disk are found by the start of their keys.
             self.disk
                 .purge_entries(|other, _| is_key_or_variant(&CacheKey::from(other), key));
         }

@@ -1,9 +1,9 @@
 //! The testbed: reproducible network experiments with video on one machine or several.
 //!
 //! [`link`] emulates networks: namespaces joined by links with a rate, a delay, a queue and losses.
-//! [`experiment`] runs documents over them, and [`report`] presents their records. `nbmp` (a
-//! feature) is the second document format, `serve` its Workflow Manager, `agent` (the feature
-//! `nats`) runs experiments on several hosts. [`commands`] defines the commands.
+//! [`experiment`] runs documents over them, and [`report`] presents their records. `nbmp` (feature
+//! `nbmp`) implements the second document format, and `serve` is its Workflow Manager. `agent`
+//! (feature `nats`) runs experiments on several hosts. [`commands`] defines the commands.
 //!
 //! This crate contains no server or client of Headwater. A function of an experiment is a command
 //! line, so that any server can be a function.

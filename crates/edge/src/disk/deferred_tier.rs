@@ -1,9 +1,10 @@
 //! A disk tier that passes from a process to its successor.
 //!
-//! A folder belongs to one process. The successor starts without the tier. It opens it when the
-//! predecessor has written its objects and released the folder, or has exited. If the successor
-//! removes an entry before the tier is open, the entry is still on disk and would return. Their
-//! keys are noted, and the entries are removed when the tier opens.
+//! A folder belongs to one process. The successor starts without the tier. The successor opens the
+//! tier when the predecessor has written its objects and released the folder, or has exited. If the
+//! successor removes an entry before the tier is open, the entry is still on disk and would be
+//! found later. Therefore the keys of such entries are noted, and the entries are removed when the
+//! tier opens.
 
 use std::collections::HashSet;
 use std::io;
@@ -54,12 +55,13 @@ impl DeferredTier {
         tier.filter(|_| !self.0.released.load(Ordering::Acquire))
     }
 
-    /// Returns the tier for removals, which a successor's folder needs as well.
+    /// Returns the tier for removals, even if it is released: entries must also be removed when a
+    /// successor uses the folder.
     pub fn get_for_removal(&self) -> Option<&DiskTier> {
         self.0.tier.get()
     }
 
-    /// Writes `rest`, and leaves the folder to a successor. Blocks.
+    /// Writes `rest`, and releases the folder for a successor process. Blocks the thread.
     pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
         if let Some(tier) = self.get() {
             self.0.released.store(true, Ordering::Release);
@@ -135,7 +137,8 @@ mod tests {
         tier.get().unwrap().put(object);
     }
 
-    /// Waits until the folder has been read.
+    /// Closes the tier and returns the number of its entries. Closing waits until the folder has
+    /// been read.
     fn close(tier: &DeferredTier) -> usize {
         let tier = tier.get().unwrap();
         tier.close([]);
@@ -181,7 +184,7 @@ mod tests {
             "the old process neither reads nor writes"
         );
         assert!(new.try_open().unwrap());
-        // What the old process still removes must not be served again.
+        // An entry that the old process removes after the release must not be served again.
         old.get_for_removal().unwrap().remove("b");
         close(&new);
         let found = ["a", "b", "d"].map(|key| new.get().unwrap().get(key).is_some());

@@ -110,8 +110,9 @@ impl Edge {
                 let error = Error::upstream(StatusCode::BAD_GATEWAY, what);
                 Err(FetchOutcome::Failed(Arc::new(error)))
             }
-            // The origin ignores ranges. The object's key is marked; otherwise, the origin would
-            // send the whole object for each block.
+            // The origin ignores ranges. The object's key is marked as unshareable, so that later
+            // requests for it are passed. Otherwise, the origin would send the whole object for
+            // each block.
             _ if same_tag => {
                 self.mark_unshareable(&blocks.object_key, true);
                 Err(FetchOutcome::ValidatorChanged)

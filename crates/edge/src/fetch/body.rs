@@ -11,7 +11,7 @@ use crate::Edge;
 use crate::cache_key::CacheKey;
 use crate::object_body::ObjectBody;
 
-/// Number of the most recently received bytes that are retained of a body that will not be stored.
+/// If a body will not be stored, only this number of its latest bytes stays in memory.
 const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
 
 impl Edge {

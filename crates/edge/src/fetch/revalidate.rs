@@ -20,8 +20,8 @@ use crate::origins::OriginResponse;
 impl Edge {
     /// Sends the request to the origin, as a conditional request if there is a cached object.
     ///
-    /// A 304 for another version than the cached one proves nothing about that version. The request
-    /// is then repeated without conditions, and `request.cached` is cleared.
+    /// A 304 with another entity tag than the cached object's does not confirm the cached object.
+    /// The request is then repeated without conditions, and `request.cached` is cleared.
     pub(super) async fn request_from_origin(
         &self,
         request: &mut FetchRequest,

@@ -24,10 +24,10 @@ const CONNECTED: MetricSpec = MetricSpec {
     help: "1 while the edge is connected to the NATS server of the fleet",
 };
 
-/// Limit on the remembered ids. It is much higher than the number of commands that are delivered
-/// again at a time.
+/// Limit on the remembered ids. The server may deliver some commands again. The limit is much
+/// higher than the number of such commands at a time.
 const IDS_MAX: usize = 4096;
-/// Warm-ups that may wait; each holds a list of URLs.
+/// Maximum number of queued warm-ups. Each holds a list of URLs.
 const WARM_UPS_MAX: usize = 16;
 
 /// Metrics of commands.
@@ -71,7 +71,8 @@ pub struct CommandExecutor {
     warm_ups: mpsc::Sender<WarmUp>,
 }
 
-/// A warm-up that waits for its turn: it may take minutes, and a purge must not wait for it.
+/// A queued warm-up. Warm-ups may take minutes, so they have a queue of their own, and a purge does
+/// not wait for them.
 struct WarmUp {
     urls: Vec<Uri>,
     id: String,
@@ -80,7 +81,7 @@ struct WarmUp {
 
 impl CommandExecutor {
     /// Creates an executor, and starts the task of the warm-ups in the current runtime. `worker` is
-    /// the index of its upstream connections.
+    /// the index of the upstream connections that the warm-ups use.
     pub fn new(
         edge: Arc<ReloadableEdge>,
         node: String,
@@ -212,7 +213,7 @@ async fn run_warm_ups(
 ) {
     while let Some(WarmUp { urls, id, reply }) = queue.recv().await {
         let edge = edge.current();
-        // Rules that depend on the client's address see a local client.
+        // A warm-up has no client, so the rules are evaluated with the loopback address.
         let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let warmed = edge
             .warm_urls(worker, urls, &HeaderMap::new(), client)

@@ -30,7 +30,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Starts the task that receives commands. `worker` is the index of its upstream connections.
+/// Starts the task that receives commands. `worker` is the index of the upstream connections that
+/// the commands use.
 ///
 /// # Errors
 /// [`ProgramError::Cannot`] when the system cannot create a thread.
@@ -180,8 +181,8 @@ async fn execute_message(message: &async_nats::Message, executor: &mut CommandEx
     executor.execute(name, &message.payload).await;
 }
 
-/// Sends results and acknowledgements now. A lost one is harmless: the server delivers the command
-/// again.
+/// Sends results and acknowledgements now. If an acknowledgement is lost, the server delivers the
+/// command again, which is harmless.
 async fn flush(client: &Client) {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
 }

@@ -138,7 +138,8 @@ fn usage(why: &str) -> ProgramError {
     ProgramError::Usage(UsageError(why.into()))
 }
 
-/// Builds the message. The inbox is unique, so its last part is the id.
+/// Builds the message. The inbox is unique, so the last part of its name also serves as the
+/// command's id.
 fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, ProgramError> {
     let id = inbox.rsplit('.').next().unwrap_or(inbox);
     let mut message = json!({ "id": id, "reply": inbox });
@@ -154,7 +155,7 @@ fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, P
     if let Ok(Some(urls)) = flags.try_get_many::<String>("urls") {
         message["urls"] = json!(urls.collect::<Vec<_>>());
     }
-    // The edges would also refuse an invalid message.
+    // Checks the message as the edges do, so that an invalid message is not sent.
     let parsed = CommandMessage::parse(message.to_string().as_bytes());
     let parsed = parsed.and_then(|message| message.into_command(name));
     parsed.map_err(|why| usage(&format!("edge {name}: {why}")))?;

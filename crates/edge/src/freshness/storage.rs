@@ -29,7 +29,8 @@ pub struct FreshnessPolicy {
     pub negative: Duration,
     /// Limit on the lifetime derived from Last-Modified.
     pub heuristic_max: Duration,
-    /// Lifetime from a rule's `ttl`. It overrides the response's lifetime, but no prohibition.
+    /// Lifetime from a rule's `ttl`. It replaces the response's own lifetime. A response that must
+    /// not be stored is still not stored.
     pub ttl: Option<Duration>,
     /// Stale use after a failure of the origin, for responses without `stale-if-error`.
     pub stale_if_error: Duration,

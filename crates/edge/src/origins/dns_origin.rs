@@ -1,5 +1,5 @@
-//! URLs of origins whose servers DNS lists: `dns+http://origin:8080` for addresses, and
-//! `dns+srv+http://_http._tcp.origin` for SRV records. Pure.
+//! URLs of origins whose servers are listed in DNS: `dns+http://origin:8080` for address records,
+//! and `dns+srv+http://_http._tcp.origin` for SRV records. Pure.
 
 use std::net::IpAddr;
 
@@ -11,8 +11,8 @@ pub struct DnsOrigin {
     /// The name that is resolved.
     pub name: String,
     pub records: DnsRecordKind,
-    /// The URL of the server that all members represent. Its authority is sent as Host, and its
-    /// host is the name in TLS.
+    /// The URL that requests to all members use. Its authority is sent as Host, and its host is the
+    /// name in TLS.
     pub server: Uri,
 }
 

@@ -20,8 +20,8 @@ use super::resolver::ResolvedServer;
 /// One origin server.
 #[derive(Debug)]
 pub(super) struct PoolMember {
-    /// The configured URL. It is the label in the metrics: with addresses from DNS, the number of
-    /// labels would be unbounded.
+    /// The configured URL. It is the label in the metrics, because labels with addresses from DNS
+    /// would be unlimited in number.
     pub url: String,
     /// The server's entry in DNS, if it was found there.
     pub resolved: Option<ResolvedServer>,

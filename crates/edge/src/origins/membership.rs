@@ -37,7 +37,7 @@ struct MemberSource {
 }
 
 impl PoolMembers {
-    /// Creates the members of a pool. Those that `old` contains stay the same.
+    /// Creates the members of a pool. Members that `old` already contains are reused.
     ///
     /// # Errors
     /// When a URL names no server.
@@ -66,7 +66,7 @@ impl PoolMembers {
         self.listed.load_full()
     }
 
-    /// Returns the members. Without any, waits up to `timeout` for the first resolution.
+    /// Returns the members. If there are none yet, waits up to `timeout` for the first resolution.
     pub async fn list_resolved(&self, timeout: Duration) -> Arc<Vec<ListedMember>> {
         let resolved = self.resolved.notified();
         let members = self.list();
@@ -124,7 +124,7 @@ impl MemberSource {
         let weight_max = found.iter().map(|server| server.weight).max();
         let weight_max = f64::from(weight_max.unwrap_or_default().max(1));
         let member = |resolved: ResolvedServer| {
-            // RFC 2782: a weight of 0 is a very small one.
+            // RFC 2782: a weight of 0 means a very small share of the requests.
             let weight = f64::from(resolved.weight.max(1)) / weight_max;
             let mut known = old.iter().map(|listed| &listed.member);
             let known = known.find(|member| member.is_server(&self.url, Some(&resolved)));
@@ -156,7 +156,8 @@ fn log_difference(origin: &str, old: &[ListedMember], new: &[ListedMember]) {
 }
 
 impl OriginClient {
-    /// Resolves all origins that DNS lists. If a resolution fails, the origin keeps its members.
+    /// Resolves all origins whose servers are listed in DNS. If a resolution fails, the origin
+    /// keeps its members.
     pub async fn refresh_members(&self, dns_servers: &[SocketAddr]) {
         let resolver = OriginResolver::new(dns_servers);
         for pool in self.pools.values() {

@@ -43,7 +43,7 @@ struct PoolTable {
     balance: Option<String>,
     health: Option<String>,
     ca: Option<PathBuf>,
-    /// `false` for origins of others, which must not learn the secret.
+    /// `false` for origins that someone else operates, which must not get the secret.
     #[serde(rename = "edge-secret")]
     edge_secret: Option<bool>,
 }

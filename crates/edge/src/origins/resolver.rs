@@ -42,7 +42,7 @@ pub enum ResolutionError {
     Failed(String),
 }
 
-/// A resolver for one round. The next round reads `resolv.conf` and `hosts` again.
+/// A resolver for one round of resolutions. The next round reads `resolv.conf` and `hosts` again.
 pub struct OriginResolver(TokioResolver);
 
 impl OriginResolver {
@@ -144,8 +144,8 @@ impl OriginResolver {
     }
 }
 
-/// Returns the services of the lowest priority value; the others are for clients that reach none
-/// of these (RFC 2782).
+/// Returns the services with the lowest priority value. Clients use the other services only if they
+/// can reach none of these (RFC 2782).
 fn select_services(found: &Lookup) -> Vec<&SRV> {
     let services = found
         .answers()

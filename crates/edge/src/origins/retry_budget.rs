@@ -1,5 +1,5 @@
 //! The retry budget: a share of all requests, so that a failing origin does not get several times
-//! the load. Pure; after Finagle's retry budget.
+//! the load. Pure. The design follows Finagle's retry budget.
 
 use std::time::Instant;
 

@@ -48,8 +48,8 @@ impl Edge {
         let host = facts.forwarded_host(&self.settings);
         let request = origin_request(worker, facts, headers, host.as_ref());
         let reply = self.origins.send_once(request, body).await;
-        // If the client's body failed, its error explains the failure better than the origin's
-        // error that follows from it.
+        // If the client's request body failed, the request to the origin fails, too. The error of
+        // the body explains the cause better.
         let reply = reply.map_err(|error| fault.client_error().unwrap_or(error));
         if reply.as_ref().is_ok_and(is_non_error) {
             self.invalidate_key(&facts.primary_key);

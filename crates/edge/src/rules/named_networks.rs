@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use net::Cidr;
 
-/// Networks with their names, in the order of the settings file. The narrowest network that
-/// contains an address names it.
+/// Networks with their names, in the order of the settings file. An address gets the name of the
+/// narrowest network that contains it.
 #[derive(Debug, Default)]
 pub struct NamedNetworks(Vec<(String, Cidr)>);
 

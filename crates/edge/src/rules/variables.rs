@@ -1,5 +1,5 @@
-//! Variables of rule expressions. All numbers are floating-point, so that `1.5 * cmcd.tb` has one
-//! type.
+//! Variables of rule expressions. All numbers are floating-point, so that both operands of `1.5 *
+//! cmcd.tb` have the same type.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -147,8 +147,9 @@ fn tcp_variable(info: &TcpInfo) -> Value {
     found.into()
 }
 
-/// Implements `ramp(x, x0, y0, x1, y1)`: y0 up to x0, y1 from x1 on, and linear in between. Pacing
-/// by buffer becomes `ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb`.
+/// Implements `ramp(x, x0, y0, x1, y1)`: y0 up to x0, y1 from x1 on, and linear in between. For
+/// example, `ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb` is a pacing rate that depends on the
+/// player's buffer.
 fn interpolate_ramp(x: f64, x0: f64, y0: f64, x1: f64, y1: f64) -> f64 {
     if x <= x0 || x1 <= x0 {
         return y0;

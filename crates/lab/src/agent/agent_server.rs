@@ -206,7 +206,8 @@ impl AgentServer {
         full.then(|| AgentReply::Failed(format!("more than {QUEUED_ORDERS_MAX} orders are queued")))
     }
 
-    /// A session joins before each run; this removes the remains of the previous one.
+    /// Stops the previous run and removes what is left of it. A session joins again before each
+    /// run.
     fn reset_session(&mut self) {
         if let Some(session) = &mut self.session {
             session.last_contact = Instant::now();

@@ -139,8 +139,8 @@ impl AgentFleet {
         })
     }
 
-    /// Returns all free agents with their clocks, sorted by name. Waits for missing ones, unless an
-    /// agent was lost before: then each of the remaining runs would wait in vain.
+    /// Returns all free agents with their clocks, sorted by name. Waits for missing agents. If an
+    /// agent was lost before, does not wait, because each remaining run would wait in vain.
     ///
     /// # Errors
     /// There are too few agents, two agents have the same name, or an agent has another version
@@ -293,8 +293,8 @@ impl AgentFleet {
     }
 
     /// Sends orders concurrently; returns the replies in the same order. If an agent is lost, all
-    /// orders end at once with its loss, except those that remove a run: agents must have executed
-    /// these before the next run.
+    /// orders fail immediately with this loss. Orders that remove a run still wait for their
+    /// replies, because agents must execute them before the next run.
     pub(super) fn send_all(
         &self,
         orders: Vec<(&AgentIdentity, AgentOrder)>,

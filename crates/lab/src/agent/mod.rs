@@ -1,9 +1,10 @@
-//! Experiments on several hosts: agents that meet on a NATS server.
+//! Experiments on several hosts: agents that communicate through a NATS server.
 //!
 //! `headwater lab agent` runs an agent (`agent_server.rs` receives orders, `session_worker.rs`
 //! executes them). `headwater lab run --nats` controls the agents: `fleet.rs` finds them,
 //! `distributed_run.rs` executes one run, and `placement.rs` assigns places to agents.
-//! `protocol.rs` defines the messages; only `nats_connection.rs` and its users know NATS.
+//! `protocol.rs` defines the messages. Only `nats_connection.rs` and the files that import it use
+//! NATS.
 //!
 //! Every client that may publish on the NATS server can run commands on the agents. Restrict access to
 //! that server.

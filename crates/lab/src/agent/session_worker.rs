@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// A start further ahead indicates a wrong clock.
+/// If the start of a measurement is further in the future than this, a clock is wrong.
 const AHEAD_MAX: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -153,7 +153,8 @@ impl SessionWorker {
         }
     }
 
-    /// Waits for a time of this machine's clock. Returns the delay in nanoseconds.
+    /// Waits until this time of this machine's clock. Returns how many nanoseconds too late the
+    /// wait ended.
     fn wait_until(&self, at_ns: u64) -> Result<u64, WorkError> {
         let ahead = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
         if ahead > AHEAD_MAX {

@@ -275,7 +275,8 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
     Ok(code)
 }
 
-/// Formats the progress: on terminals when a run starts, everywhere when it ends.
+/// Formats the progress. On a terminal, returns a text when a run starts and when it ends;
+/// otherwise, only when it ends.
 fn format_progress(progress: &ExperimentProgress, on_terminal: bool) -> String {
     let values = progress.arm.iter();
     let arm: Vec<String> = values

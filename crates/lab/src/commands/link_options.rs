@@ -57,7 +57,7 @@ pub const SHAPE: &[Setting] = &[
 pub fn read_link_shape(layers: &SettingLayers) -> Result<LinkShape, UsageError> {
     let wrong = |error: LinkSettingError| {
         let (key, fault) = (error.key, error.fault.to_string());
-        // `with` adds to the error the value, and the place where the value was set.
+        // `with` adds the value and its source to the error.
         let described = layers.with::<()>(key, |_| Err(fault.clone()));
         described
             .err()

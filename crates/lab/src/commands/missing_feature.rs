@@ -6,7 +6,7 @@ pub(crate) fn missing_feature_message(what: &str, feature: &str) -> String {
     format!("{what}, which this build does not support; build headwater with --features {feature}")
 }
 
-/// Defines a command that accepts any arguments and is refused with the remedy.
+/// Defines a command that accepts any arguments and fails with an error that contains the remedy.
 macro_rules! refused_command {
     ($module:ident, $name:literal, $feature:literal) => {
         #[cfg(not(feature = $feature))]

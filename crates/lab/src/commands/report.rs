@@ -183,7 +183,7 @@ impl ResultFolder {
     }
 }
 
-/// Writes the requested forms, in the order of [`FORMS`]; returns whether there was any.
+/// Writes the requested forms, in the order of [`FORMS`]. Returns whether any form was requested.
 fn write_requested(
     flags: &ArgMatches,
     forms: [&dyn Fn() -> String; 3],

@@ -76,7 +76,8 @@ impl ParsedDocument {
     }
 }
 
-/// Parses a workflow description and validates it leniently, as documents in use require.
+/// Parses a workflow description and validates it leniently, because many existing documents are
+/// not strictly valid.
 ///
 /// # Errors
 /// Everything that is invalid.

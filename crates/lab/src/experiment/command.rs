@@ -37,7 +37,8 @@ pub(super) fn shell_command(
     Ok(command)
 }
 
-/// Puts this program's folder first, so that `headwater` in a document is this program.
+/// Returns `PATH` with this program's folder first, so that `headwater` in a document's command is
+/// this program.
 pub(super) fn search_path() -> std::ffi::OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let own_folder = std::env::current_exe()

@@ -251,7 +251,7 @@ fn create_places<'a>(
         if !at.holds(name) || places.contains_key(joined) {
             continue;
         }
-        // Agents use the networks of their hosts.
+        // On an agent, a place that no link joins uses the host's network.
         let place = match joined == DEFAULT_PLACE && at.share.is_some() {
             true => NetworkNamespace::same_network()?,
             false => NetworkNamespace::new()?,

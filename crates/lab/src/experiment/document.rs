@@ -104,7 +104,8 @@ pub struct FunctionSpec {
     pub cpus: Option<Spanned<Value>>,
     /// Port.
     pub port: Spanned<u16>,
-    /// Path that succeeds when the server is healthy [default: its port accepts connections].
+    /// Path of the health check: the server is healthy if a request for it succeeds [default: if
+    /// its port accepts connections].
     pub health: Option<Spanned<String>>,
     /// Sources and functions that it reads; they start first.
     pub input: Vec<Spanned<String>>,
@@ -176,7 +177,7 @@ pub struct ScaleSpec {
     pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
 }
 
-/// Bounds beyond which the machine disturbed a run.
+/// Limits above which a run counts as disturbed by the machine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NoiseBounds {

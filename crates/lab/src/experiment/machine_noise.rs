@@ -15,7 +15,7 @@ pub struct MachineNoise {
 }
 
 impl MachineNoise {
-    /// Combines two machines by the worse of each value.
+    /// Combines the noise of two machines: takes the higher of each value.
     pub(super) fn combine_worst(self, other: MachineNoise) -> MachineNoise {
         MachineNoise {
             load: self.load.max(other.load),

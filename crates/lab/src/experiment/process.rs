@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// All processes of a run. Dropping it waits for each; its owner makes sure that they end.
+/// All processes of a run. On drop, waits until each process has exited. The owner of this value
+/// must end the processes before.
 #[derive(Default)]
 pub(super) struct RunProcesses(RefCell<Vec<WatchedProcess>>);
 

@@ -143,7 +143,7 @@ impl QuantityExpression {
         })
     }
 
-    /// Returns whether it can be measured in parts.
+    /// Returns whether the quantity can be measured by several parts of a sink.
     pub(super) fn adds_up(&self) -> bool {
         self.what != ValueStatistic::Number(None)
     }

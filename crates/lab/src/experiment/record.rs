@@ -82,7 +82,7 @@ pub struct HistogramRecord {
     pub times: f64,
 }
 
-/// The part of an agent in a run.
+/// One agent's share of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecord {
     /// Its places; `here` for documents without places.
@@ -111,8 +111,8 @@ impl RunRecord {
         }
     }
 
-    /// Reads all records of a file; empty if there is no file. Ignores an incomplete last line, as
-    /// a crash leaves it.
+    /// Reads all records of a file; empty if there is no file. Ignores an incomplete last line,
+    /// which a crash can leave.
     ///
     /// # Errors
     /// A line is not a record.

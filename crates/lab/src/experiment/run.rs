@@ -187,8 +187,8 @@ struct RoundRunner<'a> {
 
 impl RoundRunner<'_> {
     /// Executes the runs of a round. Calls `on_event` in the order in which runs start and end. At
-    /// the start of an experiment, arms whose first attempts all fail in the same way are repeated
-    /// only if another arm does not fail in that way.
+    /// the start of an experiment, if all first attempts so far failed in the same way, further
+    /// attempts are postponed. They are made only if not all arms fail in this way.
     fn run_round(&self, round: u32, todo: &[(usize, &Arm)], on_event: &mut dyn FnMut(RunEvent)) {
         let postponed = self.run_attempts_of_arms(round, todo, 0, on_event);
         if !self.first.is_hopeless() {

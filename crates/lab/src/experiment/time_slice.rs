@@ -13,7 +13,8 @@ pub(super) struct TimeSlice {
 }
 
 impl TimeSlice {
-    /// Starts a slice; without a length it never ends. `took_s` are the durations of earlier runs.
+    /// Starts a time slice. If `length` is `None`, the slice never ends. `took_s` are the durations
+    /// of earlier runs.
     pub(super) fn start(length: Option<Duration>, took_s: impl Iterator<Item = f64>) -> TimeSlice {
         let slice = TimeSlice {
             until: length.and_then(|length| Instant::now().checked_add(length)),
@@ -29,7 +30,8 @@ impl TimeSlice {
         self.longest_ms.fetch_max(millis, Ordering::Relaxed);
     }
 
-    /// Returns whether the longest run so far would end after the slice.
+    /// Returns whether a run that starts now and takes as long as the longest run so far would end
+    /// after the slice.
     pub(super) fn is_over(&self) -> bool {
         let longest = Duration::from_millis(self.longest_ms.load(Ordering::Relaxed));
         self.until

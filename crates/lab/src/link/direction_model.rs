@@ -224,7 +224,7 @@ mod tests {
             jitter: Duration::from_millis(8),
             ..direction_shape(None, 0, LossModel::None)
         });
-        // Far apart, so that packets do not delay each other.
+        // The packets are sent far apart, so that they do not delay each other.
         for n in 0..2000 {
             pipe.accept_packet(n * 100 * MS, &[0; 100]);
         }
@@ -239,7 +239,7 @@ mod tests {
         );
         let mean = delays.iter().sum::<u64>() / 2000;
         assert!(mean.abs_diff(20 * MS) < MS / 2, "{mean}");
-        // All at once: the order is kept.
+        // If all packets are sent at the same time, they stay in order.
         for _ in 0..2000 {
             pipe.accept_packet(300_000 * MS, &[0; 100]);
         }

@@ -15,7 +15,8 @@ pub struct DirectionShape {
     /// Delay after the bottleneck.
     #[serde(serialize_with = "serialize_milliseconds", rename = "delay_ms")]
     pub delay: Duration,
-    /// The delay varies uniformly by this much to both sides; packets stay in order.
+    /// Maximum deviation from the delay in both directions. The deviation is uniformly distributed,
+    /// and packets stay in order.
     #[serde(serialize_with = "serialize_milliseconds", rename = "jitter_ms")]
     pub jitter: Duration,
     /// Queue before the bottleneck; a packet that does not fit is dropped (drop-tail).
@@ -41,7 +42,7 @@ impl LinkShape {
         self.down.delay + self.up.delay
     }
 
-    /// Returns the queue of a direction in bytes (of a trace: by its mean rate).
+    /// Returns the queue size of a direction in bytes. For a rate trace, its mean rate is used.
     pub fn queue_bytes(&self, way: &DirectionShape) -> u64 {
         let rate = way.rate.mean().unwrap_or(0) as f64;
         match way.queue {

@@ -142,7 +142,8 @@ fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) ->
         let name = format!("link{number}");
         let file = kernel::open_tun(&name)?;
         kernel::configure_interface(&name, address, MTU, QUEUED_ORDERS_MAX)?;
-        // Prevents solicitations by the kernel. The file is absent without IPv6.
+        // Disables IPv6, so that the kernel sends no solicitations on the link. The file is absent
+        // without IPv6.
         let ipv6 = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(ipv6, "1");
         kernel::bring_up(&name)?;

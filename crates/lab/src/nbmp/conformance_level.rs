@@ -6,6 +6,6 @@ pub enum ConformanceLevel {
     /// Everything that the standard requires.
     Strict,
     /// Types, choices, references and identifiers. Ports of workflows, keywords, images and whole
-    /// descriptors may be missing or empty, as in documents in use.
+    /// descriptors may be missing or empty, as in many existing documents.
     Lenient,
 }

@@ -187,7 +187,8 @@ const MODE: DescriptorField = define_field("mode", May, OneOf(&["push", "pull"])
 const COMPLETION: DescriptorField = define_field("completion-timeout", May, COUNT);
 
 const MEDIA: [DescriptorField; 16] = [
-    // `graph.rs` requires it of streams; restrictions do not have it.
+    // At the lenient level, `graph.rs` requires this field for streams only, because restrictions
+    // do not have it.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
@@ -207,7 +208,8 @@ const MEDIA: [DescriptorField; 16] = [
 ];
 
 const METADATA: [DescriptorField; 14] = [
-    // `graph.rs` requires it of streams; restrictions do not have it.
+    // At the lenient level, `graph.rs` requires this field for streams only, because restrictions
+    // do not have it.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),

@@ -18,7 +18,7 @@ pub(super) struct DescriptorField {
 pub(super) enum FieldNeed {
     /// Always required.
     Must,
-    /// Required by the standard, but missing in documents in use.
+    /// Required by the standard, but missing in many existing documents.
     Strict,
     /// Optional.
     May,
@@ -42,7 +42,7 @@ pub(super) enum FieldShape {
     Integer,
     Number,
     Boolean,
-    /// An array with the standard's minimum length, which documents in use do not observe.
+    /// An array with the standard's minimum length. Many existing documents contain shorter arrays.
     List(&'static FieldShape, usize),
     /// Two references, so that descriptors may be recursive.
     Object(&'static &'static [DescriptorField]),

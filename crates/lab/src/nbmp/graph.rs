@@ -76,7 +76,7 @@ impl<'a> ConnectedPorts<'a> {
 struct WorkflowGraph<'a> {
     level: ConformanceLevel,
     known: &'a [&'a str],
-    /// A repository is named, which may define other functions.
+    /// Whether the description names a repository, which may define other functions.
     has_repository: bool,
     streams: StreamNames<'a>,
     functions: BTreeMap<&'a str, GraphFunction<'a>>,
@@ -164,7 +164,7 @@ impl WorkflowGraph<'_> {
         }
     }
 
-    /// In workflows in use, an end may be a stream.
+    /// Checks an end without an instance. In many existing workflows, such an end names a stream.
     fn check_stream(&self, id: &str, side: PortSide, at: &JsonPath, found: &mut Vec<NbmpFault>) {
         let streams = match side {
             PortSide::Outputs => &self.streams.inputs,

@@ -5,7 +5,7 @@ use super::convert::{is_place, is_understood};
 use super::path::{JsonPath, NbmpFault};
 use serde_json::Value;
 
-/// Returns the requests that must be refused, of the workflow or one of its functions.
+/// Returns the parts of the workflow and its functions that must be refused.
 pub fn find_unsupported(description: &Value) -> Vec<NbmpFault> {
     let root = JsonPath::root();
     let mut found = Vec::new();

@@ -186,7 +186,7 @@ async fn body_of(
         .to_vec())
 }
 
-/// Returns 400 or 422 with the description; the header contains the reason.
+/// Returns 400 or 422 with the description. The header `headwater-error` contains the reason.
 fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Response<Body> {
     let status = match refused.failed {
         true => StatusCode::BAD_REQUEST,

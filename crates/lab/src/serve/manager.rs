@@ -18,8 +18,9 @@ impl WorkflowManager {
         self.settings.out.join(key.collection()).join(&key.id)
     }
 
-    /// Changes a workflow. `change` receives a function that moves its results away; they are
-    /// deleted afterwards, without the registry's lock.
+    /// Changes a workflow. `change` receives a function that moves the workflow's results away. The
+    /// moved results are deleted after `change` has returned, when the registry is no longer
+    /// locked.
     pub(super) fn change_and_delete_results<T>(
         &self,
         key: &NbmpResourceKey,

@@ -139,8 +139,8 @@ pub(super) fn prepare_workflow(
 /// Path of a task's members in the workflow that is built from it.
 const TASK_PREFIX: &str = "$.processing['function-restrictions'][0]";
 
-/// Converts a task to a workflow of one client: the task's parameters configure it, its variables
-/// are measured.
+/// Converts a task to a workflow with one client. The task's parameters configure the client, and
+/// the task's variables are the quantities that the client measures.
 fn workflow_of_task(task: &Value) -> Value {
     let general = task.get("general").cloned().unwrap_or_default();
     let text = |name: &str| {

@@ -196,8 +196,8 @@ impl WorkflowRegistry {
         }
     }
 
-    /// Replaces a workflow under the same identifier. `clear` moves the results of another document
-    /// away while nothing can start.
+    /// Replaces a workflow under the same identifier. If the document differs, `clear` moves the
+    /// old results away. Meanwhile, no run can start.
     pub(super) fn replace(
         &self,
         prepared: PreparedWorkflow,

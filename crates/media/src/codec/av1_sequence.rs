@@ -60,7 +60,7 @@ fn read_leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
-/// Skips timing_info_present_flag to the last operating point.
+/// Skips the fields from `timing_info_present_flag` to the last operating point.
 fn skip_operating_points(bits: &mut BitReader<'_>) {
     let mut delay_length = None;
     if bits.read_bit() {
@@ -90,7 +90,7 @@ fn skip_operating_points(bits: &mut BitReader<'_>) {
     }
 }
 
-/// Skips enable_interintra_compound to order_hint_bits.
+/// Skips the fields from `enable_interintra_compound` to `order_hint_bits`.
 fn skip_tools(bits: &mut BitReader<'_>) {
     bits.skip(4);
     let order_hint = bits.read_bit();

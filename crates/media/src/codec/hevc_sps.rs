@@ -58,7 +58,8 @@ pub fn skip_profile_tier_level(bits: &mut BitReader<'_>, sub_layers: u32) {
     }
 }
 
-/// Skips sps_sub_layer_ordering_info_present_flag to strong_intra_smoothing_enabled_flag.
+/// Skips the fields from `sps_sub_layer_ordering_info_present_flag` to
+/// `strong_intra_smoothing_enabled_flag`.
 fn skip_tools(bits: &mut BitReader<'_>, sub_layers: u32, order_count_bits: u32) -> Option<()> {
     let layers = if bits.read_bit() { sub_layers + 1 } else { 1 };
     for _ in 0..layers * 3 + 6 {

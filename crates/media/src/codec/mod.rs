@@ -89,7 +89,7 @@ pub struct VideoFormat {
     pub nal: Option<NalFormat>,
 }
 
-/// Colour after ISO/IEC 23091-2 (coding-independent code points).
+/// Colour according to ISO/IEC 23091-2 (coding-independent code points).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CicpColor {
     /// `ColourPrimaries`: 1 is BT.709, 9 is BT.2020.

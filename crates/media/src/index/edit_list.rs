@@ -192,9 +192,9 @@ impl EditWindow {
         let origin = begin - window.media_start + window.empty_lead;
         let start = window.media_start - base;
         let move_from = |start| move_hidden(&samples, first..end, start, timescale);
-        // If there is no time for the hidden pictures at the edit's start, there may be some at the
-        // film's time zero, before the empty edits. An index MP4 has no empty edits before such an
-        // edit, so there both times are equal.
+        // If there is no time for the hidden pictures at the start of the edit, they may fit at the
+        // film's time zero, before the empty edits. In an index MP4, no empty edit precedes such an
+        // edit, so both times are equal.
         let moved = if is_video && window.media_start > 0 {
             move_from(start).or_else(|| move_from(start - window.empty_lead))
         } else {

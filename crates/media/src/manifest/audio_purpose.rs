@@ -16,8 +16,8 @@ pub(super) fn is_for_all(track: &Track) -> bool {
     })
 }
 
-/// Returns whether audio may play by default. Commentary and aids may only if the title has nothing
-/// else.
+/// Returns whether audio may play by default. Commentary and aids may play by default only if the
+/// title has no other audio.
 pub(super) fn may_be_default(presentation: &Presentation, track: &Track) -> bool {
     let mut all = presentation.audio_renditions();
     is_for_all(track) || !all.any(|other| is_for_all(presentation.track(other)))

@@ -73,12 +73,12 @@ pub const IMSC_INIT_SEGMENT: &str = "init.imsc.mp4";
 /// Name of the file with all cues of a text rendition.
 pub const WHOLE_TEXT: &str = "all.vtt";
 
-/// Returns the URL of a media segment by its time, relative to that folder.
+/// Returns the URL of a media segment by its time, relative to the folder of its rendition.
 pub fn segment_url(time: u64, extension: &str) -> impl Display {
     DisplayFn(move |f| write!(f, "{time}.{extension}"))
 }
 
-/// Returns the URL of a key frame's fragment, relative to that folder.
+/// Returns the URL of a key frame's fragment, relative to the folder of its rendition.
 pub fn key_frame_url(time: u64) -> impl Display {
     DisplayFn(move |f| write!(f, "key/{time}.m4s"))
 }

@@ -8,7 +8,8 @@ const NORMAL_RATE: u32 = 0x1_0000;
 
 /// Returns a movie timescale in which every time of these tracks is a whole number.
 ///
-/// If there is none, only the times that an edit list must express exactly are whole numbers.
+/// If there is no such timescale, returns one in which only the times that an edit list must
+/// express exactly are whole numbers.
 pub(super) fn movie_timescale<'a>(tracks: impl Iterator<Item = &'a Track> + Clone) -> u32 {
     let all = tracks.clone().map(|track| track.timescale);
     let required = tracks

@@ -17,7 +17,8 @@ use crate::index::{Index, SourceRecord};
 use moov::{MovieWriter, TrakWriter};
 use sample_table::{FileChunk, collect_chunks};
 
-/// `isom` and no newer brand: its first version covers every written box.
+/// Declares `isom` and no newer brand, because the first version of `isom` covers every written
+/// box.
 const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 
 /// Writes an index MP4: the tables of `index`, and the name of its media in `dref` (ISO/IEC

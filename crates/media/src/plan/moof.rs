@@ -59,7 +59,7 @@ const MFHD_LEN: u64 = 16;
 const TFDT_LEN: u64 = 20;
 
 impl FragmentShape<'_> {
-    /// Returns the length of head and samples in bytes, by arithmetic.
+    /// Returns the length of head and samples in bytes, without building the head.
     pub(super) fn len(&self) -> u64 {
         let payload = self.samples.byte_count(self.sample_range.clone());
         self.head_len(&self.layout(), payload) + payload

@@ -435,7 +435,7 @@ impl Presentation {
             let segments = (0..r.segment_count()).map(|n| self.listed_duration(r, n));
             segments.chain(self.longest_key_frame(r)).max()
         });
-        // Playlists print decimals that may be one unit too long.
+        // A duration printed in a playlist may be one unit longer than the exact duration.
         let printed = longest.max().unwrap_or(Time::ZERO).ceil_to(1_000_000) + 1;
         let target = Time::new(printed, 1_000_000).round_to(1).max(1);
         self.target_duration_s = u32::try_from(target).unwrap_or(u32::MAX);

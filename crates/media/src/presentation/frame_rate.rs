@@ -25,8 +25,8 @@ const FRAMES_MAX: u32 = 1 << 18;
 /// hidden pictures at the start or to wrong timestamps.
 const RATE_MAX: i64 = 500;
 
-/// One of this many intervals between frames is ignored, starting with the shortest. Splices and
-/// repaired time stamps leave single intervals that are much too short.
+/// The shortest intervals between frames are ignored: one in this many. Splices and repaired time
+/// stamps leave single intervals that are much too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
 
 /// Intervals that are longer than the shortest one by at most this fraction belong to the same

@@ -143,15 +143,16 @@ impl Presentation {
             .checked_sub(1)
     }
 
-    /// Returns the longest time from one trick-play key frame to the next, if it can be longer than
-    /// every segment: leading pictures are presented before their key frame.
+    /// Returns the longest time from one trick-play key frame to the next. `None` if the rendition
+    /// has no leading pictures, because this time then never exceeds the longest segment.
     pub(super) fn longest_key_frame(&self, rendition: &Rendition) -> Option<Time> {
         if !rendition.has_leading_pictures {
             return None;
         }
         let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
         let mut from = self.segment_start(rendition, 0);
-        // The first key frame is listed from the start of the title, as the first segment is.
+        // The listed duration of the first key frame includes the lead, like that of the first
+        // segment.
         let mut lead = self.listed_lead_ticks(rendition);
         let lengths = ends.map(|end| {
             let until = self.presentation_time(rendition, end);
@@ -188,7 +189,8 @@ impl Presentation {
             }
             (at < end && track.samples.dts(at) < track.samples.total_duration()).then_some(at)
         });
-        // Key frames are named by presentation times, which must rise and belong to one segment.
+        // Key frames are named by their presentation times. These must increase and be within the
+        // segment.
         keys.filter(move |key| {
             let time = self.presentation_time(rendition, *key);
             let is_later = time < segment_end && last_time.is_none_or(|last| time > last);

@@ -1,4 +1,4 @@
-//! Declarations of the operator that manifests repeat.
+//! Declarations that the operator makes and manifests repeat.
 
 /// Facts that files do not contain, and choices between their tracks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -14,11 +14,11 @@ const EDIT_SLACK_MS: i64 = 1;
 /// Number of samples that one step of a backward search reads.
 const STEP_SAMPLES: u32 = 64;
 
-/// Returns the earliest presentation time of all samples from each of `starts` on. `starts` rises,
-/// and so do the times, but not strictly.
+/// Returns the earliest presentation time of all samples from each of `starts` on. `starts` must be
+/// ascending. The returned times never decrease, but adjacent times may be equal.
 ///
-/// If a returned time is less than the time after it, the sample that is presented at this time is
-/// between the two corresponding starts.
+/// If a returned time is less than the next one, the sample with this time is between the two
+/// corresponding starts.
 pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();
@@ -43,7 +43,8 @@ pub(super) fn earliest_after(samples: &SampleTable, first: u32) -> i64 {
     )
 }
 
-/// Reads samples from `start` on, until `end` or until no later one can be presented earlier.
+/// Returns the earliest presentation time of the samples from `start` to `end`. Stops as soon as no
+/// later sample can be presented earlier.
 fn earliest_between(samples: &SampleTable, start: u32, end: u32, offset_min: i32) -> i64 {
     let mut dts = samples.dts(start) as i64;
     let mut earliest = i64::MAX;

@@ -83,8 +83,8 @@ fn build_common_grid(
     (within(target_ns) || members.iter().any(|n| within(alone(*n)))).then_some(grid)
 }
 
-/// Cuts `members` at common key frames, each the nearest to the target length after the previous
-/// one; the earlier one of two equally near.
+/// Cuts `members` at common key frames. Each cut is at the key frame whose distance from the
+/// previous cut is nearest to the target length. If two are equally near, the earlier one is used.
 fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> SegmentGrid {
     let tail = target_ns / TAIL_DIVISOR;
     let mut cuts: Vec<Vec<usize>> = members.iter().map(|_| vec![0]).collect();

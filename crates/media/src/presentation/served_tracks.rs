@@ -29,8 +29,9 @@ impl ServedTrack<'_> {
         self.earliest.saturating_add(self.track.presentation_offset)
     }
 
-    /// Returns the ticks from the first sample's decode time to the earliest presentation. Not
-    /// above the first sample's composition offset, and not below the track's smallest one.
+    /// Returns the ticks from the first sample's decode time to the earliest presentation. The
+    /// result is at most the first sample's composition offset, and at least the smallest
+    /// composition offset of the track.
     pub(super) fn presentation_lag(&self) -> i32 {
         let lag = self.earliest - self.track.samples.dts(self.first_sample) as i64;
         lag.clamp(i32::MIN.into(), i32::MAX.into()) as i32

@@ -73,8 +73,8 @@ impl TimelineShift {
         Ok(start as i64)
     }
 
-    /// Returns a number that depends on how much farther than necessary the title is shifted; 0 if
-    /// it is not.
+    /// Returns the shift that was added only to keep the title's zero above 0, for the version
+    /// hash; 0 if none was added.
     pub(super) fn version(self) -> u64 {
         self.added_count as u64
     }

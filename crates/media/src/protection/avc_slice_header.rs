@@ -47,7 +47,7 @@ const REFERENCES_MAX: u32 = 32;
 const COMMANDS_MAX: u32 = 70;
 
 impl AvcParameterSets {
-    /// Adds a parameter set; returns whether it is one that can be read.
+    /// Adds a parameter set; `None` if it cannot be read.
     pub(super) fn add(&mut self, nal: &[u8]) -> Option<()> {
         let rbsp = remove_emulation_prevention(nal.get(1..)?);
         let mut bits = BitReader::new(&rbsp);
@@ -244,7 +244,7 @@ impl SliceReader<'_> {
         None
     }
 
-    /// Skips `cabac_init_idc` to the deblocking offsets.
+    /// Skips the fields from `cabac_init_idc` to the deblocking offsets.
     fn skip_tail(&self, bits: &mut BitReader<'_>) {
         if self.picture.is_cabac && (self.kind.has_list(0)) {
             bits.read_ue();

@@ -7,7 +7,7 @@ use crate::codec::Codec;
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// A keyed AES-128 of the caller.
+/// AES-128 with a content key, implemented by the caller.
 pub trait SampleCipher {
     /// Encrypts `bytes` in counter mode.
     ///

@@ -5,7 +5,7 @@ use super::hevc_reference_pictures::ReferencePictureSet;
 use super::slice_header_reader::{ceil_log2, measure_headers};
 use crate::codec::bit_reader::BitReader;
 
-/// Pictures of one reference list.
+/// Maximum number of pictures in one reference list.
 const REFERENCES_MAX: u32 = 16;
 /// Entry points of a slice: one per row of blocks or tile (A.4.2: at most 440 tiles; level 6.2 has
 /// fewer than 600 rows).

@@ -6,7 +6,7 @@ use super::{ProtectedEntry, ProtectionScheme, SourceProtection};
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// A keyed AES-128 of the caller, in the mode of the source's scheme.
+/// AES-128 with a content key, in the mode of the source's scheme. The caller implements it.
 pub trait SampleDecipher {
     /// Decrypts `blocks`, which are whole blocks of 16 bytes, in cipher block chaining mode.
     ///

@@ -12,7 +12,8 @@ pub(crate) const SENC_SUBSAMPLES: u32 = 2;
 /// Maximum length of one sample's entry, in bytes: `saiz` stores it in eight bits.
 const ENTRY_BYTES_MAX: usize = 255;
 
-/// The entries of a track's samples. Two arrays: about 16 bytes for each sample of video.
+/// The entries of a track's samples. They are stored in two arrays and take about 16 bytes for each
+/// sample of video.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SencTable {
     /// Bytes of each sample's entry.

@@ -241,7 +241,7 @@ fn content_protection(
         ContentSystem::Widevine | ContentSystem::Other(_) => "",
         ContentSystem::PlayReady => " value=\"MSPR 2.0\"",
         ContentSystem::ClearKey => " value=\"ClearKey1.0\"",
-        // The DASH clients of Apple's systems read HLS.
+        // Players on Apple's systems read HLS instead of DASH.
         ContentSystem::FairPlay => return None,
     };
     let mut content = String::new();

@@ -155,8 +155,8 @@ impl StoredSubsamplesBuilder {
         }))
     }
 
-    /// Adds the next sample. Segments start at sync samples, so parameter sets before one are not
-    /// used after it.
+    /// Adds the next sample. Segments start at sync samples, so each sync sample resets the
+    /// parameter sets to those of the sample entry.
     ///
     /// # Errors
     /// The errors of [`SubsampleParser::add_sample`].

@@ -51,7 +51,7 @@ fn is_hdr_transfer(color: CicpColor) -> bool {
     matches!(color.transfer, 16 | 18)
 }
 
-/// Maps one key to the tracks that all kinds of filters accept. Filters of one kind are
+/// Maps one key to the tracks that match every kind of filter. Filters of one kind are
 /// alternatives.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageRule {

@@ -76,7 +76,8 @@ pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize)
     write_fragment(grid.segment_start(n), n, &samples)
 }
 
-/// Returns the length of that segment without writing it, for measuring the bandwidth.
+/// Returns the length of the segment that [`write_wvtt_segment`] writes, for measuring the
+/// bandwidth.
 pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> usize {
     let (mut samples, mut bytes) = (0, 0);
     for_each_sample(grid, list, n, |_, shown| {

@@ -49,8 +49,8 @@ pub struct CueList {
     /// `STYLE` and `REGION` blocks of WebVTT, separated by blank lines; may be empty.
     pub header: String,
     cues: Vec<Cue>,
-    /// Latest end of each cue and all before it, in milliseconds. It never falls, so the first cue
-    /// that is shown at a time is found by binary search.
+    /// For each cue, the latest end among this cue and all cues before it, in milliseconds. It
+    /// never falls, so the first cue that is shown at a time is found by binary search.
     latest_ends: Vec<i64>,
 }
 

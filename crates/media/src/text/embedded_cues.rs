@@ -136,7 +136,7 @@ impl Presentation {
         let track = self.track(rendition);
         let first = rendition.segment_cuts.first().copied().unwrap_or(0);
         let composition_offset = i64::from(track.samples.get(first).composition_offset);
-        // A sample of the film's time 0 is served at this time.
+        // Served time of a sample whose time in the film is 0.
         let shift = rendition.start_ticks - track.presentation_offset - composition_offset;
         let zero = self.presentation_time_offset.round_to(track.timescale);
         Time::new(zero - shift, track.timescale)

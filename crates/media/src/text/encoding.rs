@@ -3,8 +3,8 @@
 use super::CueProblem;
 use std::borrow::Cow;
 
-/// Characters of Windows-1252 from 0x80 to 0x9f. Unassigned bytes are control characters there, and
-/// spaces here.
+/// Characters of Windows-1252 from 0x80 to 0x9f. Windows-1252 decodes unassigned bytes to control
+/// characters; this table decodes them to spaces.
 const WINDOWS_1252: [char; 32] = [
     '€', ' ', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', ' ', 'Ž', ' ', ' ', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', ' ', 'ž', 'Ÿ',

@@ -34,7 +34,7 @@ pub(super) fn describe_region(settings: &str) -> String {
     )
 }
 
-/// Returns the top and the height of a region in percent, and the side at which its text is.
+/// Returns the top and the height of a region in percent, and its `tts:displayAlign`.
 fn place_line(line: &str) -> Option<(f64, f64, &'static str)> {
     let (place, align) = line.split_once(',').unwrap_or((line, "start"));
     let Some(percent) = parse_percent(place) else {

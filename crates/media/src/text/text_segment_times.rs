@@ -106,8 +106,8 @@ impl<'a> TextSegmentTimes<'a> {
         self.presentation.presentation_time_offset
     }
 
-    /// Returns the times of the film in segment `n`, in milliseconds. The first and the last segment
-    /// include cues outside of the video.
+    /// Returns the range of film times that segment `n` covers, in milliseconds. The first and the
+    /// last segment include cues outside of the video.
     pub fn shown_ms(&self, n: usize) -> Range<i64> {
         let film_ms = |ticks: u64| {
             let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);

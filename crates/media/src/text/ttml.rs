@@ -48,7 +48,8 @@ struct TtmlReader<'a> {
     clock: TtmlClock,
     styles: TtmlStyles<'a>,
     cues: Vec<Cue>,
-    /// Elements and bytes that were written more than once.
+    /// Number of elements and bytes that were written for split paragraphs, limited by
+    /// [`WRITTEN_MAX`].
     written: usize,
 }
 
@@ -74,7 +75,9 @@ impl TtmlReader<'_> {
         }
     }
 
-    /// Adds the cues of a paragraph: one, one per timed span, or one per change of the shown spans.
+    /// Adds the cues of a paragraph. A paragraph without timed spans becomes one cue, and a
+    /// paragraph of only timed spans becomes one cue per span. Any other paragraph becomes one cue
+    /// per change of the shown spans.
     fn read_paragraph(&mut self, p: &XmlElement, time: TtmlTime, style: &TtmlStyle) {
         let timed = find_timed_spans(&self.clock, p, time);
         if timed.is_empty() {
@@ -89,8 +92,8 @@ impl TtmlReader<'_> {
         }
     }
 
-    /// Adds a cue for each time between changes of the shown spans. A paragraph that is too large for
-    /// this is shown whole.
+    /// Adds a cue for each interval between two changes of the shown spans. A paragraph that is too
+    /// large for this is shown whole.
     fn split_paragraph(
         &mut self,
         p: &XmlElement,

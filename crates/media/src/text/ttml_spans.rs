@@ -49,7 +49,7 @@ fn has_untimed_text(clock: &TtmlClock, element: &XmlElement) -> bool {
         || spans.any(|span| !clock.is_timed(span) && has_untimed_text(clock, span))
 }
 
-/// Returns the times between the changes of the shown spans of a paragraph.
+/// Returns the intervals between the changes of a paragraph's shown spans.
 pub(super) fn list_times(time: TtmlTime, timed: &[(&XmlElement, TtmlTime)]) -> Vec<TtmlTime> {
     let shown = timed.iter().filter(|(_, time)| time.0 < time.1);
     let changes = shown.flat_map(|(_, time)| [time.0, time.1]);

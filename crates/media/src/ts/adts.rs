@@ -17,8 +17,8 @@ pub struct AdtsHeader {
 impl AdtsHeader {
     /// Prepares headers; `None` if ADTS cannot express the configuration.
     ///
-    /// That concerns object types over 4 (such as xHE-AAC), unlisted sampling rates, channels of a
-    /// program config element and layouts beyond 7.1. SBR and PS stay implicit: the header
+    /// ADTS cannot express object types over 4 (such as xHE-AAC), unlisted sampling rates, channels
+    /// of a program config element and layouts beyond 7.1. SBR and PS stay implicit: the header
     /// describes the core, as decoders expect.
     pub fn new(config: &[u8]) -> Option<AdtsHeader> {
         let asc = AudioSpecificConfig::parse(config).ok()?;

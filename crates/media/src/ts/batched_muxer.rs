@@ -51,8 +51,8 @@ impl<'a> BatchedMuxer<'a> {
     /// Returns the maximum length of the segment, whatever the samples contain.
     ///
     /// With NAL unit lengths of four bytes, as in nearly all files, it exceeds the real length by
-    /// only a few packets. With shorter ones it is up to two and a half times the samples. Damaged
-    /// tables can make it very long.
+    /// only a few packets. With shorter NAL unit lengths, it is up to two and a half times the size
+    /// of the samples. Damaged tables can make it very long.
     pub fn len_max(&self) -> usize {
         let size = |unit: &AccessUnit| FrameInfo {
             pts: offset_timestamp(unit.pts),

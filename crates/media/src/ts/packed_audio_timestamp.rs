@@ -8,7 +8,7 @@ pub const ID3_TAG_BYTES: usize = 10 + 10 + PRIV_BODY_BYTES;
 
 /// Writes the tag with the presentation time of the first frame, in 90 kHz, modulo 2^33.
 pub fn write_timestamp(out: &mut Vec<u8>, pts: u64) {
-    // Sizes below 128 are equal with and without ID3's seven bits per byte.
+    // ID3 sizes have seven bits per byte. Sizes below 128 are therefore written unchanged.
     out.extend_from_slice(b"ID3\x04\0\0\0\0\0");
     out.push((10 + PRIV_BODY_BYTES) as u8);
     out.extend_from_slice(b"PRIV\0\0\0");

@@ -98,8 +98,8 @@ impl PacketWriter<'_> {
         }
     }
 
-    /// Writes the packets that `bytes` fill without stuffing, nearly all packets, and returns the
-    /// remaining bytes.
+    /// Writes the packets that `bytes` fill without stuffing, and returns the remaining bytes.
+    /// Nearly all packets are written here.
     fn write_full_packets<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         let room = self.out.get_mut(self.len..).unwrap_or_default();
         for packet in room.as_chunks_mut::<PACKET_BYTES>().0 {
@@ -151,7 +151,8 @@ impl PacketWriter<'_> {
         }
     }
 
-    /// Returns the payload bytes of the next packet, so that each later one gets at least one byte.
+    /// Returns the number of payload bytes of the next packet, at most `most`. At least one byte
+    /// remains for each later packet.
     fn reserve_payload(&mut self, most: usize) -> usize {
         self.packets = self.packets.saturating_sub(1);
         self.room = most.min(self.left.saturating_sub(self.packets)).max(1);

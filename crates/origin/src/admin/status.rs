@@ -4,7 +4,7 @@ use super::AdminPort;
 use serde_json::{Value, json};
 use store::Reason;
 
-/// Samples no connection: the status contains only their number.
+/// The status contains only the number of connections, so no connection is sampled.
 const SAMPLED_MAX: usize = 0;
 
 pub(super) fn build_status(admin: &AdminPort) -> Value {

@@ -109,7 +109,8 @@ struct TitleSearch {
     stores: MediaStores,
     /// The library's path or URL.
     place: String,
-    /// Whether keys are names below `place`, rather than `place` itself.
+    /// Whether `place` is a folder, so that a key is a path below it. Otherwise, `place` is the
+    /// title itself.
     is_folder: bool,
     segment_ms: u32,
     titles: Vec<CheckedTitle>,

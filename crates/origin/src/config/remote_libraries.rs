@@ -59,7 +59,7 @@ pub const STORAGE: &[Setting] = &[
         "storage-hedge-percent",
         "N",
         "5",
-        "Percentage of slow storage requests that may be sent twice; 0 disables hedging",
+        "Percentage of storage requests that may be sent twice because they are slow; 0: none",
     ),
     Setting::new(
         "storage-memory",

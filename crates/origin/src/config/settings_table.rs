@@ -57,7 +57,7 @@ const OWN: &[Setting] = &[
         "closed-captions",
         "unknown|none",
         "unknown",
-        "Captions in the video; with none, HLS playlists declare that no film has any",
+        "Captions in the video; the value none declares in HLS that no film has captions",
     ),
     Setting::new(
         "default-audio",
@@ -81,7 +81,7 @@ const OWN: &[Setting] = &[
         "index-memory",
         "MEMORY",
         "20% up to 512MiB",
-        "Memory limit of indexes and manifests; a two-hour film takes about 5 MiB",
+        "Memory limit of indexes and manifests; a two-hour film with two renditions takes 7 MiB",
     ),
     Setting::new(
         "index-cache",
@@ -105,7 +105,7 @@ const OWN: &[Setting] = &[
         "media-from",
         "URL=SOURCE",
         "",
-        "Allow references to URLs below URL in manifests and index MP4s; read them from SOURCE",
+        "In manifests and index MP4s, allow references below URL; read these from SOURCE",
     )
     .as_list(),
     Setting::new(

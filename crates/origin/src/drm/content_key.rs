@@ -53,7 +53,8 @@ mod tests {
         let mut key = ContentKey::new([0xab; 16]);
         require_wiping(&key.0);
         assert_eq!(key.expose(), &[0xab; 16]);
-        // Dropping makes the same call. Here, the memory may still be read after it.
+        // Dropping the key calls `zeroize`, too. After an explicit call, the test can still read
+        // the memory.
         key.0.zeroize();
         assert_eq!(key.expose(), &[0; 16]);
     }

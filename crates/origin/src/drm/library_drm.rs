@@ -52,7 +52,7 @@ impl LibraryDrm {
         }
     }
 
-    /// Checks that an unencrypted title has no media of the library whose own path is protected.
+    /// Checks that an unencrypted title uses no file of the library whose own path is protected.
     /// For example, a server manifest in another folder may name such a film.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub const DRM: &[Setting] = &[
         "drm-key-per",
         "title|type|resolution",
         "",
-        "Tracks that share a key (secret, speke); resolution: SD, HD, UHD, audio [default: title]",
+        "Tracks that share a key, for secret and speke; resolution: SD, HD, UHD, audio [default: title]",
     ),
     Setting::new(
         "drm-source-keys",
@@ -48,7 +48,7 @@ pub const DRM: &[Setting] = &[
         "drm-license-url",
         "SYSTEM=URL",
         "",
-        "License URL of widevine, playready or clearkey, as drm-license-url-SYSTEM",
+        "License URL of widevine, playready or clearkey; same as drm-license-url-SYSTEM",
     )
     .as_key_values(),
     Setting::new(

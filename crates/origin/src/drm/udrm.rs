@@ -119,7 +119,8 @@ mod tests {
         let text = format!(r#"{{"key":"{BLOCK}","key_id":"{BLOCK}"}}"#);
         let mut key: UdrmKey = serde_json::from_str(&text).unwrap();
         assert_eq!(key.key, BLOCK);
-        // `drop` makes the same call. Here, the memory may still be read after it.
+        // Dropping the key calls `zeroize`, too. After an explicit call, the test can still read
+        // the memory.
         key.zeroize();
         assert_eq!((&*key.key, &*key.key_id), ("", BLOCK));
     }

@@ -51,7 +51,7 @@ pub(super) struct WrittenFile {
     pub(super) media_bytes: u64,
 }
 
-/// Writes all files. Each appears complete or not at all, the server manifest last.
+/// Writes all files. Each file appears complete or not at all. The server manifest is written last.
 pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, String> {
     let base = wanted.base.as_deref().map(parse_base).transpose()?;
     let media = find_media_files(&wanted.sources, &wanted.storage)?;

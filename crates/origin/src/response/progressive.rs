@@ -39,7 +39,8 @@ fn is_moov_and_little_else(head: &[u8], len: u64) -> bool {
         };
         at = at.saturating_add(header.box_size);
         match &header.name {
-            // Text tracks may follow the `moov`, which must be longer than they are.
+            // The media of text tracks may follow the `moov`, but it must be shorter than the
+            // `moov`.
             b"moov" => return at <= len && len - at < header.box_size,
             b"mdat" | b"moof" => return false,
             _ if at >= len => return false,

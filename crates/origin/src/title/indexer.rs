@@ -92,7 +92,7 @@ struct FragmentWalk {
 }
 
 impl FragmentWalk {
-    /// Returns whether too many short steps were made, including `need`.
+    /// Counts the step to `need`. Returns whether there were too many consecutive short steps.
     fn is_too_long(&mut self, need: &Range<u64>) -> bool {
         let near = need.start.saturating_sub(self.at) <= WALK_STEP_BYTES_MAX;
         self.steps = if near { self.steps + 1 } else { 0 };

@@ -126,8 +126,8 @@ fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
         .filter(|entries| !entries.is_empty())
 }
 
-/// Finds, opens and indexes a title's files. Text beside a film is looked for only if the content
-/// includes it. Blocks.
+/// Finds, opens and indexes a title's files. Text beside a film is looked for only if `content`
+/// includes text. Blocks.
 pub(crate) fn open_title(
     stores: &MediaStores,
     index_cache: &IndexCache,

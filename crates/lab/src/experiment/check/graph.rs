@@ -88,7 +88,8 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
     check_place_tables(document, faults);
 }
 
-/// Checks that ports are free. Without agents, all places that no link joins share their ports.
+/// Checks that all functions of a place have different ports. Without agents, all places that no
+/// link joins count as one place.
 fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let mut ports = BTreeSet::new();
     for (name, function) in &document.function {

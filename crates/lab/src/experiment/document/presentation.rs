@@ -63,8 +63,8 @@ pub enum PlotKind {
     Box,
     /// Empirical distribution function.
     Ecdf,
-    /// Histograms by percentile. Each division of the axis leaves a tenth of the values: 90 %, 99
-    /// %, 99.9 %.
+    /// Histograms by percentile. The axis is logarithmic in the share of larger values: its
+    /// divisions are 90 %, 99 % and 99.9 %.
     Percentiles,
     /// Ratio of arms over two variables.
     Map,

@@ -38,8 +38,8 @@ impl fmt::Display for SourceRange {
 
 impl Expectation {
     /// Returns a fingerprint of everything that decides the verdict. Every record contains the
-    /// fingerprints of its document's claims. A bound that changes later therefore does not judge
-    /// earlier runs.
+    /// fingerprints of its document's claims. If a bound changes later, the fingerprint changes,
+    /// too, so earlier runs are not used for the new bound.
     pub fn fingerprint(&self) -> String {
         type Values = std::collections::BTreeMap<Spanned<String>, Spanned<Value>>;
         let list = |values: &Values| {

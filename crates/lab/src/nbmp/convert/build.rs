@@ -8,7 +8,7 @@ use super::{EXPERIMENT, REPOSITORY};
 use serde_json::{Map, Value, json};
 use toml::Table;
 
-/// Accepts any table: everything without the form of an experiment becomes a parameter.
+/// Accepts any table. Everything that has no other field in NBMP becomes a parameter.
 pub(super) fn build_workflow(experiment: &Table) -> Value {
     let mut left = experiment.clone();
     let mut take_text = |key: &str| match left.get(key) {

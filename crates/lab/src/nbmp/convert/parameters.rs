@@ -1,10 +1,10 @@
 //! Converts TOML values to NBMP parameters. NBMP parameters have no plain value, so a value is
 //! stored as the only permitted one.
 //!
-//! For a text, `restrictions` contains that text. For a number, it is a range that contains only
-//! that number. For a list, all its values are permitted. The `name` of the restriction states the
-//! form: `value`, `values`, or `toml` for everything else, stored as TOML. Entries of a table are
-//! named `TABLE.KEY`.
+//! For a text, `restrictions` contains that text. For a number, `restrictions` is a range that
+//! contains only that number. For a list, all its values are permitted. The `name` of the
+//! restriction states the form: `value`, `values`, or `toml` for everything else, stored as TOML.
+//! Entries of a table are named `TABLE.KEY`.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ fn to_restrictions(value: &toml::Value) -> (&'static str, &'static str, Vec<Valu
         let texts: BTreeSet<_> = list.iter().filter_map(toml::Value::as_str).collect();
         let single = types.first().copied().filter(|_| types.len() == 1);
         match single {
-            // Unique texts fit one restriction.
+            // Texts without duplicates are stored in a single restriction.
             Some("string") if texts.len() == list.len() => {
                 let texts: Vec<_> = list.iter().filter_map(toml::Value::as_str).collect();
                 return ("string", "values", vec![json!(texts)]);

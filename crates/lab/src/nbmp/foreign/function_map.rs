@@ -64,7 +64,8 @@ const fn map_parameter(
     }
 }
 
-/// Returns the counterpart of an identifier; a built-in function is its own.
+/// Returns the counterpart of an identifier. The counterpart of a built-in function is the function
+/// itself.
 pub(super) fn find_counterpart(id: &str) -> Option<Counterpart> {
     let own = crate::experiment::built_in_functions().get_key_value(id);
     let known = COUNTERPARTS.iter().find(|(known, _)| *known == id);

@@ -25,8 +25,9 @@ pub(crate) struct AdaptedWorkflow {
     pub(crate) ignored: Vec<String>,
 }
 
-/// Returns whether another program wrote the description. Ours have an instance with the
-/// experiment's own parameters, such as `rounds`, or functions that only the lab has.
+/// Returns whether another program wrote the description. A description that the lab wrote has an
+/// instance with the experiment's own parameters, such as `rounds`, or functions that only the lab
+/// has.
 pub(crate) fn is_foreign(workflow: &Value) -> bool {
     !elements(workflow, "function-restrictions").any(|(_, function)| {
         let id = function.pointer("/general/id").and_then(Value::as_str);
@@ -259,7 +260,7 @@ fn insert_text(table: &mut Table, key: &str, text: String) {
     table.insert(key.to_owned(), text.into());
 }
 
-/// Returns a table of the experiment, such as `function`, which may be new.
+/// Returns a table of the experiment, such as `function`. Creates it if it does not exist.
 fn child_table<'a>(table: &'a mut Table, kind: &str) -> &'a mut Table {
     let empty = || toml::Value::Table(Table::new());
     let child = table.entry(kind).or_insert_with(empty);

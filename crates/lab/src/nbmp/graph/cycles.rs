@@ -1,4 +1,4 @@
-//! Finds cycles of connections that may not be broken.
+//! Finds cycles of connections that are not `breakable`.
 
 use super::super::path::{JsonPath, NbmpFault};
 use super::elements::GraphConnection;
@@ -22,15 +22,16 @@ pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<
     }
 }
 
-/// Returns the nodes on cycles or between two of them: those that remain after removing ends
-/// repeatedly (Kahn), in both directions.
+/// Returns the nodes on cycles or on paths between two cycles. Nodes without incoming edges are
+/// removed repeatedly, as in Kahn's algorithm, and likewise nodes without outgoing edges; the
+/// remaining nodes are returned.
 fn find_circular<'a>(edges: &[(usize, &'a str, &'a str)]) -> BTreeSet<&'a str> {
     let forth = remove_acyclic_ends(edges.iter().map(|(_, from, to)| (*from, *to)));
     let back = remove_acyclic_ends(edges.iter().map(|(_, from, to)| (*to, *from)));
     forth.intersection(&back).copied().collect()
 }
 
-/// Returns the nodes that these edges cannot order.
+/// Returns the nodes that have no place in a topological order: those on a cycle or after one.
 fn remove_acyclic_ends<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeSet<&'a str> {
     let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

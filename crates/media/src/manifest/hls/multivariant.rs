@@ -30,8 +30,8 @@ struct AudioGroup<'a> {
 /// `EXT-X-VERSION` of playlists with an attribute that starts with `REQ-` (RFC 8216bis, 8).
 const VERSION_OF_REQUIREMENTS: u32 = 12;
 
-/// Attributes by which players select a rendition of a group automatically. Only one rendition that
-/// players select automatically may have the same attributes (RFC 8216, 4.3.4.1.1).
+/// Attributes by which players select a rendition of a group automatically. No two renditions of a
+/// group that players select automatically may have the same attributes (RFC 8216, 4.3.4.1.1).
 #[derive(PartialEq)]
 struct AutoselectKey {
     language: Option<String>,
@@ -49,10 +49,10 @@ impl AutoselectKey {
 
 /// Writes the multivariant playlist; `None` if the format does not support the title.
 ///
-/// That is the case if it supports none of the video, or none of the audio of an audio-only title.
-/// Each video rendition is listed with each audio group. All renditions with the first group come
-/// first, in the presentation's order, so that the start variant is listed first. If segments are
-/// encrypted, there are no I-frame playlists.
+/// A format does not support a title if it supports none of its video codecs, or none of the audio
+/// codecs of an audio-only title. Each video rendition is listed with each audio group. All
+/// renditions with the first group come first, in the presentation's order, so that the start
+/// variant is listed first. If segments are encrypted, there are no I-frame playlists.
 pub fn write_multivariant_playlist(
     presentation: &Presentation,
     format: SegmentFormat,
@@ -69,7 +69,8 @@ pub fn write_multivariant_playlist(
         presentation,
         presentation.audio_renditions().filter(carried),
     );
-    // Does not serve a film as audio only because its video is unsupported.
+    // If the format supports none of the film's video, writes nothing: a film is not served as
+    // audio only.
     let all_lost = videos.is_empty() && presentation.video_renditions().next().is_some();
     if all_lost || (videos.is_empty() && families.is_empty()) {
         return None;
@@ -350,7 +351,7 @@ fn write_variant(
     );
 }
 
-/// Writes the attributes for the device requirements of the key of a variant's video rendition.
+/// Writes the attributes with the device requirements of the key that encrypts a variant's video.
 fn write_protection_attributes(
     out: &mut String,
     presentation: &Presentation,

@@ -43,7 +43,8 @@ pub struct DocumentKeys {
 /// Finds the keys for this recipient.
 ///
 /// # Errors
-/// `Unsupported` if no delivery data is for it, or uses other algorithms.
+/// `Unsupported` if no delivery data is for this recipient, or if delivery data uses other
+/// algorithms.
 pub(super) fn find_document_keys(
     root: &XmlElement,
     decryptor: &dyn KeyDocumentDecryptor,

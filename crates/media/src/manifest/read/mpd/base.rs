@@ -22,8 +22,8 @@ impl<'a> ElementScope<'a> {
         }
     }
 
-    /// Returns the scope inside an element. The first of several BaseURLs is used, as in players
-    /// without a preference.
+    /// Returns the scope inside an element. If there are several BaseURLs, the first one is used.
+    /// Players without a preference do the same.
     pub(super) fn enter(&self, element: &'a XmlElement) -> Result<ElementScope<'a>> {
         let mut inside = self.clone();
         if let Some(base) = element.first_child("BaseURL") {

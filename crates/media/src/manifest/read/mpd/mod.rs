@@ -18,8 +18,8 @@ const REPRESENTATIONS_MAX: usize = 4096;
 
 /// Parses an MPD that was fetched from `url`, after redirects.
 ///
-/// Periods are joined. In the next period, each representation is continued by the one of the same
-/// kind and language that has the same id, or else the nearest bandwidth.
+/// Periods are joined. In the next period, each representation is continued by one of the same
+/// kind: preferably with the same language, then with the same id, then with the nearest bandwidth.
 ///
 /// # Errors
 /// `Malformed`, with the element, if it is not an MPD; `TooLarge` over a limit; `Empty` if
