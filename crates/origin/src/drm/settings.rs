@@ -29,7 +29,7 @@ pub const DRM: &[Setting] = &[
         "drm-key-per",
         "title|type|resolution",
         "",
-        "Tracks that share a key, for secret and speke; resolution: SD, HD, UHD, audio [default: title]",
+        "Tracks with the same key (secret, speke); resolution: SD, HD, UHD, audio [default: title]",
     ),
     Setting::new(
         "drm-source-keys",
