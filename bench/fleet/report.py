@@ -13,7 +13,8 @@ from plots import draw_bars, draw_reads, draw_responses
 def write_report(result, timelines, reads, folder):
     machine = describe_machine()
     result = {"machine": machine, **result}
-    base = folder / f"{machine['date']}-{machine['processors']}-cores-fleet"
+    load = "" if result["load"] is None else f"-load-{100 * result['load']:.0f}"
+    base = folder / f"{machine['date']}-{machine['processors']}-cores-fleet{load}"
     base.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     for name, plot in draw_plots(result, timelines, reads):
         base.with_name(f"{base.name}{name}.svg").write_text(plot)
@@ -45,7 +46,7 @@ def describe(result, name):
     lines = [
         "# The fleet under events",
         "",
-        f"`make fleet`, {machine['date']}: {machine['processors']} processors, Linux {machine['kernel']}, HAProxy {machine['haproxy']}. "
+        f"`{describe_command(result['load'])}`, {machine['date']}: {machine['processors']} processors, Linux {machine['kernel']}, HAProxy {machine['haproxy']}. "
         f"{result['viewers']} emulated viewers on the same machine played from HAProxy, three edges, three origins and an S3 "
         f"server ({describe_load(result['load'])}). Each event ran under its own viewers.",
         "",
@@ -84,6 +85,10 @@ def describe(result, name):
         "",
     ]
     return "\n".join(lines)
+
+
+def describe_command(load):
+    return "make fleet" if load is None else f"python3 bench/fleet --load {load:g} --save"
 
 
 def describe_load(load):
