@@ -25,6 +25,7 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import shutil
 import socket
 import ssl
@@ -56,8 +57,10 @@ JOBS = [
     ("media: TS of a 1 MB segment", "ts", 0, 20),
 ]
 SEGMENT_URL = r"^(?!#)(\S+)$"
-# Far longer than any run takes. A run that hangs is killed and repeated.
-RUN_SECONDS = 240
+# Far longer than any run takes. A run that loops or hangs is killed and repeated. The elapsed time is the
+# longer limit, since a run beside the tests gets a fraction of a core.
+RUN_CPU_SECONDS = 240
+RUN_SECONDS = 1200
 
 
 def main():
@@ -129,8 +132,13 @@ def media_count(args, name, job, hours, times):
 
 
 def run_total(argv, out):
-    subprocess.run(argv, check=True, timeout=RUN_SECONDS)
+    subprocess.run(argv, check=True, timeout=RUN_SECONDS, preexec_fn=limit_cpu)
     return total(out)
+
+
+def limit_cpu():
+    """Limits the CPU time of the process. Runs between fork and exec."""
+    resource.setrlimit(resource.RLIMIT_CPU, (RUN_CPU_SECONDS, RUN_CPU_SECONDS))
 
 
 class Counted:
@@ -141,12 +149,14 @@ class Counted:
         argv, self.out = valgrind(name, *command, "--listen", "127.0.0.1:0", "--workers", 1)
         # Valgrind logs each unknown openat2 call; the server falls back to openat.
         with open(f"{self.out}.log", "w") as log:
-            self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=limit_cpu
+            )
         self.limit = threading.Timer(RUN_SECONDS, self.process.kill)
         self.limit.start()
         try:
             port = (re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline()) or self.ended())[1]
-            self.client = wrap(socket.create_connection(("127.0.0.1", int(port)), timeout=60))
+            self.client = wrap(socket.create_connection(("127.0.0.1", int(port)), timeout=RUN_SECONDS))
             self.responses = self.client.makefile("rb")
         except BaseException:
             self.close()

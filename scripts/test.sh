@@ -94,8 +94,9 @@ section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || { failed+=(downloads); cat "$logs/download.log" >> "$logs/downloads.log"; }
 downloads=
-# Counting instructions uses the cores while tests and players wait; it does not depend on time.
-nice -n 19 timeout --kill-after=20 60m bash -c 'keep instructions scripts/callgrind.sh' &
+# Counting instructions uses the cores while tests and players wait; it does not depend on time. A lower
+# priority than this would leave most of the counting to the end.
+nice -n 5 timeout --kill-after=20 60m bash -c 'keep instructions scripts/callgrind.sh' &
 beside=$!
 # Runs the bodies of the fuzz targets on mutations of their corpora, too; `make fuzz` searches for new inputs.
 section tests 40 scripts/rust_tests.sh --no-fail-fast

@@ -146,7 +146,7 @@ impl RuleApplier {
         Some(choice.rule.name.clone())
     }
 
-    /// Samples TCP until the response has been sent.
+    /// Samples the connection's TCP statistics until the response has been sent.
     pub fn sample_tcp(&self, pending: &PendingRecord, conn: &Conn, response: &mut Response<Body>) {
         self.sampler.sample_response(pending, conn, response);
     }

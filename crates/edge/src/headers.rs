@@ -165,7 +165,8 @@ pub fn add_via_and_loop(headers: &mut HeaderMap, instance: &HeaderValue) {
 
 /// Returns whether this process has forwarded the request before.
 pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
-    // A look-up would hash the name, which is not a standard one, for each request.
+    // Compares the names one by one: a look-up would hash `cdn-loop` for each request, because it
+    // is not a predefined name of the `http` crate.
     if !headers.keys().any(|name| *name == CDN_LOOP) {
         return false;
     }

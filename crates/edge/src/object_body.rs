@@ -80,7 +80,7 @@ impl ObjectBody {
         }
     }
 
-    /// Returns a response body with all bytes, if `piece` is the only chunk.
+    /// Returns a response body that consists of `piece`, which must be this body's only chunk.
     pub fn single_chunk_body(&self, piece: &Bytes) -> Body {
         match self.complete.get() {
             Some(CompleteBody::Arena(_)) => Body::from_chunk(Chunk::from_arena(piece.clone())),

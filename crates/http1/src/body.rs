@@ -35,8 +35,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns the number of body bytes before the next framing; 0 if framing is next. The caller
-    /// may read them without the decoder and report them to [`BodyDecoder::consume_data`].
+    /// Returns the number of body bytes before the next framing bytes (such as a chunk-size line);
+    /// 0 if framing bytes are next. The caller may read them without the decoder and report them to
+    /// [`BodyDecoder::consume_data`].
     pub fn data_ahead(&self) -> u64 {
         match self {
             BodyDecoder::Length(remaining) => *remaining,

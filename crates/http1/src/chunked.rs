@@ -30,7 +30,7 @@ pub struct ChunkedDecoder {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChunkState {
-    /// Within the digits of the size; their number so far.
+    /// Reading the digits of the size. The value is the number of digits read so far.
     Size(u8),
     /// Between the digits and the extension or line break.
     Padding,
@@ -195,7 +195,8 @@ pub struct ChunkEncoder;
 impl ChunkEncoder {
     /// Follows the data of each chunk.
     pub const CHUNK_END: &[u8] = b"\r\n";
-    /// Follows the last chunk's end; there are no trailers.
+    /// Ends the body, after the `CHUNK_END` of the final data: the zero-size chunk and an empty
+    /// trailer section.
     pub const BODY_END: &[u8] = b"0\r\n\r\n";
 
     /// Appends the line that precedes `data_len` bytes of data. A chunk must not be empty: that

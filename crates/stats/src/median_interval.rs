@@ -31,9 +31,9 @@ pub fn median_interval(values: &[f64]) -> Option<ConfidenceInterval> {
     })
 }
 
-/// Returns the rank of the interval's ends among the sorted values, from 1: the lower end is
-/// counted from below, the upper end from above. Returns 0 if no interval of `n` values reaches 95
-/// %.
+/// Returns the rank of both ends of the interval among the sorted values. Ranks start at 1. The
+/// rank of the lower end counts from the smallest value, that of the upper end from the largest.
+/// Returns 0 if no interval of `n` values reaches 95 %.
 fn find_rank(n: usize) -> usize {
     // The number of values below the median is binomial with probability 1/2.
     let mut ln_probability = -(n as f64) * LN_2;

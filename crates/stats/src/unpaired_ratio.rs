@@ -43,10 +43,10 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
     Some((median(&ratios), interval))
 }
 
-/// Returns the rank of the interval's ends among the sorted ratios, from 1: the lower end is
-/// counted from below, the upper end from above. It is the largest rank such that, for equal
-/// distributions, the Mann-Whitney statistic is less than this rank with a probability of at most
-/// 2.5 %.
+/// Returns the rank of both ends of the interval among the sorted ratios. Ranks start at 1. The
+/// rank of the lower end counts from the smallest ratio, that of the upper end from the largest. If
+/// both distributions are equal, the probability that the Mann-Whitney statistic is less than the
+/// rank is at most 2.5 %. The returned rank is the largest with this property.
 fn find_rank(n: usize, m: usize) -> usize {
     let shares = rank_sum_distribution(n, m);
     let mut tail = 0.0;

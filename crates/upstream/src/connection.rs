@@ -149,8 +149,8 @@ impl Connection {
         self.outgoing.upload.take()
     }
 
-    /// Writes until the socket is full or the upload waits. Ignores a socket error after the first
-    /// byte: the server may have responded before it closed the connection.
+    /// Writes until the socket is full or the upload waits. Ignores a socket error once a byte of
+    /// the request has been written: the server may have responded before it closed the connection.
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         match self.poll_send(cx) {
             Poll::Ready(Err(error))

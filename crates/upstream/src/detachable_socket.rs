@@ -74,7 +74,8 @@ impl DetachableSocket {
             .poll_peek(cx, &mut ReadBuf::new(&mut [0]))
     }
 
-    /// Calls `splice` each time the socket is readable, until it does not return `WouldBlock`.
+    /// Calls `splice` each time the socket is readable, and returns its first result that is not
+    /// `WouldBlock`.
     pub(crate) fn poll_splice<T>(
         &self,
         cx: &mut Context<'_>,

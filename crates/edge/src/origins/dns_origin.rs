@@ -21,7 +21,7 @@ pub struct DnsOrigin {
 pub enum DnsRecordKind {
     /// A, or AAAA if there is no A; all servers listen on this port.
     Addresses { port: u16 },
-    /// SRV, which also contain the ports (RFC 2782).
+    /// SRV records, which also contain the ports (RFC 2782).
     Services,
 }
 

@@ -32,8 +32,8 @@ struct DistributedRun<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Executes a run and fills in its record and the agents that took part. Before this
-/// returns, the agents stop everything that the run started; lost agents do so by themselves.
+/// Executes a run. Fills in its record, including the agents that took part. Before this returns,
+/// the agents stop everything that the run started; lost agents do so by themselves.
 ///
 /// # Errors
 /// The reason why the run does not count.

@@ -56,7 +56,7 @@ impl CpuTicks {
         }
     }
 
-    /// Returns the activity since these ticks.
+    /// Returns the activity of the machine since these CPU counters were read.
     pub(crate) fn since(self) -> MachineNoise {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load = load.split(' ').next().and_then(|text| text.parse().ok());

@@ -22,7 +22,7 @@ pub struct ArmReport {
     pub values: BTreeMap<String, QuantitySummary>,
 }
 
-/// A quantity of an arm over its rounds.
+/// Summary statistics of one quantity over all rounds of an arm.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QuantitySummary {
     /// Number of rounds.

@@ -1,4 +1,5 @@
-//! CMCD of emulated players: the codec of `net`, and its place in a URL.
+//! CMCD reports of emulated players: uses the codec of `net`, and adds a report to a request's URL
+//! or header fields.
 
 use url::Url;
 

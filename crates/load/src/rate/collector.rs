@@ -146,7 +146,7 @@ impl RateCollector {
         outputs.write_records(&report.records)
     }
 
-    /// Closes the seconds that all threads have reported.
+    /// Finishes and reports the statistics of each second that all threads have reported.
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,

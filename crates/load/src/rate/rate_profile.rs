@@ -163,7 +163,7 @@ impl RateProfile {
         }
     }
 
-    /// Returns the periods with separate results.
+    /// Returns the steps, whose results are reported separately.
     pub fn measured_steps(&self) -> Vec<ProfileStep> {
         match self {
             RateProfile::Max { duration_s } => vec![ProfileStep {

@@ -26,8 +26,8 @@ pub struct LoadPoint {
 /// Standard deviations by which the load must grow; a smaller growth may be random.
 const GROWTH_DEVIATIONS_MIN: f64 = 4.0;
 
-/// Returns the points of a run in order of time. There are none for a closed loop, for a run
-/// without statistics of seconds, or if the offered load does not grow. A constant rate has no
+/// Returns the points of a run in order of time. Returns no points for a closed loop, for a run
+/// without per-second statistics, or if the offered load does not grow. A constant rate has no
 /// knee.
 pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     let steps = match run.steps.as_slice() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Number of values between two stored absolute times or offsets, if values are stored one by one.
 pub(super) const SAMPLES_PER_BLOCK: u32 = 64;
 
-/// A list of `u32` values with 0 to 4 bytes each. A repeated value takes no bytes.
+/// A list of `u32` values with 0 to 4 bytes each. If all values are equal, they take no bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedIntegers {
     len: u32,

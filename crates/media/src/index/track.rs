@@ -230,7 +230,8 @@ fn entry_location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<Media
     })
 }
 
-/// Adds the locations of a `trak` box to `found`, if the track can be packaged.
+/// Adds the locations of a track's media data (from its `dref` box) to `found`, if the track can be
+/// packaged.
 pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -> Result<()> {
     let mdia = trak.require_child(b"mdia")?;
     let hdlr = mdia.require_child(b"hdlr")?.parse_body(Hdlr::parse)?;

@@ -2,8 +2,9 @@
 
 use crate::codec::bit_reader::remove_emulation_prevention;
 
-/// Number of bytes at the start of a NAL unit within which nearly all slice headers end. Removing
-/// emulation prevention bytes costs a step per byte, and a segment has many slices.
+/// Number of bytes at the start of a NAL unit within which nearly all slice headers end. Only these
+/// bytes are unescaped at first: removing emulation prevention bytes costs a step per byte, and a
+/// segment has many slices.
 const USUAL_HEADER_BYTES: usize = 128;
 
 /// Maximum number of bytes at the start of a NAL unit within which a slice header must end. The

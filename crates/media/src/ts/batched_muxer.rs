@@ -106,8 +106,8 @@ impl<'a> BatchedMuxer<'a> {
 
     /// Writes a batch to the start of `out` and returns its length.
     ///
-    /// `parts` are the bytes of its ranges, split only between units. Write batches in order, each
-    /// once, and none after an error.
+    /// `parts` are the bytes of the batch's source ranges. A boundary between two parts must not be
+    /// within an access unit. Write batches in order, each once, and none after an error.
     ///
     /// # Errors
     /// `Truncated` if the parts are shorter than the units, `Malformed` if a NAL unit is longer

@@ -11,7 +11,7 @@ pub struct HelpGroup {
     pub options: &'static [&'static str],
 }
 
-/// The limits of clients, which every server has.
+/// The options for clients and their limits. Every server has these options.
 pub const CLIENT_OPTIONS: HelpGroup = HelpGroup {
     heading: "Clients and their limits",
     options: &[

@@ -167,9 +167,10 @@ pub(crate) fn take_descriptors(first: RawFd, count: i32) -> Vec<io::Result<Owned
         return Vec::new();
     }
     let take = |number| {
-        // SAFETY: the kernel reports a descriptor that is not open. The process owns the others,
-        // and nothing else closes them: the service manager passed them to this process alone,
-        // before its first instruction, and they are taken once.
+        // SAFETY: for a descriptor that is not open, `fcntl_getfd` returns an error, and
+        // `from_raw_fd` is not called. The process owns the others, and nothing else closes them:
+        // the service manager passed them to this process alone, before its first instruction, and
+        // they are taken once.
         let socket = unsafe {
             rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(number))?;
             OwnedFd::from_raw_fd(number)

@@ -37,7 +37,7 @@ impl ServiceState {
     }
 }
 
-/// Returns whether a service manager waits for states.
+/// Returns whether a service manager expects state notifications (`NOTIFY_SOCKET` is set).
 pub(super) fn is_present() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }

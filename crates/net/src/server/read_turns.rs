@@ -38,7 +38,7 @@ impl ReadTurns {
             return Poll::Ready(());
         }
         self.restart();
-        // Only the first poll is needed: it has the task woken later.
+        // Polls the future only once: the first poll schedules the task to be woken later.
         pin!(tokio::task::yield_now()).poll(cx)
     }
 }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use store::{DiskCache, DiskCounts, Object, ObjectVersion};
 
-/// Part of the key. Increase it when the same film results in another index, or the same index in
-/// another stored file.
+/// Part of the key. Increase it when a change of the code produces a different index for the same
+/// film, or a different stored file for the same index.
 const FORMAT_VERSION: u8 = 5;
 /// Resolution of file system clocks: two changes within it can have the same time.
 const SETTLE_TIME: Duration = Duration::from_secs(3);

@@ -114,7 +114,8 @@ impl TitleFiles {
 }
 
 /// Lists a remote folder without checking first whether the path is a file, which would cost two
-/// more requests. Returns `None` if the name is a film's or the folder is missing.
+/// more requests. Returns `None` if the name is that of a film or a server manifest, or if the
+/// folder is missing.
 fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
     let name = title.name();
     if !store.is_remote() || is_media(name) || is_server_manifest(name) {

@@ -108,7 +108,7 @@ impl ConnectionPool {
         Ok(PooledConnection::new(found, &host, permit))
     }
 
-    /// Prepares a new connection for one request alone.
+    /// Wraps a new HTTP/1.1 connection, which concurrent requests do not share.
     fn use_alone(&self, opened: OpenedStream) -> (Carrier, u64, bool) {
         let connection = Connection::new(opened, self.buffers.clone());
         let id = connection.id();

@@ -44,7 +44,8 @@ impl<'a> ExperimentNames<'a> {
         all
     }
 
-    /// Returns the function of an instance.
+    /// Returns the NBMP function that an experiment's function is an instance of: the built-in
+    /// function that it uses, or `command`.
     pub(super) fn id_of(&self, function: &str) -> String {
         let table = self
             .experiment
