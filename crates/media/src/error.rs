@@ -26,8 +26,8 @@ pub enum ErrorKind {
     Truncated,
     /// The bytes contradict the standard or each other.
     Malformed,
-    /// The file is legal but uses a feature that is not packaged: a codec, encryption, several
-    /// edits.
+    /// The file is legal but uses a feature that this crate does not support: a codec, encryption,
+    /// several edits.
     Unsupported,
     /// A limit of this crate is exceeded. The message contains the limit.
     TooLarge,
@@ -51,7 +51,8 @@ impl Error {
         Error::new(ErrorKind::Malformed, message)
     }
 
-    /// Creates an [`ErrorKind::Unsupported`] error: legal, but not packaged.
+    /// Creates an [`ErrorKind::Unsupported`] error: the file is legal, but this crate does not
+    /// support it.
     pub fn unsupported(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unsupported, message)
     }

@@ -60,7 +60,7 @@ struct AgentSession {
 /// Serves until SIGTERM or Ctrl-C. Calls `ready` when it can receive orders.
 ///
 /// # Errors
-/// The server is unreachable, or the folder cannot be created.
+/// The NATS server is unreachable, or the folder cannot be created.
 pub(crate) fn serve_agent(
     nats: &NatsSettings,
     settings: AgentSettings,

@@ -58,7 +58,7 @@ fn execute_run(
     };
     run.record_agents(record);
     let measured = run.run_phases(record, seed);
-    // This order is also sent after a failure. Lost agents clean up by themselves.
+    // Sends `TakeAway` even after a failure. Lost agents clean up by themselves.
     let never_stop = AtomicBool::new(false);
     let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &never_stop);
     let mut parts = measured.map_err(|error| not_executed(error.into()))?;
@@ -150,7 +150,7 @@ impl DistributedRun<'_> {
                 }
             }
         }
-        // Agents that only run functions have not been checked during the measurement.
+        // Agents without sinks did not take part in the measurement: checks their functions now.
         require_success(self.send_orders(|_, _| Some(AgentOrder::Look), SOON, self.stop))?;
         Ok(parts)
     }

@@ -39,7 +39,7 @@ pub(crate) struct AgentFleet {
     known: Mutex<BTreeSet<String>>,
     machines: Mutex<DescribedMachines>,
     beats: Heartbeats,
-    /// An agent was lost: further runs do not wait until enough agents appear.
+    /// Whether an agent was lost: if so, further runs do not wait for it.
     lost_any: AtomicBool,
     handle: Handle,
     _end: oneshot::Sender<()>,
@@ -50,7 +50,7 @@ pub(crate) struct AgentFleet {
 struct DescribedMachines {
     /// Identifiers of the agents that have described their machine.
     described: BTreeSet<String>,
-    /// Descriptions that have not been taken yet.
+    /// Descriptions that `new_machines` has not returned yet.
     new: Vec<MachineDescription>,
 }
 
@@ -139,8 +139,8 @@ impl AgentFleet {
         })
     }
 
-    /// Returns all free agents with their clocks, sorted by name. Waits for missing agents. If an
-    /// agent was lost before, does not wait, because each remaining run would wait in vain.
+    /// Returns all free agents with their clocks, sorted by name. Waits for missing agents. Does
+    /// not wait for an agent that was lost before: each remaining run would wait in vain.
     ///
     /// # Errors
     /// There are too few agents, two agents have the same name, or an agent has another version
@@ -254,7 +254,7 @@ impl AgentFleet {
                 }
             }
         };
-        // Agents that have not responded by then are treated as absent.
+        // Treats agents that do not respond within `ROLL` as absent.
         let _ = timeout(ROLL, all).await;
         match present.len() > AGENTS_MAX {
             true => Err(FleetError::TooMany),
@@ -390,7 +390,7 @@ impl Drop for AgentFleet {
                     .publish_unacknowledged(self.bus.order_subject(&id), bytes.clone())
                     .await;
             }
-            // Otherwise the message may still be buffered when this process exits.
+            // Flushes: otherwise the messages may still be buffered when this process exits.
             let _ = timeout(SOON, self.bus.client.flush()).await;
         });
     }

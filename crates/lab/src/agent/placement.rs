@@ -12,7 +12,7 @@ pub(super) struct AgentPlacement {
     pub(super) shares: BTreeMap<usize, AgentShare>,
 }
 
-/// Places that must be on one agent: those that links join, or a single place.
+/// Places that are assigned together: all that links join, or a single place.
 #[derive(Debug, Default)]
 struct PlacementGroup {
     places: BTreeSet<String>,

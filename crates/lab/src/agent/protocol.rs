@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(super) const MESSAGE_MAX: usize = 1 << 20;
 /// Maximum number of agents of an experiment.
 pub(super) const AGENTS_MAX: usize = 256;
-/// Interval of heartbeats and pulses.
+/// Interval of the heartbeats of agents and of the controller ("pulses").
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 /// A side that has been silent for this long is lost.
 pub(super) const LOST: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ pub(super) const LOST: Duration = Duration::from_secs(5);
 /// Identity of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AgentIdentity {
-    /// Unique identifier, part of its subject.
+    /// Unique identifier, part of the agent's NATS subject.
     pub(super) id: String,
     /// Name for operators.
     pub(super) name: String,

@@ -37,7 +37,7 @@ Examples:
   headwater lab run experiments/scaling.toml --out results/scaling --for 40min
   headwater lab run load.toml --out results/load --nats nats://10.0.0.1:4222 --agents 3";
 
-/// Exit status if runs are missing when the time is over.
+/// Exit status if runs are missing when the time limit (`--for`) expires.
 const TIME_OVER: u8 = 4;
 
 const SETTINGS: &[&[Setting]] = &[NATS, RUN];

@@ -22,7 +22,7 @@ pub(super) fn parse_json(text: &str) -> Result<ParsedDocument, Vec<DocumentFault
 pub(super) fn check_nbmp_table(
     parsed: ParsedDocument,
 ) -> Result<ParsedDocument, Vec<DocumentFault>> {
-    // The text has been parsed as TOML before.
+    // Cannot fail: the text has been parsed as TOML before.
     let table = toml::from_str(&parsed.text).unwrap_or_default();
     parsed.with_ignored_members(&to_workflow(&table))
 }

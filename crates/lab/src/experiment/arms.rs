@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// One combination of values of the variables.
 pub type Arm = BTreeMap<String, String>;
 
-/// A document at one of its scales.
+/// A document with the settings of one of its scales.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
     /// The document as written.
@@ -84,8 +84,8 @@ impl RunPlan {
             .collect()
     }
 
-    /// Returns the order of the arms in a round. Each round starts one arm later, so that no arm
-    /// follows the same arm in every round.
+    /// Returns the order of the arms in a round. Each round starts one arm later, so that it is not
+    /// always the same arm that runs first.
     pub fn arm_order(&self, round: u32) -> Vec<usize> {
         let n = self.arms.len();
         let first = Random::for_decision(self.document.seed, 0).below(n as u64) as usize;

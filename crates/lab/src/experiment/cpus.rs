@@ -65,7 +65,7 @@ impl CpuList {
 
 /// Parses `0-1,3`; `None` if the text is invalid.
 fn parse_ranges(text: &str) -> Option<Vec<usize>> {
-    // A set is bounded, even if a short text repeats large ranges.
+    // Uses a set, so that a short text that repeats large ranges needs little memory.
     let mut all = BTreeSet::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -50,8 +50,8 @@ impl<'a> DeployedRun<'a> {
         for place in places.values() {
             guard.end_at_exit(place)?;
         }
-        // Registered before it is created, so that it is removed even if this process is killed in
-        // between.
+        // Registers the folder before creating it, so that it is removed even if this process is
+        // killed in between.
         guard.delete_at_exit(&at.folder)?;
         let _ = fs::remove_dir_all(&at.folder);
         fs::create_dir_all(&at.folder)?;

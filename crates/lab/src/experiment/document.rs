@@ -98,14 +98,15 @@ pub struct PlaceSpec {
 pub struct FunctionSpec {
     /// Shell command.
     pub run: Spanned<String>,
-    /// The place: an end of a link, or a table of its own. Optional if the document has no places.
+    /// The place: an end of a link, or a place with its own table (`[place.NAME]`). Optional if the
+    /// document has no places.
     pub at: Option<Spanned<String>>,
     /// Allowed processors, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
     /// Port.
     pub port: Spanned<u16>,
-    /// Path of the health check: the server is healthy if a request for it succeeds [default: if
-    /// its port accepts connections].
+    /// Path of the health check: the server is healthy if a request for this path succeeds
+    /// [default: no path; the port must accept connections].
     pub health: Option<Spanned<String>>,
     /// Sources and functions that it reads; they start first.
     pub input: Vec<Spanned<String>>,
@@ -144,7 +145,8 @@ pub struct LinkSpec {
 pub struct SinkSpec {
     /// Shell command.
     pub run: Spanned<String>,
-    /// The place: an end of a link, or a table of its own. Optional if the document has no places.
+    /// The place: an end of a link, or a place with its own table (`[place.NAME]`). Optional if the
+    /// document has no places.
     pub at: Option<Spanned<String>>,
     /// Allowed processors, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
@@ -152,7 +154,7 @@ pub struct SinkSpec {
     pub input: Vec<Spanned<String>>,
     /// Quantities and their locations ([`super::quantity::QuantityExpression`]).
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
-    /// Location of the sink's own lateness (99th percentile, in milliseconds).
+    /// Location of the lateness that the sink reports (99th percentile, in milliseconds).
     pub late_ms: Option<Spanned<String>>,
     /// Series over time.
     pub series: BTreeMap<Spanned<String>, SeriesSource>,
@@ -201,7 +203,7 @@ pub struct Expectation {
     /// The finding of the source as a sentence. Claims with this field decide whether the source's
     /// result was replicated.
     pub found: Option<String>,
-    /// The figure of the source's finding, instead of bounds.
+    /// The range or direction that the source reports; replaces `at-least` and `at-most`.
     pub source: Option<SourceRange>,
     /// Reason why the claim does not hold, if known.
     pub because: Option<String>,

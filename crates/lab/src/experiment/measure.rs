@@ -101,7 +101,8 @@ impl DeployedRun<'_> {
                 .into_iter()
                 .zip(earlier);
             for (what, (now, earlier)) in LINK_QUANTITIES.iter().zip(counts) {
-                // The counters of netem are read one after the other, so one may appear to decrease.
+                // The losses of netem are a difference of two counters, read one after the other,
+                // so they may appear to decrease.
                 let since = now.saturating_sub(earlier);
                 measured.links.insert(format!("{name}.{what}"), since);
             }

@@ -119,7 +119,7 @@ fn function_address(
     })
 }
 
-/// Returns the place if it is the end of a link; all other places count as one.
+/// Returns the place if it is the end of a link; otherwise, [`DEFAULT_PLACE`].
 pub(crate) fn link_end<'a>(document: &'a ExperimentDocument, place: Option<&str>) -> &'a str {
     let mut ends = document
         .link

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// All processes of a run. On drop, waits until each process has exited. The owner of this value
-/// must end the processes before.
+/// All processes of a run. On drop, waits until each process has exited. The owner must end the
+/// processes before it drops this value.
 #[derive(Default)]
 pub(super) struct RunProcesses(RefCell<Vec<WatchedProcess>>);
 

@@ -11,8 +11,8 @@ pub struct ExperimentProgress {
     pub done: usize,
     /// Number of all runs.
     pub all: usize,
-    /// Estimated seconds for the rest: each arm takes its mean so far, at the same concurrency;
-    /// `None` before the first run.
+    /// Estimated seconds for the remaining runs, from the mean duration of each arm's runs and the
+    /// concurrency; `None` before the first run.
     pub left_s: Option<f64>,
     /// Round of the run, from 0.
     pub round: u32,

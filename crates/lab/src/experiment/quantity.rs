@@ -72,7 +72,7 @@ enum ValueSource {
 /// Statistic of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ValueStatistic {
-    /// A number, with the aggregation over parts; without one, there must be a single part.
+    /// A number, with its aggregation over parts; without aggregation, there must be a single part.
     Number(Option<PartAggregation>),
     /// The value at this quantile of a histogram.
     Quantile(f64),

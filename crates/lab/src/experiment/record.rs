@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// its parts.
     #[serde(default)]
     pub sink_late_ms: BTreeMap<String, f64>,
-    /// Other activity of the machine; the worst over agents.
+    /// Other activity of the machine; with several agents, the highest of each value.
     pub noise: MachineNoise,
     /// Agents that took part, by name; empty if the run was local.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -196,8 +196,8 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Executes the attempts of these arms from number `first` on, with the plan's concurrency, each
-    /// in its own namespaces. Returns the arms whose further attempts are postponed.
+    /// Executes attempts `first` and later of these arms, with the plan's concurrency; each run has
+    /// its own namespaces. Returns the arms whose further attempts are postponed.
     fn run_attempts_of_arms<'p>(
         &self,
         round: u32,

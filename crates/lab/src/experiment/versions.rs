@@ -57,7 +57,7 @@ fn first_line(command: &str) -> String {
     let printed_in_time = wait_for_line(&|| deadline.saturating_duration_since(Instant::now()));
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
-    // For a command that did not exit: the beginning of its output.
+    // If no complete line arrived in time, uses the incomplete line of the killed command.
     let first = printed_in_time.or_else(|| wait_for_line(&|| GRACE));
     let first = first.unwrap_or_else(|| "no output".into());
     first.trim().chars().take(CHARS_MAX).collect()

@@ -1,6 +1,7 @@
 //! A pure model of one direction of a link: when, and whether, each packet arrives.
 //!
-//! Time is an argument, in nanoseconds since any moment, so that tests need no clock.
+//! The caller passes the time, in nanoseconds since an arbitrary start, so that tests need no
+//! clock.
 
 use super::packet_chance::PacketChance;
 use super::{DirectionShape, LinkRate, LinkShape};

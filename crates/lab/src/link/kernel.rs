@@ -69,7 +69,7 @@ pub(super) fn enable_real_time() -> bool {
 }
 
 fn on_interface(call: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // Any socket works: it represents the interfaces of its namespace.
+    // Any socket works: the kernel uses it only to find the namespace of the interface.
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: all calls used here read one `ifreq`, which lives until the call returns.
     check_result(unsafe { libc::ioctl(socket.as_raw_fd(), call as _, std::ptr::from_mut(request)) })

@@ -32,7 +32,7 @@ pub enum LinkSettingFault {
     /// Jitter beyond the delay.
     #[error("jitter exceeds the delay; write at most the delay")]
     Jitter,
-    /// A queue in multiples of a bandwidth-delay product of 0.
+    /// A queue in multiples of the bandwidth-delay product, which is 0 without a delay.
     #[error("a queue in bdp needs a delay; add one, or write bytes, such as 64KiB")]
     EmptyQueue,
     /// A rate trace that cannot be read.

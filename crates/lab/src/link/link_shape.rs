@@ -15,8 +15,8 @@ pub struct DirectionShape {
     /// Delay after the bottleneck.
     #[serde(serialize_with = "serialize_milliseconds", rename = "delay_ms")]
     pub delay: Duration,
-    /// Maximum deviation from the delay in both directions. The deviation is uniformly distributed,
-    /// and packets stay in order.
+    /// Maximum deviation from the delay: a packet may be earlier or later by this. The deviation is
+    /// uniformly distributed, and packets stay in order.
     #[serde(serialize_with = "serialize_milliseconds", rename = "jitter_ms")]
     pub jitter: Duration,
     /// Queue before the bottleneck; a packet that does not fit is dropped (drop-tail).
@@ -32,7 +32,8 @@ pub struct LinkShape {
     pub down: DirectionShape,
     /// From the first namespace to the second.
     pub up: DirectionShape,
-    /// Seed of the losses. With the same seed, the packets with the same sequence numbers are lost.
+    /// Seed of the losses. With the same seed, packets at the same positions in the packet sequence
+    /// are lost.
     pub seed: u64,
 }
 

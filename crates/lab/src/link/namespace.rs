@@ -34,7 +34,7 @@ impl NetworkNamespace {
         NetworkNamespace::from_file(file, LinkNameSpaceType::Network)
     }
 
-    /// Creates a namespace that shares the network but marks its processes, by a UTS namespace.
+    /// Creates a UTS namespace: its processes use the host's network but can be identified.
     ///
     /// # Errors
     /// The process is not root.
@@ -109,7 +109,7 @@ pub(crate) fn check_marks_available() -> Result<(), UnavailableError> {
         .map_err(UnavailableError::Marks)
 }
 
-/// Runs a function on a new thread, whose namespace no other code depends on.
+/// Runs a function on a new thread, so that a change of its namespace affects no other code.
 fn run_on_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = scope.spawn(work);

@@ -173,7 +173,7 @@ impl RateTrace {
         let period_ns = self.period_ns();
         let mut now_ns = start_ns - start_ns % period_ns;
         let mut left = u128::from(bits) * SECOND_NS;
-        // Skips whole periods; the rest needs at most two, so the loop ends.
+        // Skips whole periods; the remaining bits need at most two more periods, so the loop ends.
         let rounds = left / self.bits_ns();
         left -= rounds * self.bits_ns();
         now_ns += rounds as u64 * period_ns;

@@ -187,8 +187,8 @@ const MODE: DescriptorField = define_field("mode", May, OneOf(&["push", "pull"])
 const COMPLETION: DescriptorField = define_field("completion-timeout", May, COUNT);
 
 const MEDIA: [DescriptorField; 16] = [
-    // At the lenient level, `graph.rs` requires this field for streams only, because restrictions
-    // do not have it.
+    // At the lenient level, only `graph.rs` requires this field, and only for streams: input and
+    // output restrictions lack it.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
@@ -208,8 +208,8 @@ const MEDIA: [DescriptorField; 16] = [
 ];
 
 const METADATA: [DescriptorField; 14] = [
-    // At the lenient level, `graph.rs` requires this field for streams only, because restrictions
-    // do not have it.
+    // At the lenient level, only `graph.rs` requires this field, and only for streams: input and
+    // output restrictions lack it.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),

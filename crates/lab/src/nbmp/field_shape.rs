@@ -1,4 +1,4 @@
-//! Types of fields as data, and the walk that checks documents against them.
+//! Types of fields as data, and the recursive check of documents against them.
 
 use super::ConformanceLevel;
 use super::path::{JsonPath, NbmpFault};
@@ -33,7 +33,7 @@ pub(super) enum FieldShape {
     /// A text that is not empty.
     NonEmptyText,
     OneOf(&'static [&'static str]),
-    /// A text with a test and its description, at either level.
+    /// A text that must pass a test at both levels; the string describes the expected form.
     Form(fn(&str) -> bool, &'static str),
     /// A text that is only tested at the strict level.
     StrictForm(fn(&str) -> bool, &'static str),
@@ -42,7 +42,8 @@ pub(super) enum FieldShape {
     Integer,
     Number,
     Boolean,
-    /// An array with the standard's minimum length. Many existing documents contain shorter arrays.
+    /// An array with the standard's minimum length. The lenient level accepts shorter arrays, which
+    /// many existing documents contain.
     List(&'static FieldShape, usize),
     /// Two references, so that descriptors may be recursive.
     Object(&'static &'static [DescriptorField]),

@@ -1,8 +1,8 @@
-//! Checks that no schema can express: unique identifiers, resolvable names, connected ports, no
-//! cycles.
+//! The checks that a schema cannot express: unique identifiers, resolvable names, connected ports,
+//! no cycles.
 //!
-//! Everything is looked up by name, so that the time grows linearly: a description may come from
-//! anyone.
+//! Everything is looked up by name, so that the time grows only linearly with the size of an
+//! untrusted description.
 
 mod cycles;
 mod elements;
@@ -179,7 +179,7 @@ impl WorkflowGraph<'_> {
         }
     }
 
-    /// Returns whether another source may describe the function.
+    /// Returns whether a repository or the list of known functions may describe the function.
     fn may_be_described_elsewhere(&self, id: &str) -> bool {
         self.has_repository || self.known.contains(&id)
     }

@@ -18,7 +18,7 @@ impl fmt::Display for NbmpFault {
     }
 }
 
-/// A path during a walk.
+/// A JSONPath that is built while a document is traversed.
 #[derive(Debug, Clone)]
 pub(super) struct JsonPath(String);
 

@@ -57,12 +57,13 @@ impl QuantitySummary {
         })
     }
 
-    /// Formats the interval of the median, or the range of too few rounds.
+    /// Formats the interval of the median, or the range if there are too few rounds.
     pub(super) fn format_interval(&self) -> String {
         format_interval_or_range(self.interval, self.n, [self.min, self.max])
     }
 
-    /// Returns median, lower and upper end of a bar: the interval, or the range of too few rounds.
+    /// Returns the median and the ends of the error bar: of the interval, or of the range if there
+    /// are too few rounds.
     pub(super) fn as_bar(&self) -> [f64; 3] {
         let [low, high] = self.interval.unwrap_or([self.min, self.max]);
         [self.median, low, high].map(round_to_digits)

@@ -50,7 +50,7 @@ pub struct ClaimResult {
 }
 
 impl ClaimResult {
-    /// Formats the interval, or the range of too few rounds, with the number of rounds.
+    /// Formats the interval, or the range if there are too few rounds, with the number of rounds.
     pub(super) fn format_certainty(&self) -> String {
         match self.interval {
             _ if self.n == 0 => "no round".into(),

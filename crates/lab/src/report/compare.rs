@@ -65,7 +65,7 @@ pub struct FolderChange {
     /// rounds of two folders are not paired.
     #[serde(with = "super::json_number")]
     pub ratio: f64,
-    /// Its 95 % interval; `None` below six rounds of either.
+    /// Its 95 % interval; `None` if either folder has fewer than six rounds.
     #[serde(with = "super::json_number")]
     pub interval: Option<[f64; 2]>,
     /// Whether the interval excludes 1.

@@ -28,7 +28,8 @@ fn render_page(title: &str, body: &str, data: &str) -> String {
         ("body", body.to_owned()),
         ("data", data),
     ];
-    // Replaces one placeholder after the other, so that inserted text is not searched.
+    // Scans the page once from start to end, so that inserted text is not searched for
+    // placeholders.
     let mut out = String::new();
     let mut rest = PAGE;
     while let Some((before, from)) = rest.split_once("{{") {

@@ -1,4 +1,4 @@
-//! Counted records by arm and round.
+//! The records that count, by arm and round.
 
 use super::quantity_words::{axis_title, describe_name};
 use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};

@@ -27,7 +27,7 @@ impl WorkflowManager {
         change: impl FnOnce(&dyn Fn()) -> T,
     ) -> T {
         let folder = self.folder(key);
-        // Identifiers cannot start with a dot.
+        // This name is free: identifiers cannot start with a dot.
         let moved = folder.with_file_name(format!(".gone-{}", key.id));
         let changed = change(&|| {
             if std::fs::rename(&folder, &moved).is_err() {

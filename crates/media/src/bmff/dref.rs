@@ -42,7 +42,8 @@ pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
     }
     let name = match &entry.name {
         b"url " => split_at_nul(reader.remaining()).0,
-        // The name comes first: a URN, which cannot be resolved. The location follows.
+        // A `urn ` entry starts with its name: a URN, which cannot be resolved. The location
+        // follows.
         b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
         other => {
             let message = format!(

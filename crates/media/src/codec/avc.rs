@@ -59,7 +59,8 @@ fn read_config(body: &[u8]) -> Result<([u8; 3], NalFormat)> {
     Ok((profile, nal))
 }
 
-/// Converts `lengthSizeMinusOne`, in the low two bits, to bytes of a NAL unit length.
+/// Returns the size of NAL unit length fields, in bytes, from `lengthSizeMinusOne` in the low two
+/// bits of `field`.
 pub fn parse_length_field_bytes(field: u8) -> Result<u8> {
     match field & 3 {
         2 => Err(Error::malformed(

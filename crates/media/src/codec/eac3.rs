@@ -59,9 +59,9 @@ fn read_substream(bits: &mut BitReader<'_>) -> (u32, u16) {
 
 /// Converts `chan_loc` (Table F.6.1) to a channel map.
 ///
-/// `chan_loc` has from the lowest bit: Lc/Rc, Lrs/Rrs, Cs, Ts, Lsd/Rsd, Lw/Rw, Lvh/Rvh, Cvh, LFE2.
-/// The channel map, from its sixth-highest bit on, has the same order, except that the top
-/// surrounds (Lts/Rts) are inserted before LFE2.
+/// The bits of `chan_loc`, from the lowest, are: Lc/Rc, Lrs/Rrs, Cs, Ts, Lsd/Rsd, Lw/Rw, Lvh/Rvh,
+/// Cvh, LFE2. From its sixth-highest bit on, the channel map has the order of `chan_loc`, but with
+/// the top surrounds (Lts/Rts) before LFE2.
 fn channel_map_of_locations(locations: u32) -> u16 {
     (0..9)
         .filter(|bit| locations >> bit & 1 == 1)

@@ -8,7 +8,7 @@ use crate::bytes::ByteReader;
 use crate::error::{Error, Result, format_fourcc};
 use std::fmt::Write;
 
-/// NAL unit types of the parameter sets in decoder order: VPS, SPS, PPS.
+/// NAL unit types of the parameter sets, in the order in which a decoder needs them: VPS, SPS, PPS.
 const PARAMETER_SETS: [u8; 3] = [32, 33, 34];
 
 /// Parses an `hvc1`, `hev1`, `dvh1` or `dvhe` entry.

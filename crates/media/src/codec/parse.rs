@@ -49,7 +49,7 @@ fn text_codec(code: [u8; 4], entry: &[u8], format: TextFormat) -> Codec {
     }
 }
 
-/// Creates the error for an entry that is not packaged, with a remedy.
+/// Creates the error, with a remedy, for an entry that this crate cannot package.
 fn unsupported_codec_error(code: [u8; 4]) -> Error {
     let hint = match &code {
         b"encv" | b"enca" => "is already encrypted; use the unencrypted file",

@@ -28,7 +28,8 @@ pub(super) struct ChunkTableBuilder {
     block: Vec<u64>,
     blocks: Vec<u64>,
     deltas: PackedIntegersBuilder,
-    /// Absolute offsets of all full blocks, once a relative one does not fit.
+    /// Absolute offsets of all full blocks; used as soon as a relative offset does not fit in 32
+    /// bits.
     wide: Option<Vec<u64>>,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn are_runs_compact(runs: usize, values: usize) -> bool {
 }
 
 impl ColumnBuilder {
-    /// Adds `value`. `expected` is the expected final number of values, for reservation.
+    /// Adds `value`. `expected` is the expected final number of values, used to reserve memory.
     pub fn push(&mut self, value: u32, expected: usize) {
         self.push_run(1, value, expected);
     }
@@ -72,8 +72,8 @@ impl ColumnBuilder {
         (self.len, self.values) = (len, ColumnValues::Single(values));
     }
 
-    /// Removes the values and returns them as a list. If they must be expanded, reserves memory for
-    /// `room` values.
+    /// Removes the values and returns them as a list. If they are stored as runs or packed, expands
+    /// them into a new list with memory for `room` values.
     fn take_single_values(&mut self, room: usize) -> Vec<u32> {
         if let ColumnValues::Single(each) = &mut self.values {
             return std::mem::take(each);
@@ -89,7 +89,7 @@ impl ColumnBuilder {
             ColumnValues::Runs(runs) => {
                 let ends = runs.iter().skip(1).map(|run| run.0).chain([self.len]);
                 for ((_, value), end) in runs.iter().zip(ends) {
-                    // A run that starts at the end contains no value yet.
+                    // A run whose start equals `self.len` contains no value yet.
                     each.resize((end as usize).max(each.len()), *value);
                 }
             }

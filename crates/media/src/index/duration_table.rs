@@ -103,8 +103,8 @@ impl DurationTable {
         }
     }
 
-    /// Returns the last of the first `len` samples that starts at or before `dts`; 0 before the
-    /// first.
+    /// Returns the last sample that starts at or before `dts`, among the first `len` samples; 0 if
+    /// `dts` is before the first.
     pub fn sample_at(&self, dts: u64, len: u32) -> u32 {
         let last = len.saturating_sub(1);
         match self {

@@ -1,8 +1,8 @@
 //! Early parsing of tracks while their `moov` is still being received.
 //!
 //! Each track is parsed as soon as its bytes are complete. The parser of the whole `moov` then
-//! reuses these tracks if they belong to the requested media. Errors are dropped here: the final
-//! parse finds them again and knows the rest of the `moov`.
+//! reuses these tracks if they belong to the requested media. Errors are ignored here: the final
+//! parse, which has the whole `moov`, finds them again.
 
 use super::fingerprint::{FingerprintHasher, IncrementalHash};
 use super::source_record::SourceRecord;
@@ -72,7 +72,8 @@ impl EarlyTracks {
         }
     }
 
-    /// Returns the hash of `range` of the whole `moov`, if it was started for that range.
+    /// Returns the hash of the bytes `range` of `moov`, if the early hash was started for the same
+    /// range.
     pub fn take_hash(&mut self, moov: &[u8], range: Range<usize>) -> Option<FingerprintHasher> {
         self.incremental_hash.take()?.finish(moov, &range)
     }
@@ -143,7 +144,7 @@ impl EarlyTracks {
     ///
     /// If the media is in the same file, that is the hash of the whole `moov`. For an index MP4, it
     /// is the hash of the tables before the source record. The length of the record is not known
-    /// yet, so it is assumed to have no notes.
+    /// yet, so the hash assumes a record without notes.
     fn start_hash(&self, location: &MediaLocation, moov: &[u8]) -> Option<IncrementalHash> {
         let len = usize::try_from(self.moov_range.end - self.moov_range.start).ok()?;
         if *location == MediaLocation::SameFile {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::time::Time;
 use std::ops::Range;
 
-/// Pre-roll: audio before the start of the edit that is served too, in milliseconds, so that
+/// Pre-roll in milliseconds: audio that is served from before the start of the edit, so that
 /// decoder output is correct from the start on.
 const PRE_ROLL_MS: i64 = 250;
 /// Normal speed as a 16.16 number.
@@ -192,9 +192,9 @@ impl EditWindow {
         let origin = begin - window.media_start + window.empty_lead;
         let start = window.media_start - base;
         let move_from = |start| move_hidden(&samples, first..end, start, timescale);
-        // If there is no time for the hidden pictures at the start of the edit, they may fit at the
-        // film's time zero, before the empty edits. In an index MP4, no empty edit precedes such an
-        // edit, so both times are equal.
+        // If the hidden pictures do not fit at the start of the edit, tries the film's time zero,
+        // before the empty edits. In an index MP4, no empty edit precedes an edit with
+        // `media_start` above 0, so both places have the same time.
         let moved = if is_video && window.media_start > 0 {
             move_from(start).or_else(|| move_from(start - window.empty_lead))
         } else {

@@ -88,9 +88,9 @@ impl ExternalReferences {
 
     /// Length of the media at the time of indexing, in bytes, if it is recorded.
     ///
-    /// The index of [`ExternalReferences::build_index`] then has the fingerprint of the media file.
-    /// Without a record, its fingerprint is a hash of the index MP4, which does not change when the
-    /// media changes.
+    /// If it is recorded, [`ExternalReferences::build_index`] gives the index the fingerprint of
+    /// the media file. Without a record, its fingerprint is a hash of the index MP4, which does not
+    /// change when the media changes.
     pub fn recorded_media_len(&self) -> Option<u64> {
         self.source_record.as_ref().map(|mark| mark.file_len)
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Maximum number of hidden pictures that are moved: more than two minutes at 30 per second.
 const HIDDEN_MAX: usize = 1 << 12;
 
-/// An instant, per second: one tick of transport streams.
+/// Number of instants per second; an instant is one tick of a transport stream.
 const INSTANTS_PER_SECOND: u32 = 90_000;
 
 /// Samples with changed times: the pictures that the edit list hides are presented at the start.
@@ -23,7 +23,7 @@ pub(super) struct MovedPictures {
     /// Ticks from the original presentation time of the key frame to the start. Zero or negative if
     /// only leading pictures of the key frame are hidden.
     pub lead: i64,
-    /// Ticks by which the first sample is decoded later than before.
+    /// Ticks by which moving the pictures delays the decoding of the first sample.
     pub decode_shift: i64,
 }
 

@@ -254,7 +254,8 @@ impl Indexer {
             usize::try_from(self.next_box_offset - self.buffer_offset).unwrap_or(usize::MAX);
         self.buffer.drain(..skipped_bytes.min(self.buffer.len()));
         self.buffer_offset = self.next_box_offset;
-        // At least one more byte than available: a step only requests missing bytes.
+        // The end is at least one byte after the buffered bytes, because a step only requests
+        // missing bytes.
         let goal = self
             .next_box_offset
             .saturating_add(bytes)

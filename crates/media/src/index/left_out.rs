@@ -8,7 +8,7 @@ use crate::error::format_fourcc;
 /// A track, or a part of the film, that is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutTrack {
-    /// Name for people, such as `track 3 (text, tx3g)`.
+    /// Human-readable name, such as `track 3 (text, tx3g)`.
     pub name: String,
     /// The reason, as a clause that can follow "because".
     pub reason: String,

@@ -145,7 +145,7 @@ impl MovieDraft {
         self.track_fault.get_or_insert(fault);
     }
 
-    /// Leaves out the fragment at byte `at`, within which the file ends.
+    /// Leaves out the fragment at byte `at`, because the file ends within its `moof` box.
     pub fn leave_out_fragment(&mut self, at: u64) {
         let name = format!("the fragment at byte {at}");
         let reason = "the file ends within its moof box";
@@ -233,8 +233,8 @@ impl MovieDraft {
     }
 }
 
-/// Returns whether the other tracks are intact. They are not if a limit is exceeded or if media is
-/// missing: missing media means that the end of the file is missing.
+/// Returns whether the other tracks are intact. They are not intact if a limit is exceeded or if
+/// media is missing, because the end of the file is then missing.
 pub(super) fn is_confined_to_track(fault: &Error) -> bool {
     let in_description = fault.location.split('/').any(|name| name == "stsd");
     fault.kind == ErrorKind::Malformed || (fault.kind == ErrorKind::Truncated && in_description)

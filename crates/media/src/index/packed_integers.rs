@@ -53,7 +53,8 @@ impl PackedIntegers {
         }
     }
 
-    /// Returns the bytes of `len` values that are not all equal, if `largest` is the largest.
+    /// Returns the packed size, in bytes, of `len` values that are not all equal; `largest` is the
+    /// largest value.
     pub(super) fn packed_bytes(largest: u32, len: u32) -> usize {
         len as usize * bytes_per_value(largest) + padding_bytes(bytes_per_value(largest))
     }
@@ -193,7 +194,7 @@ impl PackedIntegersBuilder {
     }
 }
 
-/// Returns the bytes needed for a number with these bits.
+/// Returns the number of bytes needed to store every set bit of `bits`.
 fn bytes_per_value(bits: u32) -> usize {
     4 - bits.leading_zeros() as usize / 8
 }

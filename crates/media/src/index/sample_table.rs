@@ -36,7 +36,7 @@ pub struct SampleTable {
     total_duration: u64,
     durations: DurationTable,
     sizes: SizeTable,
-    /// Distinct composition offsets, and the number of the offset of each sample.
+    /// Distinct composition offsets, and for each sample the index of its offset among them.
     composition_offset_values: Box<[i32]>,
     composition_offset_numbers: PackedIntegers,
     /// Numbers of the sync samples, ascending; `None` means all samples.

@@ -120,7 +120,7 @@ impl SampleTableBuilder {
         at
     }
 
-    /// Returns the number of a composition offset among the distinct ones.
+    /// Returns the index of a composition offset in the list of distinct offsets.
     fn composition_offset_number(&mut self, composition_offset: i32) -> u32 {
         // Most tracks have a handful of offsets, which a linear search finds faster than a hash.
         let first_values = self.composition_offset_values.iter().take(8);

@@ -32,8 +32,8 @@ impl SizeTable {
         self.sizes.shared_value(range)
     }
 
-    /// Sum of the sizes in `range`, which is cut to the existing ones. Starts from the block
-    /// boundary that is nearest to each end of the range.
+    /// Sum of the sizes in `range`, which is cut to the existing ones. For a long range, computes
+    /// each end from the block boundary nearest to it.
     pub fn sum_range(&self, range: Range<u32>) -> u64 {
         let range = range.start.min(self.sizes.len())..range.end.min(self.sizes.len());
         if range.len() <= SAMPLES_PER_BLOCK as usize || self.bytes_before_block.is_empty() {

@@ -23,13 +23,13 @@ pub(crate) struct SourceRecord {
     pub file_len: u64,
     /// Fingerprint of the index.
     pub fingerprint: u64,
-    /// Version of the media in the index.
+    /// Version of the media file that was indexed.
     pub media_state: Option<MediaVersion>,
     /// Notes of the index.
     pub notes: Vec<IndexNote>,
     /// Tracks that are not served. They are stored as notes with a flag.
     pub left_out: Vec<LeftOutTrack>,
-    /// Captions inside of the video, if it was searched.
+    /// Caption channels in the video; `None` if the video was not searched for them.
     pub caption_channels: Option<Vec<CaptionChannel>>,
 }
 

@@ -97,7 +97,7 @@ pub(super) fn read_trak(
     read_served_trak(trak, (tkhd, hdlr), is_quicktime, source)
 }
 
-/// Parses a track whose handler type is packaged.
+/// Parses a track whose handler type is supported.
 fn read_served_trak(
     trak: &Mp4Box<'_>,
     (tkhd, hdlr): (Tkhd, Hdlr),

@@ -76,7 +76,8 @@ pub(super) enum FinishedTrack {
     LeftOut(&'static str),
 }
 
-/// Number, first time and largest size of one kind of timing anomaly, in ticks.
+/// Count of one kind of timing anomaly, decode time of the first one, and largest size; both in
+/// ticks.
 #[derive(Debug, Default)]
 struct TimingAnomaly {
     count: u32,
@@ -326,7 +327,7 @@ impl TrackDraft {
     /// Moves the decode time of the next sample to `tfdt`.
     ///
     /// A gap lengthens the previous sample and an overlap shortens it. A larger jump is ignored:
-    /// the samples continue without it.
+    /// the next sample follows directly after the previous one.
     pub fn begin_fragment(&mut self, tfdt: u64) -> Result<()> {
         if tfdt > DECODE_TIME_MAX {
             let (id, at) = (self.id, tfdt);

@@ -5,7 +5,7 @@ use crate::codec::{AudioCoding, AudioFormat, Codec, MediaFormat, VideoFormat};
 use crate::index::{Index, Track};
 use std::fmt::{self, Display, Write};
 
-/// Writes a server manifest of files, given as the `src` of each and its index.
+/// Writes a server manifest of `files`, each given as its `src` and its index.
 pub fn write_server_manifest<'a>(files: impl Iterator<Item = (&'a str, &'a Index)>) -> String {
     let mut out = String::from(HEAD);
     for (src, index) in files {

@@ -10,7 +10,7 @@ use crate::presentation::{Presentation, Rendition};
 pub(super) struct AudioProgramme<'a> {
     /// Renditions by falling bitrate.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Whether no earlier programme of its family has its language and purpose.
+    /// Whether it is the first programme of its family with this language and purpose.
     pub(super) first_of_language: bool,
 }
 
@@ -19,8 +19,9 @@ pub(super) struct AudioFamily<'a> {
     pub(super) format: &'a AudioFormat,
     /// RFC 6381 string.
     pub(super) codec_string: &'a str,
-    /// The default programme comes first, then the others for all viewers, then commentary and
-    /// aids. Otherwise they keep the order of the presentation. Never empty.
+    /// The default programme comes first, then the other programmes for all viewers, then
+    /// commentary and accessibility audio. Otherwise they keep the order of the presentation. Never
+    /// empty.
     pub(super) programmes: Vec<AudioProgramme<'a>>,
 }
 

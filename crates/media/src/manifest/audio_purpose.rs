@@ -23,7 +23,8 @@ pub(super) fn may_be_default(presentation: &Presentation, track: &Track) -> bool
     is_for_all(track) || !all.any(|other| is_for_all(presentation.track(other)))
 }
 
-/// Returns whether audio is an aid that players select if the viewer's settings request it.
+/// Returns whether this is accessibility audio, which players select if the viewer's settings
+/// request it.
 pub(super) fn is_aid(track: &Track) -> bool {
     media_characteristics(track).next().is_some()
 }
@@ -46,7 +47,7 @@ pub(super) fn accessibility_purposes(track: &Track) -> impl Iterator<Item = &'st
     })
 }
 
-/// Returns what the purpose adds to the name of a language, such as `commentary`.
+/// Returns the text for the purpose, such as `commentary`, that is added to the language name.
 pub(super) fn purpose_name(track: &Track) -> Option<&'static str> {
     track.roles.iter().find_map(|role| match role {
         TrackRole::Commentary => Some("commentary"),

@@ -1,4 +1,4 @@
-//! All URLs that manifests contain. The origin's routes are the counterpart.
+//! All URLs that manifests contain. The origin's routes must match them.
 //!
 //! All are relative, so a title can be moved or mounted under any prefix together with its
 //! manifests.
@@ -7,7 +7,7 @@ use super::{HlsTextForm, SegmentFormat};
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::{Display, Formatter, Result};
 
-/// Displays by calling a function, so that URLs are written without an intermediate string.
+/// Implements `Display` with a function, so that URLs are written without an intermediate string.
 struct DisplayFn<F: Fn(&mut Formatter<'_>) -> Result>(F);
 
 impl<F: Fn(&mut Formatter<'_>) -> Result> Display for DisplayFn<F> {

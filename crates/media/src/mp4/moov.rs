@@ -83,7 +83,7 @@ impl TrakWriter<'_> {
     }
 
     fn write_tkhd(&self, out: &mut Vec<u8>, duration: u64) {
-        // in movie, in preview; and enabled
+        // `track_in_movie`, `track_in_preview`, and `track_enabled` if the track is enabled
         let flags = 6 | u32::from(self.track.is_enabled);
         write_full_box(out, b"tkhd", 1, flags, |out| {
             // creation, modification, track_ID, reserved

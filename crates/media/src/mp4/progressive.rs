@@ -68,7 +68,8 @@ impl ProgressiveMp4 {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        // Leaves room for the `moov`. Choosing 64 bits a little early does no harm.
+        // Half of 32 bits leaves room for the `moov`. Using 64-bit offsets a little earlier than
+        // necessary does no harm.
         let wide = mdat > u64::from(u32::MAX) / 2;
         place_chunks(&order, &mut chunks, 0);
         let head_len = write_head(&tracks, &chunks, files.len(), wide, mdat)?.len() as u64;

@@ -26,7 +26,7 @@ pub struct SegmentAccessUnits {
     /// Byte ranges of the file, in order. Adjacent ranges are merged. They contain the units one
     /// after another.
     pub source_ranges: Vec<Range<u64>>,
-    /// Units in decode order. Their sizes add up to the ranges.
+    /// Units in decode order. The sum of their sizes is the length of the ranges.
     pub units: Vec<AccessUnit>,
 }
 

@@ -52,8 +52,9 @@ impl Presentation {
     }
 }
 
-/// Maximum number of runs measured from each segment. Ordinary segments last about a target
-/// duration, so one or two runs fit. Only titles that mix very short and long segments have more.
+/// Maximum number of runs measured that start at the same segment. Ordinary segments last about a
+/// target duration, so one or two runs fit. Only titles that mix very short and long segments have
+/// more.
 const RUNS_MAX: usize = 16;
 
 /// Measures segments given as (ticks, bytes). `target` is the target duration in ticks.

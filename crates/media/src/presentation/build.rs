@@ -263,8 +263,8 @@ impl ShiftedTrack<'_> {
         cuts
     }
 
-    /// Drops cuts after which samples are presented before the previous cut, and cuts after the
-    /// track's end.
+    /// Drops a cut if samples that follow it are presented before the previous cut, or if it is
+    /// after the track's end.
     fn keep_rising(&self, cuts: Vec<u32>) -> Vec<u32> {
         let times = earliest_from(&self.served.track.samples, &cuts);
         let mut last = i64::MIN;
@@ -406,7 +406,7 @@ fn hash_version(files: &[Arc<Index>], rules: &PackagingRules) -> u64 {
 }
 
 impl Presentation {
-    /// Adds Common Encryption, and measures the longer segments.
+    /// Adds Common Encryption, and measures the renditions again, because it makes segments longer.
     pub fn protect(&mut self, protection: TitleProtection) {
         self.protection = Some(Arc::new(protection));
         self.measure_renditions();

@@ -2,7 +2,8 @@
 
 use crate::index::Track;
 
-/// Broadcast frame rates. Files with rounded durations usually mean one of them.
+/// Broadcast frame rates. If durations in a file are rounded, its real frame rate is usually one of
+/// these.
 const COMMON_RATES: [(u64, u64); 12] = [
     (24_000, 1001),
     (24, 1),
@@ -25,8 +26,8 @@ const FRAMES_MAX: u32 = 1 << 18;
 /// hidden pictures at the start or to wrong timestamps.
 const RATE_MAX: i64 = 500;
 
-/// The shortest intervals between frames are ignored: one in this many. Splices and repaired time
-/// stamps leave single intervals that are much too short.
+/// Of this many intervals between frames, one is ignored: the shortest ones first. Splices and
+/// repaired time stamps leave single intervals that are much too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
 
 /// Intervals that are longer than the shortest one by at most this fraction belong to the same

@@ -12,8 +12,8 @@ const KEY_SPACING_SECONDS: u64 = 1;
 const LEAD_MS: u64 = 250;
 
 impl Presentation {
-    /// Returns the earliest presentation time of segment `n` in the track's ticks, which is also
-    /// its name; past the last, the end of the rendition.
+    /// Returns the earliest presentation time of segment `n`, in the track's ticks. URLs name the
+    /// segment by this time. Past the last segment, returns the end of the rendition.
     pub fn segment_start(&self, rendition: &Rendition, n: usize) -> u64 {
         let starts = &rendition.segment_starts;
         starts.get(n).or(starts.last()).copied().unwrap_or(0)
@@ -151,8 +151,8 @@ impl Presentation {
         }
         let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
         let mut from = self.segment_start(rendition, 0);
-        // The listed duration of the first key frame includes the lead, like that of the first
-        // segment.
+        // The listed duration of the first key frame includes the delay to the earliest rendition,
+        // like that of the first segment.
         let mut lead = self.listed_lead_ticks(rendition);
         let lengths = ends.map(|end| {
             let until = self.presentation_time(rendition, end);

@@ -1,4 +1,4 @@
-//! Declarations that the operator makes and manifests repeat.
+//! Rules that the operator sets for the content of manifests.
 
 /// Facts that files do not contain, and choices between their tracks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -6,8 +6,8 @@ pub struct ManifestRules {
     /// Whether the video is known to contain no closed captions. HLS then declares
     /// `CLOSED-CAPTIONS=NONE`, and players do not look for any.
     pub has_no_captions: bool,
-    /// Language of the audio that plays by default (ISO 639 or BCP 47). `None` follows the flags of
-    /// the tracks.
+    /// Language of the audio that plays by default (ISO 639 or BCP 47). With `None`, the flags of
+    /// the tracks decide.
     pub default_audio: Option<String>,
     /// Text in HLS with CMAF segments.
     pub hls_text: HlsText,

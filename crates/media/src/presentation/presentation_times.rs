@@ -17,8 +17,8 @@ const STEP_SAMPLES: u32 = 64;
 /// Returns the earliest presentation time of all samples from each of `starts` on. `starts` must be
 /// ascending. The returned times never decrease, but adjacent times may be equal.
 ///
-/// If a returned time is less than the next one, the sample with this time is between the two
-/// corresponding starts.
+/// If a returned time is less than the next one, its sample is between the starts of these two
+/// times.
 pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();

@@ -141,7 +141,8 @@ proptest! {
             let ends = title.segment_start(a, a.segment_count());
             let ends = Time::new(ends as i64, title.track(a).timescale).as_nanos();
             for b in videos.iter().filter(|b| b.switching_group == a.switching_group) {
-                // Both may be half a frame away from a third rendition, in opposite directions.
+                // `a` and `b` may both be half a frame away from a third rendition, in opposite
+                // directions.
                 let slack = half_frame_nanos(&title, a) + half_frame_nanos(&title, b);
                 for n in 0..b.segment_count() {
                     let time = segment_shown_nanos(&title, b, n);

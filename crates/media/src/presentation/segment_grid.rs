@@ -36,9 +36,9 @@ pub(super) const TAIL_DIVISOR: i64 = 10;
 /// Builds one grid for each group of renditions that align.
 ///
 /// Renditions align if they start together and have common key frames (within half a frame) often
-/// enough. The longest segment of the common grid may be at most twice as long as the longest
-/// segment that one of the renditions would have with a grid of its own. Other renditions form
-/// further groups. Each group is cut well, but players cannot switch seamlessly between groups.
+/// enough. The longest segment of the common grid may be at most twice as long as the longest one
+/// in any rendition's own grid. Other renditions form further groups. Each group is cut well, but
+/// players cannot switch seamlessly between groups.
 pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<SegmentGrid> {
     let all: Vec<usize> = (0..keys.len()).collect();
     // Lazy, because most titles align and never need it.

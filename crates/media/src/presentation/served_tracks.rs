@@ -118,7 +118,7 @@ pub(super) fn choose_tracks<'a>(
     Ok(chosen)
 }
 
-/// Creates the error for a title whose every track is left out.
+/// Creates the error for a title of which all tracks are left out.
 fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
     let no_sync = left_out
         .iter()

@@ -7,8 +7,8 @@ use crate::index::LeftOutTrack;
 
 /// A track with at least this many pictures per second of the film's duration is a rendition.
 const PICTURES_PER_SECOND_MIN: u128 = 5;
-/// A slower track is a rendition too, unless the number of pictures of another track, divided by
-/// its own number of pictures, exceeds this ratio.
+/// A slower track is a rendition too, unless another track has more than this many times as many
+/// pictures.
 const PICTURE_RATIO_MAX: u128 = 8;
 
 /// Removes the video tracks of stills if the title has moving video, and appends them to `left_out`.

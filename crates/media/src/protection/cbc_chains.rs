@@ -43,7 +43,7 @@ pub(super) fn encrypt_chains(
     }
 }
 
-/// The rest of a chain.
+/// The blocks of a chain that are not encrypted yet.
 struct Lane {
     /// Position of the next block in the payload.
     position: usize,

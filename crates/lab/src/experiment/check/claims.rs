@@ -82,7 +82,7 @@ fn check_claim_bounds(
     }
 }
 
-/// Returns the fault of a source's claim.
+/// Returns the fault in an expectation that tests a claim of a source document.
 fn find_source_fault(expect: &Expectation) -> Option<&'static str> {
     let has_bounds = expect.at_least.is_some() || expect.at_most.is_some();
     match (&expect.found, expect.source) {

@@ -40,7 +40,8 @@ pub struct PlotSpec {
     /// Restricts the plot to these values of variables.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// For `fit`: detect the knee (y below 98 % of x, in the same unit), and fit below it.
+    /// For `fit`: detect the knee (y falls below 98 % of x, in the same unit), and fit only the
+    /// points before it.
     #[serde(default)]
     pub knee: bool,
     /// For `fit` with a knee: a quantity for the latency tail. A point where it exceeds three times
@@ -63,10 +64,10 @@ pub enum PlotKind {
     Box,
     /// Empirical distribution function.
     Ecdf,
-    /// Histograms by percentile. The axis is logarithmic in the share of larger values: its
-    /// divisions are 90 %, 99 % and 99.9 %.
+    /// Histograms by percentile. The percentile axis is logarithmic: 90 %, 99 % and 99.9 % are
+    /// equally far apart.
     Percentiles,
-    /// Ratio of arms over two variables.
+    /// Heat map: the ratio of two arms, by two variables.
     Map,
     /// Linear fit with residuals.
     Fit,

@@ -173,7 +173,7 @@ impl WorkflowBuilder {
         true
     }
 
-    /// Adds bounds: a run beyond them is discarded and repeated (restarted).
+    /// Adds bounds: a run beyond them is discarded and repeated (NBMP action `restart`).
     fn add_bounds(&mut self, left: &mut Table) {
         if let Some(toml::Value::Table(bounds)) = left.get("bounds") {
             if bounds.values().any(|bound| !bound.is_str()) || bounds.is_empty() {
@@ -266,14 +266,14 @@ impl WorkflowBuilder {
     }
 }
 
-/// Takes the name of a built-in function.
+/// Removes the name of a built-in function from the table and returns it.
 fn take_used_function(left: &mut Table, role: &str) -> Option<String> {
     let name = used_function(left, role)?;
     left.remove("use");
     Some(name)
 }
 
-/// Takes the inputs, which become ports.
+/// Removes the inputs from the table and returns them; they become ports.
 fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
     let inputs = known_inputs(left, names);
     if !inputs.is_empty() {
@@ -282,7 +282,7 @@ fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
     inputs
 }
 
-/// Takes the quantities of a sink, which become variables.
+/// Removes the quantities of a sink from the table and returns them as variables.
 fn take_quantities(left: &mut Table) -> Vec<Value> {
     let Some(toml::Value::Table(table)) = left.get("measure") else {
         return Vec::new();

@@ -80,7 +80,7 @@ fn function_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<Jso
     })
 }
 
-/// Returns the parameter of this name, or the first one below it.
+/// Returns the path of the parameter of this name, of the first one nested in it, or of a parent.
 fn parameter_path(parameters: Option<&Value>, at: &JsonPath, key: &[&str]) -> Option<JsonPath> {
     let all = parameters.and_then(Value::as_array)?;
     let name = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);

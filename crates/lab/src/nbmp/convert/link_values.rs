@@ -42,7 +42,7 @@ impl FlowField {
     }
 }
 
-/// Formats a number in the largest unit without a fraction.
+/// Formats a number in the largest unit that needs no fraction.
 pub(super) fn format_in_unit(number: u64, units: &[(&str, u64)]) -> String {
     let whole = |(_, factor): &&(&str, u64)| number > 0 && number.is_multiple_of(*factor);
     let (unit, factor) = units

@@ -1,10 +1,10 @@
 //! Converts between an experiment's TOML and a workflow description without loss.
 //!
 //! `build.rs` turns a TOML table into a workflow. Each key becomes a field of NBMP if there is one,
-//! otherwise parameters (`parameters.rs`). `extract.rs` turns a workflow into a table. The table is
-//! then built again, and its differences from the workflow are stored in the key `nbmp`
-//! (`overlay.rs`). Therefore nothing is lost in a round trip, even members that `extract.rs` does
-//! not know.
+//! otherwise parameters (`parameters.rs`). `extract.rs` turns a workflow into a table. A workflow
+//! is then built from this table, and its differences from the given workflow are stored in the key
+//! `nbmp` (`overlay.rs`). Therefore nothing is lost in a round trip, even members that `extract.rs`
+//! does not know.
 
 mod build;
 mod extract;

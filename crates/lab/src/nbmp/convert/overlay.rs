@@ -1,12 +1,12 @@
 //! Differences between a given workflow and the workflow that is built from an experiment's table,
 //! as a TOML overlay.
 //!
-//! Objects are overlaid member by member, and arrays of named elements element by element, so that
-//! the overlay is small and later changes of the table stay effective. Keys with a special meaning
-//! start with `$`: `$without` (removed names), `$by` (the member that names an array's elements),
-//! `$order` (the order of the elements), `$value` (a value that replaces the old one instead of
-//! being overlaid), and `$json` (values that TOML lacks: null and the largest numbers). If a
-//! member's name starts with `$`, its key gets a second `$`.
+//! Objects are overlaid member by member, and arrays of named elements element by element.
+//! Therefore, the overlay is small and does not undo later changes of the table. Keys with a
+//! special meaning start with `$`: `$without` (removed names), `$by` (the member that names an
+//! array's elements), `$order` (the order of the elements), `$value` (a value that replaces the old
+//! one instead of being overlaid), and `$json` (values that TOML lacks: null and the largest
+//! numbers). If a member's name starts with `$`, its key gets a second `$`.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Converts TOML values to NBMP parameters. NBMP parameters have no plain value, so a value is
-//! stored as the only permitted one.
+//! Converts TOML values to NBMP parameters. NBMP parameters have no field for a value, so a value
+//! is stored as a restriction that permits only this value.
 //!
 //! For a text, `restrictions` contains that text. For a number, `restrictions` is a range that
 //! contains only that number. For a list, all its values are permitted. The `name` of the

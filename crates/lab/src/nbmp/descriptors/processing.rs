@@ -192,7 +192,7 @@ static PARAMETER: &[DescriptorField] = &[
     define_field("description", May, Text),
     define_field("conditions", May, List(&Integer, 0)),
     define_field("exclusions", May, List(&Integer, 0)),
-    // `cross_field_checks::check_parameter` checks this by its datatype.
+    // `cross_field_checks::check_parameter` checks the values against `datatype`.
     define_field("values", May, List(&Object(&VALUE), 1)),
     define_field("schema", May, List(&Any, 0)),
 ];

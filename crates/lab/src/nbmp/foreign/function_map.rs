@@ -90,8 +90,7 @@ pub(super) fn find_parameter(function: &str, name: &str) -> Option<&'static Para
         .find(|known| known.function == function && known.name == name)
 }
 
-/// Returns the quantities that a sink measures unless its description contains any: names and
-/// JSON pointers.
+/// Returns the quantities that a sink of a foreign description measures: names and JSON pointers.
 pub(super) fn default_measurements(function: &str) -> &'static [(&'static str, &'static str)] {
     match function {
         "headwater-players" => &[

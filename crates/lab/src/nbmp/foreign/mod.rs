@@ -233,7 +233,7 @@ fn add_parameters(
     }
 }
 
-/// Quotes a value for the shell unless it is a plain word: a command line contains it.
+/// Quotes a value that is inserted into a shell command line, unless it is a plain word.
 fn quote_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+/".contains(c);
     match !text.is_empty() && text.chars().all(plain) {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub struct ClaimCatalogue {
     /// The source documents.
     pub document: Vec<SourceDocument>,
-    /// Runs of experiments, in the order of their value.
+    /// Runs of experiments; those with the most verdicts per minute come first.
     pub run: Vec<PlannedRun>,
     /// The claims.
     pub claim: Vec<CataloguedClaim>,
@@ -98,7 +98,7 @@ pub enum CatalogueError {
          it is physically impossible"
     )]
     Unmeasured(u32),
-    /// An expectation that no run contains, or of a claim that does not exist.
+    /// An expectation that no run contains, or that belongs to a claim that does not exist.
     #[error("{experiment}: the expectation \"{that}\" is of claim {claim}, which {reason}")]
     Unused {
         /// The experiment document.
@@ -110,7 +110,7 @@ pub enum CatalogueError {
         /// The cause.
         reason: &'static str,
     },
-    /// A sentence about no expectation, or with a placeholder that has no value.
+    /// A sentence that matches no expectation, or has a placeholder without a value.
     #[error("the sentence about claim {claim}, \"{that}\": {reason}")]
     Sentence {
         /// The expectation.

@@ -93,7 +93,7 @@ impl Findings {
     }
 }
 
-/// Reads the document of a run and its records; none if no folder has its id.
+/// Reads the document of a run and its records; without a folder of this id, there are no records.
 fn read_run(run: &PlannedRun, base: &Path, folders: &[PathBuf]) -> Result<RunData, FindingsError> {
     let path = base.join(&run.experiment);
     let text = read_text(&path)?;

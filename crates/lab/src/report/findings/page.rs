@@ -139,7 +139,7 @@ impl Findings {
         }
     }
 
-    /// For each measured claim, writes the part that cannot be measured.
+    /// For each claim that is measured only in part, writes the part that cannot be measured.
     fn write_limits(&self, out: &mut String, document: u32) -> std::fmt::Result {
         for (claim, found) in self.of_document(document) {
             if let (Some(reason), false) = (&claim.not_measurable, found.parts.is_empty()) {

@@ -25,7 +25,7 @@ pub(super) fn find_sentence(
 ) -> Option<String> {
     let mut sentences = catalogue.sentence.iter();
     let sentence = sentences.find(|sentence| is_about(sentence, claim, part))?;
-    // `check_sentences` has filled it before.
+    // Cannot fail: `check_sentences` has already filled in this sentence.
     fill_sentence(sentence, part).ok()
 }
 

@@ -57,8 +57,8 @@ pub(super) fn ecdf_panels(
     )
 }
 
-/// Draws each histogram by percentile. The axis is logarithmic in the share of larger values: its
-/// divisions are 90 %, 99 % and 99.9 %.
+/// Draws each histogram by percentile. The percentile axis is logarithmic: 90 %, 99 % and 99.9 %
+/// are equally far apart.
 pub(super) fn percentile_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,

@@ -1,4 +1,4 @@
-//! Heat maps: ratios over two variables.
+//! Heat maps of ratios, by two variables.
 
 use super::super::arms::describe_arm;
 use super::super::runs::{RunIndex, has_values};

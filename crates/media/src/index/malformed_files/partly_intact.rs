@@ -33,7 +33,7 @@ fn a_track_whose_stsd_is_cut_short_is_left_out() {
         .enumerate()
         .filter(|(_, name)| name == b"stsd");
     let at = second.map(|(at, _)| at).nth(1).unwrap();
-    // Only the header remains; a free box takes the rest.
+    // Only the header of `stsd` remains; a `free` box replaces its content.
     let len = u32::from_be_bytes(file[at - 4..at].try_into().unwrap());
     file[at - 4..at].copy_from_slice(&8u32.to_be_bytes());
     file[at + 4..at + 8].copy_from_slice(&(len - 8).to_be_bytes());

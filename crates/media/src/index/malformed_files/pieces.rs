@@ -16,7 +16,7 @@ fn build_index_mp4(marked: bool) -> Vec<u8> {
     file
 }
 
-/// Builds an index MP4 of two films, one of them the file itself.
+/// Builds an index MP4 that references two files, `film.mp4` and `Film.mp4`.
 fn build_index_mp4_of_two_files() -> Vec<u8> {
     let mut file = build_index_mp4(false);
     let second = file.windows(8).rposition(|name| name == b"film.mp4");

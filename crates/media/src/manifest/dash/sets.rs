@@ -156,8 +156,9 @@ impl AdaptationSet<'_> {
         self.write_roles(out, track);
     }
 
-    /// Writes the roles that the author declared. Without one, the first set of a language is the
-    /// main programme. Aids also have the role `alternate`, as in DVB (ETSI TS 103 285).
+    /// Writes the roles that the author declared. If no role is declared, the first set of a
+    /// language is the main programme. Accessibility audio also has the role `alternate`, as in DVB
+    /// (ETSI TS 103 285).
     fn write_roles(&self, out: &mut String, track: &Track) {
         let implied = match (is_for_all(track), self.is_main) {
             (true, true) => "main",

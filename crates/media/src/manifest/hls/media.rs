@@ -67,7 +67,7 @@ pub(super) fn write_playlist_header(
     version: u32,
     more: &str,
 ) {
-    // DASH counts from the same number.
+    // DASH segment numbers start at the same number.
     let _ = write!(
         out,
         "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{FIRST_MEDIA_SEQUENCE}\n#EXT-X-PLAYLIST-TYPE:VOD\n{more}",
@@ -101,8 +101,9 @@ impl ExtinfWriter {
             } else {
                 1_000_000
             },
-            // The result can be negative and then wraps, if the first segment includes a lead.
-            // Differences are computed with wrapping, too, so they are exact.
+            // If the first segment's duration includes the delay to the earliest rendition, the
+            // result can be negative and then wraps. Differences are computed with wrapping, too,
+            // so they are exact.
             start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
             printed_units: 0,
         }

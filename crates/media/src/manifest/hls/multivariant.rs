@@ -351,7 +351,7 @@ fn write_variant(
     );
 }
 
-/// Writes the attributes with the device requirements of the key that encrypts a variant's video.
+/// Writes the attributes that restrict a variant to some devices, as the key of its video requires.
 fn write_protection_attributes(
     out: &mut String,
     presentation: &Presentation,

@@ -135,8 +135,8 @@ impl TextRendition {
     }
 }
 
-/// Writes the playlist of any text rendition: segments along those of the video. `None` if the
-/// presentation is empty.
+/// Writes the playlist of any text rendition, whose segments have the same boundaries as those of
+/// the video. `None` if the presentation is empty.
 ///
 /// Segments are never encrypted, so there is no `EXT-X-KEY`.
 pub fn write_text_playlist(presentation: &Presentation, form: HlsTextForm) -> Option<String> {

@@ -53,7 +53,7 @@ pub(super) struct SegmentAddress {
     pub(super) template: Option<std::sync::Arc<RepresentationIdentity>>,
 }
 
-/// The representation that a template is filled in for.
+/// The representation whose values fill in a URL template.
 #[derive(Debug, PartialEq)]
 pub(super) struct RepresentationIdentity {
     pub(super) id: String,

@@ -149,8 +149,8 @@ impl<'a> MediaPlaylistReader<'a> {
         Ok(())
     }
 
-    /// Returns a byte range. Without an offset it starts at the end of the previous one in the same
-    /// resource.
+    /// Returns a byte range. A range without an offset starts at the end of the previous range of
+    /// the same resource.
     fn resolve_byte_range(
         &self,
         address: u32,

@@ -84,8 +84,8 @@ fn add_variant(
     Ok(())
 }
 
-/// Adds a rendition. One without a URI is part of the variants' segments, so there is nothing to
-/// fetch.
+/// Adds a rendition. A rendition without a URI is part of the variants' segments, so there is
+/// nothing to fetch.
 fn add_media_rendition(
     title: &mut ParsedManifest,
     url: &Url,

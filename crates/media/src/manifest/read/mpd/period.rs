@@ -1,4 +1,4 @@
-//! Parsing of periods: adaptation sets that play, and notes on ignored ones.
+//! Parsing of periods: the adaptation sets that can be played, and notes on ignored ones.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind};
 use super::base::ElementScope;

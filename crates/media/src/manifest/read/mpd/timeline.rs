@@ -118,7 +118,8 @@ fn expand_entries(
     Ok(ticks)
 }
 
-/// Returns the number of segments of an `S`. A negative `r` repeats until the next one.
+/// Returns the number of segments of an `S`. With a negative `r`, the segment repeats until the
+/// next `S` or the end of the period.
 fn repeat_count(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
     let repeat = entry.attribute("r").map_or(Ok(0), str::parse::<i64>);
     let repeat = repeat.map_err(|_| Error::malformed("S@r is not a number"))?;
