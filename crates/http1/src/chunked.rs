@@ -7,7 +7,7 @@ const SIZE_LINE_BYTES_MAX: u16 = 4 << 10;
 /// Maximum size of the extensions of all chunks of a body together. They are ignored, so a sender
 /// could otherwise make the recipient read forever without sending a byte of data.
 const EXTENSION_BYTES_MAX: u16 = 16 << 10;
-/// The trailer section; its fields are checked and dropped.
+/// Limits of the trailer section, whose fields are checked and dropped.
 const TRAILER_BYTES_MAX: u16 = 8 << 10;
 const TRAILER_FIELDS_MAX: u8 = 100;
 /// Maximum number of hexadecimal digits of a chunk's size, which is therefore less than 2^60 bytes.

@@ -153,8 +153,8 @@ impl FramingFields {
             return Ok(BodyDecoder::Length(0));
         }
         match (self.has_transfer_encoding, self.content_length) {
-            // Requests allow no transfer coding except `chunked`, and HTTP/1.0 has no transfer
-            // codings.
+            // Our requests accept no transfer coding except `chunked` in responses, and HTTP/1.0
+            // has no transfer codings.
             (true, _) if !self.is_chunked || !is_http11 => Err(ProtocolError::TransferEncoding),
             (true, _) => Ok(BodyDecoder::Chunked(ChunkedDecoder::default())),
             (false, Some(len)) => Ok(BodyDecoder::Length(len)),

@@ -1,4 +1,4 @@
-//! Simulated samples with a known truth, for tests of intervals.
+//! Simulated samples of distributions with a known median, for tests of intervals.
 
 use crate::Random;
 

@@ -32,7 +32,7 @@ pub(crate) struct SharedTrace {
     pub(crate) request_id: u64,
     /// `None`: the spans are only timed, for `Server-Timing`.
     pub(crate) queue: Option<SpanQueue>,
-    /// Whether the response reports the time of its parts.
+    /// Whether the response reports the durations of the request's parts.
     pub(crate) reports_timing: bool,
     pub(crate) started: Instant,
     pub(crate) started_at: SystemTime,
@@ -73,7 +73,8 @@ pub fn bind_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
     }
 }
 
-/// Gives blocking work the trace of the current task, for another thread.
+/// Binds blocking work to the trace of the current task, so that the work can run on another
+/// thread.
 pub fn bind_trace_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let trace = active();
     move || match trace {
@@ -160,8 +161,8 @@ impl TracedRequest {
         shared.queue.as_ref().map(|_| shared.trace_id)
     }
 
-    /// Ends the span of the request itself. Attributes have the names of the semantic conventions for
-    /// HTTP; `class` is an attribute of the program's own.
+    /// Ends the span of the request itself. Attribute names follow the semantic conventions for
+    /// HTTP; `class` is an additional attribute that the program defines.
     pub fn end(self, status: StatusCode, class: (&'static str, &'static str)) {
         let shared = &self.trace.shared;
         let mut span = OpenSpan {

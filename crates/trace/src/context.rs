@@ -21,7 +21,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Parses the caller's `traceparent`; `None` without one, and if it is invalid (section 3.2.2).
+    /// Parses the caller's `traceparent`; `None` if it is missing or invalid (section 3.2.2).
     pub fn from_headers(headers: &HeaderMap) -> Option<TraceContext> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let (value, None) = (values.next()?, values.next()) else {

@@ -23,15 +23,15 @@ const IDLE_CONNECTIONS_MAX: usize = 256;
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of fields in a response head.
 const HEAD_FIELDS_MAX: usize = 100;
-/// Body length that is expected before the response head arrives. It determines the length of the
+/// Body length that is assumed until the response head arrives. It determines the length of the
 /// read buffer. Together with the head, it fits the shortest recycled buffer.
 const EXPECTED_BYTES: usize = 14 << 10;
 
 /// Limits on the time and memory that a server may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamLimits {
-    /// Longest time to open a connection including TLS, and to wait while `requests_max` is
-    /// reached.
+    /// Longest time to open a connection including TLS, and separately the longest wait while
+    /// `requests_max` requests are in flight.
     pub connect_timeout: Duration,
     /// Longest time from the request to the response's head.
     pub first_byte_timeout: Duration,

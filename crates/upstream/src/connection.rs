@@ -19,15 +19,15 @@ use tokio_util::either::Either;
 
 /// Capacity that is reserved for a head.
 const HEAD_BYTES: usize = 2 << 10;
-/// Interim responses (1xx) before the final one.
+/// Maximum number of interim responses (1xx) before the final one.
 const INTERIM_RESPONSES_MAX: usize = 8;
 /// A recycled buffer with less room is replaced before a read.
 const READ_ROOM_BYTES_MIN: usize = 32 << 10;
 /// Fewer body bytes are copied rather than spliced.
 const SPLICE_BYTES_MIN: u64 = 4 << 10;
-/// Exclusive memory that is allocated before any byte of a body has arrived. Each later allocation
-/// is as large as the bytes received so far. A server therefore cannot make us allocate much memory
-/// with a large Content-Length alone.
+/// Memory only for the body's bytes that is allocated before any of them has arrived. Each later
+/// allocation is as large as the bytes received so far. A server therefore cannot make us allocate
+/// much memory with a large Content-Length alone.
 const EXCLUSIVE_BYTES_MIN: u64 = 256 << 10;
 const EXCLUSIVE_BYTES_MAX: u64 = 1 << 20;
 

@@ -4,8 +4,8 @@ use http::{HeaderMap, StatusCode};
 use std::fmt;
 use std::sync::Arc;
 
-/// Receives the interim responses to a request, in its extensions. 100 and 101 are not passed on:
-/// they concern one connection only.
+/// Receives the interim responses to a request; stored in the request's extensions. 100 and 101 are
+/// not passed on: they concern one connection only.
 #[derive(Clone)]
 pub struct InterimHandler(Arc<HandleInterim>);
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Lengths of recycled buffers, longest first, and the number of each that is stored.
 const SHELVES: [(usize, usize); 3] = [(256 << 10, 96), (64 << 10, 128), (16 << 10, 256)];
-/// Buffers that are checked in search of a free one.
+/// Maximum number of buffers that are checked to find a free one.
 const PROBES: usize = 4;
 
 /// Buffers of a few lengths. Some may still have readers: a buffer is free once all bytes that were
@@ -22,7 +22,8 @@ pub struct ReadBuffers {
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: BytesMut,
-    /// The shelf to which it returns; `None` for a length that is not recycled.
+    /// Index in `SHELVES` of the list to which it returns; `None` for a length that is not
+    /// recycled.
     shelf: Option<usize>,
 }
 

@@ -136,8 +136,8 @@ impl SampleStream {
         }
     }
 
-    /// Returns the counter block, and moves on by `len` bytes. Runs before the last are whole
-    /// blocks.
+    /// Returns the counter block, and moves on by `len` bytes. All runs of a sample except the last
+    /// consist of whole cipher blocks.
     fn advance(&mut self, len: usize) -> [u8; BLOCK_BYTES] {
         let block = self.counter.to_be_bytes();
         self.counter += len.div_ceil(BLOCK_BYTES) as u128;

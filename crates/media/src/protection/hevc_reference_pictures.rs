@@ -2,8 +2,8 @@
 
 use crate::codec::bit_reader::BitReader;
 
-/// Pictures of one set: the difference of the picture order count, and whether the current picture
-/// refers to it.
+/// A picture of a set: the difference of its picture order count from the current picture's, and
+/// whether the current picture refers to it.
 type ReferencePicture = (i32, bool);
 
 /// A short-term reference picture set.
@@ -68,7 +68,8 @@ impl ReferencePictureSet {
                 false => (false, bits.read_bit()),
             })
             .collect();
-        // The flags are those of the earlier pictures, the later ones, and the reference itself.
+        // The flags are in this order: the reference set's earlier pictures, its later pictures,
+        // and the picture that it belongs to.
         let deltas = reference.pictures().map(|(delta, _)| *delta).chain([0]);
         let mut kept: Vec<ReferencePicture> = deltas
             .zip(flags)

@@ -7,8 +7,8 @@ use crate::codec::bit_reader::BitReader;
 
 /// Maximum number of pictures in one reference list.
 const REFERENCES_MAX: u32 = 16;
-/// Entry points of a slice: one per row of blocks or tile (A.4.2: at most 440 tiles; level 6.2 has
-/// fewer than 600 rows).
+/// Maximum number of entry points of a slice, which has one per row of blocks or one per tile
+/// (A.4.2: at most 440 tiles; level 6.2 has fewer than 600 rows).
 const ENTRY_POINTS_MAX: u32 = 4096;
 
 impl HevcParameterSets {
@@ -104,7 +104,7 @@ impl SliceSegmentReader<'_, '_> {
         Some((total, uses_temporal_mvp))
     }
 
-    /// Reads the long-term pictures; returns the number to which the current picture refers.
+    /// Reads the long-term pictures; returns how many of them the current picture refers to.
     fn read_long_term(&mut self) -> Option<u32> {
         let (bits, known) = (&mut *self.bits, &self.sequence.long_term);
         let of_sequence = if known.is_empty() { 0 } else { bits.read_ue() };

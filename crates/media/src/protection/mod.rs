@@ -1,12 +1,13 @@
-//! Common Encryption of CMAF tracks (ISO/IEC 23001-7), without keys and ciphers of its own.
+//! Common Encryption of CMAF tracks (ISO/IEC 23001-7); the caller provides the keys and the
+//! ciphers.
 //!
 //! 1. [`TrackProtection`] is the public part of a track's protection: scheme, key id and IV. It
 //!    becomes the boxes of the init segment.
 //! 2. [`SubsampleParser`] finds the bytes of each sample that stay unencrypted. The result is a
 //!    [`SubsampleMap`], which decides the length of a segment's head.
 //! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
-//! 4. A source that is already encrypted has a [`SourceProtection`]. Its samples are served as they are,
-//!    or decrypted with a [`SampleDecipher`] of the caller before they are encrypted.
+//! 4. A source that is already encrypted has a [`SourceProtection`]. Its samples are served
+//! unchanged, or decrypted with a [`SampleDecipher`] of the caller and then encrypted again.
 //! 5. [`TrackSignaling`] contains the lines and elements of the manifests.
 
 mod avc_slice_header;

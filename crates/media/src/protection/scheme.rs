@@ -54,7 +54,7 @@ impl TrackProtection {
     };
 
     /// Returns the eight bytes of a sample's IV in `cenc`. `sample` counts from the start of the
-    /// track, so that a key frame alone has the same bytes as in its segment.
+    /// track, so that a key frame that is served alone has the same bytes as in its segment.
     pub fn sample_iv(&self, sample: u32) -> [u8; 8] {
         let [base, _] = self.iv_halves();
         base.wrapping_add(u64::from(sample)).to_be_bytes()

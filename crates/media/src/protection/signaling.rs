@@ -136,7 +136,7 @@ impl TrackSignaling {
         TrackSignaling { hdcp_level, ..self }
     }
 
-    /// Writes the attributes of variants that restrict devices (rfc8216bis, 4.4.6.2), each after a
+    /// Writes the variant attributes that restrict devices (rfc8216bis, 4.4.6.2), each after a
     /// comma.
     pub(crate) fn write_variant_attributes(&self, out: &mut String) {
         if let Some(level) = self.hdcp_level {
@@ -162,7 +162,7 @@ fn complete_lines(lines: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the attributes of a key after METHOD; `None` if the system is not used in HLS.
+/// Returns the attributes of a key, starting with METHOD; `None` if the system is not used in HLS.
 fn key_attributes(
     system: &SystemSignaling,
     protection: &TrackProtection,
@@ -182,7 +182,7 @@ fn key_attributes(
         ContentSystem::FairPlay | ContentSystem::ClearKey => system.license_url.clone()?,
         ContentSystem::Other(_) => return None,
     };
-    // FairPlay's own players define no KEYID, and ignore it.
+    // KEYID is not defined for FairPlay, and Apple's players ignore it.
     let key_id = format_key_id(&protection.key_id).replace('-', "");
     Some(format!(
         "METHOD={},URI=\"{}\",KEYID=0x{key_id},KEYFORMATVERSIONS=\"1\",KEYFORMAT=\"{}\"",

@@ -22,8 +22,8 @@ pub(super) fn measure_headers(nal: &[u8], parse: impl Fn(&[u8]) -> Option<usize>
     len.map(|len| stored_len(nal, len))
 }
 
-/// Returns the length of the shortest start of `nal` that contains `len` bytes, emulation
-/// prevention bytes not counted.
+/// Returns the length of the shortest prefix of `nal` that contains `len` bytes besides emulation
+/// prevention bytes.
 pub(super) fn stored_len(nal: &[u8], len: usize) -> usize {
     let (mut zeros, mut left) = (0, len);
     for (at, &byte) in nal.iter().enumerate() {

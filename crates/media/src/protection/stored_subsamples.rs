@@ -62,8 +62,8 @@ impl StoredSubsamples {
         });
     }
 
-    /// Reads the box in `stbl`, which describes `count` samples. `None` without the box, and if its
-    /// version is unknown.
+    /// Reads the box in `stbl`, which describes `count` samples. Returns `None` if the box is
+    /// missing or its version is unknown.
     ///
     /// # Errors
     /// `Malformed` if an entry is missing.

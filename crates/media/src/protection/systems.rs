@@ -151,7 +151,7 @@ impl SystemSignaling {
         out
     }
 
-    /// Writes version 4.0 for AES-CTR, which older devices read, and 4.3 for AES-CBC.
+    /// Writes version 4.0, which older devices can read, for AES-CTR, and version 4.3 for AES-CBC.
     fn playready_header(&self, protection: &TrackProtection) -> String {
         let key_id = encode_base64(&to_guid(&protection.key_id));
         let url = self.license_url.as_deref();

@@ -5,8 +5,8 @@ use super::{TextRendition, TextSegmentTimes, write_imsc_segment, write_vtt};
 use crate::presentation::{DashText, Presentation};
 
 impl Presentation {
-    /// Returns the bandwidth of each text rendition in this form: the peak of its segments, or the
-    /// average of the file.
+    /// Returns the bandwidth of each text rendition in this form: the peak bit rate of segments, or
+    /// the average bit rate of a file.
     pub(crate) fn text_bandwidths(&self, form: DashText) -> &[u64] {
         self.text_bandwidths.of_form(form).get_or_init(|| {
             let renditions = self.text.renditions();

@@ -14,7 +14,8 @@ pub enum CaptionChannel {
 
 /// Highest CEA-708 service that is announced.
 const SERVICE_MAX: u8 = 6;
-/// Marks a mask of channels as the result of a search, so that it differs from 0.
+/// Set in the mask of each searched file, so that a mask without channels differs from 0 (not
+/// searched).
 const WAS_SEARCHED: u16 = 1 << 15;
 
 /// Maximum number of bytes of a NAL unit that are searched. SEI messages are far shorter.
@@ -119,7 +120,7 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
         let is_valid = triplet[0] & 4 != 0;
         match kind {
             _ if !is_valid => {}
-            // The first field is announced even if no caption is shown yet.
+            // A channel of the first field is announced even if it has no caption yet.
             0 => found.push(CaptionChannel::Cea608(1 + second_channel(first))),
             1 if (first, second) != (0, 0) => {
                 found.push(CaptionChannel::Cea608(3 + second_channel(first)));

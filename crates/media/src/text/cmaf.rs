@@ -122,7 +122,7 @@ struct ServedCue<'a> {
     cue: &'a Cue,
     start: u64,
     end: u64,
-    /// Identifies the parts of a cue that is cut (`vsid`).
+    /// Source id (`vsid`): the same in all parts of a cue that is cut.
     source_id: Option<u32>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> ServedCue<'a> {
     fn new(grid: &TextSegmentTimes<'_>, cue: &'a Cue, start: u64, end: u64) -> ServedCue<'a> {
         let served = |ms| u64::try_from(grid.served_ticks(ms)).unwrap_or(0);
         let (from, until) = (served(cue.start_ms), served(cue.end_ms));
-        // Milliseconds since the start are unique enough: players only compare neighbours.
+        // The start in milliseconds is unique enough as an id: players only compare adjacent cues.
         let source_id = (from < start || until > end).then_some(cue.start_ms as u32 & 0x7fff_ffff);
         ServedCue {
             cue,

@@ -18,8 +18,8 @@ const GREEN: (&str, &str) = ("green", "#008000");
 /// Returns the class of a colour, given as a name or a value in upper or lower case. A value may
 /// have an alpha channel, which is ignored.
 ///
-/// No class has the value of `green`. It becomes `lime`, which CEA-608 calls green, because colours
-/// of subtitles tell speakers apart.
+/// No class has the value of `green`. It becomes `lime`, which CEA-608 calls green, so that viewers
+/// can still distinguish speakers by colour.
 pub(super) fn find_color_class(color: &str) -> Option<&'static str> {
     let color = color.trim().to_ascii_lowercase();
     let value = color.get(..7).unwrap_or(&color);

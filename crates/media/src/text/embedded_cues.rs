@@ -12,7 +12,7 @@ use std::ops::Range;
 const SAMPLES_MAX: u32 = 200_000;
 
 /// Returns the byte ranges of the samples; `None` if there are too many, or too many bytes. Samples
-/// that show nothing have empty ranges, because their size alone proves it.
+/// that are too short for text have empty ranges: they show nothing and need not be read.
 pub fn text_sample_ranges(track: &Track) -> Option<Vec<Range<u64>>> {
     let samples = &track.samples;
     if samples.len() > SAMPLES_MAX || samples.byte_count(0..samples.len()) > TEXT_BYTES_MAX {
@@ -53,8 +53,8 @@ pub fn parse_text_samples<'a>(
             TextFormat::Tx3g => append_cues(&mut cues, tx3g::parse_sample(bytes), &shown),
             TextFormat::Stpp => {
                 for cue in parse_document_sample(bytes, n, problems) {
-                    // Documents may repeat what other samples show, and text without an end is
-                    // shown until its sample ends.
+                    // Cuts the cue to its sample: documents may repeat cues of other samples, and
+                    // text without an end is shown until its sample ends.
                     let end = cue.end_ms.saturating_sub(start);
                     let own = cue.start_ms - start..end;
                     let own = own.start.max(shown.start)..own.end.min(shown.end);
@@ -117,8 +117,8 @@ pub fn text_track_kind(track: &Track) -> TextKind {
     }
 }
 
-/// Returns whether the author of a film chose the text track at `n` for display without a choice of
-/// the viewer. Writers such as ffmpeg enable the first track of each kind if the author chose none.
+/// Returns whether the author of a film chose text track `n` to be shown if the viewer chooses
+/// none. Writers such as ffmpeg enable the first track of each kind if the author chose none.
 /// Therefore only an enabled track that is not the first one proves a choice.
 pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
     let is_enabled = |track: &Track| track.is_enabled;

@@ -1,6 +1,6 @@
 //! WebVTT cue settings (WebVTT, 4.4), as attributes of a TTML region.
 
-/// Height of a line of text, in percent of the video, when settings count lines.
+/// Height of a line of text, in percent of the video, for settings that contain a line number.
 const LINE_PERCENT: f64 = 5.0;
 /// Width of a cue without settings, in percent of the video.
 const DEFAULT_SIZE: f64 = 80.0;

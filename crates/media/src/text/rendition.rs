@@ -86,7 +86,7 @@ pub struct TextSet {
 impl TextSet {
     /// Names the renditions `text=en`, `text=en-2` and so on. Within a language, plain subtitles
     /// come first, because some players choose the first rendition of a language. In the order of
-    /// file names they would not: `film.en.sdh.srt` sorts before `film.en.srt`.
+    /// file names, they would come later: `film.en.sdh.srt` sorts before `film.en.srt`.
     ///
     /// If several renditions are marked as default, only the first stays the default: a group of
     /// HLS has at most one (RFC 8216, 4.3.4.1.1).

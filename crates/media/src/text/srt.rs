@@ -120,8 +120,8 @@ fn convert_tag(tag: &str) -> Option<String> {
     }
 }
 
-/// Returns the value of the attribute `color` of a tag in lower case, whose other attributes may
-/// precede or follow it.
+/// Returns the value of the attribute `color` of a lower-case tag; other attributes may precede or
+/// follow it.
 fn find_color(tag: &str) -> Option<&str> {
     let starts = tag.match_indices("color").map(|(at, _)| at);
     // Other names, such as `bgcolor`, end in the same letters.
@@ -145,7 +145,7 @@ fn alignment_cue_settings(codes: &str) -> Option<&'static str> {
     codes.split('\\').find_map(find_alignment)
 }
 
-/// Returns the cue settings of an alignment code, which counts like a numeric keypad.
+/// Returns the cue settings of an alignment code, whose digit is a position on a numeric keypad.
 fn find_alignment(code: &str) -> Option<&'static str> {
     match code.trim() {
         "an1" => Some("align:left"),

@@ -76,10 +76,10 @@ impl<'a> TextSegmentTimes<'a> {
     }
 
     /// Returns the start of segment `n` in ticks, which is also its name. Past the last segment,
-    /// the end.
+    /// returns the end of the last segment.
     ///
     /// The first segment starts with the film, even if the picture starts later. Otherwise Shaka
-    /// Player shows the cues of all other segments too late by the difference.
+    /// Player shows the cues of all later segments too late, by the time between these two starts.
     pub fn segment_start(&self, n: usize) -> u64 {
         let start = self.presentation.segment_start(self.reference, n);
         let start = start.saturating_mul(self.factor.into());

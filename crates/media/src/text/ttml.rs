@@ -179,7 +179,7 @@ impl TtmlReader<'_> {
     }
 }
 
-/// Appends text, escaped once, with white space collapsed, which is the default of `xml:space`.
+/// Escapes and appends text. White space is collapsed, which is the default of `xml:space`.
 fn write_text(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

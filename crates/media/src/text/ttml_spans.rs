@@ -6,8 +6,9 @@ use std::ptr;
 
 /// Maximum number of timed spans of a paragraph that is split.
 pub(super) const SPANS_MAX: usize = 64;
-/// Maximum number of elements and bytes of a document that are written again for each change of the
-/// shown spans. A small file could become a large one without it.
+/// Maximum number of elements and bytes that a document's split paragraphs write in total: each
+/// change of the shown spans writes a paragraph again. A small file could become a large one
+/// without it.
 pub(super) const WRITTEN_MAX: usize = 4 << 20;
 
 /// Returns the spans within an element that have times of their own, with these times.

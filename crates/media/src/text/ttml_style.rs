@@ -4,7 +4,7 @@ use super::color::find_color_class;
 use crate::xml::XmlElement;
 use std::collections::HashMap;
 
-/// Maximum number of styles that refer to each other.
+/// Maximum depth of style references, and maximum number of styles that an element names.
 const STYLE_DEPTH_MAX: usize = 8;
 /// Maximum number of styles that apply to an element. References can form a tree of any size.
 const STYLES_APPLIED_MAX: usize = 64;
@@ -166,7 +166,7 @@ impl TtmlStyle {
     }
 }
 
-/// Returns the class of a colour. White is what players show without a class.
+/// Returns the class of a colour. White gets no class, because players show it by default.
 fn find_color(color: &str) -> Option<&'static str> {
     find_color_class(color).filter(|class| *class != "white")
 }

@@ -12,7 +12,7 @@ const ALL_SAMPLES_FORCED: u32 = 0x8000_0000;
 /// Bits of `face-style-flags`, with the tags of WebVTT.
 const FACES: [(u8, &str); 3] = [(1, "b"), (2, "i"), (4, "u")];
 
-/// Length of a sample without text: the length of the text, which is 0.
+/// Length of a sample without text: only the two-byte length field of the text.
 pub(super) const EMPTY_SAMPLE_BYTES: u32 = 2;
 
 /// Returns the cue of a sample, without times; `None` if it shows nothing.

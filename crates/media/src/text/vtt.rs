@@ -1,4 +1,4 @@
-//! WebVTT (W3C Candidate Recommendation): parsing, and writing whole or for segments of HLS.
+//! WebVTT (W3C Candidate Recommendation): parsing, and writing as one file or as HLS segments.
 
 use super::timestamp::{Timestamp, parse_timestamp};
 use super::{Cue, CueList, CueProblem};

@@ -50,7 +50,7 @@ impl AdtsHeader {
         }
         let [a, b, c, d] = self.head;
         let d = d | (len >> 11) as u8;
-        // Buffer fullness 0x7ff is unspecified; one raw data block.
+        // Buffer fullness 0x7ff means unspecified; the frame has one raw data block.
         out.extend_from_slice(&[a, b, c, d, (len >> 3) as u8, (len << 5) as u8 | 0x1f, 0xfc]);
         Ok(())
     }

@@ -21,7 +21,7 @@ pub struct AnnexBConverter {
     parameter_sets: Vec<u8>,
 }
 
-/// A scanned frame: the missing NAL units and the length in the byte stream.
+/// A scanned frame: which NAL units must be added, and its length in the byte stream.
 #[derive(Debug)]
 pub struct ScannedFrame<'a> {
     /// Length in the byte stream, in bytes.
@@ -105,18 +105,20 @@ impl AnnexBConverter {
         }
     }
 
-    /// Estimates the bytes of a frame of `size` bytes, if it has neither delimiter nor parameter
-    /// sets.
+    /// Estimates the length in the byte stream of a frame of `size` bytes that has neither
+    /// delimiter nor parameter sets.
     pub fn len_estimate(&self, size: u32, sync: bool) -> usize {
         let sets = if sync { self.parameter_sets.len() } else { 0 };
         let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
         size as usize + longer + self.delimiter.len() + sets
     }
 
-    /// Returns the maximum bytes of a frame of `size` bytes, whatever it contains.
+    /// Returns the maximum length in the byte stream of a frame of `size` bytes, whatever it
+    /// contains.
     pub fn len_max(&self, size: u32, sync: bool) -> usize {
         let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
-        // Each written NAL unit has at least one byte. The estimate includes one unit.
+        // Each written NAL unit has at least one byte. The estimate already includes the longer
+        // start code of one unit.
         let units = size as usize / (self.length_bytes + 1);
         self.len_estimate(size, sync) + units * longer
     }

@@ -1,9 +1,9 @@
 //! MPEG-2 transport streams and packed audio (RFC 8216, 3.2 and 3.4).
 //!
 //! A video segment is one programme with one stream: PAT, PMT, then one PES packet per frame.
-//! Segments are muxed independently and still join seamlessly. The continuity counter of the video
-//! starts at 0 and ends at 15 in each: the last frame is spread over up to 15 extra packets.
-//! Timestamps continue, and tables are repeated.
+//! Segments are muxed independently and still join seamlessly. In each segment, the continuity
+//! counter of the video starts at 0 and ends at 15: the last frame is spread over up to 15 extra
+//! packets. Timestamps continue, and tables are repeated.
 
 mod adts;
 mod annex_b;

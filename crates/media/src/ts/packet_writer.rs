@@ -8,8 +8,8 @@ pub const VIDEO_PID: u16 = 0x100;
 /// Bytes of a packet header, and of the rest.
 const PACKET_HEADER_BYTES: usize = 4;
 const PACKET_BODY_BYTES: usize = PACKET_BYTES - PACKET_HEADER_BYTES;
-/// Bytes copied at once. Compilers copy this much without a call, which would take longer than the
-/// copy.
+/// Bytes copied at once. Compilers copy this many bytes inline; a function call would take longer
+/// than the copy.
 const COPY_BYTES: usize = PACKET_BODY_BYTES / 2;
 /// Bytes of the adaptation field with the clock at the start of each PES packet.
 const CLOCK_FIELD_BYTES: usize = 8;

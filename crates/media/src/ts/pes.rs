@@ -3,7 +3,7 @@
 /// Timestamps are modulo 2^33.
 const TIMESTAMP_WRAP: u64 = 1 << 33;
 
-/// Time by which a frame arrives before it is decoded, in 90 kHz: half a second.
+/// Time from the arrival of a frame to its decoding, in 90 kHz: half a second.
 const CLOCK_LEAD_90KHZ: u64 = 45_000;
 
 /// Writes a PES header for video, of 14 bytes, or 19 if the decode time is before the presentation
@@ -33,7 +33,8 @@ fn encode_timestamp(prefix: u8, time: u64) -> [u8; 5] {
     ]
 }
 
-/// Returns the programme clock reference at the arrival of the frame decoded at `dts`; extension 0.
+/// Returns the programme clock reference at the arrival of the frame decoded at `dts`; its
+/// extension is 0.
 pub fn clock_reference(dts: u64) -> [u8; 6] {
     let base = dts.wrapping_sub(CLOCK_LEAD_90KHZ) % TIMESTAMP_WRAP;
     let [.., a, b, c, d] = ((base >> 1) as u32).to_be_bytes();

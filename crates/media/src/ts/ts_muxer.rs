@@ -80,8 +80,8 @@ impl TsMuxer {
 
     /// Writes the next frames and returns their length in bytes.
     ///
-    /// `last` means that no frames follow. Such a call has at least one frame, unless the segment
-    /// has none. Do not write after an error.
+    /// `last` means that no frames follow. The last call must contain at least one frame, unless
+    /// the segment has none. Do not write after an error.
     ///
     /// # Errors
     /// `Malformed` if a NAL unit is longer than its sample; `TooLarge` if `out` is too

@@ -53,7 +53,7 @@ impl fmt::Debug for KeyDocumentEntry {
     }
 }
 
-/// Parses a document with plain key values. Its keys must fit `scheme`, if it names one.
+/// Parses a document with plain key values. If a key declares a scheme, it must be `scheme`.
 ///
 /// # Errors
 /// The errors of [`decrypt_key_document`], and `Unsupported` for encrypted keys.
@@ -64,8 +64,8 @@ pub fn parse_key_document(text: &str, scheme: ProtectionScheme) -> Result<KeyDoc
 /// Parses a document whose key values may be encrypted.
 ///
 /// # Errors
-/// `TooLarge` over [`CPIX_BYTES_MAX`] or the number of entries; `Unsupported` for keys that
-/// `decryptor` cannot decrypt, key hierarchies, rotation, and rules that cannot be evaluated;
+/// `TooLarge` for more than [`CPIX_BYTES_MAX`] bytes or too many entries; `Unsupported` for keys
+/// that `decryptor` cannot decrypt, key hierarchies, rotation, and rules that cannot be evaluated;
 /// `Malformed` otherwise.
 pub fn decrypt_key_document(
     text: &str,
@@ -90,7 +90,7 @@ pub fn decrypt_content_keys(
     })
 }
 
-/// Parses the text, and wipes its tree after `read`.
+/// Parses the text, calls `read` with the XML tree, and then wipes the tree's text.
 fn read_root<T>(text: &str, read: impl FnOnce(&XmlElement) -> Result<T>) -> Result<T> {
     if text.len() > CPIX_BYTES_MAX {
         let message = format!("a key document of more than {CPIX_BYTES_MAX} bytes");

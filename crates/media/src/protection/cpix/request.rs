@@ -63,7 +63,7 @@ pub struct CpixRequest<'a> {
 }
 
 impl CpixRequest<'_> {
-    /// Writes the document. The key server fills its empty elements in.
+    /// Writes the document. The key server fills in the document's empty elements.
     pub fn to_xml(&self) -> String {
         let mut out = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cpix:CPIX contentId=\"{}\" version=\"{}\" xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\">\n",

@@ -5,8 +5,8 @@ use crate::protection::base64_text::decode_base64;
 use crate::protection::{ContentSystem, SystemSignaling};
 use crate::xml::{self, XmlElement};
 
-/// Reads a `DRMSystem`. Signaling that the element does not define is generated. Empty elements
-/// define nothing.
+/// Reads a `DRMSystem`. If the element does not define some signaling, Headwater generates it.
+/// Empty elements define nothing.
 pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignaling> {
     let id = element.attribute("systemId").unwrap_or_default();
     let system = ContentSystem::from_uuid(id);
@@ -78,7 +78,7 @@ fn check_xml(bytes: Vec<u8>) -> Result<String> {
     }
 }
 
-/// Returns lines that all are the tag `tag`, because they become part of a playlist.
+/// Returns the lines if each one starts with `tag`: they become part of a playlist.
 fn check_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
     let text = decode_utf8(bytes, "HLSSignalingData")?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

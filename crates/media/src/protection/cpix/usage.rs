@@ -26,7 +26,7 @@ pub(super) fn read_rule(element: &XmlElement) -> Result<UsageRule> {
             "BitrateFilter" => rule.bitrates.push(
                 read_limit(filter, "minBitrate", 0)?..=read_limit(filter, "maxBitrate", u64::MAX)?,
             ),
-            // Documents have at most one period, so the filter selects all of it.
+            // Documents have at most one key period, so this filter matches the whole title.
             "KeyPeriodFilter" => {}
             other => {
                 let other: String = other.chars().take(40).collect();
