@@ -55,8 +55,8 @@ impl RequestHandler {
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> {
         // Drops the request body before the future is created, so that the future does not reserve
-        // memory for it. Only the collector reads request bodies. They are boxed, so that they take
-        // little space in the future.
+        // memory for it. Only the collector reads request bodies. A body for the collector is
+        // boxed, so that it takes little space in the future.
         let (parts, body) = request.into_parts();
         let reports = self.is_for_collector(&parts).then(|| Box::new(body));
         async move {
@@ -176,8 +176,8 @@ impl RequestHandler {
         }
         let known = reads && uri.query().is_none();
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
-        // Boxed, so that it does not enlarge the future of a manifest, which is far smaller.
-        // Allocating two small futures is faster than allocating one large one.
+        // Boxed, so that it does not enlarge the future that responds with a manifest, which is far
+        // smaller. Allocating two small futures is faster than allocating one large one.
         let result =
             Box::pin(
                 self.segment_cache

@@ -1,8 +1,8 @@
-//! Parses a URL into an [`OriginRequest`] and back. Syntax only: nothing is looked up here. Every
+//! Converts a URL to an [`OriginRequest`] and back. Syntax only: nothing is looked up here. Every
 //! URL that Headwater prints parses into the same request.
 //!
-//! A URL is a title's path followed by the requested resource of the title. The second part exists
-//! on no disk and is recognised from the end, so that titles may have any name.
+//! A URL is a title's path followed by the requested resource of the title. The second part is not
+//! on disk, and is recognised from the end of the URL, so that titles may have any name.
 
 use std::borrow::Cow;
 use store::{BadKey, Key};
@@ -28,7 +28,8 @@ pub enum OriginRequest {
         title: Key,
         /// The kind of manifest.
         manifest: ManifestKind,
-        /// The path as a file key, if a static file may have it. Such a file takes precedence.
+        /// The path as a file key, if there may be a static file at this path. Such a file takes
+        /// precedence.
         file: Option<Key>,
     },
     /// A media segment of a title.
@@ -295,7 +296,7 @@ fn parse_playlist(
         "hls" => ManifestKind::Media(set, HlsContainer::Cmaf, rendition),
         "ts" => ManifestKind::Media(set, HlsContainer::Ts, rendition),
         "keyframes" => ManifestKind::KeyFrames(set, rendition),
-        // A set contains only generated resources.
+        // A segment set contains only generated resources, so no other name exists.
         _ => return Err(RouteError::NotFound),
     };
     Ok(Some((parse_key(title)?, manifest)))
@@ -328,7 +329,7 @@ fn parse_segment(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteEr
         d.map(Cow::Borrowed)
     };
     let title = parse_key(&title.unwrap_or_default())?;
-    // A set contains only generated resources.
+    // A segment set contains only generated resources, so no other name exists.
     let part = part.ok_or(RouteError::NotFound)?;
     if !rendition.contains('=') {
         return Err(RouteError::NotFound);
@@ -372,8 +373,7 @@ fn parse_key(path: &str) -> Result<Key, RouteError> {
     Key::parse(path).map_err(RouteError::Path)
 }
 
-/// Percent-decodes once. An escaped `/` would be part of a name, but no file name may contain a
-/// `/`.
+/// Percent-decodes once. An escaped `/` is an error, because no file name may contain a `/`.
 fn percent_decode(path: &str) -> Result<Cow<'_, str>, RouteError> {
     if path.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(RouteError::Path(BadKey::Character));

@@ -234,7 +234,7 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Updates the metrics that other modules count, before they are shown.
+    /// Updates the metrics that other modules count, before the metrics are sent.
     pub(crate) fn refresh_gauges(&self, catalog: &Catalog, segments: &SegmentCache) {
         let stores = catalog.stores();
         for reason in Reason::ALL {

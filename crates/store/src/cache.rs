@@ -1,8 +1,9 @@
 //! A cache for whole objects in memory, with one fetch per key.
 //!
-//! This folder imports nothing from its neighbors. A body is a [`GrowingBody`] from its first byte:
-//! the fetch appends to it, any number of readers read it meanwhile, and a complete body may be
-//! stored in [`MemoryCache`]. [`FetchTable`] makes sure that one key has one fetch.
+//! This folder imports nothing from the other modules of the crate. A body is a [`GrowingBody`]
+//! from its first byte: the fetch appends to it, any number of readers read it meanwhile, and a
+//! complete body may be stored in [`MemoryCache`]. [`FetchTable`] makes sure that one key has one
+//! fetch.
 
 mod fetch_table;
 mod growing_body;

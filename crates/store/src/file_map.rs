@@ -18,7 +18,8 @@
 //!   of whole pages. A draft writes only within its own span, through `&mut self`. It may also lend
 //!   its unwritten part as a slice, for as long as the draft is borrowed. The kernel has filled
 //!   this part with zeros. A span is readable only after its draft is finished. From then on, it is
-//!   not written to. It is dropped with its last slice, and its pages are then returned.
+//!   not written to. It is dropped with its last slice, and its pages are then returned to the
+//!   system.
 //! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning the pages removes
 //!   them from our address space, but does not change their content. Their addresses are not used
 //!   again while the region exists.

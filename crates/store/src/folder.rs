@@ -15,7 +15,7 @@ pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
     only: Option<Key>,
-    /// Extensions of the companions of a single file, which are beside it and belong to it.
+    /// Extensions of companions: files that are beside a single served file and belong to it.
     companion_extensions: &'static [&'static str],
     /// Whether links may lead out of the folder.
     follow_links: bool,
@@ -40,7 +40,7 @@ pub struct FolderListing {
     pub links_out: Vec<String>,
 }
 
-/// Most entries read from one folder.
+/// Maximum number of entries read from one folder.
 const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 

@@ -15,7 +15,7 @@
 //! not depend on libraries.
 //!
 //! This crate contains no HTTP server and no media formats. `cache` and `ranges` import nothing
-//! from their neighbors.
+//! from the other modules.
 
 mod arena;
 pub mod cache;

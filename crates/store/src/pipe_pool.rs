@@ -21,7 +21,7 @@ pub(crate) struct PipePool(Arc<Mutex<SparePipes>>);
 
 struct SparePipes {
     empty: Vec<Arc<PipeEnds>>,
-    /// Pipes that may be opened in addition.
+    /// Number of pipes that may still be opened.
     left: usize,
 }
 

@@ -122,9 +122,9 @@ fn key_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
         .collect()
 }
 
-/// Compares two lists of times. Returns the length of the shorter list, the number of its times
-/// that the longer list lacks, and the first such time. Additional times in the longer list do no
-/// harm.
+/// Compares two lists of times. Returns the length of the shorter list, how many of its times are
+/// missing in the longer list, and the first missing time. Additional times in the longer list do
+/// no harm.
 fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
     let (few, many) = if one.len() <= other.len() {
         (one, other)

@@ -167,7 +167,7 @@ impl TitleSearch {
         }
     }
 
-    /// Opens the title at `key`, which consists of `files`, with its text.
+    /// Opens the title at `key` from its `files`, and reads its text.
     fn open_title(&self, key: &Key, files: &[Key]) -> Result<OpenedTitle, String> {
         let sources = open_sources(&self.stores, files)?;
         let mut left_out_text = sources.left_out.clone();
@@ -204,7 +204,7 @@ impl TitleSearch {
         let mut text = read_embedded_text(&presentation, objects, left_out);
         let store = self.stores.library();
         let files = TitleFiles::find_media(store, key);
-        // A library that cannot be listed has no text beside its films.
+        // If the library cannot be listed, text beside its films is ignored.
         if let Ok(files) = files {
             let files = files.clone().with_text_beside(store, key, &files);
             let film_end_ms = presentation.duration.round_to(1000);
@@ -228,7 +228,7 @@ impl TitleSearch {
     }
 
     /// Returns the path of a title in the library. If the target is itself a folder of renditions,
-    /// its parent is the library, so the path is the folder's name.
+    /// its parent counts as the library, so the path is the folder's name.
     fn title_path(&self, key: &Key) -> Key {
         let name = self.place.rsplit('/').next().unwrap_or_default();
         match key.is_root() {

@@ -74,8 +74,8 @@ impl CheckedProtection {
     }
 }
 
-/// Returns whether an error names a codec that cannot be encrypted. The report names each such
-/// rendition, and not only the first.
+/// Returns whether an error names a codec that cannot be encrypted. Such an error is left out: the
+/// report names every rendition with such a codec, not only the first.
 fn is_codec_refusal(title: &Presentation, error: &str) -> bool {
     let mut tracks = title.renditions.iter().map(|r| title.track(r));
     tracks.any(|track| {

@@ -63,8 +63,8 @@ const PROTECTION_FAULTS: &[ProtectionFault] = &[
 
 const DOCUMENT_REMEDY: &str = "correct the key document of TITLE";
 
-/// Returns the error's text and the remedy. If no kind of fault matches, the remedy in the error is
-/// split off.
+/// Returns the error's text and the remedy. If no kind of fault matches, splits the error into its
+/// text and its remedy.
 pub(super) fn choose_protection_remedy(error: &str, path: &str) -> (String, String) {
     let has = |text: &&str| error.contains(text);
     let fault = PROTECTION_FAULTS

@@ -52,8 +52,8 @@ impl LibraryDrm {
         }
     }
 
-    /// Checks that an unencrypted title uses no file of the library whose own path is protected.
-    /// For example, a server manifest in another folder may name such a film.
+    /// Checks that an unencrypted title uses no library file whose path is protected. For example,
+    /// a server manifest in another folder may name such a film.
     ///
     /// # Errors
     /// 415, with the file.

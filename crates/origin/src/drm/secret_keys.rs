@@ -56,7 +56,8 @@ impl SecretKeys {
     }
 }
 
-/// Returns the classes of tracks that each have a key, with their filters.
+/// Returns the classes of tracks, with the filters that select their tracks; each class has one
+/// key.
 pub(crate) fn track_classes(granularity: KeyGranularity) -> Vec<(&'static str, Vec<MediaFilter>)> {
     let audio = || MediaFilter::Audio(0..=u32::MAX);
     let pixels = |pixels| {

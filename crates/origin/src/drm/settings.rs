@@ -10,8 +10,8 @@ use store::Key;
 
 /// The settings, as they are declared.
 ///
-/// Their defaults are applied by [`DrmSettings::parse`], so that the printed settings of a server
-/// without protection contain none of them.
+/// [`DrmSettings::parse`] applies the defaults, so that the printed settings of a server without
+/// protection contain no DRM settings.
 pub const DRM: &[Setting] = &[
     Setting::new(
         "drm-keys",
@@ -284,8 +284,8 @@ fn parse_optional_location(text: &str) -> Result<Option<KeyLocation>, String> {
     }
 }
 
-/// Parses `drm-source-keys`. A secret and a SPEKE server are refused, because their key ids are
-/// chosen by this server.
+/// Parses `drm-source-keys`. Refuses a secret and a SPEKE server: with them, this server would
+/// choose key ids, but the source has its own.
 fn parse_source_location(text: &str) -> Result<Option<KeyLocation>, String> {
     match parse_optional_location(text) {
         Ok(Some(KeyLocation::Secret(_) | KeyLocation::Speke(_))) | Err(_) => {

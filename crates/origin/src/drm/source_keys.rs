@@ -41,7 +41,7 @@ impl SourceKeys {
     }
 }
 
-/// Returns the key of an encrypted source; `None` if the set has keys for other key ids only.
+/// Returns the key of an encrypted source; `None` if the set has no key with the source's key id.
 pub(crate) fn find_source_key<'k>(
     keys: &'k KeySet,
     source: &SourceProtection,

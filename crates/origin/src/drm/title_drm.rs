@@ -78,7 +78,8 @@ impl DrmPolicy {
         Ok((drm, protection))
     }
 
-    /// Loads the keys that a title needs. Tracks whose own encryption stays need no keys. Blocks.
+    /// Loads the keys that a title needs. Tracks that keep the encryption of their source need no
+    /// keys. Blocks.
     ///
     /// # Errors
     /// An error of the key source.
@@ -200,9 +201,9 @@ impl DrmPolicy {
                     .key
                     .derive_bytes(&[b"headwater cbcs iv", &title_key.key_id])
             }),
-            // If the same key and counter encrypted different bytes, both could be revealed. The
-            // counter's start therefore depends on the rendition and on the version of its content,
-            // and for an encrypted source also on the source's key.
+            // If the same key and counter encrypted two different plaintexts, both could be
+            // revealed. The counter's start therefore depends on the rendition and on the version
+            // of its content, and for an encrypted source also on the source's key.
             ProtectionScheme::Cenc => title_key.key.derive_bytes(&[
                 b"headwater cenc iv",
                 &title_key.key_id,
@@ -217,7 +218,7 @@ impl DrmPolicy {
             iv,
         };
         let systems = self.list_systems(keys, title_key, title)?;
-        // Refuses a codec or a parameter set before the first segment is requested.
+        // Refuses an unsupported codec or parameter set before the first segment is requested.
         SubsampleParser::check(&presentation.track(rendition).codec)?;
         let signaling = TrackSignaling::new(protection, &systems, self.settings.pssh);
         Ok(signaling.with_hdcp_level(title_key.hdcp_level))
@@ -277,7 +278,8 @@ impl DrmPolicy {
             }
             systems.push(signal);
         }
-        // Nothing is generated for other systems, so they are signaled as the source defines them.
+        // This server generates no signaling for unknown systems, so they are signaled as the key
+        // source defines them.
         for signal in &title_key.systems {
             if let ContentSystem::Other(_) = signal.system
                 && systems.iter().all(|known| known.system != signal.system)
@@ -303,8 +305,8 @@ fn mark_source_key(source: &TitleKey) -> SourceKeyFingerprint {
     source.key.derive_bytes(&[label, &source.key_id])
 }
 
-/// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source marks, for the URLs of segments and
-/// init segments. No key can be derived from it.
+/// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source key fingerprints, for the URLs
+/// of segments and init segments. No key can be derived from it.
 fn hash_protection(protection: &TitleProtection, source_marks: &[SourceKeyFingerprint]) -> u64 {
     let tracks = protection.tracks.iter().map(|track| {
         track.as_ref().map_or(Vec::new(), |track| {

@@ -42,7 +42,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
         let read = object.read(bytes.clone(), Reason::Index);
         let read = read.map_err(|error| error.to_string())?;
         for sample in track.samples.range(samples.clone()) {
-            // Does not overflow: the offset is within a read of at most the file's length.
+            // Does not overflow: the offset is within the read, which is no longer than the file.
             let start = (sample.offset - bytes.start) as usize;
             let bytes = read.get(start..start + sample.size as usize);
             let bytes = bytes.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Content keys for players. Anyone who can fetch a title's key can watch it. Authorization belongs
-//! in front of this URL, or the keys belong on a key server (`aes-key-url`).
+//! Content keys for players. Anyone who can fetch a title's key can watch it. Protect this URL with
+//! authorization, or serve the keys from a key server (`aes-key-url`).
 
 use crate::error;
 use crate::title::catalog::Catalog;

@@ -33,7 +33,7 @@ const LIST_MAX_AGE_REMOTE: Duration = Duration::from_secs(30);
 const TITLE_WAIT: Duration = Duration::from_secs(3);
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
-/// The list, with the title cards of the previous scan, so that the next one is cheap.
+/// The list, with the title cards of the previous scan, so that the next scan is cheap.
 pub(crate) struct CachedLibraryList {
     catalog: Arc<Catalog>,
     state: Mutex<ListState>,

@@ -1,5 +1,5 @@
-//! ClearKey licenses (Encrypted Media Extensions, 9.1.4). Anyone who can fetch a title's license can
-//! watch it. Authorization belongs in front of this URL, or the keys belong on a key server.
+//! ClearKey licenses (Encrypted Media Extensions, 9.1.4). Anyone who can fetch a title's license
+//! can watch it. Protect this URL with authorization, or serve the keys from a key server.
 
 use crate::error;
 use crate::title::catalog::Catalog;

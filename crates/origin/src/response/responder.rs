@@ -19,7 +19,7 @@ const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding")
 pub(crate) struct ClientRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) headers: &'a HeaderMap,
-    /// Whether user code processes the bytes that the connection sends (TLS, HTTP/2).
+    /// Whether the connection copies the bytes in user space before it sends them (TLS, HTTP/2).
     pub(crate) is_copied: bool,
 }
 
@@ -62,8 +62,8 @@ impl ClientRequest<'_> {
     }
 
     /// Ranges of a text require a matching entity tag. The modification date does not identify the
-    /// text: it is the date of the film's files, for which another version of this program may
-    /// write another text. All codings share the date, too.
+    /// text: it is the date of the film's files, and another version of this program may write a
+    /// different text for them. All codings share the date, too.
     fn requested_text_range(&self, facts: &RepresentationHeaders, len: u64) -> RequestedRanges {
         if !self.headers.contains_key(header::RANGE) {
             return RequestedRanges::Whole;

@@ -23,7 +23,7 @@ use store::{Key, Object, Reason, Store};
 const OPEN_FILES_MAX: usize = 4096;
 /// Maximum number of cached paths without a file.
 const ABSENT_PATHS_MAX: usize = 4096;
-/// The file of that name may be replaced at any time.
+/// The file at this path may be replaced at any time.
 const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
 
@@ -31,8 +31,8 @@ const SOON: HeaderValue =
 pub(crate) struct StaticFiles {
     store: Arc<Store>,
     open_files: Cache<Key, OpenStaticFile>,
-    /// Manifest paths without a file (most of them), with the time of the look-up in milliseconds
-    /// since `started`.
+    /// Manifest paths without a file (most manifests have none), with the time of the look-up in
+    /// milliseconds since `started`.
     absent_paths: Cache<Key, u64>,
     /// Time for which a path is assumed to lead to the same file.
     recheck_after: Duration,

@@ -253,7 +253,7 @@ fn list_systems(presentation: &Presentation) -> Vec<String> {
     systems
 }
 
-/// Returns the scheme of the source's own encryption, if it is served.
+/// Returns the scheme of the source's own encryption, if the title is served with that encryption.
 fn source_scheme(presentation: &Presentation) -> Option<&'static str> {
     let mut renditions = presentation.renditions.iter();
     let source = renditions.find_map(|r| presentation.served_source_protection(r))?;

@@ -3,7 +3,8 @@
 use super::{DashAddressing, HlsContainer, RouteError, percent_decode};
 
 /// Query parameters with which other origin servers select a part of a title, according to their
-/// documentation. If such a parameter were ignored, the response would contain what it should hide.
+/// documentation. If such a parameter were ignored, the response would contain parts that the
+/// parameter should hide.
 const SELECTIONS: [&str; 17] = [
     // Unified Origin.
     "filter",
@@ -28,7 +29,7 @@ const SELECTIONS: [&str; 17] = [
     "asset_end_time",
 ];
 
-/// Rejects parameters that select a part of a title; others that are unknown are ignored.
+/// Rejects parameters that select a part of a title, and ignores other unknown parameters.
 pub(crate) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
     for pair in query.unwrap_or_default().split('&') {
         let name = percent_decode(pair.split('=').next().unwrap_or_default())?;

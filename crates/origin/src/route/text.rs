@@ -92,7 +92,7 @@ pub(super) fn parse_text_url(
             title,
             version,
             rendition,
-            // A set contains only generated resources.
+            // A text set contains only generated resources, so no other name exists.
             part: parse_part(name, is_numbered).ok_or(RouteError::NotFound)?,
         }),
     }))

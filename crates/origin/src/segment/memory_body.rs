@@ -24,8 +24,8 @@ impl SegmentMemory {
     /// these bytes are undefined: `write` must not read what it has not written.
     ///
     /// The arena is for bytes that are sent more than once. Its memory is cleared before each use.
-    /// For bytes that are sent once, clearing costs more than the copy into the socket that the
-    /// arena saves.
+    /// For bytes that are sent once, clearing costs more than the arena saves, which is one copy
+    /// into the socket.
     pub(crate) fn write_with(
         &self,
         len: usize,

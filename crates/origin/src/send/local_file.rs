@@ -1,4 +1,5 @@
-//! Bodies from a local file. Ranges stay ranges until the response writer sends them.
+//! Bodies from a local file. Such a body contains ranges, not bytes; the response writer sends them
+//! from the file.
 
 use super::body_parts::{PlannedPart, cut_parts, file_ranges, fill_ranges};
 use bytes::Bytes;

@@ -97,7 +97,8 @@ impl Weighter<Key, CatalogEntry> for CatalogWeigher {
             .outcome
             .as_ref()
             .map_or(FAILURE_BYTES, |title| title.memory_bytes() as u64);
-        // A title larger than a shard replaces the shard's content instead of never being cached.
+        // A title larger than a shard counts as one shard, so that it is cached and replaces the
+        // shard's content.
         bytes.clamp(1, self.bytes_max)
     }
 }
@@ -194,8 +195,9 @@ impl Catalog {
         Box::pin(trace::in_span("index", self.build_once(key))).await
     }
 
-    /// Returns the current title of a path for a segment of it. Without a cache, the title has no
-    /// text, and declares no captions of its video, because finding them reads media.
+    /// Returns the current title of a path, for a request for one of its segments. Without a cache,
+    /// the title has no text, and declares no captions of its video, because finding them reads
+    /// media.
     pub(crate) async fn load_title_for_segment(
         self: &Arc<Catalog>,
         key: &Key,

@@ -115,7 +115,8 @@ impl IndexCache {
         if settled.is_none_or(|settled| identity.modified() > settled) {
             return;
         }
-        // No edit list expresses the delays of this film, so it is indexed again each time.
+        // No edit list can express the track delays of this film exactly, so the film is indexed
+        // again each time.
         let Ok(bytes) = mp4::write_index_mp4(index, PLACEHOLDER_MEDIA_NAME) else {
             return;
         };

@@ -32,8 +32,8 @@ pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Erro
     index_with(key, object, find_captions)
 }
 
-/// Indexes a file for its segments: only manifests announce captions, and the search for them reads
-/// media. Blocks.
+/// Indexes a file for segment requests without searching it for captions: only manifests announce
+/// them, and the search reads media. Blocks.
 pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
     index_with(key, object, |_, _| None)
 }

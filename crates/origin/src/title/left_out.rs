@@ -160,7 +160,7 @@ pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> V
 }
 
 /// Lists the text files of a title in formats that are not served. They are in its folder, or
-/// beside its film with the film's name before the first dot. Blocks.
+/// beside its film with a name that starts with the film's name and a dot. Blocks.
 ///
 /// Remote libraries are not searched, because a listing would cost a request.
 pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {

@@ -37,7 +37,7 @@ pub(crate) struct LibraryPackagingRules {
 /// The parts of a title that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TitleScope {
-    /// Video and audio, for a segment of them.
+    /// Video and audio, for requests for their segments.
     Media,
     MediaAndText,
 }

@@ -113,8 +113,8 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
         counts.sum()
     }
 
-    /// Marks the fetches that `which` selects by key and result. Their objects are not stored, and
-    /// no further request joins them. Returns their number.
+    /// Marks the fetches that `which` selects by key and result as purged. Their objects are not
+    /// stored, and no further request joins them. Returns their number.
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
         let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {
@@ -147,7 +147,7 @@ impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
 }
 
 impl<K: Eq + Hash, T> FetchLeader<K, T> {
-    /// Names the span of the fetch, to which the spans of followers are linked.
+    /// Sets the span of the fetch, to which the spans of followers are linked.
     pub fn set_span(&mut self, span: Option<TraceContext>) {
         self.span = span;
     }

@@ -30,7 +30,8 @@ struct GrowingState {
     readers: Vec<Option<ReaderPosition>>,
     /// The writer, while it waits for readers.
     writer: Option<Waker>,
-    /// Bytes that stay readable behind the writer, once the body is too large to store.
+    /// Maximum distance of the slowest reader from the writer, in bytes, once the body is too large
+    /// to store.
     window: Option<u64>,
 }
 
@@ -109,9 +110,9 @@ impl GrowingBody {
         inner.replace_pieces(pieces);
     }
 
-    /// Limits the bytes behind the writer to about `bytes`. The writer must then wait for its
-    /// slowest reader ([`GrowingBody::poll_room`]). A new reader can only start at bytes that have
-    /// not been freed.
+    /// Limits the distance of the slowest reader from the writer to about `bytes`. The writer must
+    /// then wait for its slowest reader ([`GrowingBody::poll_room`]). A new reader can only start
+    /// at bytes that have not been freed.
     pub fn window(&self, bytes: u64) {
         self.lock_state().window = Some(bytes);
     }

@@ -88,8 +88,8 @@ impl SharedConnection {
         !self.is_refused.load(Relaxed)
     }
 
-    /// Returns a stream on the connection. Awaits `open` if there is no open connection, or if it
-    /// is not newer than the one with the number `failed`.
+    /// Returns a stream on the connection. Awaits `open` if there is no open connection, or if the
+    /// open connection is not newer than the connection with the number `failed`.
     pub(super) async fn acquire(
         &self,
         failed: Option<u64>,

@@ -29,7 +29,8 @@ pub struct TransportOptions {
     /// Whether to use HTTP/2 where the server offers it over TLS: all requests to an address then
     /// share one connection. Needs `pooled`.
     pub http2: bool,
-    /// Most connections to one address, and thus most requests in flight. Further requests wait.
+    /// Maximum number of connections to one address, and thus of requests in flight. Further
+    /// requests wait.
     pub connections_max: usize,
     /// Time after which an unused connection is closed.
     pub idle: Duration,

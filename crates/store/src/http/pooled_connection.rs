@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
 use upstream::{BodyData, Connection, ExchangeRequest, RequestUpload};
 
-/// The carrier of one request and its response.
+/// The connection or stream that carries one request and its response.
 pub(super) enum Carrier {
     /// A connection of its own: HTTP/1.1.
     Http1(Box<Connection>),

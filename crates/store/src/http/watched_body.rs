@@ -113,7 +113,8 @@ impl WatchedBody {
         begun.map(|begun| begun.unwrap_or(Ok(())))
     }
 
-    /// Polls the connection within the stall timeout. `len`: the bytes of the result.
+    /// Polls the connection within the stall timeout. `len` returns the number of bytes of a
+    /// result.
     fn poll_with_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,8 +1,9 @@
 //! A cache of object ranges in memory. Each range is fetched once for all clients.
 //!
-//! [`RangeCache::cover_range`] returns the [`RangeFlight`]s that together contain a range: cached ones, those
-//! being received, and new ones for missing parts, which the caller must fetch. A flight can be read while it
-//! is received. This folder imports nothing from its neighbors.
+//! [`RangeCache::cover_range`] returns the [`RangeFlight`]s that together contain a range: cached
+//! ones, those being received, and new ones for missing parts, which the caller must fetch. A
+//! flight can be read while it is received. This folder imports nothing from the other modules of
+//! the crate.
 
 mod range_flight;
 mod reserved_memory;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The bytes of all leases.
+/// The number of bytes that all leases reserve.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReservedMemory(Arc<AtomicU64>);
 
-/// A share of the memory, returned when dropped.
+/// A reservation of memory, released when dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
     of: ReservedMemory,

@@ -14,7 +14,7 @@ pub(super) struct FirstBytes {
 }
 
 impl FirstBytes {
-    /// Creates a head that has been received completely.
+    /// Creates first bytes that have been received completely.
     pub(super) fn complete(received: Bytes) -> FirstBytes {
         FirstBytes {
             received,
@@ -22,7 +22,7 @@ impl FirstBytes {
         }
     }
 
-    /// Waits for the start of a head.
+    /// Waits for the start of the object's first bytes.
     pub(super) async fn receive_start(mut rest: ResumingStream) -> Result<FirstBytes, Error> {
         let received = rest.next().await?.unwrap_or_default();
         Ok(FirstBytes {
@@ -39,7 +39,7 @@ impl FirstBytes {
         self.received.slice(place(range.start)..place(range.end))
     }
 
-    /// Returns whether `range` starts in the head and extends beyond the received bytes.
+    /// Returns whether `range` starts in these first bytes and extends beyond the received ones.
     pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
         let len = self.received.len() as u64;
         self.rest.is_some() && range.start <= len && len < range.end
@@ -50,7 +50,7 @@ impl FirstBytes {
         (self.slice(&(at..u64::MAX)), self.rest.take())
     }
 
-    /// Waits until the head reaches `end` or is complete.
+    /// Waits until the first bytes reach `end` or are complete.
     pub(super) async fn fill(self, end: u64) -> Result<FirstBytes, Error> {
         let Some(mut rest) = self.rest else {
             return Ok(self);

@@ -40,8 +40,8 @@ impl LatencyHistory {
         }
     }
 
-    /// Returns the time below which this share of the last responses stayed; `None` while there are
-    /// too few.
+    /// Returns the time within which this share of the last responses started; `None` while there
+    /// are too few.
     pub(super) fn percentile(&self, share: f64) -> Option<Duration> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let last = inner.sorted.len().checked_sub(1)?;

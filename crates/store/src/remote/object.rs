@@ -106,7 +106,7 @@ impl RemoteObject {
             .map_or(&self.promised, |seen| seen.identity())
     }
 
-    /// Returns whether a later look-up may be the same version.
+    /// Returns whether a later look-up may have found the same version.
     pub(crate) fn is(&self, now: &ObjectVersion) -> bool {
         match self.state.seen() {
             Some(seen) => seen.identity() == now,

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-/// The least time between `Last-Modified` and a response's `Date` for which no second change of the
+/// If a response's `Date` is at least this much later than `Last-Modified`, no second change of the
 /// object can have the same `Last-Modified` (RFC 9110 section 8.8.2.2). The clocks of one storage
 /// may differ, but by less than this.
 const STRONG_DATE_MARGIN: Duration = Duration::from_secs(60);

@@ -31,11 +31,11 @@ pub struct Options {
     pub pipes: usize,
     /// Longest gap between two wanted ranges that is read together with them.
     pub waste_bytes: u64,
-    /// Most retries of one request.
+    /// Maximum number of retries of one request.
     pub retries: u32,
-    /// Most retries as a share of all requests.
+    /// Maximum number of retries as a share of all requests.
     pub retry_share: f64,
-    /// Most hedged requests as a share of all requests; 0 disables hedging.
+    /// Maximum number of hedged requests as a share of all requests; 0 disables hedging.
     pub hedge_share: f64,
     /// A request is hedged when it is slower than this share of the last ones, such as 0.95.
     pub hedge_percentile: f64,

@@ -32,7 +32,7 @@ impl Endpoint {
             head: true,
             ..GetOptions::default()
         };
-        // Ignores the result: the recorded facts distinguish a refusal from silence.
+        // Ignores the result: the recorded facts show whether there was any response.
         let _ = CALL
             .scope(call.clone(), self.store.get_opts(&path, options))
             .await;

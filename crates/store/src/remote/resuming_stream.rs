@@ -11,10 +11,9 @@ use bytes::Bytes;
 use std::sync::Arc;
 use upstream::BodyData;
 
-/// Bytes that a response must deliver before it breaks, so that its resumption does not count as a
-/// retry.
+/// If a response breaks after at least this many bytes, its resumption does not count as a retry.
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
-/// Most resumptions of one body, even if each response made progress.
+/// Maximum number of resumptions of one body, even if each response made progress.
 const RESUMPTIONS_MAX: u32 = 32;
 
 /// The bytes of a range, in order.

@@ -95,7 +95,7 @@ impl RetryPlan<'_> {
         may
     }
 
-    /// Prefers other endpoints than this one, where a request for the same object has failed.
+    /// Prefers endpoints other than this one, which has failed a request for the same object.
     pub(super) fn avoid(mut self, endpoint: Option<Arc<Endpoint>>) -> Self {
         self.failed.extend(endpoint);
         self

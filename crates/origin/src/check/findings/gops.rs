@@ -56,13 +56,14 @@ pub(super) fn choose_note_remedy(message: &str) -> &'static str {
     "export the file again if this is not intended; Headwater serves the file as it is"
 }
 
-/// Reports films whose edit list starts between two key frames, if the pictures before it could not
-/// be moved to the start. The first visible picture refers to the hidden pictures before it, so
-/// these are served, too.
+/// Reports films whose edit list starts between two key frames, if the hidden pictures before this
+/// point could not be presented at the start. The first visible picture refers to the hidden
+/// pictures before it, so these are served, too.
 pub(super) fn trims_start_at_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let hidden = title.hidden_lead(rendition).as_seconds_f64();
-        // If the first key frame is visible, the edit list hides only its leading pictures.
+        // If the first key frame is visible, the edit list hides only the pictures presented before
+        // it.
         let is_inside = rendition.segment_cuts.first().is_some_and(|key| {
             let zero = title.presentation_time_offset;
             shown_time(title, rendition, *key) < zero

@@ -26,7 +26,7 @@ impl Weighter<Box<str>, Arc<SubsampleMap>> for SubsampleMapWeigher {
 }
 
 impl SubsampleCache {
-    /// Creates a cache beside a segment cache of this size.
+    /// Creates the subsample cache for a segment cache of this size.
     pub(crate) fn new(segment_memory_bytes: u64) -> SubsampleCache {
         let options = OptionsBuilder::new()
             .shards(1)
