@@ -7,7 +7,7 @@
 //!    [`SubsampleMap`], which decides the length of a segment's head.
 //! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
 //! 4. A source that is already encrypted has a [`SourceProtection`]. Its samples are served
-//! unchanged, or decrypted with a [`SampleDecipher`] of the caller and then encrypted again.
+//!    unchanged, or decrypted with a [`SampleDecipher`] of the caller and then encrypted again.
 //! 5. [`TrackSignaling`] contains the lines and elements of the manifests.
 
 mod avc_slice_header;
