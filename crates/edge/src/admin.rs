@@ -28,7 +28,7 @@ pub struct AdminPort {
     pub token: Arc<str>,
     /// Connections of the main port.
     pub connections: OpenConnections,
-    /// Index of this port's upstream connections.
+    /// Worker index that selects the idle upstream connections of this port.
     pub worker: usize,
     /// Start of the process.
     pub started_at: Instant,
@@ -98,8 +98,8 @@ pub async fn handle_admin_request(
     }
 }
 
-/// Returns whether another site's page sent the request. A browser that has stored the token also
-/// adds it to these requests. It marks them as cross-site (Fetch Metadata).
+/// Returns whether a page of another site sent the request. A browser that has stored the token
+/// also adds it to such requests, but the browser marks them as cross-site (Fetch Metadata).
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))

@@ -51,7 +51,7 @@ struct BlockCursor {
 }
 
 impl BlockBody {
-    /// Returns these bytes of the object as a response body.
+    /// Returns the range `wanted` of the object as a response body.
     pub fn into_body(self, wanted: Range<u64>) -> Body {
         let len = wanted.end - wanted.start;
         let cursor = BlockCursor {
@@ -113,14 +113,15 @@ impl BlockCursor {
                 self.at = range.end;
                 return filed.read_frame(within).await.map(Some);
             }
-            // A block is small enough for its readers to hold it as a whole.
+            // The reader keeps the whole block in memory; a block is small enough for that.
             self.reader = block.growing.read(within);
         }
     }
 }
 
 impl Edge {
-    /// Returns one block: from memory, from disk, or through its only fetch.
+    /// Returns one block: from memory, from disk, or from a fetch that all requests for the block
+    /// share.
     pub(crate) async fn get_or_fetch_block(
         self: &Arc<Edge>,
         request: &Arc<FetchRequest>,

@@ -11,9 +11,10 @@ use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
 use crate::object_body::ObjectBody;
 
-/// Approximate size of an entry without its text and body.
+/// Approximate size of an entry, in addition to the bytes of its headers and body.
 const ENTRY_BYTES: u64 = 1024;
-/// Approximate size of an object's prepared hit headers without their text.
+/// Approximate size of an object's prepared hit headers, in addition to the bytes of their names
+/// and values.
 const PREPARED_BYTES: u64 = 768;
 /// Limit on the variants of one URL. A further one evicts the oldest.
 const VARIANTS_MAX: usize = 64;
@@ -25,14 +26,15 @@ pub enum CacheEntry {
     Object(Arc<CachedObject>),
     /// A block of a large object.
     Block(Arc<ObjectBody>),
-    /// The URL has variants: the values of these headers select one.
+    /// The URL has variants. The index contains the headers that select one, and the variants'
+    /// keys.
     Variants(Arc<VariantIndex>),
     /// A recent response was not shareable. Before `until`, requests do not wait for each other's
     /// fetches.
     Unshareable {
         until: Instant,
-        /// Whether all requests are passed: they do not even probe for a shareable response,
-        /// because a probe costs too much.
+        /// Whether all requests bypass the cache until then. Otherwise, one request at a time leads
+        /// a fetch, which may get a shareable response; for a large object, that costs too much.
         always_pass: bool,
     },
 }
@@ -61,7 +63,8 @@ impl VariantIndex {
         keys.iter().cloned().collect()
     }
 
-    /// Adds a variant. Returns the key of a variant to evict for it.
+    /// Adds a variant. If there are too many, returns the key of the oldest, which the caller must
+    /// evict.
     pub fn insert_variant(&self, variant: &CacheKey) -> Option<CacheKey> {
         let mut keys = self
             .variant_keys

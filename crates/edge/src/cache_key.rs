@@ -51,10 +51,10 @@ impl Borrow<str> for CacheKey {
     }
 }
 
-/// Returns a request's values of one header, normalized so that most equivalent values are equal
-/// (RFC 9111 section 4.1). If the header occurs several times, its values are joined with commas.
-/// In `Accept-Encoding` and `Accept-Language`, white space is removed and letters become lower
-/// case.
+/// Returns a request's values of one header, normalized so that equivalent values usually compare
+/// equal (RFC 9111 section 4.1). If the header occurs several times, its values are joined with
+/// commas. In `Accept-Encoding` and `Accept-Language`, white space is removed and letters become
+/// lower case.
 pub fn selecting_value(request: &HeaderMap, name: &HeaderName) -> String {
     use http::header::{ACCEPT_ENCODING, ACCEPT_LANGUAGE};
     let mut text = String::new();
@@ -95,8 +95,8 @@ pub fn strip_cmcd(target: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a target without escapes of unreserved characters, which are equivalent to the characters
-/// themselves (RFC 3986 section 6.2.2.2).
+/// Returns a target with its percent-encoded unreserved characters decoded. Both forms are
+/// equivalent (RFC 3986 section 6.2.2.2).
 pub fn unescape_unreserved(target: &str) -> Cow<'_, str> {
     // Almost all targets have no escapes, and are not copied.
     if !target.contains('%') {

@@ -6,9 +6,10 @@ pub enum UncacheableReason {
     /// The request's method is not `GET`. Fetches use `GET` only, so the edge itself never reports
     /// this reason.
     Method,
-    /// The status is 1xx, 206, 304 or 416; or the response contains `must-understand`, and the edge
-    /// does not understand the status; or the status is not cacheable by default, and the response
-    /// declares no lifetime.
+    /// The status prevents storage, for one of these reasons:
+    /// - It is 1xx, 206, 304 or 416.
+    /// - The response contains `must-understand`, and the edge does not understand the status.
+    /// - The status is not cacheable by default, and the response declares no lifetime.
     Status,
     /// The response contains `no-store`.
     NoStore,
@@ -26,7 +27,7 @@ pub enum UncacheableReason {
     /// The response is stale on arrival, and has neither a validator for later revalidation nor a
     /// permission for stale use.
     NoLifetime,
-    /// The body is larger than an object may be and cannot be stored in blocks.
+    /// The body exceeds the limit on an object's size and cannot be stored in blocks.
     TooLarge,
 }
 
@@ -91,14 +92,14 @@ pub enum PassReason {
     RequestNoStore,
     /// A response for this URL was not shareable within the last ten seconds.
     Unshareable,
-    /// The fetch that this request followed had a private response, or three lookups in a row found
-    /// nothing that this request can use.
+    /// This request joined a fetch whose response was not shareable, or three lookups in a row
+    /// found nothing that the request can use.
     NotShared,
     /// The object is larger than the cache can store, in full or in blocks.
     TooLarge,
     /// A rule with `pass` matched.
     Rule,
-    /// The request contains a cookie, and `cookies` is `pass`.
+    /// The request contains a cookie, and the setting `cookies` is `pass`.
     Cookie,
 }
 
@@ -161,7 +162,7 @@ impl MissReason {
     }
 }
 
-/// The role of the cache in a response.
+/// The way in which the cache handled a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// A fresh object in memory was served.
@@ -200,7 +201,7 @@ pub const CACHE_RESULTS: &[&str] = &[
 ];
 
 impl CacheOutcome {
-    /// Returns the metric's `result` and the record's `cache`.
+    /// Returns the value of the metric label `result` and of the record field `cache`.
     pub fn result(self) -> &'static str {
         CACHE_RESULTS
             .get(self.result_index())
@@ -222,7 +223,7 @@ impl CacheOutcome {
         }
     }
 
-    /// Returns the metric's and the record's `reason`.
+    /// Returns the value of the metric label `reason` and of the record field `reason`.
     pub fn reason(self) -> &'static str {
         match self {
             CacheOutcome::Hit => "fresh",

@@ -41,7 +41,7 @@ pub struct CachedObject {
     pub use_count: AtomicU64,
     /// Whether the object was used a second time, which moved it to the arena and wrote it to disk.
     pub is_reused: AtomicBool,
-    /// Prepared headers of a hit, with the age in seconds for which they are valid.
+    /// Headers prepared for hits, and the object's age in seconds at which they are valid.
     pub hit_headers: ArcSwapOption<(u64, HeaderMap)>,
 }
 
@@ -78,9 +78,9 @@ impl CachedObject {
         }
     }
 
-    /// Returns the same body with the headers of a 304 (RFC 9111 section 3.2). Its fields replace
-    /// the old ones, except those that describe a body. The values of the headers in Vary are taken
-    /// from `request`.
+    /// Returns this object, updated with the headers of a 304 (RFC 9111 section 3.2). The headers
+    /// of the 304 replace the stored ones, except those that describe a body. The values of the
+    /// headers in Vary are taken from `request`.
     pub fn merge_304(
         &self,
         headers: &HeaderMap,
@@ -163,7 +163,8 @@ impl CachedObject {
         self.received_at.elapsed()
     }
 
-    /// Returns the age in whole seconds, including the time in caches before the edge.
+    /// Returns the age in whole seconds, including the time in caches between the origin and the
+    /// edge.
     pub fn age_s(&self) -> u64 {
         self.lifetime
             .age
@@ -197,7 +198,7 @@ impl CachedObject {
 }
 
 /// Returns the names of the headers that a response varies by, sorted and without duplicates: those
-/// in Vary, and those that the response implies.
+/// in Vary, and those that other headers of the response imply.
 pub fn vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
     let mut names = declared_vary_names(headers);
     names.extend(implied_vary_names(headers));

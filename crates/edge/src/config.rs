@@ -50,7 +50,7 @@ pub struct EdgeSettings {
     pub admin: Option<(String, PathBuf)>,
     /// File with the secret for the origins.
     pub edge_secret: Option<PathBuf>,
-    /// Certificate for the origins and its key, both PEM.
+    /// Client certificate for TLS connections to the origins, and its key, both PEM.
     pub origin_certificate: Option<(PathBuf, PathBuf)>,
     /// The NATS server with commands for all edges.
     pub nats: Option<NatsSettings>,
@@ -172,13 +172,14 @@ impl EdgeSettings {
     pub const UNSHAREABLE_TTL: Duration = Duration::from_secs(10);
 }
 
-/// Lower limit on `memory`: an object of a few hundred kilobytes must fit.
+/// Lower limit on `memory`. An object may take 1/32 of the memory tier, so objects of almost 512
+/// KiB fit.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Lower limit on the probe interval. More frequent probes would load the origins.
 const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// Lower limit on the interval of resolutions, to protect the DNS server.
+/// Lower limit on the interval between DNS lookups, to protect the DNS server.
 const DNS_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 fn parse_dns_server(text: &str) -> Result<SocketAddr, String> {

@@ -1,4 +1,4 @@
-//! Kinds of content: a label of the histograms of durations.
+//! Kinds of content, which label the duration histograms.
 
 use ContentKind::{Image, Init, Manifest, Other, Playlist, Segment, Text};
 

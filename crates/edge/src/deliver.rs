@@ -22,9 +22,9 @@ use crate::cached_object::CachedObject;
 use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end_headers};
 use crate::origins::OriginResponse;
 
-/// Builds the response to a request from an object. The body follows as it arrives. Returns `None`
-/// when the first bytes of the body were discarded because the object turned out to be too large to
-/// store.
+/// Uses an object to build the response to a request. Sends the body while it is being received.
+/// Returns `None` when the first bytes of the body were discarded because the object turned out to
+/// be too large to store.
 pub fn respond_with_object(
     method: &Method,
     request: &HeaderMap,
@@ -40,8 +40,8 @@ pub fn respond_with_object(
     Some(response)
 }
 
-/// Returns the headers of a response from an object. The headers of a hit change once per second,
-/// with the age, so they are stored for the hits of that second.
+/// Returns the headers of a response from an object. The headers of a hit change only when Age
+/// does, once per second, so they are stored and reused until then.
 fn response_headers(object: &CachedObject, outcome: CacheOutcome) -> HeaderMap {
     let age_s = object.age_s();
     if outcome != CacheOutcome::Hit {
@@ -75,7 +75,7 @@ fn add_cache_headers(
         outcome,
         CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
     );
-    // On a miss, an age above zero comes from a cache behind the edge.
+    // On a miss, an age above zero comes from a cache between the origin and the edge.
     if age_s > 0 || !matches!(outcome, CacheOutcome::Miss(..)) {
         headers.insert(header::AGE, age_s.into());
     }
@@ -87,7 +87,8 @@ fn add_cache_headers(
     add_via_and_cache_status(headers, outcome, ttl_s, contacted_origin.then_some(status));
 }
 
-/// Returns the first byte of the object's body that a request needs, if any.
+/// Returns the offset of the first body byte that a request needs. Returns `None` if the request
+/// needs no body, or if the object's length is unknown.
 pub fn first_body_byte(method: &Method, request: &HeaderMap, object: &CachedObject) -> Option<u64> {
     if method != Method::GET || evaluate_preconditions(method, request, object).is_some() {
         return None;
@@ -137,8 +138,8 @@ pub fn relayed_headers(
 ) -> (HeaderMap, bool) {
     let mut headers = end_to_end_headers(origin_headers);
     headers.remove(SURROGATE_KEY);
-    // The sender of a body writes its framing headers. A response to HEAD has no body, so its
-    // Content-Length stays.
+    // The response writer adds the Content-Length of a body. A response to HEAD has no body, so the
+    // origin's Content-Length is forwarded.
     let len = headers.remove(header::CONTENT_LENGTH);
     if let Some(len) = len.filter(|_| method == Method::HEAD) {
         headers.insert(header::CONTENT_LENGTH, len);
@@ -199,7 +200,7 @@ fn respond_to_precondition(
     response
 }
 
-/// Rejects a request, with the headers that describe the object.
+/// Builds an error response with the object's Age, and with Via and Cache-Status.
 fn reject_request(object: &CachedObject, error: Error, outcome: CacheOutcome) -> Response<Body> {
     let mut response = error.response();
     add_cache_headers(response.headers_mut(), object, object.age_s(), outcome);
@@ -262,7 +263,7 @@ fn respond_with_body(
     Some(response)
 }
 
-/// Returns these bytes of an object as a response body.
+/// Returns the bytes in `range` of an object as a response body.
 fn range_body(
     object: &Arc<CachedObject>,
     range: Range<u64>,

@@ -1,7 +1,7 @@
 //! The disk tier behind memory.
 //!
 //! An object is written to disk when it is evicted from memory, when it is used a second time, and
-//! when the process exits. A disk hit creates an entry whose body stays in its file.
+//! when the process exits. A disk hit creates a memory entry that refers to the body in its file.
 
 use std::io;
 use std::sync::Arc;
@@ -365,8 +365,8 @@ impl Edge {
         let (arena, copied) = (self.arena.clone(), object.clone());
         let copy_task = tokio::task::spawn_blocking(move || copied.body.copy_to_arena(&arena));
         // The blocking task must hold no reference to the edge. Dropping the last reference at exit
-        // writes the remaining records and objects. The workers would not wait for these writes if
-        // they ran in the blocking task.
+        // writes the remaining records and objects. If the blocking task dropped it, the workers
+        // would not wait for these writes.
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
         tokio::spawn(async move {
             // In the meantime, the object may have been evicted or replaced.

@@ -8,7 +8,7 @@ use net::body::BodyCut;
 use net::{Body, BodyFile, BodyPart, Chunk};
 use store::{LocalFile, Reason, TierBody};
 
-/// Size of the frames in which bytes outside of the page cache are read and sent.
+/// Size of the units in which bytes are read and sent if they are not in the page cache.
 const FRAME_BYTES: u64 = 1 << 20;
 
 /// A body in an open file. The file may have been deleted in the meantime.

@@ -1,8 +1,8 @@
 //! RFC 9111 as pure functions: may a response be stored, how long is it fresh, and may a stored one
 //! be used?
 //!
-//! The functions take headers and times, and return a decision with its reason. The tests document
-//! our choices where the standard leaves one.
+//! The functions take headers and times, and return a decision with its reason. Where the standard
+//! allows several behaviors, the tests document our choice.
 
 mod dictionary;
 mod directives;

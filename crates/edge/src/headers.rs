@@ -33,10 +33,10 @@ const HOP_BY_HOP: [HeaderName; 11] = [
     header::UPGRADE,
 ];
 
-/// Request headers that reach the origin if its response may be stored. Any other header that is
-/// not in the key could poison the shared response. If the response depends on one of these
-/// headers, the origin lists it in Vary, or the edge infers it from the response
-/// ([`crate::cached_object::vary_names`]).
+/// Request headers that are forwarded to the origin with a request whose response may be stored.
+/// Any other header that is not in the key could poison the shared response. If the response
+/// depends on one of these headers, the origin lists it in Vary, or the edge infers it from the
+/// response ([`crate::cached_object::vary_names`]).
 static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -99,7 +99,7 @@ pub fn forwarded_names(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName>
     FORWARDED_HEADERS.iter().chain(added)
 }
 
-/// Returns the request headers for a cacheable response.
+/// Returns the headers to send to the origin in a request whose response may be cached.
 pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
     let mut forwarded = HeaderMap::with_capacity(16);
     for name in forwarded_names(also) {
@@ -122,7 +122,8 @@ pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> He
     forwarded
 }
 
-/// Returns the request headers for a response to this client alone.
+/// Returns the headers to send to the origin in a passed request, whose response is for this client
+/// alone.
 pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
     let mut forwarded = end_to_end_headers(request);
     for name in FORWARDING_CLAIMS {
@@ -145,8 +146,9 @@ pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
 /// Headers that each sender of a message writes itself.
 const PER_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::HOST];
 
-/// Returns whether a name such as `Transfer_Encoding` is, with `-` in place of `_`, the name of a
-/// header that is not forwarded. CGI-like servers do not distinguish the two characters.
+/// Returns whether a name such as `Transfer_Encoding` becomes the name of a header that is not
+/// forwarded if each `_` is replaced with `-`. CGI-like servers do not distinguish the two
+/// characters.
 fn is_disguised(name: &HeaderName) -> bool {
     let plain = name.as_str().replace('_', "-");
     plain != name.as_str()

@@ -1,6 +1,6 @@
 //! The edge: an HTTP cache in front of any origin, with congestion control and pacing per request.
 //!
-//! A request passes these states, in this order. The module `request` contains them:
+//! A request goes through these states, in this order. The module `request` contains them:
 //!
 //! 1. `handle_request`: `request_facts` reads method, target, cache key and directives, and rejects
 //!    loops. `apply_rules` evaluates the rules for requests.

@@ -120,7 +120,7 @@ impl ObjectBody {
     }
 
     /// Completes the body. Chunks that are small, or that retain larger buffers, are repacked.
-    /// `exact` means that the chunks own exactly their bytes.
+    /// Sets `exact` if no chunk retains memory beyond its own bytes.
     pub fn complete_with(&self, exact: bool) {
         self.growing.end(Ok(()));
         let Some(received) = self.growing.pieces() else {

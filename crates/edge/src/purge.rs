@@ -33,7 +33,7 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether `key` equals `of`, or is the key of a variant or block of `of`.
+/// Returns whether `key` is `of` itself, one of its variants, or one of its blocks.
 fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))

@@ -33,7 +33,7 @@ pub struct RequestFacts<'a> {
     pub target: Cow<'a, str>,
     /// The target without escapes of unreserved characters, for the key and the rules.
     pub normalized_target: Cow<'a, str>,
-    /// Cache key without the lines of a variant.
+    /// Cache key without the lines that select a variant.
     pub primary_key: Cow<'a, str>,
     /// Query as received, including CMCD.
     pub query: &'a str,

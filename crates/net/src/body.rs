@@ -97,7 +97,7 @@ impl Body {
         if len == 0 {
             return Body::empty();
         }
-        Body::from_chunks(Some(len), source)
+        Body::from_chunk_stream(Some(len), source)
     }
 
     /// Creates a body of unknown length, which only a proxied response should need. It is sent in
@@ -108,10 +108,10 @@ impl Body {
         C: Into<Chunk>,
         E: Into<BodyCut>,
     {
-        Body::from_chunks(None, source)
+        Body::from_chunk_stream(None, source)
     }
 
-    fn from_chunks<S, C, E>(left: Option<u64>, source: S) -> Body
+    fn from_chunk_stream<S, C, E>(left: Option<u64>, source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,

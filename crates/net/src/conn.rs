@@ -94,8 +94,8 @@ impl Conn {
     /// Applies these options until the connection's next request, which restores the former ones.
     /// Returns the refused options.
     ///
-    /// They are not restored at the end of the response, because its last bytes still wait in the
-    /// socket and must be sent with these options.
+    /// The former options are not restored at the end of the response, because its last bytes still
+    /// wait in the socket and must be sent with the new options.
     pub fn apply_transport(&self, wanted: &TransportOptions) -> Vec<RefusedOption> {
         self.shared.apply_transport(wanted)
     }

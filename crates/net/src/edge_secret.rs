@@ -20,7 +20,7 @@ pub const EDGE_AUTH: HeaderName = HeaderName::from_static("headwater-edge-auth")
 
 /// Shorter secrets could be guessed.
 const SECRET_BYTES_MIN: usize = 16;
-/// Limit on a secret, so that it fits the heads that other servers accept.
+/// Limit on a secret, so that requests stay below the header limits of other servers.
 const SECRET_BYTES_MAX: usize = 512;
 /// The most values that are valid at the same time.
 const VALUES_MAX: usize = 4;

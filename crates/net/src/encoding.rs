@@ -74,7 +74,8 @@ pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
 fn best_coding(weights: [Option<u16>; PREFERENCE.len()], wildcard: Option<u16>) -> ContentCoding {
     let mut best = (0, ContentCoding::Identity);
     for (coding, weight) in PREFERENCE.into_iter().zip(weights) {
-        // If the header does not name identity, it is acceptable with the lowest weight.
+        // If the header does not name identity, identity has the weight of `*`, or else the lowest
+        // weight.
         let unnamed = if coding == ContentCoding::Identity {
             wildcard.or(Some(1))
         } else {

@@ -47,7 +47,7 @@ pub struct Error {
     pub detail: Option<String>,
 }
 
-/// The most characters of context that a response carries in its header.
+/// Limit on the part of `context` that is sent in `Headwater-Error`, in characters.
 const HEADER_CHARS_MAX: usize = 400;
 
 impl Error {

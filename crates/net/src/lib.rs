@@ -8,7 +8,7 @@
 //! This crate contains no routes, files, cache or media. The modules that only compute ([`range`],
 //! [`conditional`], [`encoding`]) use neither sockets nor a clock.
 
-// Fuzz bodies refer to this crate by name; other crates run some of them too.
+// Fuzz bodies refer to this crate as `net`, because other crates run some of them too.
 #[cfg(any(test, fuzzing))]
 extern crate self as net;
 

@@ -1,5 +1,5 @@
-//! Metrics. A [`MetricSpec`] declares the name, unit and help text of each, and `/metrics` shows
-//! all of them in the text format that the collector prefers.
+//! Metrics. A [`MetricSpec`] declares the name, unit and help text of one metric. `/metrics`
+//! returns all metrics in the text format that the scraper prefers.
 //!
 //! Handles are resolved once; counting is one relaxed atomic addition.
 
@@ -218,7 +218,7 @@ impl HistogramFamily {
 
 impl CounterFamily {
     /// Creates the counters of these values of the only label. If a counter appeared only with its
-    /// first event, the collector would not see that increase.
+    /// first event, Prometheus would not see that increase.
     #[must_use]
     pub fn with_label_values(self, values: &[&str]) -> CounterFamily {
         for value in values {
@@ -238,7 +238,7 @@ impl CounterFamily {
     }
 }
 
-/// The metric of spans that were not exported, which each traced server registers.
+/// Counts spans that were not exported. Each server with tracing registers this metric.
 pub const TRACE_SPANS_DROPPED: MetricSpec = MetricSpec {
     name: "trace_spans_dropped",
     unit: "",

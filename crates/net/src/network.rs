@@ -67,7 +67,7 @@ pub struct TrustedNetworks {
     pub forwarded: Vec<Cidr>,
 }
 
-/// Most entries of `X-Forwarded-For` that are read, from the last one back.
+/// Limit on the entries of `X-Forwarded-For` that are read, starting with the last one.
 const HOPS_MAX: usize = 32;
 
 impl TrustedNetworks {

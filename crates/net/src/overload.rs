@@ -15,8 +15,8 @@ use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use crate::resources::MemoryLimit;
 
-/// The pauses between measurements. The shorter pause applies near the limit: in that time, a
-/// server that fills its cache at 1 GB/s uses a tenth of a limit of 1 GiB.
+/// The pauses between measurements. The shorter pause applies near the limit. In 100 ms, a server
+/// that fills its cache at 1 GB/s uses 100 MB: a tenth of a limit of 1 GiB.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const CONSTRAINED_PERCENT: u64 = 90;
@@ -43,7 +43,7 @@ const REFUSED: MetricSpec = MetricSpec {
     help: "Requests refused for lack of memory, by action: stream (HTTP/2, may be repeated) or response (503)",
 };
 
-/// The consequence of the memory in use.
+/// The server's reaction to its memory use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OverloadLevel {

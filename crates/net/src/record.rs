@@ -128,7 +128,8 @@ pub struct CmcdRecord {
     pub title_class: String,
     /// Path of the requested object; null for events.
     pub path: Option<BoundedText>,
-    /// Keys and values. A list contains an object for each item with parameters.
+    /// Keys and values. In a list, an item with parameters is an object; other items are plain
+    /// values.
     pub cmcd: BTreeMap<String, serde_json::Value>,
 }
 
@@ -180,7 +181,7 @@ pub struct StorageRequestRecord {
     pub record: &'static str,
     /// The reason for the request.
     pub reason: &'static str,
-    /// The use of the bytes.
+    /// The reason of the first request for these bytes: for a retry, it differs from `reason`.
     pub of: &'static str,
     /// `GET`, `HEAD` or `LIST`.
     pub method: &'static str,

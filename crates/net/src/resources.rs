@@ -47,10 +47,10 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// Returns the memory in use, in bytes, scaled to [`MemoryLimit::bytes`].
+    /// Returns the memory in use, in bytes that can be compared with [`MemoryLimit::bytes`].
     ///
-    /// Among nested groups, the one that is closest to its limit counts. Returns `None` if the system
-    /// does not report the use.
+    /// The use of a group is scaled from its own limit to this limit. Among nested groups, the one
+    /// that is closest to its limit counts. Returns `None` if the system does not report the use.
     pub(crate) fn used_bytes(&self) -> Option<u64> {
         if self.groups.is_empty() {
             return process_bytes();

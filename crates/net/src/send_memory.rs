@@ -59,7 +59,7 @@ impl SendMemory {
         }))
     }
 
-    /// Returns the bytes to release until no more than 80 % of the budget is in use.
+    /// Returns the number of bytes to release so that at most 80 % of the budget is in use.
     pub(crate) fn excess_bytes(&self) -> u64 {
         let comfortable = self.0.limit_bytes / 5 * 4;
         self.0.used_bytes.load(Relaxed).saturating_sub(comfortable)
@@ -221,7 +221,7 @@ impl StreamMemory {
         let mut window = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = self.sent_bytes.load(Relaxed);
         if self.held_bytes.load(Relaxed) == 0 {
-            // Nothing waits for the client, so it cannot be too slow.
+            // No counted bytes wait for the client, so the client cannot be too slow.
             *window = RateWindow {
                 start_ms: now_ms,
                 start_sent_bytes: sent,

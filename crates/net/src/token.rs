@@ -63,7 +63,7 @@ pub fn has_valid_token(headers: &HeaderMap, token: &str) -> bool {
     password.is_some_and(|password| equals_in_constant_time(password, token.as_bytes()))
 }
 
-/// The header whose token requests `Server-Timing`. It is for one hop only.
+/// The header in which a client sends the token to request `Server-Timing`. It is for one hop only.
 pub const TIMING_TOKEN: HeaderName = HeaderName::from_static("headwater-timing");
 
 /// A request header that must contain a token.

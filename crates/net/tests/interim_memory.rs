@@ -15,7 +15,7 @@ use net::{Body, Conn, ListenOptions, Server, Shutdown};
 
 const INTERIM_RESPONSES: usize = 8000;
 const HEADER_BYTES: usize = 32 << 10;
-/// The responses together are eight times this.
+/// All responses together have about eight times this size.
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
 /// Returns the peak resident memory of this process.

@@ -12,10 +12,10 @@
 mod fit;
 mod knee;
 mod median_interval;
+mod percentile_samples;
 pub mod random;
 mod ratio;
 mod sample;
-mod sample_size;
 #[cfg(test)]
 mod simulation;
 mod unpaired_ratio;
@@ -23,8 +23,8 @@ mod unpaired_ratio;
 pub use fit::LinearFit;
 pub use knee::find_knee;
 pub use median_interval::{ConfidenceInterval, median_interval};
+pub use percentile_samples::has_enough_samples;
 pub use random::Random;
 pub use ratio::PairedRatio;
 pub use sample::{SampleSummary, mean, median, quantile};
-pub use sample_size::has_enough_samples;
 pub use unpaired_ratio::unpaired_ratio;

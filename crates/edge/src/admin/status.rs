@@ -48,7 +48,8 @@ pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
     })
 }
 
-/// Groups the connections by congestion control: their number and the medians of their figures.
+/// Summarizes the sampled connections for each congestion control algorithm: their number, median
+/// RTT, median delivery rate, paced connections and retransmission rate.
 fn summarize_connections(admin: &AdminPort) -> Value {
     let (open, some) = admin.connections.list_connections(LOOKED_AT_MAX);
     let mut by: BTreeMap<String, Vec<TcpInfo>> = BTreeMap::new();

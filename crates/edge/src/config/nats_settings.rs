@@ -49,7 +49,8 @@ pub struct NatsSettings {
     pub token_file: Option<PathBuf>,
     /// Certificates that replace the system's authorities.
     pub ca: Option<PathBuf>,
-    /// The edge's name. Commands are delivered to each name once.
+    /// The edge's name, which must be unique: a stored command is delivered only once for each
+    /// name.
     pub node: String,
 }
 

@@ -108,7 +108,7 @@ impl DeferredTier {
         }
     }
 
-    /// Returns the folder for messages.
+    /// Returns the folder's path as text for log and error messages.
     pub fn folder_text(&self) -> String {
         let folder = self.0.place.as_ref().map(|(folder, _)| folder);
         folder.map_or_else(String::new, |folder| folder.display().to_string())

@@ -18,7 +18,8 @@ use crate::cached_object::CachedObject;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
 use crate::object_body::ObjectBody;
 
-/// An entry without its body. Names of variants and fields are part of the file format.
+/// An entry without its body. The names of the enum's variants and of the fields of
+/// [`PersistedHead`] are part of the file format.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PersistedEntry {
     Object(Box<PersistedHead>),
@@ -29,7 +30,7 @@ pub(super) enum PersistedEntry {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PersistedHead {
     status: u16,
-    /// Bytes of the values, as Latin-1 characters.
+    /// Names and values. Each byte of a value is stored as one Latin-1 character.
     headers: Vec<(String, String)>,
     vary: Vec<(String, String)>,
     tags: Vec<Box<str>>,

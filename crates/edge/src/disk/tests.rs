@@ -28,7 +28,8 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, ProgramError
     open_tiers(&settings, &Metrics::new(), replaces)
 }
 
-/// Mutants survived that deferred every error, and that took no tier for pending.
+/// Added after mutation testing: other tests did not detect code that deferred every error, or a
+/// wrong result of `is_unopened`.
 #[test]
 fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,8 +18,9 @@ impl Edge {
     /// Receives a body for all clients that read it. Returns whether it is complete, has the expected
     /// length, and may be stored.
     ///
-    /// A body that exceeds the object limit, or the limit on all fetched bytes, is delivered but not
-    /// stored. From then on no request joins the fetch, and the origin waits for the slowest reader.
+    /// If a body exceeds the limit on an object's size, or if all bodies in flight together exceed
+    /// their limit, the body is delivered but not stored. From then on, no request joins the fetch,
+    /// and the fetch receives no faster than the slowest reader reads.
     pub(super) async fn receive_body(
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,
@@ -75,7 +76,8 @@ impl Edge {
         share.is_some()
     }
 
-    /// Returns the limit on all bodies that are being fetched: a quarter of the memory tier.
+    /// Returns the limit on the total bytes of all bodies that are being fetched: a quarter of the
+    /// memory tier.
     fn in_flight_bytes_max(&self) -> u64 {
         self.settings.memory_bytes / 4
     }

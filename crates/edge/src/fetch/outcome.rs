@@ -14,8 +14,8 @@ use crate::origins::OriginResponse;
 #[derive(Clone)]
 pub enum FetchOutcome {
     /// The origin sent a response that all waiting requests may share. Its body may still be
-    /// growing. If there is a reason, the object is delivered to these requests but not stored.
-    /// This occurs for error responses of the origin.
+    /// growing. For an error response that must not be stored, the second field contains the
+    /// reason; the response is still delivered to the waiting requests.
     Stored(Arc<CachedObject>, Option<UncacheableReason>),
     /// The origin confirmed the cached object with a 304.
     Revalidated(Arc<CachedObject>),

@@ -60,8 +60,9 @@ impl Edge {
         let new_headers = &reply.response.headers;
         let client_headers = &request.client_headers;
         let mut merged = cached.merge_304(new_headers, cached.lifetime, client_headers);
-        // The merged head decides on the lifetime (RFC 9111 section 4.3.4). Objects do not store Age,
-        // so the Age of the 304 has to be added for this decision.
+        // The merged headers determine whether the object may be stored, and its lifetime (RFC 9111
+        // section 4.3.4). Objects do not store Age, so the Age of the 304 is added for this
+        // decision.
         let mut judged = merged.headers.clone();
         if let Some(age) = new_headers.get(header::AGE) {
             judged.insert(header::AGE, age.clone());
@@ -76,7 +77,8 @@ impl Edge {
         ) {
             Ok(lifetime) if !has_long_variant(&merged.headers, client_headers) => {
                 merged.lifetime = lifetime;
-                // A new Vary in the 304 moves the object, and its blocks with it, to another key.
+                // A new Vary in the 304 changes the object's key and the keys of its blocks. The
+                // blocks stored under the old keys are no longer found and get evicted.
                 if let Some(blocks) = merged.blocks.take() {
                     let object_key =
                         self.register_variant_key(&request.primary_key, &merged, client_headers);

@@ -58,8 +58,9 @@ impl Edge {
 
     /// Stops coalescing for a key for a while, because its responses are not shareable.
     ///
-    /// With `always_pass`, requests do not probe for a cacheable response either. This is for large
-    /// objects, where each probe would cost the origin a whole response.
+    /// With `always_pass`, all requests bypass the cache during this time. Without it, one request
+    /// at a time may still lead a fetch, which stores a cacheable response. For a large object,
+    /// each such fetch would cost the origin a whole response.
     pub(crate) fn mark_unshareable(&self, key: &CacheKey, always_pass: bool) {
         let until = Instant::now() + EdgeSettings::UNSHAREABLE_TTL;
         self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });

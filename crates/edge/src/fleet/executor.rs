@@ -24,8 +24,8 @@ const CONNECTED: MetricSpec = MetricSpec {
     help: "1 while the edge is connected to the NATS server of the fleet",
 };
 
-/// Limit on the remembered ids. The server may deliver some commands again. The limit is much
-/// higher than the number of such commands at a time.
+/// Limit on the remembered ids. The server may deliver some commands again, but far fewer than this
+/// limit at a time.
 const IDS_MAX: usize = 4096;
 /// Maximum number of queued warm-ups. Each holds a list of URLs.
 const WARM_UPS_MAX: usize = 16;
@@ -81,7 +81,7 @@ struct WarmUp {
 
 impl CommandExecutor {
     /// Creates an executor, and starts the task of the warm-ups in the current runtime. `worker` is
-    /// the index of the upstream connections that the warm-ups use.
+    /// the worker index that selects the idle upstream connections for the warm-ups.
     pub fn new(
         edge: Arc<ReloadableEdge>,
         node: String,

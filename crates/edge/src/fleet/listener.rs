@@ -17,12 +17,12 @@ use super::{STREAM, SUBJECT_PREFIX, SUBJECTS};
 use crate::config::NatsSettings;
 use crate::reload::ReloadableEdge;
 
-/// Time for which the stream stores a command. An edge that was away for longer misses the expired
-/// commands and uses its disk tier as it is.
+/// Time for which the stream stores a command. An edge that was down or disconnected for longer
+/// misses the expired commands, so its disk tier may still contain purged objects.
 const COMMAND_AGE_MAX: Duration = Duration::from_secs(3600);
 /// Limit on the stored commands.
 const STREAM_BYTES_MAX: i64 = 64 << 20;
-/// Time after which the server forgets an edge that does not return.
+/// Time after which the server deletes the consumer of an edge that is down or disconnected.
 const EDGE_ABSENCE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Wait before another attempt after an error.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,8 +30,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Starts the task that receives commands. `worker` is the index of the upstream connections that
-/// the commands use.
+/// Starts the task that receives commands. `worker` is the worker index that selects the idle
+/// upstream connections for the commands.
 ///
 /// # Errors
 /// [`ProgramError::Cannot`] when the system cannot create a thread.
@@ -187,7 +187,7 @@ async fn flush(client: &Client) {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
 }
 
-/// Names of consumers contain no dots.
+/// Returns the name of an edge's consumer. NATS does not allow dots in it.
 fn consumer_name(node: &str) -> String {
     format!("edge-{}", node.replace('.', "_"))
 }

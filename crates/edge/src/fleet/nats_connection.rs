@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Returns the options with the credentials of these settings.
 ///
 /// # Errors
-/// With the name of the unreadable file.
+/// When a file cannot be read. The error contains the file's name.
 pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<ConnectOptions> {
     let mut options = ConnectOptions::new()
         .connection_timeout(CONNECT_TIMEOUT)
@@ -42,7 +42,7 @@ pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<Connect
 /// Connects to one of the servers.
 ///
 /// # Errors
-/// With the URL, without its secrets.
+/// When the connection fails. The error contains the URL without its secrets.
 pub async fn connect(settings: &NatsSettings, options: ConnectOptions) -> io::Result<Client> {
     let urls: Vec<&str> = settings.url.split(',').map(str::trim).collect();
     let named = |error| {

@@ -88,8 +88,8 @@ pub fn define_cli_commands() -> [Command; 3] {
     })
 }
 
-/// Publishes a command, and prints the result of each edge as a line of JSON. `None` if `name` is
-/// none of these commands.
+/// Publishes a command, and prints the result of each edge as a line of JSON. Returns `None` if
+/// `name` is not the name of a command.
 ///
 /// # Errors
 /// [`ProgramError`] when the command is invalid, the server is unavailable, or an edge failed.
@@ -162,7 +162,7 @@ fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, P
     Ok(message)
 }
 
-/// Sends the command, and waits until the stream has stored it, if there is one.
+/// Sends the command. If a stream exists, waits until the stream has stored the command.
 async fn send_command(client: &Client, name: &str, message: &Value) -> io::Result<()> {
     let context = jetstream::new(client.clone());
     let (subject, bytes) = (format!("{SUBJECT_PREFIX}{name}"), message.to_string());

@@ -15,8 +15,8 @@ pub enum MemberValue {
 /// Maximum number of members in a dictionary. Responses of real servers contain fewer than ten.
 const MEMBERS_MAX: usize = 64;
 
-/// Parses a dictionary. The last of several members with the same key counts. Returns `None` if the
-/// text is invalid.
+/// Parses a dictionary. If a key occurs several times, its last member is used. Returns `None` if
+/// the text is invalid.
 pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, MemberValue)>> {
     let mut members: Vec<(&str, MemberValue)> = Vec::new();
     let mut rest = FieldText(text.trim_matches(' '));
@@ -56,7 +56,7 @@ impl<'a> FieldText<'a> {
         self.0 = self.0.trim_start_matches(spaces);
     }
 
-    /// Takes the longest run of these characters. It may be empty.
+    /// Takes characters as long as `is_part` is true for them. The result may be empty.
     fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
         let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
         let (run, rest) = self.0.split_at(end);

@@ -29,10 +29,11 @@ pub struct FreshnessPolicy {
     pub negative: Duration,
     /// Limit on the lifetime derived from Last-Modified.
     pub heuristic_max: Duration,
-    /// Lifetime from a rule's `ttl`. It replaces the response's own lifetime. A response that must
-    /// not be stored is still not stored.
+    /// Lifetime from a rule's `ttl`. It replaces the response's own lifetime, but does not permit
+    /// storing a response that must not be stored.
     pub ttl: Option<Duration>,
-    /// Stale use after a failure of the origin, for responses without `stale-if-error`.
+    /// Time for which a stale response may be used after a failure of the origin, if the response
+    /// contains no `stale-if-error`.
     pub stale_if_error: Duration,
 }
 
@@ -69,7 +70,7 @@ pub enum LifetimeSource {
     Nothing,
 }
 
-/// The time for which a stored response may be used, counted from its arrival.
+/// The freshness lifetime of a stored response, its age on arrival, and the permitted stale use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreshnessLifetime {
     /// Freshness lifetime.
@@ -111,8 +112,8 @@ pub fn judge_storage(
     let date = parse_date_header(headers, header::DATE).unwrap_or(now);
     let (fresh, source) = find_lifetime(exchange, status, headers, &directives, date, policy)?;
     // `s-maxage` forbids stale use, like `proxy-revalidate` (section 5.2.2.10). If the same
-    // response also allows stale use (RFC 5861), this permission has precedence, because its author
-    // intends both.
+    // response also allows stale use (RFC 5861), the permission takes precedence; otherwise, it
+    // would never have an effect.
     let allows = directives.stale_while_revalidate.is_some() || directives.stale_if_error.is_some();
     let lifetime = FreshnessLifetime {
         fresh,
@@ -134,7 +135,7 @@ pub fn judge_storage(
     }
 }
 
-/// Checks the prohibitions of section 3, in its order, and those on cookies.
+/// Checks the prohibitions of section 3 in the section's order, and refuses to store `Set-Cookie`.
 fn check_prohibitions(
     exchange: &ExchangeFacts<'_>,
     status: StatusCode,

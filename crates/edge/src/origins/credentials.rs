@@ -20,7 +20,7 @@ pub struct EdgeCredentials {
 }
 
 impl EdgeCredentials {
-    /// Reads the files of these settings.
+    /// Reads the files that the settings name.
     ///
     /// # Errors
     /// [`ProgramError`] with the setting and the name of the file.

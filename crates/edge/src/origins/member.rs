@@ -95,7 +95,8 @@ impl PoolMember {
 }
 
 impl MemberSettings<'_> {
-    /// Creates a member for a configured URL. `server` is the URL that the requests are for.
+    /// Creates a member for a configured URL. `server` contains the scheme and the host of its
+    /// requests; `resolved` is the server's entry in DNS, if it was found there.
     ///
     /// # Errors
     /// When the URL names no server.

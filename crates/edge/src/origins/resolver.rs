@@ -151,7 +151,7 @@ fn select_services(found: &Lookup) -> Vec<&SRV> {
         .answers()
         .iter()
         .filter_map(|record| match &record.data {
-            // RFC 2782: the root as a target declares that the service is not available.
+            // RFC 2782: if the target is the root (`.`), the service is not available.
             RData::SRV(service) if !service.target.is_root() => Some(service),
             _ => None,
         });
@@ -164,7 +164,8 @@ fn select_services(found: &Lookup) -> Vec<&SRV> {
         .collect()
 }
 
-/// Names the servers of a target. Further addresses of the same target get a number.
+/// Returns a server for each address of a target. Its name is the target and the port; from the
+/// second address on, a number is appended.
 fn name_servers(service: &SRV, target: &str, addresses: &[IpAddr]) -> Vec<ResolvedServer> {
     let mut addresses = addresses.to_vec();
     addresses.sort();

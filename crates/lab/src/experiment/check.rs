@@ -6,7 +6,7 @@ mod fault_collector;
 mod graph;
 mod plots;
 
-pub(super) use arm_texts::link_text;
+pub(super) use arm_texts::find_link_setting;
 pub(super) use claims::LINK_QUANTITIES;
 pub(crate) use graph::starting_order;
 

@@ -1,7 +1,7 @@
 //! Deploys the places, links and functions of one run, and removes them however it ends.
 
 use super::arms::{Arm, fill_placeholders};
-use super::check::link_text;
+use super::check::find_link_setting;
 use super::command::{last_output, shell_command};
 use super::cpus::CpuList;
 use super::document::ExperimentDocument;
@@ -105,7 +105,7 @@ impl<'a> DeployedRun<'a> {
         let filled = |text: &str| fill_placeholders(text, &|name| self.arm.get(name).cloned());
         let get = |key: &str| match key {
             "seed" => Some(self.at.seed.to_string()),
-            key => filled(link_text(link, key)?.get_ref()).ok(),
+            key => filled(find_link_setting(link, key)?.get_ref()).ok(),
         };
         let shape = LinkShape::from_settings(&get)?;
         let by = link.by.as_ref().map(|by| by.get_ref().as_str());

@@ -208,7 +208,7 @@ impl Player for SequenceWorker {
                 self.leave_at
             });
         }
-        // One track may end before the other: skip its turns.
+        // Skips the turns of a track that has ended before the other one.
         for _ in 0..4 {
             if let Some((purpose, resource, format)) = self.next() {
                 self.next_id = self.next_id.wrapping_add(1);

@@ -7,7 +7,7 @@ use media::manifest::read::{ManifestRendition, ParsedManifest, RenditionKind};
 /// Subtitles that viewers choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TextPreference {
-    /// No subtitles, as in players until the viewer chooses some.
+    /// No subtitles: the default of players.
     #[default]
     Off,
     /// The first in the manifest.

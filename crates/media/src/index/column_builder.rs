@@ -60,12 +60,12 @@ impl ColumnBuilder {
                 return;
             }
         }
-        self.push_single_values(count, value, expected);
+        self.switch_to_single_values(count, value, expected);
     }
 
     /// Switches to single values.
     #[cold]
-    fn push_single_values(&mut self, count: u32, value: u32, expected: usize) {
+    fn switch_to_single_values(&mut self, count: u32, value: u32, expected: usize) {
         let len = self.len + count;
         let mut values = self.take_single_values(expected.max(len as usize));
         values.resize(len as usize, value);

@@ -1,8 +1,8 @@
 //! Broken files, each with the expected error kind and parts of its message.
 
 mod anywhere;
+mod incremental_input;
 mod partly_intact;
-mod pieces;
 mod tables;
 
 use super::testing::{

@@ -103,7 +103,7 @@ impl Chunk {
     /// Marks `count` bytes as sent.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// When fewer than `count` bytes are unsent.
     pub(crate) fn advance(&mut self, count: u64) {
         assert!(count <= self.len(), "advanced past the end of a chunk");
         match &mut self.parts {

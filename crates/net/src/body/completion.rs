@@ -19,8 +19,8 @@ pub struct BodyCompletion {
     pub first_byte: Option<Instant>,
     /// Time when the last byte was taken or the body was dropped, if `timed` was set.
     pub finished: Option<Instant>,
-    /// The source's error. An incomplete body without an error means that the client disconnected
-    /// or was cut.
+    /// The source's error. If it is `None` and the body is incomplete, the client disconnected or
+    /// the server cut the connection.
     pub error: Option<BodyCut>,
 }
 

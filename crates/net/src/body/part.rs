@@ -186,7 +186,7 @@ impl PipeBytes {
     /// Reads the next `len` bytes into memory.
     ///
     /// # Errors
-    /// When the pipe contains fewer.
+    /// When the pipe contains fewer than `len` bytes.
     pub(crate) fn read_bytes(&self, len: usize) -> io::Result<Vec<u8>> {
         let (mut bytes, mut done) = (vec![0; len], 0);
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {

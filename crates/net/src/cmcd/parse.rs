@@ -8,9 +8,10 @@ use serde_json::Value as Json;
 use super::HEADERS;
 use super::value::{CmcdItem, CmcdMember, CmcdValue, is_key_character, parse_member};
 
-/// The most bytes of a header field or of the query argument that are parsed.
+/// Limit on the length of a header field or of the query argument: longer text is cut after a whole
+/// member. A longer event line is rejected.
 const BYTES_MAX: usize = 4096;
-/// The most keys that are returned.
+/// Limit on the number of keys; further keys are ignored.
 const KEYS_MAX: usize = 64;
 /// Limit on the length of a key.
 const KEY_BYTES_MAX: usize = 64;
@@ -91,15 +92,16 @@ impl CmcdData {
         }
     }
 
-    /// The form for the access record, with texts of up to 256 characters.
+    /// Returns the keys and values for the access record, with texts of up to 256 characters;
+    /// `None` if there are none.
     pub fn to_record(&self) -> Option<BTreeMap<String, Json>> {
         let pairs = self.iter();
         let record = pairs.map(|(key, value)| (key.to_owned(), value_to_json(value)));
         (!self.is_empty()).then(|| record.collect())
     }
 
-    /// The form for the collector's record. Lists remain lists, and an item with parameters is an
-    /// object: `{"value":3000,"v":true}`.
+    /// Returns the keys and values for the collector's record. Lists remain lists, and an item with
+    /// parameters is an object: `{"value":3000,"v":true}`.
     pub fn to_full_record(&self) -> BTreeMap<String, Json> {
         let pairs = self.0.iter().map(|(key, member)| {
             let value = match member {

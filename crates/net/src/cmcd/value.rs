@@ -1,8 +1,8 @@
 //! Values of CMCD keys: bare items and inner lists (RFC 9651 sections 3.1 and 3.3).
 
-/// Members of an inner list that are returned.
+/// Limit on the members of an inner list; a list with more is malformed.
 const ITEMS_MAX: usize = 32;
-/// The most parameters of an item that are returned.
+/// Limit on the parameters of an item; an item with more is malformed.
 const PARAMETERS_MAX: usize = 8;
 
 /// The value of a key.
@@ -21,7 +21,7 @@ pub enum CmcdValue {
 pub struct CmcdItem {
     /// The value, such as a bitrate or a relative URL.
     pub value: CmcdValue,
-    /// Parameters by name. The parameters of a bitrate name the object types that it belongs to.
+    /// Parameters by name. For a bitrate, they are its object types, such as `v`.
     pub parameters: Vec<(String, CmcdValue)>,
 }
 
@@ -140,7 +140,7 @@ fn parse_number(text: &str) -> Option<f64> {
     (short && digits.bytes().all(plain)).then(|| text.parse().ok())?
 }
 
-/// Parses a string behind its opening quote. Returns it and the text behind the closing quote.
+/// Parses a string after its opening quote. Returns it and the text after the closing quote.
 fn take_string(text: &str) -> Option<(String, &str)> {
     let (mut out, mut escaped) = (String::new(), false);
     for (at, c) in text.char_indices() {

@@ -64,7 +64,7 @@ pub struct CmcdReport {
     /// Whether the object is needed immediately: at the start, after a seek or after a stall
     /// (`su`).
     pub startup: bool,
-    /// Whether the buffer has been empty since the last request (`bs`).
+    /// Whether the buffer ran empty at any time since the last request (`bs`).
     pub starved: bool,
     /// The next object's path relative to this one (`nor`), percent-encoded as in its URL.
     pub next: Option<String>,

@@ -63,7 +63,7 @@ pub struct CollectorSettings {
     pub is_enabled: bool,
     /// Limit on the number of sessions.
     pub sessions_max: usize,
-    /// Time without a report after which a session has ended.
+    /// A session ends when no report has arrived for this time.
     pub idle_timeout: Duration,
     /// File for records of reports.
     pub records: Option<PathBuf>,
@@ -71,18 +71,20 @@ pub struct CollectorSettings {
     pub sample_percent: u8,
     /// Networks with their names in the metrics.
     pub networks: Vec<(String, Cidr)>,
-    /// Prefixes of titles with the names of their classes in the metrics.
+    /// Names of title classes in the metrics, each with a prefix of its titles.
     pub title_classes: Vec<(String, String)>,
 }
 
 /// Limit on `cmcd-sessions-max`: about 2 GB.
 const SESSIONS_MAX: usize = 1_000_000;
-/// Limit on the names of networks, and on those of title classes. Each metric has at most 18 × 17
-/// series: two networks and one class have default names in addition to the configured ones.
+/// Limit on the different names in `cmcd-network`, and in `cmcd-title-class`. Each metric has at
+/// most 18 × 17 series: two networks and one class have default names in addition to the configured
+/// ones.
 const NAMES_MAX: usize = 16;
 /// Limit on the length of a name.
 const NAME_BYTES_MAX: usize = 64;
-/// Limit on the networks and on the prefixes, which are compared with each report.
+/// Limit on the values of `cmcd-network`, and of `cmcd-title-class`: each report is compared with
+/// all of them.
 const RULES_MAX: usize = 256;
 
 impl CollectorSettings {

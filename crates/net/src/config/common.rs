@@ -222,7 +222,7 @@ pub struct CommonSettings {
     pub records_format: RecordFormat,
     /// Traces and `Server-Timing`.
     pub tracing: TracingSettings,
-    /// The Unix socket over which a successor takes the ports.
+    /// The Unix socket over which a successor process receives the listening sockets.
     pub handover_socket: Option<PathBuf>,
     /// Limits per client.
     pub limits: Limits,
@@ -232,7 +232,7 @@ pub struct CommonSettings {
     pub near_rtt: Duration,
     /// The memory limit that the operator has set; if `None`, it is detected.
     pub memory_limit_bytes: Option<u64>,
-    /// The most copied response bytes that may wait to be sent; for `None` see
+    /// Limit on the copied response bytes that wait to be sent; for `None` see
     /// [`crate::ListenOptions`].
     pub send_memory_bytes: Option<u64>,
     /// The CMCD collector.
@@ -354,7 +354,8 @@ impl CommonSettings {
         recorder.map(Some).map_err(named)
     }
 
-    /// Opens the CMCD collector, if it is enabled. `recorder` is the one of [`Self::open_recorder`].
+    /// Opens the CMCD collector, if it is enabled. `recorder` is the result of
+    /// [`Self::open_recorder`].
     ///
     /// # Errors
     /// An error with the name of the records file that cannot be opened.

@@ -5,7 +5,7 @@ use super::layers::{SettingOrigin, SettingValue};
 use super::{Setting, SettingSources, UsageError, mask_secrets};
 use std::collections::BTreeMap;
 
-/// The values of one source, by the settings that they set.
+/// The values from one source, keyed by the name of the setting that each value sets.
 pub(super) struct KeyedValues(BTreeMap<&'static str, SettingValue>);
 
 impl KeyedValues {

@@ -47,7 +47,7 @@ pub(super) enum SettingOrigin {
     Flag(String),
     Variable(String),
     File(String),
-    /// The table of a scope, such as `drm-rule 2`, which overrides all other sources.
+    /// The table of one scope, such as `drm-rule 2`. Its values override all other sources.
     Table(String),
     Default,
 }
@@ -347,8 +347,8 @@ fn read_file(
 /// Limit on the depth of nested tables in a settings file, such as `drm.license-url.widevine`.
 const TABLE_DEPTH_MAX: usize = 3;
 
-/// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Tables below the maximum
-/// depth are not flattened; no setting accepts a table as its value.
+/// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Tables nested deeper than
+/// the maximum depth are not flattened; no setting accepts a table as its value.
 pub(super) fn flatten_tables(
     lines: impl Iterator<Item = (String, toml::Value)>,
 ) -> impl Iterator<Item = (String, toml::Value)> {

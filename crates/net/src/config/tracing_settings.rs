@@ -41,7 +41,7 @@ pub struct TracingSettings {
     pub otlp_endpoint: Option<String>,
     /// The file with headers for the collector.
     pub otlp_headers: Option<PathBuf>,
-    /// Traced requests per million, of those without `traceparent`.
+    /// Number of traced requests per million requests without `traceparent`.
     pub sample_ppm: u32,
     /// The token of clients that may request `Server-Timing`.
     pub timing_token: Option<PathBuf>,

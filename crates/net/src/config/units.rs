@@ -52,7 +52,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(*scale).ok_or_else(wrong)
 }
 
-/// Parses a size of memory: bytes, as [`bytes()`] does, or `25%` of `limit_bytes`, or `25% up to 1GiB`.
+/// Parses a memory size: bytes as in [`bytes()`], `25%` (of `limit_bytes`), or `25% up to 1GiB`.
 ///
 /// # Errors
 /// A message with the expected form.

@@ -240,7 +240,7 @@ impl ConnectionState {
             .take_if(|_| self.request_count() > 1);
         let (found, refused) = tcp::apply_options(self.socket.as_ref().as_fd(), &wanted);
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        // The options before the first of several concurrent responses are the ones to restore.
+        // If responses are concurrent, the options from before the first of them will be restored.
         *before = TransportOptions {
             congestion: before.congestion.take().or(found.congestion),
             pace_bytes_per_s: before.pace_bytes_per_s.or(found.pace_bytes_per_s),
@@ -304,7 +304,7 @@ impl ConnectionState {
         self.ambiguous_length.store(true, Relaxed);
     }
 
-    /// Returns whether the connection's request with a transfer coding declares a length, too.
+    /// Returns whether a request on this connection declares both a length and a transfer coding.
     pub(crate) fn has_ambiguous_length(&self) -> bool {
         self.ambiguous_length.load(Relaxed)
     }

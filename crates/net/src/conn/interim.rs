@@ -8,7 +8,8 @@ use http::{HeaderMap, StatusCode};
 use super::ConnectionState;
 use crate::headers::write_field;
 
-/// Most bytes of interim responses that wait for one connection; further ones are dropped.
+/// Limit on the bytes of interim responses that wait for one connection; further responses are
+/// dropped.
 const QUEUE_BYTES_MAX: usize = 64 << 10;
 
 /// Sends interim responses of one request. Does not keep the connection open.

@@ -19,8 +19,8 @@ use super::splice::SendOutcome;
 /// The most bytes discarded from a client that continues to send after our close.
 const DISCARD_MAX: usize = 1 << 20;
 
-/// One connection's socket. Its write half is in [`ConnectionState`], where handlers reach its
-/// options.
+/// One connection's socket. Only the read half is stored here: the write half is in
+/// [`ConnectionState`], where handlers set the socket's options.
 #[derive(Debug)]
 pub(crate) struct ConnectionIo {
     read: OwnedReadHalf,

@@ -18,7 +18,7 @@ use crate::body::part::{BodyFile, BodyPart, PipeBytes};
 
 /// Shorter parts are copied: a system call costs about as much.
 const UNCOPIED_BYTES_MIN: u64 = 8 << 10;
-/// Slices of one vectored write.
+/// Limit on the slices of one vectored write.
 const SLICES_MAX: usize = 64;
 /// The most bytes of a file that are copied in one call when no other method works.
 const COPY_BYTES_MAX: usize = 64 << 10;

@@ -33,7 +33,7 @@ pub struct TransportOptions {
 /// content of the pages at the time they are sent: see [`crate::BodyPart::Arena`].
 pub(super) fn splice_memory(pipe: &OwnedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
     // SAFETY: for a pipe's write end the kernel only reads from the slice, which is valid for
-    // reads. It holds the pages until they have been sent.
+    // reads. The kernel holds references to the pages until they have been sent.
     unsafe {
         vmsplice(
             pipe,

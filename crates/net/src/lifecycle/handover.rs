@@ -31,7 +31,7 @@ use super::{ProgramError, RunningProgram};
 use crate::Shutdown;
 use crate::server::{InheritedListener, ListenerCopies};
 
-/// Time for each message that the peer can send at once, without other work.
+/// Timeout of each message that the peer can send immediately, without other work.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the successor to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -231,7 +231,8 @@ async fn expect_message(
     let read = async {
         while !found.ends_with(b"\n") && found.len() < MESSAGE_BYTES_MAX {
             stream.readable().await?;
-            // The peer waits for the response, so that no second message follows.
+            // The peer waits for the response before it sends more, so this cannot read a second
+            // message.
             match stream.try_read_buf(&mut found) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),

@@ -204,8 +204,8 @@ impl RequestHistograms {
         RequestHistograms { table }
     }
 
-    /// Records a request that arrived at `started`, and whose body was timed; `index` is that of the
-    /// label's value or pair.
+    /// Records a request that arrived at `started` and whose body was timed. `index` is the index
+    /// of the label's value or pair.
     pub fn record_request(&self, index: usize, started: Instant, end: &BodyCompletion) {
         let (Some(histograms), Some(finished)) = (self.table.histograms.get(index), end.finished)
         else {

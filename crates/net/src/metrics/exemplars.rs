@@ -20,7 +20,7 @@ struct Exemplar {
 /// The exemplar of each bucket. Its size is limited by the number of buckets.
 #[derive(Debug, Default)]
 pub(super) struct ExemplarTable {
-    /// By the bucket's name and labels, as they are in the text.
+    /// Keyed by the bucket's name and labels, as they are written in the text.
     by_bucket: Mutex<HashMap<String, Exemplar>>,
 }
 

@@ -3,7 +3,7 @@
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 
-/// A gauge with the value that its function returns, and without a sample if that is `None`.
+/// A gauge whose value its function returns; if the function returns `None`, there is no sample.
 pub(super) struct ScrapeGauge(pub(super) Box<dyn Fn() -> Option<u64> + Send + Sync>);
 
 impl EncodeMetric for ScrapeGauge {

@@ -187,7 +187,7 @@ mod tests {
                 "text/*;q=0.5, application/openmetrics-text;q=0.4",
                 Prometheus,
             ),
-            // The more specific range counts, whatever its order.
+            // The more specific range counts, regardless of its position.
             ("*/*;q=1, application/openmetrics-text;q=0.1", Prometheus),
             // Prometheus 2.42 and 3.1.
             (

@@ -86,8 +86,8 @@ enum RecordLine {
 struct RecordQueue {
     waiting: Vec<RecordLine>,
     closed: bool,
-    /// Whether to reopen the file. Records that are already queued are written to the old file,
-    /// later ones to the file that has the name after the reopening.
+    /// Whether to reopen the file by its name. Records that are already queued are written to the
+    /// old file, later records to the new one.
     reopen: bool,
 }
 
@@ -262,8 +262,8 @@ impl RecorderState {
         }
     }
 
-    /// Fills `batch`. Returns whether it is the last one, and whether it is the last one for this
-    /// file.
+    /// Fills `batch`. Returns whether this is the last batch, and whether it is the last batch for
+    /// the open file.
     fn next_batch(&self, batch: &mut Vec<RecordLine>) -> (bool, bool) {
         let idle = |queue: &mut RecordQueue| {
             !queue.closed && !queue.reopen && queue.waiting.len() < self.waiting_max / 4

@@ -60,7 +60,7 @@ impl ControlGroups {
         found.collect()
     }
 
-    /// Returns the least quota of processors, such as 0.5, if a group has one.
+    /// Returns the lowest CPU quota in processors, such as 0.5, if a group has one.
     pub(super) fn cpu_quota(&self) -> Option<f64> {
         let folders = self.folders("cpu");
         let quotas = folders

@@ -80,7 +80,7 @@ fn pages_of_files_are_not_in_use() {
     assert_eq!(tree.limit("4:memory:/b\n").used_bytes(), Some(100));
 }
 
-/// A group above may be fuller than the group with the least limit.
+/// A parent group may be closer to its limit than the group with the lowest limit.
 #[test]
 fn the_fullest_of_nested_groups_counts() {
     let files = [
@@ -166,7 +166,8 @@ impl LiveGroups {
         for (controller, file, value) in limits {
             let name = format!("headwater-test-{}", std::process::id());
             let folder = Path::new("/sys/fs/cgroup").join(controller).join(name);
-            // Only in a mounted hierarchy do the group's files exist after this call.
+            // In a mounted hierarchy, the kernel creates the files of the new group; elsewhere they
+            // are missing.
             std::fs::create_dir(&folder).ok()?;
             groups.0.push(folder.clone());
             let created = folder.join(file).exists() && folder.join("cgroup.procs").exists();

@@ -62,7 +62,7 @@ enum NextRequest {
 }
 
 impl NextRequest {
-    /// Returns the bytes that the fast path takes.
+    /// Returns the number of bytes that the fast path consumes: the length of the head, or 0.
     fn len(&self) -> usize {
         match self {
             NextRequest::Plain(plain) => plain.len,

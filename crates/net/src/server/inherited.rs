@@ -149,7 +149,7 @@ impl ListenerCopies {
         Ok(())
     }
 
-    /// Returns the copies, copied again.
+    /// Duplicates the copies, with descriptors of their own.
     pub(crate) fn duplicate(&self) -> io::Result<Vec<ListenerCopy>> {
         let copy = |one: &ListenerCopy| {
             Ok(ListenerCopy {

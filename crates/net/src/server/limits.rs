@@ -4,22 +4,23 @@ use std::time::Duration;
 
 use crate::MinRate;
 
-/// Limits per client. The docs of a limit explain its default, for example by what each connection
-/// costs.
+/// Limits per client. The comment of a limit gives the reason for its default, for example the cost
+/// of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Most open connections in total; one more gets 503 and is closed. Each costs a descriptor and
-    /// memory (`docs/edge.md`: idle clients).
+    /// Limit on open connections in total; one more gets 503 and is closed. Each costs a descriptor
+    /// and memory (`docs/edge.md`: idle clients).
     pub connections_max: usize,
-    /// Most open connections of one address. The default is high because a relay or a load
+    /// Limit on the open connections of one address. The default is high because a relay or a load
     /// generator has one address.
     pub connections_per_address_max: usize,
-    /// Most requests per second of one address (IPv6: of a /64); one more gets 429. 0: no limit. Off
-    /// by default: many viewers may share an address.
+    /// Limit on the requests per second of one address (IPv6: of a /64); one more gets 429. 0: no
+    /// limit. Off by default: many viewers may share an address.
     pub requests_per_address_max: u32,
     /// The same for one network: an IPv4 /24 or an IPv6 /48.
     pub requests_per_network_max: u32,
-    /// A client that was idle may send at once as many requests as its rate allows in this time.
+    /// A client that was idle may send as many requests in one burst as its rate allows in this
+    /// time.
     pub request_burst: Duration,
     /// Longest time from the first byte of a connection or request to the end of its header.
     pub header_timeout: Duration,
@@ -27,11 +28,11 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Longest time in which a client takes no byte of a waiting response.
     pub stall_timeout: Duration,
-    /// Most bytes of a request's header, target included; a longer one gets 431.
+    /// Limit on the length of a request's header, target included; a longer one gets 431.
     pub header_bytes_max: usize,
-    /// Most bytes of a request's target; a longer one gets 414.
+    /// Limit on the length of a request's target; a longer one gets 414.
     pub target_bytes_max: usize,
-    /// Most concurrent requests of one HTTP/2 connection.
+    /// Limit on the concurrent requests of one HTTP/2 connection.
     pub streams_max: u32,
     /// Request bytes that a client may send on one HTTP/2 stream before we read them.
     pub stream_window_bytes: u32,
@@ -39,7 +40,7 @@ pub struct Limits {
     pub connection_window_bytes: u32,
     /// Copied response bytes that one connection holds before its streams continue in frames of 4 KiB.
     pub connection_send_buffer_bytes: u64,
-    /// The rate that clients must take while `send-memory` is short.
+    /// The minimum rate at which clients must read responses while `send-memory` is short.
     pub min_rate: MinRate,
     /// After the shutdown signal, time for a load balancer to notice (`/readyz` fails, responses
     /// contain `Connection: close`) before the port closes.

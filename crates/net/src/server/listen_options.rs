@@ -28,7 +28,7 @@ pub struct ListenOptions {
     /// Worker threads, each with a runtime and listeners of its own; 0 starts
     /// [`crate::resources::default_workers`].
     pub workers: usize,
-    /// The most copied response bytes that may wait to be sent. `None` means 25 % of the memory
+    /// Limit on the copied response bytes that wait to be sent. `None` means 25 % of the memory
     /// limit, at most 1 GiB.
     pub send_memory_bytes: Option<u64>,
     /// Refuses requests while the process is short of memory.

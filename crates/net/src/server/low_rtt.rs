@@ -1,8 +1,9 @@
 //! Sends to low-RTT clients without pacing.
 //!
-//! BBR sets a timer for every burst. On a path of milliseconds, that is its purpose. On a path of
-//! microseconds (this machine, or a cache in the same rack), the timers cost more than all other
-//! work of a server, and there is no queue to protect (decision 18).
+//! BBR paces with a timer for every burst. If the round trip takes milliseconds, this is useful: it
+//! keeps queues short. If it takes microseconds (this machine, or a cache in the same rack), the
+//! timers cost more than all other work of a server, and there is no queue to protect
+//! (decision 18).
 //!
 //! Pacing cannot be switched off on a connection that started with it. All connections therefore
 //! start without it, and high-RTT connections switch to the system's default algorithm before the
@@ -120,7 +121,8 @@ mod tests {
         let listeners = test_listeners();
         let listener = &listeners[0][0];
         let system_algorithm = algorithm_of(listener);
-        // Emulates a system that paces; without that algorithm, there is nothing to test.
+        // Emulates a system that paces by default; without BBR in the kernel, there is nothing to
+        // test.
         if set_algorithm(listener.as_fd(), PACED).is_err() {
             return eprintln!("SKIPPED no {PACED} here");
         }

@@ -7,7 +7,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Most bytes of addresses and additional values (names, certificates); the format allows 65,535.
+/// Limit on the bytes of addresses and additional values (names, certificates); the format allows
+/// 65,535.
 const REST_BYTES_MAX: usize = 4096;
 
 /// Reads exactly the header.

@@ -1,4 +1,4 @@
-//! Turns of connections on a worker.
+//! Limits the bytes that a connection reads before other connections of its worker get a turn.
 
 use std::pin::pin;
 use std::task::{Context, Poll};

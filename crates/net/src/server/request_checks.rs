@@ -3,8 +3,8 @@
 use http::header::{HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Uri, Version};
 
-/// Returns whether the request has a transfer coding. Compares the names: most requests have none,
-/// and a look-up would cost more.
+/// Returns whether the request has a transfer coding. Iterates over the field names: most requests
+/// have no transfer coding, and a look-up would cost more.
 pub(super) fn is_chunked(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == TRANSFER_ENCODING)
 }
@@ -27,7 +27,7 @@ pub(super) fn find_malformation<B>(request: &Request<B>) -> Option<&'static str>
     let Some(host) = headers.get(HOST) else {
         return (version == Version::HTTP_11).then_some("the request has no Host");
     };
-    // Few requests repeat a field, so that few need a second look-up.
+    // Few requests repeat a field, so the second look-up is rarely needed.
     let repeats_fields = headers.len() > headers.keys_len();
     if repeats_fields && headers.get_all(HOST).iter().nth(1).is_some() {
         Some("the request has more than one Host")

@@ -62,7 +62,7 @@ impl ProtocolBuilders {
     }
 }
 
-/// Returns `hyper`'s settings for a protocol that is detected.
+/// Returns `hyper`'s settings for connections whose protocol is detected.
 fn build_protocol(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder

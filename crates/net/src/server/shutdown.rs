@@ -32,8 +32,8 @@ pub struct Shutdown {
     draining_since: Arc<OnceLock<Instant>>,
 }
 
-/// Background work that requests wait for. While it is held, no worker exits, so the task is not
-/// lost together with the worker that runs it.
+/// A guard for background work on which requests wait. Until it is dropped, no draining worker
+/// exits (within the drain timeout), so the work is not lost with the worker that runs it.
 #[derive(Debug)]
 pub struct ShutdownHold {
     held: Arc<AtomicUsize>,

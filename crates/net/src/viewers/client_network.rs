@@ -3,7 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network: an IPv4 /24 or an IPv6 /48, as the limits of request rates group clients.
+/// A client's network: an IPv4 /24 or an IPv6 /48, the same groups as for the limits on request
+/// rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ClientNetwork(IpAddr);
 

@@ -1,6 +1,6 @@
-//! Metrics of the collector. No label contains a session, a title or an address, because each value of
-//! these would be a series of its own. Viewers are distinguished by their class, which the settings
-//! bound.
+//! Metrics of the collector. No label contains a session, a title or an address, because each value
+//! of these would be a series of its own. Viewers are distinguished only by their class, and the
+//! settings limit the number of classes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -121,7 +121,8 @@ struct ClassMetrics {
 const CLASS_LABELS: &[&str] = &["network", "title_class"];
 
 impl CollectorMetrics {
-    /// Registers the metrics; the number of sessions is read from `table` at each request.
+    /// Registers the metrics. The number of sessions is read from `table` whenever the metrics are
+    /// requested.
     pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CollectorMetrics {
         let counted = Arc::clone(table);
         metrics.gauge_family_of(&SESSIONS, move || count_sessions(&counted));
@@ -171,7 +172,7 @@ impl CollectorMetrics {
 }
 
 /// Registers the metrics of all classes at once. If a counter appeared only with its first event,
-/// the collector would not see that increase.
+/// Prometheus would not see that increase.
 fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ClassMetrics> {
     let rebuffers = metrics.counter_family(&REBUFFERS, CLASS_LABELS);
     let errors = metrics.counter_family(&ERRORS, CLASS_LABELS);

@@ -6,15 +6,16 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::client_network::ClientNetwork;
 
-/// The ages of all sessions by network. An age is the number of the session's latest report.
+/// The ages of all sessions by network. The age of a session is the sequence number of its latest
+/// report; the oldest session has the lowest.
 #[derive(Debug, Default)]
 pub(super) struct NetworkSessions {
     ages: HashMap<ClientNetwork, BTreeSet<u64>>,
     by_size: BTreeSet<NetworkRank>,
 }
 
-/// The order of eviction: the network with the most sessions is last, and of those with equally
-/// many, the one with the oldest session.
+/// The order of networks for eviction: the last network loses its oldest session. It has the most
+/// sessions or, among networks with equally many, the oldest session.
 type NetworkRank = (usize, Reverse<u64>, ClientNetwork);
 
 impl NetworkSessions {

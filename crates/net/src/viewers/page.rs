@@ -1,5 +1,5 @@
-//! The page of the viewers. Names of sessions, titles and pathways are hostile: each text is escaped
-//! by [`EscapedText`], and the policy permits no script inside of the page.
+//! The page of the viewers. Names of sessions, titles and pathways are hostile: each text is
+//! escaped by [`EscapedText`], and the Content-Security-Policy permits no inline script.
 
 use std::fmt::{self, Write};
 
@@ -219,7 +219,7 @@ impl fmt::Display for EscapedText<'_> {
     }
 }
 
-/// Milliseconds, in a unit that suits them.
+/// A duration in milliseconds, printed in a suitable unit.
 struct DurationText(Option<f64>);
 
 impl fmt::Display for DurationText {
@@ -235,7 +235,7 @@ impl fmt::Display for DurationText {
     }
 }
 
-/// Kilobits per second, in a unit that suits them.
+/// A bitrate in kbit/s, printed in a suitable unit.
 struct RateText(Option<f64>);
 
 impl fmt::Display for RateText {

@@ -12,7 +12,7 @@ use super::title_name::{bound_text, find_title};
 
 /// Limit on a text of a report, such as the pathway and an error.
 const TEXT_CHARS_MAX: usize = 64;
-/// Limit on a number of a report. Greater ones are no bitrate, buffer or delay.
+/// Limit on a number of a report; no real bitrate, buffer or delay is greater.
 const NUMBER_MAX: f64 = 1e9;
 /// Limit on a start-up time in milliseconds: ten minutes.
 const START_UP_MS_MAX: f64 = 600_000.0;
@@ -62,7 +62,7 @@ pub(super) struct ReportChange {
     pub errors: u64,
     /// The start-up time, when it becomes known.
     pub start_up_ms: Option<f64>,
-    /// The bitrate of a video segment or of an interval.
+    /// The bitrate of a video segment, or of a time interval (event `t`).
     pub bitrate_kbps: Option<f64>,
     pub buffer_ms: Option<f64>,
 }

@@ -11,15 +11,15 @@ const COUNT_MAX: f64 = 1e6;
 /// Limit on the length of one stall, in milliseconds: an hour.
 const STALL_MS_MAX: f64 = 3.6e6;
 
-/// Stalls of a session. Players report them in up to three forms, which are counted apart, because
-/// most players use two of them for the same stall. The greatest count is that of the session.
+/// Stalls of a session. Players report them in up to three forms. Each form is counted separately,
+/// because most players use two of them for the same stall. The highest count is used.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StallCount {
     /// Changes of the state to rebuffering (`sta=r`), and their total length.
     by_state: u64,
     by_state_ms: f64,
     since: Option<StallStart>,
-    /// Requests after the buffer had been empty (`bs`): of audio, and of other objects.
+    /// Requests that report an empty buffer (`bs`), for audio and for other objects.
     by_flag: [u64; 2],
     /// Whether the buffer has contained media. Until then, an empty buffer is part of the start.
     has_buffered: [bool; 2],

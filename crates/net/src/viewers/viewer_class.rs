@@ -99,7 +99,7 @@ impl<T: Clone> ClassNames<T> {
         }
     }
 
-    /// Returns the index of the name whose rule fits with the greatest precision.
+    /// Returns the index of the name of the most specific rule that matches.
     fn find_narrowest(&self, precision: impl Fn(&T) -> Option<usize>) -> Option<usize> {
         let fitting = self.rules.iter();
         let fitting = fitting.filter_map(|(rule, name)| Some((precision(rule)?, *name)));

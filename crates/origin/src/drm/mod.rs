@@ -4,8 +4,8 @@
 //! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. [`SourceKeys`] provides
 //! the keys of films that are already encrypted. `media::protection` contains the bytes and the signaling.
 
-pub(crate) mod content_cipher;
 pub(crate) mod content_key;
+pub(crate) mod content_key_cipher;
 pub(crate) mod document_decryptor;
 mod key_cache;
 mod key_client;

@@ -1,8 +1,8 @@
 //! AES-128 with the content key of an encrypted source, and the ciphers of a track that is encrypted
 //! again.
 
-use super::content_cipher::{ContentCipher, cipher_failed};
 use super::content_key::{ContentKey, KEY_BYTES};
+use super::content_key_cipher::{ContentKeyCipher, cipher_failed};
 use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use media::protection::{ProtectionScheme, SampleDecipher};
@@ -16,7 +16,7 @@ pub(crate) struct SourceCipher {
 /// The ciphers of a track that this server encrypts.
 #[derive(Clone)]
 pub(crate) struct TrackCiphers {
-    pub(crate) content: Arc<ContentCipher>,
+    pub(crate) content: Arc<ContentKeyCipher>,
     /// Decrypts the samples first, if the source is encrypted.
     pub(crate) source: Option<Arc<SourceCipher>>,
 }

@@ -1,7 +1,7 @@
 //! The protection of one title version: its keys, mapped to its renditions.
 
-use super::content_cipher::{ContentCipher, playready_checksum};
 use super::content_key::KEY_BYTES;
+use super::content_key_cipher::{ContentKeyCipher, playready_checksum};
 use super::key_set::{KeySet, TitleKey};
 use super::library_drm::DrmPolicy;
 use super::source_cipher::{SourceCipher, TrackCiphers};
@@ -165,7 +165,7 @@ impl DrmPolicy {
         Ok(TrackDrm {
             signaling: Some(self.signal_track(keys, (title_key, mark), place)?),
             ciphers: Some(TrackCiphers {
-                content: Arc::new(ContentCipher::new(&title_key.key)?),
+                content: Arc::new(ContentKeyCipher::new(&title_key.key)?),
                 source: source.zip(source_key).map(open).transpose()?,
             }),
             source_mark: mark,

@@ -233,7 +233,7 @@ impl ResolvedSamples {
             let mut batches = self.new_ts_muxer()?;
             let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
             return memory.write_with(room_for(len, encryption), |out| {
-                let mut out = SegmentWriter::new(out, encryption);
+                let mut out = SegmentBuffer::new(out, encryption);
                 out.write_next(|room| {
                     batches
                         .write_batch(&all, &parts, room)
@@ -260,7 +260,7 @@ impl ResolvedSamples {
             .map_err(from_store_error)?;
         let mut batches = self.new_ts_muxer()?;
         let held = memory.write_with(room_for(len, encryption), |out| {
-            pack_batches(&mut batches, file, SegmentWriter::new(out, encryption))
+            pack_batches(&mut batches, file, SegmentBuffer::new(out, encryption))
         })?;
         if file.changed() {
             return Err(from_store_error(store::Error::Changed));
@@ -272,7 +272,7 @@ impl ResolvedSamples {
 fn pack_batches(
     batches: &mut ts::BatchedMuxer<'_>,
     file: &LocalFile,
-    mut out: SegmentWriter<'_>,
+    mut out: SegmentBuffer<'_>,
 ) -> Result<usize, Error> {
     let mut buffer = BATCH_BUFFER.take();
     while let Some(batch) = batches.next_batch(BATCH_BYTES) {
@@ -300,7 +300,7 @@ fn concat_and_encrypt(
         return memory.copy_parts(parts);
     }
     memory.write_with(room_for(len, encryption), |out| {
-        let mut out = SegmentWriter::new(out, encryption);
+        let mut out = SegmentBuffer::new(out, encryption);
         let steps = parts
             .iter()
             .flat_map(|part| part.chunks(BATCH_BYTES as usize));
@@ -318,15 +318,15 @@ fn concat_and_encrypt(
 }
 
 /// The memory that a segment is written to, and encrypted in if required.
-struct SegmentWriter<'o> {
+struct SegmentBuffer<'o> {
     bytes: &'o mut [u8],
     len: usize,
     encryptor: Option<CbcEncryptor>,
 }
 
-impl<'o> SegmentWriter<'o> {
-    fn new(bytes: &'o mut [u8], encryption: Option<&SegmentEncryption>) -> SegmentWriter<'o> {
-        SegmentWriter {
+impl<'o> SegmentBuffer<'o> {
+    fn new(bytes: &'o mut [u8], encryption: Option<&SegmentEncryption>) -> SegmentBuffer<'o> {
+        SegmentBuffer {
             bytes,
             len: 0,
             encryptor: encryption.map(SegmentEncryption::start),

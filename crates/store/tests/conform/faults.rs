@@ -56,8 +56,20 @@ fn open_film(server: &FaultyServer) -> (Store, Object) {
 
 fn open_with(server: &FaultyServer, options: Options) -> (Store, Object) {
     let store = Store::new(&server.url(), options).unwrap();
-    let object = store.open(&parse_key("film.mp4")).unwrap();
+    let object = open_patiently(&store);
     (store, object)
+}
+
+/// Opens the film of a server without faults. Repeats a slow attempt, because a busy machine can
+/// exceed the short timeouts that the faults of a test need.
+fn open_patiently(store: &Store) -> Object {
+    for _ in 0..100 {
+        match store.open(&parse_key("film.mp4")) {
+            Err(Error::Slow(_)) => {}
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("a server without faults was slow 100 times");
 }
 
 /// Reads correct bytes once the server has recovered, because no wrong byte was cached. Repeats the
@@ -169,9 +181,9 @@ fn each_fault_when_a_film_is_opened_is_a_clean_error() {
                 };
                 assert_eq!(came, must, "{fault:?}: {:?}", opened.err());
                 server.restore_objects();
-                let object = store.open(&parse_key("film.mp4")).unwrap();
-                let read = object.read(0..right.len() as u64, Reason::Index).unwrap();
-                assert!(read == right, "{fault:?}");
+                let whole = 0..right.len() as u64;
+                let restored = read_afterwards(&open_patiently(&store), &[whole], &right);
+                assert_eq!(restored, Ok(()), "{fault:?}");
             })
         })
         .collect();
@@ -214,7 +226,11 @@ fn a_single_fault_is_retried() {
     ] {
         for options in [patient_options(), uncached_options()] {
             let (server, right) = start_film();
-            let (store, object) = open_with(&server, timeouts_for(fault, options));
+            // The retry must be in time on a busy machine, too.
+            let mut options = timeouts_for(fault, options);
+            options.transport.timeouts.first_byte *= 5;
+            options.transport.timeouts.stall *= 5;
+            let (store, object) = open_with(&server, options);
             server.set_faults(&[fault]);
             let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);
             assert!(error.is_none(), "{fault:?}: {error:?}");
@@ -360,10 +376,10 @@ fn concurrent_readers_cost_one_request() {
 
 #[test]
 fn a_pausing_reader_occupies_no_connection() {
-    let large: Vec<u8> = (0..6u32 << 20).flat_map(u32::to_le_bytes).collect();
+    let large: Vec<u8> = (0..3u32 << 19).flat_map(u32::to_le_bytes).collect();
     let server = FaultyServer::new(&[("large.mp4", large.clone())], true);
     let options = Options {
-        unsent_bytes: 8 << 20,
+        unsent_bytes: 2 << 20,
         memory_bytes: 0,
         transport: TransportOptions {
             connections_max: 2,
@@ -413,7 +429,7 @@ fn a_pausing_reader_occupies_no_connection() {
         assert!(read.iter().all(|read| *read == large));
         // Beyond the bound, each reader holds at most two small windows. Two threads may also
         // reserve the last free memory at the same time.
-        assert!(held_max <= 2 * (8 << 20) + 10 * (256 << 10), "{held_max}");
+        assert!(held_max <= 2 * (2 << 20) + 10 * (256 << 10), "{held_max}");
     });
     assert_eq!(store.meter().requests(Reason::Retry), 0);
     assert_eq!(store.remote().unwrap().held_bytes(), 0);

@@ -216,7 +216,8 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
             &["CDN-Cache-Control: ", "Cache-Control: max-age=7"],
             Ok((7, LifetimeSource::MaxAge)),
         ),
-        // Regression: a string in place of the integer overrode `no-store`.
+        // Regression: CDN-Cache-Control with a string as `max-age` was accepted and overrode
+        // `no-store`.
         (
             &[
                 "CDN-Cache-Control: max-age=\"10000\"",
@@ -250,7 +251,8 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
             ],
             Err(UncacheableReason::Private),
         ),
-        // Expires is ignored beside CDN-Cache-Control, even if that contains no lifetime.
+        // If CDN-Cache-Control is present, Expires is ignored, even if CDN-Cache-Control contains
+        // no lifetime.
         (
             &["CDN-Cache-Control: public", "Expires: {100}", "ETag: \"a\""],
             Ok((0, LifetimeSource::Nothing)),

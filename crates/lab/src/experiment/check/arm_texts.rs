@@ -123,7 +123,7 @@ fn check_bound_texts(document: &ExperimentDocument, faults: &mut FaultCollector<
 }
 
 /// Returns the text of a link's setting.
-pub(in crate::experiment) fn link_text<'a>(
+pub(in crate::experiment) fn find_link_setting<'a>(
     link: &'a LinkSpec,
     key: &str,
 ) -> Option<&'a Spanned<String>> {
@@ -142,13 +142,13 @@ pub(in crate::experiment) fn link_text<'a>(
 fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollector<'_>) {
     let mut unknown = None;
     let get = |key: &str| {
-        let text = link_text(link, key)?;
+        let text = find_link_setting(link, key)?;
         fill_placeholders(text.get_ref(), &|name| arm.get(name).cloned()).ok()
     };
     for key in [
         "rate", "up-rate", "delay", "jitter", "queue", "loss", "up-loss",
     ] {
-        let Some(text) = link_text(link, key) else {
+        let Some(text) = find_link_setting(link, key) else {
             continue;
         };
         if let Err(UnknownPlaceholder(unfilled)) =
@@ -169,7 +169,7 @@ fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollecto
     if let Some((span, path, what)) = unknown {
         faults.add_fault(span, &path, what);
     } else if let Err(LinkSettingError { key, fault }) = LinkShape::from_settings(&get) {
-        let span = link_text(link, key).map_or(link.between.span(), Spanned::span);
+        let span = find_link_setting(link, key).map_or(link.between.span(), Spanned::span);
         faults.add_fault(span, &format!("link.{name}.{key}"), fault.to_string());
     }
     for algorithm in &link.compete {

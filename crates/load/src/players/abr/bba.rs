@@ -35,8 +35,7 @@ impl AbrRule for BbaRule {
             .checked_sub(1)
             .map_or(f64::NEG_INFINITY, |down| view.bitrates[down]);
         if rate >= next_up {
-            // The highest level whose bitrate is at most `rate`; at least one level above the last
-            // one.
+            // The highest level whose bitrate is at most `rate`. It is above the last level.
             let below = view.bitrates.iter().rposition(|bitrate| *bitrate <= rate);
             below.unwrap_or(last).into()
         } else if rate <= next_down {

@@ -13,7 +13,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Number of places whose viewers are traced individually: the first ones.
+/// The viewers of the first places are traced individually: the number of these places.
 const TRACES: u64 = 12;
 
 /// The state of a run at the end of a second.

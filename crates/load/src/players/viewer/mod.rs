@@ -38,8 +38,7 @@ pub struct Viewer {
     /// Indexes and bitrates of the levels that the device allows.
     levels: Box<[u16]>,
     bitrates: Box<[f64]>,
-    /// The adaptation rule. It is taken out of the viewer while it inspects the viewer, because it
-    /// cannot borrow the viewer otherwise.
+    /// The adaptive bitrate rule. Absent during a call of the rule, which reads the viewer's state.
     abr: Option<Box<dyn AbrRule>>,
     estimator: Box<EwmaEstimator>,
     manifest: track_buffer::FetchSlot,

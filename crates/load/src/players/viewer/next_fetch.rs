@@ -205,7 +205,7 @@ impl Viewer {
         } else {
             4.0
         };
-        // The rule is taken out while it inspects the viewer.
+        // The rule reads the viewer's state, so it is moved out of the viewer for the call.
         let Some(mut abr) = self.abr.take() else {
             return TrackDecision::Nothing;
         };

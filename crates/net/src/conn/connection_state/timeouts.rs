@@ -53,9 +53,10 @@ impl ConnectionState {
         }
     }
 
-    /// Returns whether an HTTP/2 client may have closed its window. With a closed window, no write
-    /// waits for the socket. The signs are a response in flight, no running handler, and no
-    /// progress.
+    /// Returns whether an HTTP/2 client may have closed its flow-control window: a response is in
+    /// flight, and no handler is running. The caller checks that no bytes were sent for too long.
+    ///
+    /// While the window is closed, no write waits for the socket, so `blocked` is not set.
     fn window_shut(&self) -> bool {
         self.multiplexed.load(Relaxed)
             && self.running.load(Relaxed) == 0
@@ -66,9 +67,9 @@ impl ConnectionState {
     /// its way.
     ///
     /// HTTP/2 announces which requests it still accepts. HTTP/1.1 cannot, so the connection must
-    /// have been idle for `quiet`. If the head of a response was sent before the drain, it did not
-    /// announce a close, so the connection must serve another request. A TLS handshake may take
-    /// longer than `quiet` on a busy server, and the client's requests follow it.
+    /// have been idle for `quiet`. A response head that was sent before the drain did not contain
+    /// `Connection: close`, so the client may send another request. A TLS handshake may take longer
+    /// than `quiet` on a busy server, and the client's requests follow it.
     pub(crate) fn may_close(&self, quiet: Duration) -> bool {
         let silent_ms = self
             .clock

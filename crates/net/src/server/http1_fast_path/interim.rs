@@ -27,8 +27,8 @@ impl InterimWriter {
         shared: &ConnectionState,
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
-        // Registers the waker for further interim responses. It also reports a requested close,
-        // which is ignored here until the response is sent.
+        // Registers the waker for further interim responses. The call also returns whether a close
+        // was requested, which is ignored here until the response is sent.
         let _ = shared.poll_closing(cx.waker());
         loop {
             while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
@@ -48,7 +48,7 @@ impl InterimWriter {
         }
     }
 
-    /// Returns the bytes that must precede the final response, and accepts no further ones.
+    /// Returns the bytes that must precede the final response. Drops later interim responses.
     pub(super) fn take_rest(&mut self, shared: &ConnectionState) -> Vec<u8> {
         shared.interim.close();
         let mut rest = std::mem::take(&mut self.bytes);

@@ -82,7 +82,8 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
     })
 }
 
-/// Returns whether a field announces no body and no change of the protocol.
+/// Returns whether the fast path supports a field: it announces neither a body nor a change of the
+/// protocol.
 fn is_plain(name: &HeaderName) -> bool {
     !matches!(
         *name,

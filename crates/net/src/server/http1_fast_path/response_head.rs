@@ -87,7 +87,8 @@ pub(super) fn write_head(
     }
     for (name, value) in &parts.headers {
         match *name {
-            // The framing fields are written below, except for a body that is not sent.
+            // Skips the framing fields: `write_framing` adds them. A response to HEAD keeps its
+            // Content-Length.
             CONTENT_LENGTH if framing != BodyFraming::Silent => continue,
             TRANSFER_ENCODING | TRAILER => continue,
             CONNECTION => {

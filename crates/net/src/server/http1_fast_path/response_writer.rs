@@ -26,8 +26,8 @@ pub(super) struct ResponseWriter {
     chunk: Option<Chunk>,
     after: &'static [u8],
     body: Body,
-    /// Framing of the rest of the body. A length counts only the bytes that `take_chunk` has not
-    /// received yet.
+    /// Framing of the rest of the body. A `BodyFraming::Length` is the number of bytes that
+    /// `take_chunk` has not received yet.
     framing: BodyFraming,
     /// The body has no further chunk.
     done: bool,

@@ -196,7 +196,7 @@ fn a_request_with_two_lengths_is_refused() {
         (&*format!("{chunked}{length}"), 400),
         (chunked, 200),
     ] {
-        // The bad request comes first on its connection, then after others.
+        // The tested request is the first on its connection, then it follows another request.
         for others in [0, 1] {
             let mut client = server.connect();
             for _ in 0..others {

@@ -9,8 +9,8 @@ const WAYS: [&str; 2] = ["", "Connection: keep-alive, x\r\n"];
 const CLOSING_WAYS: [&str; 2] = ["Connection: close\r\n", "Connection: close, x\r\n"];
 const HTTP_10_WAYS: [&str; 2] = ["", "Connection: x\r\n"];
 
-/// Reads the responses to a request and to a second one that closes the connection, without their
-/// dates.
+/// Sends a request, and a second one that closes the connection. Returns both responses without
+/// their dates.
 fn read_both_responses(server: &TestServer, request: &str, way: &str) -> String {
     let mut client = server.connect();
     client.send_text(&format!("{request} HTTP/1.1\r\nHost: x\r\n{way}\r\n"));

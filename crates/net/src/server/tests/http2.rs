@@ -49,7 +49,8 @@ async fn many_streams_at_once_arrive_whole() {
                 let response =
                     request_path(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
                 let response = response.unwrap();
-                // An empty body ends with its head, which then needs no length.
+                // The HEADERS frame of an empty body ends the stream, so Content-Length may be
+                // omitted.
                 let declared = response.headers().get("content-length");
                 assert!(declared.is_some_and(|declared| *declared == *len.to_string()) || len == 0);
                 assert!(*response.body() == test_pattern(len), "{kind} {len}");

@@ -35,7 +35,7 @@ pub struct TestServer {
 pub struct ResponseGate {
     pub open: Notify,
     pub reached: Notify,
-    /// Held by a test, blocks the worker that serves `/hold`.
+    /// While a test holds this lock, the worker that serves `/hold` is blocked.
     pub worker: Mutex<()>,
     tickets: AtomicU64,
 }
@@ -138,11 +138,19 @@ pub fn cut_into_pieces(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     pieces
 }
 
-/// Serves `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/piped/LEN/SIZE,SIZE…` (a stream
-/// with every second piece in a pipe), `/unsized/LEN/SIZE,SIZE…` (a stream of unknown length),
-/// `/short` and `/long` (a stream of a wrong length), `/status/STATUS`, `/fields`, `/last` (with
-/// `Connection: close`), `/gate`, `/hold`, `/ticket` (the number of tickets before), `/conn`, `/client`, `/written` (with
-/// serialized fields), `/full/LEN` and `/panic`.
+/// Serves these paths; the lengths `SIZE,SIZE…` repeat:
+///
+/// - `/full/LEN`: one buffer
+/// - `/pieces/LEN/SIZE,SIZE…`: many buffers in one chunk
+/// - `/stream/LEN/SIZE,SIZE…`: a stream of chunks; `/piped/…`: with every second piece in a pipe;
+///   `/unsized/…`: of unknown length
+/// - `/short`, `/long`: a stream of a wrong length
+/// - `/status/STATUS`, `/fields`, `/written` (with serialized fields), `/last` (with
+///   `Connection: close`)
+/// - `/gate`, `/hold`: wait for the test
+/// - `/ticket`: the number of earlier requests for it
+/// - `/conn`, `/client`: facts about the connection and the client
+/// - `/panic`
 async fn handle_request(
     request: Request<Incoming>,
     conn: Conn,

@@ -44,7 +44,7 @@ impl TableFixture {
         self.apply_from([192, 0, 2, 7], ms, data, mode, path)
     }
 
-    /// Applies an interval of a client.
+    /// Applies an interval report (event `t`) of a client.
     fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> TableChange {
         let data = CmcdData::parse_event(&format!("e=t,sid=\"{id}\",v=2")).unwrap();
         self.apply_from(client, ms, &data, ReportMode::Event, "")
@@ -96,7 +96,7 @@ fn states_of_events_become_stalls_with_the_length_of_the_players_clock() {
     let started = t.event(0, "e=ps,sid=\"a\",sta=p,ts=1400");
     assert_eq!(started.report.start_up_ms, Some(400.0));
     assert_eq!(t.event(1, "e=ps,sid=\"a\",sta=r,ts=5000").report.stalls, 1);
-    // An interval in the middle of a stall is no further stall.
+    // An interval report (event `t`) in the middle of a stall does not start another stall.
     assert_eq!(t.event(2, "e=t,sid=\"a\",sta=r,ts=5500").report.stalls, 0);
     // Both arrive at once, but the player's clock counts.
     t.event(3, "e=ps,sid=\"a\",sta=p,ts=7000");

@@ -10,7 +10,7 @@ use media::protection::{BlockCipher, KeyId, SampleCipher};
 
 /// A keyed cipher. Both copies of the key, here and in aws-lc, are wiped when the cipher is
 /// dropped.
-pub(crate) struct ContentCipher {
+pub(crate) struct ContentKeyCipher {
     key: ContentKey,
     counter_mode: EncryptingKey,
 }
@@ -18,19 +18,19 @@ pub(crate) struct ContentCipher {
 /// Encrypts single blocks; CBC chains are built of them.
 struct ContentBlockCipher(StreamingEncryptingKey);
 
-impl ContentCipher {
+impl ContentKeyCipher {
     /// Expands a key.
-    pub(crate) fn new(key: &ContentKey) -> Result<ContentCipher, media::Error> {
+    pub(crate) fn new(key: &ContentKey) -> Result<ContentKeyCipher, media::Error> {
         let unbound = UnboundCipherKey::new(&AES_128, key.expose());
         let counter_mode = unbound.and_then(EncryptingKey::ctr);
-        Ok(ContentCipher {
+        Ok(ContentKeyCipher {
             key: key.clone(),
             counter_mode: counter_mode.map_err(cipher_failed)?,
         })
     }
 }
 
-impl SampleCipher for ContentCipher {
+impl SampleCipher for ContentKeyCipher {
     fn encrypt_ctr(&self, counter: [u8; KEY_BYTES], bytes: &mut [u8]) -> Result<(), media::Error> {
         if bytes.is_empty() {
             return Ok(());
