@@ -4,7 +4,7 @@
 
 During each event, viewers play; see events.py. Exits with 1 if a bound is broken (figures.py). `--small` is the
 version of `make test`: few viewers, and no bound that depends on time. Otherwise the number of viewers is the one
-that uses `--load` of the machine's processors, and each fault lasts longer than the viewers' buffers. `--save` writes
+that requests `--load` of what saturates the machine, and each fault lasts longer than the viewers' buffers. `--save` writes
 the report to bench/runs, or to a folder. `python3 bench/fleet/remap.py` counts only the paths that move.
 """
 
@@ -22,7 +22,7 @@ import time
 
 from cold_titles import FILES, ColdTitles
 from events import EVENTS, measure_remapping
-from figures import BUFFER_SECONDS, broken_bounds, describe_event, describe_fleet
+from figures import BUFFER_SECONDS, UPGRADE_PAUSE_SECONDS, broken_bounds, describe_event, describe_fleet
 from load import SPREAD_SECONDS, Viewers
 from machines import (
     HAPROXY_CONFIG,
@@ -46,11 +46,11 @@ from storage_reads import reads_over_time
 FILM = ROOT / "target/fixtures/library/film"
 # Less than one segment of video.
 FULL_DISK_KIB = 64
-CALIBRATION_VIEWERS = 100
-CALIBRATION_SECONDS = 10
-CALIBRATIONS = 10
-# Of the processors, from the share that was asked for.
-CALIBRATION_TOLERANCE = 0.07
+CALIBRATION_VIEWERS = 700
+CALIBRATION_SECONDS = 20
+CALIBRATIONS = 6
+# Of the processors.
+SATURATED = 0.95
 # Of the fault of each event.
 FAULT_SECONDS = 1.5 * BUFFER_SECONDS
 COLD_TITLES = 80
@@ -61,7 +61,7 @@ class Fleet:
         self.work, self.binary, self.small = work, args.binary, args.small
         self.titles = [f"t{n:02}" for n in range(args.titles)]
         self.responses, self.fault_seconds = args.responses, 0 if args.small else FAULT_SECONDS
-        self.upgrade_pause_seconds = 0 if args.small else BUFFER_SECONDS
+        self.upgrade_pause_seconds = 0 if args.small else UPGRADE_PAUSE_SECONDS
         self.exit_codes, self.remapped, self.restarts_begin = [], {}, None
         self.storage = self.begin(Storage(work), ended)
         self.fill()
@@ -136,50 +136,52 @@ def count_processors(before, after, seconds):
     return sum(used - before.get(pid, 0) for pid, used in after.items()) / seconds
 
 
-def measure_share(fleet, viewers):
-    """Returns the share of the processors that a number of viewers keeps busy after their start, all processes included."""
+def measure_load(fleet, viewers):
+    """Returns the responses per second of a number of viewers after their start, and the share of the processors that
+    all processes use, viewers included."""
     load = Viewers(fleet, f"calibration-{viewers}", viewers, 99)
     fleet.settle()
-    before = fleet.used_cpu() | load.used_cpu()
+    before, responses = fleet.used_cpu() | load.used_cpu(), fleet.balancer.responses()
     time.sleep(CALIBRATION_SECONDS)
     used = count_processors(before, fleet.used_cpu() | load.used_cpu(), CALIBRATION_SECONDS)
+    rate = (fleet.balancer.responses() - responses) / CALIBRATION_SECONDS
     load.stop()
-    return used / os.cpu_count()
+    return rate, used / os.cpu_count()
 
 
 def calibrate(fleet, load):
-    """Returns the number of viewers that use a share of the processors.
+    """Returns the number of viewers whose requests are a share of the responses per second that saturate the processors,
+    and these responses per second.
 
-    Viewers share what the caches contain, so twice as many cost less than twice as much, until the processors are
-    almost saturated. The number is therefore searched, instead of computed from a few viewers."""
-    viewers, low, high = CALIBRATION_VIEWERS, 0, None
+    The share of the processors would be a poor measure: they do more at once when they are busy, so the number of
+    viewers that uses 80 % of them varied by a tenth, and was 93 % of what saturates them."""
+    viewers = CALIBRATION_VIEWERS
+    rate_of_one = None
     for _ in range(CALIBRATIONS):
-        share = measure_share(fleet, viewers)
-        print(f"calibration: {viewers} viewers use {share:.0%} of the processors", flush=True)
-        if abs(share - load) <= CALIBRATION_TOLERANCE:
-            return viewers
-        if share < load:
-            low = max(low, viewers)
-        else:
-            high = min(high or viewers, viewers)
-        guess = int(viewers * min(3, load / share))
-        viewers = guess if not high or low < guess < high else (low + high) // 2
-    raise FleetError(f"no number of viewers used {load:.0%} of the processors in {CALIBRATIONS} attempts")
+        rate, share = measure_load(fleet, viewers)
+        print(f"calibration: {viewers} viewers, {rate:.0f} responses per second, {share:.0%} of the processors", flush=True)
+        if rate_of_one and share >= SATURATED:
+            return int(load * rate / rate_of_one), round(rate)
+        rate_of_one = rate_of_one or rate / viewers
+        viewers *= 2
+    raise FleetError(f"{viewers // 2} viewers used less than {SATURATED:.0%} of the processors")
 
 
 def run_event(fleet, event, viewers, seed):
     print(f"{event.name} …", flush=True)
     load = Viewers(fleet, event.name.replace(" ", "-"), viewers, seed)
     fleet.settle()
-    before, begin = fleet.used_cpu() | load.used_cpu(), time.time()
+    before, responses, begin = fleet.used_cpu() | load.used_cpu(), fleet.balancer.responses(), time.time()
     evidence = event.run(fleet)
     end, after = time.time(), fleet.used_cpu() | load.used_cpu()
+    responses = fleet.balancer.responses() - responses
     fleet.wait()
     figures = load.stop()
     if event.repair:
         event.repair(fleet)
     described = describe_event(event, figures, evidence, fleet.cold.failures())
     described["fault_s"] = round(end - begin, 1)
+    described["rate"] = round(responses / (end - begin))
     described["load"] = round(count_processors(before, after, end - begin) / os.cpu_count(), 3)
     return described, (figures, begin, end)
 
@@ -188,7 +190,7 @@ def run(args, work, ended):
     start = time.monotonic()
     fleet = Fleet(work, args, ended)
     print(f"started in {time.monotonic() - start:.1f} s", flush=True)
-    viewers = args.viewers or calibrate(fleet, args.load)
+    viewers, saturation = (args.viewers, None) if args.viewers else calibrate(fleet, args.load)
     events, timelines = [], []
     for seed, event in enumerate(EVENTS, 1):
         if event.restarts_origins and not fleet.restarts_begin:
@@ -202,7 +204,7 @@ def run(args, work, ended):
     measure_remapping(fleet)
     # The records of the storage requests are complete when the origins have exited.
     fleet.exit_codes += [origin.stop() for origin in fleet.origins]
-    return {"viewers": viewers, "events": events, "fleet": describe_fleet(fleet)}, timelines, reads_over_time(work)
+    return {"viewers": viewers, "saturation": saturation, "events": events, "fleet": describe_fleet(fleet)}, timelines, reads_over_time(work)
 
 
 def missing_program():
@@ -220,7 +222,7 @@ def parse_arguments():
     parser.add_argument("--viewers", type=int)
     parser.add_argument("--titles", type=int)
     parser.add_argument("--responses", type=int, help="responses before, during and after each event")
-    parser.add_argument("--load", type=float, default=0.8, help="share of the processors that viewers use [0.8]")
+    parser.add_argument("--load", type=float, default=0.8, help="share of the responses per second that saturate the machine [0.8]")
     parser.add_argument("--save", nargs="?", type=pathlib.Path, const=ROOT / "bench/runs", metavar="FOLDER")
     args = parser.parse_args()
     if not 0 < args.load < 1:

@@ -6,7 +6,7 @@ import platform
 import subprocess
 import time
 
-from figures import BUFFER_SECONDS, READS_PER_BYTE_MAX
+from figures import BUFFER_SECONDS, READS_PER_BYTE_MAX, UPGRADE_PAUSE_SECONDS
 from plots import draw_bars, draw_reads, draw_responses
 
 
@@ -48,24 +48,24 @@ def describe(result, name):
         "",
         f"`{describe_command(result['load'])}`, {machine['date']}: {machine['processors']} processors, Linux {machine['kernel']}, HAProxy {machine['haproxy']}. "
         f"{result['viewers']} emulated viewers on the same machine played from HAProxy, three edges, three origins and an S3 "
-        f"server ({describe_load(result['load'])}). Each event ran under its own viewers.",
+        f"server ({describe_load(result)}). Each event ran under its own viewers.",
         "",
         f"![Responses per second]({name}.svg)",
         "",
-        "| event | requests | failed | viewers | stalls | stalled | length | load | the fault was met by |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| event | requests | failed | viewers | stalls | stalled | length | responses/s | processors | the fault was met by |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for event in result["events"]:
         failed = f"{event['failed']} ({', '.join(event['faults'])})" if event["failed"] else "0"
         met = f"{event['met']} {event['evidence']}" if event["evidence"] else "–"
         lines.append(f"| {event['event']} | {event['requests']:,} | {failed} | {event['viewers']} | {event['stalls']} | "
-                     f"{event['stalled_s']:.1f} s of {event['played_s']:,.0f} s | {event['fault_s']} s | {event['load']:.0%} | "
+                     f"{event['stalled_s']:.1f} s of {event['played_s']:,.0f} s | {event['fault_s']} s | {event['rate']:,} | {event['load']:.0%} | "
                      f"{met} |")  # fmt: skip
     remapped = ", ".join(f"{share:.1%} by scaling {way}" for way, share in fleet["remapped"].items())
     lines += [
         "",
-        f"The viewers' buffers are {BUFFER_SECONDS} s long. The load is the share of the processors that all "
-        "processes used during the fault, viewers included.",
+        f"The viewers' buffers are {BUFFER_SECONDS} s long. Responses per second and the share of the processors are "
+        "means of the event; all processes use the processors, viewers included.",
         "",
         f"![Stalls]({name}-stalls.svg)",
         f"![Bytes read per distinct byte]({name}-reads.svg)",
@@ -76,7 +76,7 @@ def describe(result, name):
         f"Indexes and manifests: {fleet['storage_index_bytes'] / 1e6:.1f} MB beside {fleet['storage_media_bytes'] / 1e6:.1f} MB.",
         f"- Paths that moved to another edge: {remapped}; at most {fleet['remapped_max']:.1%}.",
         "- Edge 1 had a full disk (64 KiB) until the end of that event.",
-        f"- The rolling upgrade replaces the next process {BUFFER_SECONDS} s after the last one was ready.",
+        f"- The rolling upgrade replaces the next process {UPGRADE_PAUSE_SECONDS} s after the last one was ready.",
         describe_commands(fleet["commands"]),
         "- Bounds: no failed request in planned events; after `kill -9`, at most as many as were in flight, and every viewer "
         "plays on; no stall; each fault was met, and lasted longer than the buffers; 1.05 bytes read per distinct byte; "
@@ -91,8 +91,10 @@ def describe_command(load):
     return "make fleet" if load is None else f"python3 bench/fleet --load {load:g} --save"
 
 
-def describe_load(load):
-    return "a few viewers" if load is None else f"{load:.0%} of the processors"
+def describe_load(result):
+    if result["load"] is None:
+        return "a few viewers"
+    return f"{result['load']:.0%} of the {result['saturation']:,} responses per second that saturate the processors"
 
 
 def describe_commands(commands):
