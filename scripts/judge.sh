@@ -11,9 +11,12 @@ scripts/api.sh
 scripts/ttconv.sh
 scripts/cpix.sh
 scripts/modules.sh
-# A selection of tests is one of the tests in tests/judge.
-peers=0
-[ $# -gt 0 ] || cargo test --workspace --locked --test hostile -- --ignored || peers=$?
 cd tests/judge
-node --test --test-concurrency=2 --test-reporter=tap "$@" | grep --line-buffered -vE '^ *(duration_ms|type:|---|\.\.\.)'
-exit $peers
+result=0
+# Three browsers use two cores fully.
+run=(node run_all.mjs 3)
+[ $# = 0 ] || run=(node --test --test-concurrency=3 --test-reporter=tap "$@")
+"${run[@]}" | grep --line-buffered -vE '^ *(duration_ms|type:|---|\.\.\.)' || result=$?
+# A selection of tests is one of the tests in tests/judge.
+[ $# -gt 0 ] || (cd ../.. && cargo test --workspace --locked --test hostile -- --ignored) || result=$?
+exit $result

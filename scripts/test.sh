@@ -13,6 +13,7 @@ began=$SECONDS
 failed=()
 table=()
 running=
+beside=()
 
 # measure_cpu: sets cpu_seconds to the CPU time of all commands that finished. `times` would report
 # nothing in a subshell, hence the file.
@@ -48,7 +49,7 @@ section() {
   printf -- '-- %s: %s, %s s\n' "$name" "$result" $((SECONDS - start))
   [ "$result" = ok ] || failed+=("$name")
 }
-trap 'kill "$running" ${downloads:+"$downloads"} ${beside:+"$beside"}; exit 130' INT TERM
+trap 'kill "$running" ${downloads:+"$downloads"} "${beside[@]}"; exit 130' INT TERM
 
 # Exported functions reach every script below, so none is named like a command.
 install_tools() {
@@ -66,10 +67,12 @@ download_tools() {
 }
 # keep NAME COMMAND…: keeps output and status for `await NAME`.
 keep() {
-  local name=$1
+  local name=$1 start=$SECONDS result
   shift
   "$@" > "$logs/$name.kept" 2>&1
-  echo $? > "$logs/$name.status"
+  result=$?
+  echo "It took $((SECONDS - start)) s beside other sections." >> "$logs/$name.kept"
+  echo $result > "$logs/$name.status"
 }
 # await NAME: waits for a command that runs beside other sections, and reports it as its own section.
 await() {
@@ -77,8 +80,22 @@ await() {
   cat "$logs/$1.kept"
   return "$(cat "$logs/$1.status")"
 }
+# Builds in advance what would otherwise block the tests: cargo locks the folder while it builds.
+build_programs() {
+  scripts/packages/static_binary.sh || return 1
+  cargo test --workspace --locked --no-run || return 1
+  scripts/callgrind.sh build
+}
+# Uses the cores while tests and players wait; nothing here depends on time.
+run_beside() {
+  keep instructions python3 bench/callgrind.py
+  # The features `nats` and `nbmp` must be removable. `make faults` compiles `planted-bugs`.
+  keep features cargo clippy --no-default-features --locked -- -D warnings
+  RUSTDOCFLAGS=-Dwarnings keep docs cargo doc --workspace --no-deps --locked
+  keep packages scripts/packages/check.sh
+}
 export logs
-export -f install_tools download_tools keep await
+export -f install_tools download_tools keep await build_programs run_beside
 
 section install 20 bash -c install_tools
 # Downloads wait for the network while clippy uses the cores.
@@ -86,26 +103,24 @@ timeout --kill-after=20 20m bash -c download_tools > "$logs/download.log" 2>&1 &
 downloads=$!
 section format 2 cargo fmt --all --check
 section clippy 15 cargo clippy --workspace --all-targets --locked -- -D warnings
-# The features `nats` and `nbmp` must be removable. `make faults` compiles `planted-bugs`.
-section features 15 cargo clippy --no-default-features --locked -- -D warnings
-section docs 15 env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
 section site 10 scripts/docs.sh --test
 section fixtures 10 fixtures/make.sh
 section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || { failed+=(downloads); cat "$logs/download.log" >> "$logs/downloads.log"; }
 downloads=
-# Counting instructions uses the cores while tests and players wait; it does not depend on time. A lower
-# priority than this would leave most of the counting to the end.
-nice -n 5 timeout --kill-after=20 60m bash -c 'keep instructions scripts/callgrind.sh' &
-beside=$!
+section build 30 bash -c build_programs
+# A lower priority than this would leave most of the work to the end.
+nice -n 5 timeout --kill-after=20 80m bash -c run_beside &
+beside+=($!)
 # Runs the bodies of the fuzz targets on mutations of their corpora, too; `make fuzz` searches for new inputs.
 section tests 40 scripts/rust_tests.sh --no-fail-fast
+# The fleet mostly waits.
+timeout --kill-after=20 30m bash -c 'keep fleet python3 bench/fleet --small' &
+beside+=($!)
 section judges 40 scripts/judge.sh
-section instructions 15 bash -c 'await instructions'
-beside=
-section fleet 10 python3 bench/fleet --small
+for name in fleet instructions features docs packages; do section $name 20 bash -c "await $name"; done
+beside=()
 section deployment 10 scripts/deployment.sh
-section packages 30 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
 
 # print_failures SECTION: the failed tests of a section with their errors; else the end of its log.

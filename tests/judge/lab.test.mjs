@@ -307,7 +307,7 @@ test('schemathesis finds no undocumented response', (t) => {
     'response_headers_conformance', 'unsupported_method', 'use_after_free', 'ensure_resource_availability'];
   const done = spawnSync(path.join(judges, 'schemathesis'), ['run', `${server.url}/openapi.json`, '--checks', checks.join(','),
     '--max-examples', '25', '--seed', '1', '--generation-database', 'none', '--no-color'],
-  { encoding: 'utf8', cwd: folder, timeout: 120_000 });
+  { encoding: 'utf8', cwd: folder, timeout: 300_000 });
   assert.equal(done.status, 0, done.stdout.slice(-6000) + done.stderr);
   assert.equal(curl('/healthz').status, 200);
 });
