@@ -10,6 +10,8 @@ logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
 began=$SECONDS
+# Ends the sections that remain by then, so that a run that hangs still prints its summary.
+RUN_SECONDS_MAX=4500
 failed=()
 table=()
 running=
@@ -24,7 +26,9 @@ measure_cpu() {
 
 # section NAME MINUTES COMMAND…: ends the command with all its children after that many minutes.
 section() {
-  local name=$1 minutes=$2 start=$SECONDS cpu_before result
+  local name=$1 minutes=$2 start=$SECONDS seconds cpu_before result
+  seconds=$((RUN_SECONDS_MAX - (SECONDS - began)))
+  seconds=$((seconds < 5 ? 5 : seconds < minutes * 60 ? seconds : minutes * 60))
   measure_cpu
   cpu_before=$cpu_seconds
   shift 2
@@ -33,12 +37,12 @@ section() {
   # ends it.
   exec {out}> >(tee "$logs/$name.log")
   tee=$!
-  timeout --kill-after=20 "${minutes}m" "$@" >&"$out" 2>&1 &
+  timeout --kill-after=20 "$seconds" "$@" >&"$out" 2>&1 &
   running=$!
   wait "$running"
   case $? in
     0) result=ok ;;
-    124 | 137) result="FAILED: ended after $minutes minutes" ;;
+    124 | 137) result="FAILED: ended after $seconds seconds" ;;
     *) result=FAILED ;;
   esac
   exec {out}>&-
@@ -65,12 +69,15 @@ download_tools() {
   scripts/cargo_tool.sh cargo-deny
   return $status
 }
-# keep NAME COMMAND…: keeps output and status for `await NAME`.
+# keep NAME MINUTES COMMAND…: keeps output and status for `await NAME`.
 keep() {
-  local name=$1 start=$SECONDS result
-  shift
-  "$@" > "$logs/$name.kept" 2>&1
+  local name=$1 minutes=$2 start=$SECONDS result
+  shift 2
+  timeout --kill-after=20 "${minutes}m" "$@" > "$logs/$name.kept" 2>&1 &
+  trap "kill $!; exit 130" TERM
+  wait $!
   result=$?
+  [ $result != 124 ] || echo "It was ended after $minutes minutes." >> "$logs/$name.kept"
   echo "It took $((SECONDS - start)) s beside other sections." >> "$logs/$name.kept"
   echo $result > "$logs/$name.status"
 }
@@ -88,11 +95,11 @@ build_programs() {
 }
 # Uses the cores while tests and players wait; nothing here depends on time.
 run_beside() {
-  keep instructions python3 bench/callgrind.py
+  keep instructions 50 python3 bench/callgrind.py
   # The features `nats` and `nbmp` must be removable. `make faults` compiles `planted-bugs`.
-  keep features cargo clippy --no-default-features --locked -- -D warnings
-  RUSTDOCFLAGS=-Dwarnings keep docs cargo doc --workspace --no-deps --locked
-  keep packages scripts/packages/check.sh
+  keep features 15 cargo clippy --no-default-features --locked -- -D warnings
+  RUSTDOCFLAGS=-Dwarnings keep docs 15 cargo doc --workspace --no-deps --locked
+  keep packages 25 scripts/packages/check.sh
 }
 export logs
 export -f install_tools download_tools keep await build_programs run_beside
@@ -110,15 +117,15 @@ wait "$downloads" || { failed+=(downloads); cat "$logs/download.log" >> "$logs/d
 downloads=
 section build 30 bash -c build_programs
 # A lower priority than this would leave most of the work to the end.
-nice -n 5 timeout --kill-after=20 80m bash -c run_beside &
+nice -n 5 bash -c run_beside &
 beside+=($!)
 # Runs the bodies of the fuzz targets on mutations of their corpora, too; `make fuzz` searches for new inputs.
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 # The fleet mostly waits.
-timeout --kill-after=20 30m bash -c 'keep fleet python3 bench/fleet --small' &
+bash -c 'keep fleet 15 python3 bench/fleet --small' &
 beside+=($!)
 section judges 40 scripts/judge.sh
-for name in fleet instructions features docs packages; do section $name 20 bash -c "await $name"; done
+for name in fleet instructions features docs packages; do section $name 30 bash -c "await $name"; done
 beside=()
 section deployment 10 scripts/deployment.sh
 section licences 10 scripts/deny.sh
