@@ -146,9 +146,8 @@ pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
 /// Headers that each sender of a message writes itself.
 const PER_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::HOST];
 
-/// Returns whether a name such as `Transfer_Encoding` becomes the name of a header that is not
-/// forwarded if each `_` is replaced with `-`. CGI-like servers do not distinguish the two
-/// characters.
+/// Returns whether a name with `_`, such as `Transfer_Encoding`, imitates a header that is not
+/// forwarded (`Transfer-Encoding`). CGI-like servers do not distinguish `_` and `-`.
 fn is_disguised(name: &HeaderName) -> bool {
     let plain = name.as_str().replace('_', "-");
     plain != name.as_str()

@@ -17,8 +17,8 @@ const LEFT_BYTES_MIN: u64 = 16 << 10;
 /// Bodies below this size are copied into the socket. Sending them from the arena would cost as
 /// much as the copy: it needs an extra system call and leaves part of a page unused.
 const SENT_BYTES_MIN: usize = 64 << 10;
-/// Size at which an open and mapped file counts in the memory tier. This limits the open files to
-/// 16,384 per GiB of the memory tier.
+/// Weight of an open and mapped file in the memory tier, whatever the file's size. This limits the
+/// open files to 16,384 per GiB of the memory tier.
 const FILED_BYTES: u64 = 64 << 10;
 
 /// A body, shared by all its readers.
@@ -120,7 +120,7 @@ impl ObjectBody {
     }
 
     /// Completes the body. Chunks that are small, or that retain larger buffers, are repacked.
-    /// Sets `exact` if no chunk retains memory beyond its own bytes.
+    /// Callers set `exact` if no chunk retains memory beyond its own bytes.
     pub fn complete_with(&self, exact: bool) {
         self.growing.end(Ok(()));
         let Some(received) = self.growing.pieces() else {

@@ -312,7 +312,7 @@ impl OriginClient {
             // The client's upload failed. The origin is not at fault, and may not have received a
             // complete request.
             Err(failed) if failed.is_upload => return false,
-            // By these statuses, the origin itself reports that it cannot serve.
+            // The origin sends these statuses when it cannot serve requests.
             Ok(response) => matches!(response.status.as_u16(), 502..=504),
             Err(_) => true,
         };

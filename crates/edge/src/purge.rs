@@ -33,7 +33,7 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether `key` is `of` itself, one of its variants, or one of its blocks.
+/// Returns whether `key` equals the key in `of`, or is the key of one of its variants or blocks.
 fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
@@ -75,9 +75,9 @@ impl Edge {
         }
     }
 
-    /// Removes objects. A `soft` purge keeps them for revalidation and for failures of the origin.
-    /// Fetches under way are delivered but not stored. Returns the number of affected objects and
-    /// fetches.
+    /// Removes objects. A `soft` purge only marks the objects in memory: they are revalidated before
+    /// their next use, or served if the origin fails. Fetches under way are delivered but not stored.
+    /// Returns the number of affected objects and fetches.
     pub fn purge_objects(&self, target: &PurgeTarget, soft: bool) -> usize {
         // Fetches are marked first: a fetch that ends now checks the mark after it has stored its
         // object.

@@ -33,7 +33,7 @@ pub struct RequestFacts<'a> {
     pub target: Cow<'a, str>,
     /// The target without escapes of unreserved characters, for the key and the rules.
     pub normalized_target: Cow<'a, str>,
-    /// Cache key without the lines that select a variant.
+    /// Cache key without the header values that select a variant.
     pub primary_key: Cow<'a, str>,
     /// Query as received, including CMCD.
     pub query: &'a str,
@@ -81,8 +81,8 @@ impl<'a> RequestFacts<'a> {
         client: IpAddr,
     ) -> Result<RequestFacts<'a>, LocalReply> {
         let reject = |error: Error| LocalReply::Rejected(Box::new(error.response()));
-        // The admin port serves these paths if there is one. The main port then forwards them to
-        // the origin.
+        // If there is an admin port, it serves these paths. The main port then forwards them to the
+        // origin.
         match parts.uri.path() {
             "/healthz" if settings.admin.is_none() => return Err(LocalReply::Health),
             "/readyz" if settings.admin.is_none() => return Err(LocalReply::Ready),

@@ -89,7 +89,7 @@ pub fn start_edge(
         addresses: settings.listen.clone(),
         workers,
         overload: overload.clone(),
-        // The admin port serves these paths if there is one.
+        // If there is an admin port, it serves these paths instead.
         essential_paths: match settings.admin {
             Some(_) => &[],
             None => &["/healthz", "/readyz", "/metrics"],
@@ -144,8 +144,8 @@ pub fn start_edge(
     Ok(running)
 }
 
-/// Starts the admin port. `worker` is the index of its upstream connections; the lower indexes
-/// belong to the workers.
+/// Starts the admin port. `worker` is the worker index that selects the port's upstream connections.
+/// The lower indexes belong to the worker threads.
 fn serve_admin_port(
     running: &mut RunningProgram,
     edge: &Arc<ReloadableEdge>,
@@ -166,11 +166,11 @@ fn serve_admin_port(
     })
 }
 
-/// A successor must be the same program.
+/// Name of the program. In a handover, the predecessor refuses a successor with another name.
 const PROGRAM: &str = "edge";
 
-/// Users of upstream connections besides the workers: the admin port, the health probes, and the
-/// commands of the fleet.
+/// Number of users of upstream connections besides the worker threads: the admin port, the health
+/// probes, and the fleet commands from NATS.
 const WORKERS_BESIDE: usize = 3;
 
 /// Starts the task that probes the origins, at the interval of the current settings.

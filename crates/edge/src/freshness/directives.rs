@@ -202,9 +202,9 @@ fn split_members(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Parses CDN-Cache-Control. As a dictionary of RFC 8941, it is stricter than Cache-Control: one
-/// error, or a value of another type than the directive's, invalidates the whole field (RFC 9213
-/// section 2.1).
+/// Parses CDN-Cache-Control. The field is a dictionary of RFC 8941, so its syntax is stricter than
+/// that of Cache-Control. One syntax error, or one value of the wrong type, invalidates the whole
+/// field (RFC 9213 section 2.1).
 fn from_cdn_cache_control(headers: &HeaderMap) -> Option<CacheDirectives> {
     let lines = headers.get_all(CDN_CACHE_CONTROL).iter();
     let lines: Result<Vec<&str>, _> = lines.map(|value| value.to_str()).collect();

@@ -30,7 +30,8 @@ const FORMS: &str = "use dns+http://NAME[:PORT], dns+https://NAME[:PORT], \
                      dns+srv+http://_SERVICE._PROTO.NAME or dns+srv+https://_SERVICE._PROTO.NAME";
 
 impl DnsOrigin {
-    /// Parses the URL of an origin; `None` if it names one server.
+    /// Parses the URL of an origin. Returns `None` if the scheme does not start with `dns+`: such a
+    /// URL counts as one server.
     ///
     /// # Errors
     /// A message about the part that cannot be resolved.

@@ -23,7 +23,7 @@ pub(super) struct PoolMembers {
     sources: Vec<MemberSource>,
     /// The members of all sources, in the configured order.
     listed: ArcSwap<Vec<ListedMember>>,
-    /// Whether each source has been resolved once, with or without success.
+    /// Whether all sources have members, or a resolution of all sources has been attempted.
     is_resolved: AtomicBool,
     resolved: Notify,
 }

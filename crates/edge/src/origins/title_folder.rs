@@ -18,8 +18,8 @@ pub fn find_title_folder(path: &str) -> &str {
     title.and_then(|at| path.get(..at)).unwrap_or(last)
 }
 
-/// Returns whether this is the name of a set of segments (`6000-9f86d081884c7d65`) or of text
-/// (`t-9f86d081884c7d65`).
+/// Returns whether this is the name of a folder for a set of segments (`6000-9f86d081884c7d65`) or
+/// for a version of the text tracks (`t-9f86d081884c7d65`).
 fn is_set(name: &str) -> bool {
     let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

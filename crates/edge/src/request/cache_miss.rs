@@ -79,7 +79,8 @@ impl Edge {
             Ok(LeaderReply::Shared {
                 outcome,
                 upstream_us,
-                // Dropped at the end of this arm, when the response has a reader of its own.
+                // Keeps the first bytes in memory until the response has its own reader. Dropped at the
+                // end of this arm.
                 first_bytes: _first_bytes,
             }) => {
                 let role = FetchRole::Leader;
@@ -87,7 +88,8 @@ impl Edge {
                     .await
             }
             Ok(LeaderReply::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
-                // The fetch requested the whole object. Requesting only the range is cheaper.
+                // The fetch requested the whole object, but this client wants only a range. Abandoning
+                // the fetch and passing the range request is cheaper.
                 drop(reply);
                 Some(Box::pin(self.pass(worker, facts, PassReason::TooLarge)).await)
             }

@@ -134,7 +134,7 @@ impl FileText<'_> {
             let first = errors.errors.first();
             let column = first.map_or(0, |error| usize::try_from(error.pos.1).unwrap_or(0));
             let why = first.map_or("invalid expression", |error| error.msg.as_str());
-            // The column counts from after the quotation mark.
+            // Columns of the parser start at 1. This accounts for the opening quotation mark.
             self.error_at(value, column, why)
         })?;
         for name in program.references().variables() {

@@ -11,8 +11,8 @@ use net::TcpInfo;
 use super::NamedNetworks;
 use net::cmcd::{CmcdData, CmcdValue};
 
-/// Names of all variables. The variables of the second list are not yet known when the request
-/// arrives, only before the first byte of the response.
+/// Names of the variables that are known when the request arrives. The variables of the second list
+/// become known later, before the first byte of the response is sent.
 pub(super) const REQUEST_VARIABLES: [&str; 7] = [
     "method", "host", "path", "query", "client", "header", "cmcd",
 ];

@@ -64,9 +64,9 @@ fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
     }
 }
 
-/// The origin varies its response by a header but sends no Vary. The response may still reveal
-/// this: only one page may read it, or only some clients can decode it. Such a response is not
-/// shared.
+/// The origin varies its response by a header but sends no Vary. The edge then infers the
+/// request header from Access-Control-Allow-Origin or Content-Encoding. Only requests with the same
+/// value share the response.
 #[test]
 fn implied_variants_are_not_shared() {
     let (address, seen) = ScriptedOrigin::start_with(|exchange| {
@@ -140,7 +140,8 @@ fn a_response_belongs_to_the_named_host() {
         client.write_ignoring_errors(text.as_bytes());
         client.read_response("GET").text()
     };
-    // An absolute target has precedence over the Host header, in the key as for the origin.
+    // The host of an absolute target has precedence over the Host header, both in the cache key and
+    // in the request to the origin.
     assert_eq!(
         ask("GET http://victim/a HTTP/1.1\r\nHost: evil\r\n\r\n"),
         "victim"

@@ -15,8 +15,8 @@ fn exchange_raw(edge: &TestEdge, bytes: &[u8]) -> String {
 
 const EVIL: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 
-/// Ambiguous framings and the prefix of the hidden request (RFC 9112 sections 5, 6.1, 6.3, 7.1 and
-/// 11.2).
+/// Header lines with ambiguous framing, and the body bytes before the hidden request (RFC 9112
+/// sections 5, 6.1, 6.3, 7.1 and 11.2).
 const FRAMINGS: &[(&str, &str)] = &[
     // Both framing headers, in both orders: a parser behind the edge may use a different one than
     // the edge.

@@ -102,7 +102,7 @@ impl ScriptedOrigin {
         }
     }
 
-    /// Starts an origin that responds to each request by this function of its head.
+    /// Starts an origin that calls `reply` for each request and sends the response that it returns.
     pub fn start_with(
         reply: impl Fn(&OriginExchange) -> (u16, Vec<String>, Vec<u8>) + Send + 'static,
     ) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {

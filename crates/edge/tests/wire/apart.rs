@@ -18,7 +18,7 @@ fn a_private_response_is_given_to_no_other_client() {
     second.respond(200, &["Cache-Control: private"], b"for 1");
     assert_eq!(clients[0].read_response("GET").text(), "for 0");
     assert_eq!(clients[1].read_response("GET").text(), "for 1");
-    // While the URL is marked, no request waits for another.
+    // While the URL is marked as unshareable, no request waits for the fetch of another.
     clients[0].send("GET", "/me", &[]);
     let third = origin.next_request();
     clients[1].send("GET", "/me", &[]);
@@ -37,8 +37,8 @@ fn a_private_response_is_given_to_no_other_client() {
     assert_eq!(clients[0].read_response("GET").text(), "later");
 }
 
-/// If the mark ended only after its time, one private response could disable the cache for a
-/// popular URL.
+/// A cacheable response removes the mark before it expires. Otherwise, one private response could
+/// disable the cache for a popular URL until then.
 #[test]
 fn a_cacheable_response_ends_the_unshareable_mark() {
     let origin = ScriptedOrigin::new();
@@ -85,7 +85,7 @@ fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     let mut bad = edge.connect();
     bad.send("GET", "/a", &["Accept-Language: nonsense"]);
     let mut first = origin.next_request();
-    // The head has arrived and the body has not: later requests follow.
+    // Sends the head without the body, so that the fetch is still in progress during later requests.
     first.send(format_head(400, &["Cache-Control: no-store"], Some(2)));
     assert_eq!(bad.read_head().status, 400);
     let (mut same, mut other) = (edge.connect(), edge.connect());
@@ -125,7 +125,7 @@ fn a_4xx_for_earlier_hops_is_not_shared() {
     let (mut bad, mut other) = (edge.connect(), edge.connect());
     bad.send("GET", "/a", &["CDN-Loop: another"]);
     let mut first = origin.next_request();
-    // The head has arrived and the body has not: later requests follow.
+    // Sends the head without the body, so that the fetch is still in progress during later requests.
     first.send(format_head(400, &["Cache-Control: no-store"], Some(2)));
     assert_eq!(bad.read_head().status, 400);
     other.send("GET", "/a", &[]);
@@ -136,7 +136,7 @@ fn a_4xx_for_earlier_hops_is_not_shared() {
     assert_eq!(bad.take(2), b"no");
 }
 
-/// A private 4xx is for one client, and still sets no mark.
+/// A private 4xx is for one client. Unlike a private 200, it does not mark the URL as unshareable.
 #[test]
 fn a_private_4xx_is_given_to_no_other_client() {
     let origin = ScriptedOrigin::new();

@@ -34,7 +34,8 @@ fn a_client_that_does_not_read_delays_no_other() {
     assert_eq!(origin.request_count(), 1);
 }
 
-/// All readers of a body that is too large to store share the slowest reader's window.
+/// If a body is too large to store, the edge buffers only a bounded part of it. The slowest reader
+/// therefore delays all other readers of the same body.
 #[test]
 fn an_unstored_body_waits_for_its_slowest_reader() {
     const PIECE: usize = 1 << 20;

@@ -155,7 +155,8 @@ fn a_304_for_another_version_confirms_nothing() {
     assert_eq!(response.header("etag").as_deref(), Some("\"2\""));
 }
 
-/// A 304 may change a response for all clients into a response for a single page origin.
+/// A 304 may add an Access-Control-Allow-Origin that allows only one web origin. The cached response
+/// is then no longer for all clients.
 #[test]
 fn a_304_that_implies_a_variant_is_not_shared() {
     let origin = ScriptedOrigin::new();

@@ -12,8 +12,8 @@ use url::Url;
 /// Limit of interim responses (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
 
-/// In a chunked body, fewer bytes than this are read together with their framing, instead of being
-/// discarded separately.
+/// Minimum number of bytes left in a chunk for discarding them separately. Fewer bytes are read together
+/// with the chunk framing.
 const SKIP_MIN: u64 = 8 << 10;
 
 /// An encoded request.
@@ -184,7 +184,7 @@ impl ResponseReader {
         }
     }
 
-    /// Returns the body bytes received plus those that the head declares.
+    /// Returns the number of body bytes received, plus the number still to come if the length is declared.
     fn declared_body_bytes(&self) -> u64 {
         match self.head {
             Some(ResponseHead {

@@ -63,7 +63,7 @@ pub const CLIENT: &[Setting] = &[
 /// Reads the client's settings.
 ///
 /// # Errors
-/// The invalid setting and who set it.
+/// The invalid setting and its source.
 pub fn read_client_settings(layers: &SettingLayers) -> Result<ClientSettings, UsageError> {
     let default = ClientSettings::default();
     let time = |name, default| {

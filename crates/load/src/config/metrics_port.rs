@@ -10,7 +10,7 @@ use std::future::{Ready, ready};
 use std::io;
 use std::thread::JoinHandle;
 
-/// Limit of connections: collectors, and a person with a browser.
+/// Limit of connections. It is enough for several metrics collectors and a browser.
 const CONNECTIONS_MAX: usize = 64;
 
 /// The port; dropping it closes the port.

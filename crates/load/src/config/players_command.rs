@@ -279,7 +279,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     })
 }
 
-/// Describes the rule, and the player whose defaults are used.
+/// Describes the adaptive bitrate rule, and names the player whose defaults are used.
 fn describe_rule(layers: &SettingLayers, preset: PlayerPreset) -> String {
     let rule = layers.one("abr").unwrap_or(preset.rule);
     match preset.name {

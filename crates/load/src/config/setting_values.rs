@@ -7,7 +7,7 @@ use url::Url;
 /// Parses a setting. Returns none if it is not set.
 ///
 /// # Errors
-/// The setting, who set it, and the cause.
+/// The setting with its source (flag, environment variable or file), and the cause.
 pub(super) fn parse_setting<T, E: Display>(
     layers: &SettingLayers,
     name: &str,
@@ -21,7 +21,10 @@ pub(super) fn parse_setting<T, E: Display>(
 #[error("expected {0}")]
 pub(super) struct InvalidChoice(String);
 
-/// Returns the meaning of a value that must be one of several choices.
+/// Returns the value of the choice with this name.
+///
+/// # Errors
+/// No choice has this name.
 pub(super) fn parse_choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, InvalidChoice> {
     let chosen = choices.iter().find(|(name, _)| *name == text);
     chosen.map(|(_, value)| *value).ok_or_else(|| {

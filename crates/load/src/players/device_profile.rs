@@ -57,7 +57,7 @@ pub const DEVICES: [DeviceProfile; 5] = [
 ];
 
 impl DeviceProfile {
-    /// Returns the device of a name.
+    /// Returns the device with this name.
     pub fn find_by_name(name: &str) -> Option<DeviceProfile> {
         DEVICES.into_iter().find(|device| device.name == name)
     }

@@ -88,16 +88,16 @@ const NONE: PlayerPreset = PlayerPreset {
     track_sync: TrackSync::Independent,
 };
 
-/// The name is not that of a preset.
+/// No preset has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown player; use hls.js, dash.js, shaka or none")]
 pub struct UnknownPlayer;
 
 impl PlayerPreset {
-    /// Returns the preset of a name.
+    /// Returns the preset with this name.
     ///
     /// # Errors
-    /// There is none.
+    /// No preset has this name.
     pub fn find_by_name(name: &str) -> Result<PlayerPreset, UnknownPlayer> {
         let found = PLAYER_PRESETS
             .into_iter()

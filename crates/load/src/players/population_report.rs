@@ -1,4 +1,4 @@
-//! The text summary of a run's viewers, and the quantities that expectations compare.
+//! The text summary of a run's viewers, and the quantities that `--expect` compares with limits.
 
 use super::drive::{LATE_P99_MAX_MS, PopulationStats};
 use std::fmt::Write;
@@ -119,7 +119,7 @@ fn format_percentiles(
         .collect()
 }
 
-/// Returns the value that a share (0 to 1) of all values does not exceed.
+/// Returns the quantile at `share` (0 to 1): the value with the nearest rank; none without values.
 pub fn quantile(values: &[f32], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f32::total_cmp);

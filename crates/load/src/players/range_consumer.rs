@@ -1,5 +1,6 @@
-//! The consumer of "Optimizing single-server streaming": consecutive ranges of one MP4 file, at
-//! most fifteen seconds ahead of the playback position.
+//! The consumer of document 3, "Optimizing Single Server Content Streaming" (docs/document-3.md). It
+//! requests consecutive ranges of one MP4 file, at most fifteen seconds ahead of the playback
+//! position.
 
 use super::player_interface::{
     DocumentFormat, FetchPurpose, FetchResult, MediaFetch, Micros, ParsedDocument, Player,

@@ -1,5 +1,6 @@
-//! The worker of "Load testing VOD configurations": fetches the manifest, then audio segment k,
-//! video segment k, and so on without pause, and restarts at the end of the title.
+//! The worker of document 2, "Load testing VOD configurations" (docs/findings.md). It fetches the
+//! manifest, then audio segment k, video segment k, and so on without pause. It restarts at the end
+//! of the title.
 
 use super::abr::FixedLevel;
 use super::player_interface::{
@@ -175,7 +176,8 @@ impl SequenceTrack {
         Some((self.purpose, resource, DocumentFormat::Discard))
     }
 
-    /// Appends parsed segments, and those that the manifest lists after them.
+    /// Appends the segments of a parsed document. Then appends the segments that the manifest itself
+    /// lists after this document.
     fn add_segments(&mut self, segments: &SegmentList) -> media::Result<()> {
         let mut all = self
             .segments

@@ -12,7 +12,8 @@ pub enum TextPreference {
     Off,
     /// The first in the manifest.
     First,
-    /// Those of a language (BCP 47). Titles without it are watched without subtitles.
+    /// The subtitles in this language (BCP 47). A title that lacks this language is shown without
+    /// subtitles.
     Language(String),
 }
 
@@ -26,7 +27,7 @@ impl TextPreference {
         }
     }
 
-    /// Returns the chosen text of a title.
+    /// Returns the source of a title's chosen subtitles; none if no subtitles are chosen.
     ///
     /// # Errors
     /// `TooLarge` if there are too many periods to join.

@@ -2,7 +2,7 @@
 
 use super::drive::ViewerProgress;
 
-/// Formats one second of viewers and their requests.
+/// Formats the figures of one second: a line for the viewers, and a line for their requests.
 pub fn format_progress(progress: &ViewerProgress<'_>) -> [String; 2] {
     let (second, sample) = (progress.second, progress.sample);
     let viewers = format!(

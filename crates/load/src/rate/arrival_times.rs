@@ -71,8 +71,8 @@ impl Iterator for ArrivalTimes {
         loop {
             let piece = self.piece?;
             let all = piece.count_until(piece.end_s);
-            // A request that is due at the end of a ramp belongs to the next ramp. Tolerates
-            // rounding by a millionth of a request.
+            // A request that is due at the end of a ramp belongs to the next ramp. The margin of a
+            // millionth of a request absorbs rounding errors.
             if self.goal - self.before < all - 1e-6 {
                 let due = piece.time_of(self.goal - self.before);
                 self.count += 1;

@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Number of requests in flight from which a thread pauses.
+/// Minimum number of requests in flight for a pause.
 const IN_FLIGHT_MIN: usize = 16;
 
 /// Pause per request in flight.

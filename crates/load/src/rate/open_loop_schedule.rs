@@ -9,7 +9,7 @@ use super::slot_runner::SlotRunner;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Requests handed out before other tasks of the thread run.
+/// Number of requests handed out before the schedule yields to the other tasks of its thread.
 const BATCH: u32 = 64;
 
 /// Hands out every request when it is due.

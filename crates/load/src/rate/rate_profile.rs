@@ -83,7 +83,7 @@ pub enum ProfileError {
     /// The sine has no period or would fall below zero.
     #[error("a sine needs a period, and an amplitude of at most its mean; {GRAMMAR}")]
     InvalidSine,
-    /// The profile has too many pieces.
+    /// The profile has too many ramps.
     #[error("more than {PIECES_MAX} rate changes; use fewer lines or a shorter run")]
     TooLong,
     /// The profile schedules no request.

@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Limit of connections on which a request is tried if HTTP/2 servers refuse it because they are
-/// exiting. A request may wait while a server restarts several times, but at most until its
+/// Limit of attempts for a request, each on another connection. An HTTP/2 server that shuts down
+/// refuses requests. A request may wait while a server restarts several times, but at most until its
 /// timeout.
 const HTTP2_ATTEMPTS: usize = 32;
 
@@ -201,7 +201,8 @@ impl SlotRunner {
             body_max: thread.body_max,
         };
         let mut idle = self.links[prepared.origin].take();
-        // On an open connection, the request is sent at once, so the time of sending is the start.
+        // On an open connection, the request is sent at once. `done.end` still contains the time at
+        // which the slot started the request, so this is the time of sending.
         done.sent = idle.is_some().then_some(done.end);
         loop {
             let fresh = idle.is_none();
@@ -221,8 +222,8 @@ impl SlotRunner {
                     }
                     return Ok(response);
                 }
-                // The server had closed the idle connection: that is not a response to this
-                // request.
+                // The server had closed the idle connection. Sends the request again on another
+                // connection, with the times of the new attempt.
                 Err(failure) if failure.unanswered && !fresh => {
                     (done.sent, done.first) = (None, None)
                 }
@@ -263,8 +264,8 @@ impl SlotRunner {
                     if !failure.is_refused() || attempt == HTTP2_ATTEMPTS {
                         return Err(failure);
                     }
-                    // The server has announced the end of the connection: that is not a response
-                    // to this request.
+                    // The server is closing the connection and has not processed the request.
+                    // Sends it again on another connection, with the times of the new attempt.
                     (done.sent, done.first) = (None, None);
                 }
             }

@@ -23,7 +23,7 @@ include!(concat!(env!("OUT_DIR"), "/uplot.rs"));
 /// Limit of points per curve; more would not be visible.
 const POINTS_MAX: usize = 600;
 
-/// Limit of seconds per plot; longer runs show the worst of several seconds.
+/// Limit of points over time in a plot. In a longer run, each point merges several seconds.
 const SECONDS_MAX: usize = 2000;
 
 /// The data that the page's script plots.
@@ -31,7 +31,7 @@ const SECONDS_MAX: usize = 2000;
 struct RunPlots<'a> {
     name: &'a str,
     summary: String,
-    /// Number of seconds per point; their worst values are shown.
+    /// Number of seconds that each point merges, as by [`merge_seconds`].
     every_s: usize,
     seconds: Vec<SecondStats>,
     points: Vec<LoadPoint>,

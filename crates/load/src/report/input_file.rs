@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Bytes at the start by which the formats are distinguished.
+/// Number of bytes at the start of the input that are read to recognize its format.
 const START_BYTES: u64 = 64;
 
 /// An open input whose start has been read.

@@ -50,8 +50,8 @@ struct ResultSummary {
     from_due_ms: KeyQuantiles,
     from_sent_ms: KeyQuantiles,
     first_byte_ms: KeyQuantiles,
-    /// All percentiles, even those with few samples: they show whether the run is valid, and are
-    /// not a result.
+    /// Percentiles of the generator's lateness, even those with few samples. They are not results,
+    /// but show whether the run is valid.
     lag_ms: BTreeMap<&'static str, f64>,
     fell_behind: bool,
 }

@@ -56,7 +56,7 @@ impl RunComparison {
         self.names.each_ref().map(String::as_str)
     }
 
-    /// Returns all runs of A and of B, merged and named.
+    /// Returns one merged result of all runs of A, and one of all runs of B, with their names.
     pub fn merged(&self) -> [RunResult; 2] {
         let merge = |runs: &[RunResult], name: &str| RunResult {
             name: name.to_owned(),
@@ -66,7 +66,7 @@ impl RunComparison {
         [merge(&self.a, name_a), merge(&self.b, name_b)]
     }
 
-    /// Returns the ratios B to A of each quantity that all pairs have.
+    /// Returns the ratio B/A of each quantity that has a value in every run of the pairs.
     pub fn ratios(&self) -> Vec<(&'static str, PairedRatio)> {
         let pairs = self.a.len().min(self.b.len());
         let ratio = |(name, quantity): ComparedQuantity| {
@@ -124,7 +124,8 @@ impl RunComparison {
         Ok(())
     }
 
-    /// Writes the shares of requests within selected times.
+    /// Writes a table: for some latencies, the share of requests of A and of B that took at most this
+    /// long.
     fn write_distribution(&self, out: &mut String) -> std::fmt::Result {
         let closed = self.a.iter().chain(&self.b).any(|run| run.due() == 0);
         let [of_a, of_b] = self.merged().map(|run| match closed {

@@ -5,7 +5,7 @@ use crate::result::LatencyHistogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The quantiles in every report, with their shares.
+/// The quantiles in every report: the name, and the share of samples (0 to 1) at or below the quantile.
 pub(crate) const QUANTILES: [(&str, f64); 7] = [
     ("min", 0.0),
     ("p50", 0.5),
@@ -53,7 +53,8 @@ impl KeyQuantiles {
         value.map_or("–".into(), format_ms)
     }
 
-    /// Returns the highest percentile that the samples support, with its share and its value.
+    /// Returns the highest percentile that has enough samples: its share as in [`QUANTILES`], and its
+    /// value in milliseconds.
     pub(crate) fn highest(&self) -> Option<(f64, f64)> {
         let percentiles = QUANTILES
             .iter()

@@ -13,8 +13,9 @@ pub struct LoadPoint {
     pub offered_per_s: f64,
     /// Successful requests per second.
     pub achieved_per_s: f64,
-    /// Tail of the latency from the due time: the highest quantile that has ten samples beyond it
-    /// at every point. It is the quantile of a step, or of the worst second of a period.
+    /// Tail latency from the due time. All points use the same quantile: the highest one that has
+    /// enough samples in every step, or in every second. A step has the quantile of all its
+    /// requests. A period has the largest quantile of any of its seconds.
     pub tail_ms: f64,
     /// The first point beyond the knee.
     pub knee: bool,
@@ -98,7 +99,7 @@ type SecondQuantile = fn(&SecondStats) -> f64;
 /// The latency quantile that every point supports.
 #[derive(Debug, Clone, Copy)]
 enum TailQuantile {
-    /// The quantile with this share, of all requests of a step.
+    /// This quantile (0 to 1) over all requests of a step.
     OfStep(f64),
     /// The quantile of the worst second of a period.
     OfSecond(SecondQuantile),
@@ -218,7 +219,7 @@ mod tests {
             }
         };
         assert_eq!(load_points(&test_run((0..20).map(disturbed))), []);
-        // Poisson arrivals vary by a tenth.
+        // At 100 requests per second, Poisson arrivals have a standard deviation of 10.
         let random = |n: u64| (100 + (n * 7) % 21, 100, if n > 3 { 9.0 } else { 1.0 });
         assert_eq!(load_points(&test_run((0..20).map(random))), []);
     }

@@ -64,7 +64,7 @@ impl LatencyHistogram {
         self.0.len()
     }
 
-    /// Returns the time that a share `q` (0 to 1) does not exceed, in milliseconds.
+    /// Returns the quantile `q` (0 to 1) of the times, in milliseconds.
     pub fn quantile_ms(&self, q: f64) -> f64 {
         self.0.value_at_quantile(q) as f64 / 1e6
     }

@@ -42,7 +42,8 @@ pub struct RequestRecord {
     /// The URL, without a password; empty in files of earlier versions.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub url: Box<str>,
-    /// The viewer: `session` of its own record; none for a request rate.
+    /// Identifies the viewer: the `session` in the viewer's record, or the viewer of the recorded request
+    /// that `load rate` repeats. None for other requests of `load rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub viewer: Option<Box<str>>,
 }

@@ -96,7 +96,8 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     let near = |found: f64, expected: f64| (found - expected).abs() <= expected * 0.001 + 0.002;
     assert_eq!(open.count(), 10_000);
     for (q, expected) in [(0.9, 1010.0), (0.99, 9110.0), (0.999, 9920.0)] {
-        // The expected quantile is the next rank above; ranks are 9.9 ms apart.
+        // The expected value has the next higher rank. Adjacent ranks differ by 9 ms: the requests are
+        // due 10 ms apart, and are served 1 ms apart.
         let found = open.quantile_ms(q);
         assert!(
             (found - expected).abs() < 12.0 + expected * 0.001,

@@ -50,7 +50,7 @@ impl PartialSegment {
         (self.bits > 0.0 && transfer_s > 0.0).then(|| self.bits / transfer_s)
     }
 
-    /// Returns the bits that are missing, by the declared bitrate.
+    /// Returns the number of missing bits, estimated from the declared bitrate.
     fn missing_bits(&self, view: &PlayerView<'_>) -> f64 {
         (view.bitrates[self.level] * view.segment_s - self.bits).max(0.0)
     }

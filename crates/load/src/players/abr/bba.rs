@@ -35,7 +35,8 @@ impl AbrRule for BbaRule {
             .checked_sub(1)
             .map_or(f64::NEG_INFINITY, |down| view.bitrates[down]);
         if rate >= next_up {
-            // The highest level whose bitrate is at most `rate`. It is above the last level.
+            // The highest level whose bitrate is at most `rate`. This level is above the last one, because
+            // `rate` is at least `next_up`.
             let below = view.bitrates.iter().rposition(|bitrate| *bitrate <= rate);
             below.unwrap_or(last).into()
         } else if rate <= next_down {

@@ -9,7 +9,8 @@ const LEAST_S: f64 = 10.0;
 /// Additional buffer per level, in seconds.
 const PER_LEVEL_S: f64 = 2.0;
 
-/// Maximizes utility and smooth playback relative to the bits fetched.
+/// Chooses the level with the most benefit per bit. The benefit is the level's utility plus a weight
+/// for smooth playback, minus the buffer level.
 #[derive(Debug, Clone, Default)]
 pub struct BolaRule {
     /// Utility of the lowest level: 0 in dash.js, 1 in the simulator Sabre.
@@ -111,8 +112,8 @@ impl AbrRule for BolaRule {
         let mut level = weights.best_level(view.buffer_s + self.placeholder_s);
         let last = self.last.min(view.bitrates.len() - 1);
         if level > last && level > sustained {
-            // Avoid oscillation: raise the level at most to the sustainable level, and do not lower
-            // it.
+            // Avoid oscillation: do not rise above the sustainable level. If the last level is
+            // already above it, keep the last level.
             level = last.max(sustained);
         }
         let mut wait_s =

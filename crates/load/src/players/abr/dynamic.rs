@@ -3,9 +3,9 @@
 
 use super::{AbrRule, BolaRule, LevelChoice, PlayerView, ThroughputRule};
 
-/// Shares of the buffer limit at which BOLA and the throughput rule take over. In dash.js 5.2, they
-/// take over at 12 s and 6 s, and the limit is 18 s. If the limit is larger, they also take over at
-/// 12 s and 6 s (`hybridSwitchBufferTime`, and half of it).
+/// Buffer levels for the switch to BOLA and for the switch back to the throughput rule, as shares of
+/// the buffer limit. With its limit of 18 s, dash.js 5.2 switches at 12 s and at 6 s
+/// (`hybridSwitchBufferTime`, and half of it). With a larger limit, it uses the same seconds.
 const SHARES: [f64; 2] = [MOST_S[0] / 18.0, MOST_S[1] / 18.0];
 const MOST_S: [f64; 2] = [12.0, 6.0];
 

@@ -1,6 +1,7 @@
 //! Compares the rules with the published simulator, Sabre (github.com/UMass-LIDS/sabre, commit
 //! 09b03bb). Its results for a test movie and test traces are stored here. With `SABRE=DIR` in the
-//! environment, the test runs Sabre itself on these and on its own traces.
+//! environment, a test also runs Sabre. That test uses the movie and traces defined here, and those
+//! that Sabre includes.
 
 use super::playback_simulator::{NetworkPeriod, PlaybackTotals, SimulatedMovie, simulate_playback};
 use super::{AbrRule, BolaRule, DynamicRule, ThroughputRule};
@@ -162,7 +163,7 @@ fn rules_match_the_stored_results_of_sabre() {
     }
 }
 
-/// Bitrate, stalls and changes as Sabre printed them: for each trace, each rule.
+/// Bitrate, stalled seconds and bitrate changes, as printed by Sabre. Sorted by trace, then by rule.
 const SABRE_RESULTS: [(f64, f64, f64); 16] = [
     (121800.0, 15.530426, 26100.0), // throughput, cliffs
     (121800.0, 15.530426, 26100.0), // throughput alone, cliffs

@@ -23,7 +23,7 @@ const INTERVAL_S: f64 = 8.0;
 pub struct ShakaRule {
     throughput: [Ewma; 2],
     bits: f64,
-    /// Whether a decision was made by measured throughput.
+    /// Whether the rule has made a decision with a measured throughput.
     has_measured: bool,
     /// The level, and the time of its choice.
     chosen: Option<(usize, f64)>,

@@ -4,8 +4,8 @@ use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
 
 /// Share of the estimate that is used.
 const SAFETY: f64 = 0.9;
-/// Share of the estimate that the insufficient buffer rule trusts: its first value, and the minimum
-/// to which it falls.
+/// Initial and minimum share of the estimate that the insufficient buffer rule trusts. Each decision
+/// multiplies the share by the initial share, down to the minimum.
 const SHORT_BUFFER: [f64; 2] = [0.9, 0.5];
 
 /// The highest level that the estimated throughput sustains.

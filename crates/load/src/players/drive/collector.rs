@@ -13,7 +13,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The viewers of the first places are traced individually: the number of these places.
+/// Number of places whose viewers are traced individually, from place 0.
 const TRACES: u64 = 12;
 
 /// The state of a run at the end of a second.
@@ -165,7 +165,8 @@ impl ViewerCollector {
         outputs.write_records(&report.players)
     }
 
-    /// Closes the seconds that all threads have reported.
+    /// Logs and stores each second that all threads have reported. After the run, does the same for the
+    /// remaining seconds.
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,
@@ -194,7 +195,7 @@ impl ViewerCollector {
     fn second_stats(&self, number: u64, open: &PendingSample) -> SecondStats {
         let second = SecondStats::from_stats(number, open.cells.values());
         SecondStats {
-            // A player's request is due when the player makes it.
+            // Players have no schedule of requests, so `due` equals the number of ended requests.
             due: second.ended,
             open: self.plan.dialer.connection_counts().open_count(),
             ..second

@@ -34,9 +34,9 @@ use std::time::Duration;
 pub enum PlayerKind {
     /// A viewer with a media clock.
     Viewer,
-    /// The worker of "Load testing VOD configurations", which requests one level.
+    /// The worker of document 2 (docs/findings.md), which requests one level.
     Sequence,
-    /// The consumer of "Optimizing single-server streaming".
+    /// The consumer of document 3 (docs/document-3.md), which requests ranges of one MP4 file.
     Consumer(ConsumerSettings),
 }
 
@@ -66,7 +66,8 @@ pub struct ViewerRunPlan {
 }
 
 impl ViewerRunPlan {
-    /// Returns start and end of each period with separate results, in seconds of the run.
+    /// Returns the start and end of each step, in seconds since the start of the run. Each step has
+    /// separate results.
     pub fn measured_steps(&self) -> Vec<[f64; 2]> {
         let starts = self.arrivals.steps.iter().map(|(at, _)| *at as f64 / 1e6);
         let ends = starts.clone().skip(1).chain([self.duration.as_secs_f64()]);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// buffers.
 pub const LATE_P99_MAX_MS: f64 = 50.0;
 
-/// Limit of viewers with individual figures.
+/// Maximum number of viewers whose individual bitrates, stall ratios and scores are stored.
 const VIEWER_FIGURES_MAX: usize = 200_000;
 
 /// The population at one moment of the run.
@@ -76,7 +76,7 @@ pub struct PopulationStats {
     pub linear: Vec<f32>,
     /// Score of each viewer: P.1203 mode 0, parametric part only.
     pub mos: Vec<f32>,
-    /// Documents that could not be read, by error.
+    /// Number of documents that could not be parsed, for each error.
     pub unreadable: BTreeMap<String, u64>,
     /// Ignored parts of manifests.
     pub notes: Vec<String>,
@@ -184,8 +184,8 @@ impl PopulationStats {
         );
     }
 
-    /// Adds counts, and averages means by the number of viewers. Of two quantiles, keeps the worse
-    /// one.
+    /// Merges samples of the same second. Adds counts, and averages bitrates weighted by the number of
+    /// viewers. Keeps the smaller of two buffer quantiles.
     fn add_samples(&mut self, others: &[PopulationSample]) {
         for other in others {
             match self

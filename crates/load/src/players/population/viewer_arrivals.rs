@@ -3,7 +3,7 @@
 
 use super::super::player_interface::Micros;
 
-/// Limit of places, against typing errors.
+/// Maximum number of places. The limit catches typing errors.
 pub const PLACES_MAX: u64 = 1_000_000;
 
 /// A number or profile of viewers that cannot be parsed.

@@ -157,8 +157,8 @@ fn scores_follow_the_reference_on_generated_sessions() {
             (ours.seconds.len(), ours.seconds.len()),
             (o22.len(), o21.len())
         );
-        // The reference adds floating-point times, so rounding decides to which segment the last
-        // second before a level change belongs. These seconds are not compared.
+        // The reference adds floating-point times. Rounding can assign the last second before a
+        // level change to the adjacent segment. These seconds are not compared.
         let level = |t: usize| journal.level_at(t as u64 * 1000 + 500);
         let clear = |t: &usize| level(*t) == level(t + 1);
         video.extend(

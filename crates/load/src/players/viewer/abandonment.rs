@@ -58,8 +58,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the highest level that may be chosen while a segment was abandoned recently; none
-    /// without such a limit.
+    /// Returns the highest level that may be chosen if a segment was abandoned recently; none if there
+    /// is no limit.
     pub(super) fn held_level(&self, now: Micros) -> Option<usize> {
         let abandoned = self.abandoned?;
         let holds =
@@ -154,7 +154,7 @@ impl Viewer {
     }
 }
 
-/// Returns the sample of a segment of which a part has arrived.
+/// Returns the download sample of a partially received segment.
 fn partial_sample(now: Micros, pending: &PendingFetch) -> DownloadSample {
     let first_byte = pending.progress.first_byte.unwrap_or(now);
     DownloadSample {

@@ -14,7 +14,7 @@ enum ClockState {
     Seeking(Micros),
 }
 
-/// Advances with time while it plays.
+/// A clock whose playback position advances only during playback.
 #[derive(Debug)]
 pub(super) struct MediaClock {
     began: Micros,

@@ -277,7 +277,8 @@ impl Viewer {
         }
     }
 
-    /// Seeks. Cancels fetches and drops buffers that do not contain the target.
+    /// Seeks. If video or audio at the target is not buffered, cancels all fetches and drops all
+    /// buffers.
     fn seek_to(&mut self, share: f64) {
         let main = self.tracks.first().and_then(|track| track.known_segments());
         let Some(length) = main.map(|segments| track_buffer::micros(segments.end_time())) else {

@@ -16,9 +16,9 @@ const SYNC_INTERVAL_US: Micros = 100_000;
 /// The decision for a track.
 enum TrackDecision {
     Fetch(Box<MediaFetch>),
-    /// Nothing before this time.
+    /// Fetch nothing before this time.
     Later(Micros),
-    /// Nothing until another event.
+    /// Fetch nothing until another event.
     Nothing,
     /// The track is complete.
     Over,
@@ -341,7 +341,7 @@ impl Viewer {
         next: Option<ResourceRange>,
     ) -> TrackDecision {
         let Ok(Some(resource)) = resource else {
-            // An address that cannot be formed stays invalid: do not retry.
+            // The URL cannot be built, and a retry would not change that.
             self.fail_track(pending.at, n);
             return TrackDecision::Nothing;
         };

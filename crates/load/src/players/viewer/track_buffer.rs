@@ -37,7 +37,7 @@ pub(super) struct PendingFetch {
     pub(super) sampled: (u64, Micros),
 }
 
-/// At most one fetch at a time, with retries.
+/// A slot for one fetch at a time, with the state of its retries.
 #[derive(Debug, Default)]
 pub(super) struct FetchSlot {
     pending: Option<(u32, Option<PendingFetch>)>,
@@ -199,8 +199,8 @@ impl TrackState {
         let at = segments.segment_at(Time::new(from, 1_000_000));
         let covers =
             micros(segments.start_time(at)).saturating_add(micros(segments.duration(at))) > from;
-        // If the buffer ends before the first segment, or within a long segment, this segment is
-        // the next one.
+        // Segment `at` is the next one if it covers `from`, or if it starts after the end of the
+        // buffer. Otherwise, the buffer already contains it.
         if covers || (micros(segments.start_time(at)) > self.end_us) {
             at
         } else {

@@ -30,7 +30,7 @@ pub struct PlaybackSettings {
 /// The level of the first segment. Rules that ignore the network choose it themselves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StartLevel {
-    /// The choice of the bitrate rule: mostly the lowest.
+    /// The choice of the bitrate rule, usually the lowest level.
     RuleChoice,
     /// The highest level whose bitrate is at most this throughput, in bits per second.
     Throughput(f64),

@@ -19,10 +19,10 @@ use url::Url;
 /// Limit of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// Placeholder for the host of a path without one; `--base` replaces it.
+/// Placeholder host for a log line that has only a path. `--base` replaces this host.
 const NO_HOST: &str = "http://unknown.invalid";
 
-/// The values of a line that a request needs.
+/// The values that are taken from a line to build a request.
 #[derive(Default)]
 struct LogEntry<'a> {
     time_s: f64,

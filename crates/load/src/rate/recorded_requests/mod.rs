@@ -58,7 +58,7 @@ pub enum RecordingError {
     Empty(u64),
 }
 
-/// The cause of an archive entry that cannot be repeated.
+/// The reason why an archive entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     /// The start of the request is not a date of RFC 3339.

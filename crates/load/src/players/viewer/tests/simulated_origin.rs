@@ -36,7 +36,7 @@ pub(super) struct SimulatedOrigin {
     pub(super) requests: Vec<(Micros, FetchPurpose, String)>,
     /// CMCD received.
     pub(super) reports: Vec<CmcdReport>,
-    /// A part of a path, and the number of requests that fail because their path contains it.
+    /// Fails requests whose path contains this text; the number is the remaining failures.
     pub(super) failing: Option<(&'static str, u32)>,
     /// Subtitles that the viewer shows.
     pub(super) text: TextPreference,
@@ -162,7 +162,7 @@ impl SimulatedOrigin {
         panic!("it never waits: {viewer:?}");
     }
 
-    /// Reports the bytes that have arrived of each response.
+    /// Reports to the viewer how many bytes of each response have arrived.
     fn report_progress(&self, now: Micros, viewer: &mut Viewer) {
         for ((_, id), result) in &self.waiting {
             let Some(first_byte) = result.first_byte.filter(|first| *first < now) else {
