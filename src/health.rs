@@ -1,4 +1,5 @@
-//! `headwater health`: checks whether a server should receive traffic, for containers without a shell.
+//! `headwater health` checks whether a server should receive traffic. Containers without a shell
+//! can use this command as their health check.
 
 use clap::{Arg, ArgMatches, Command};
 use std::io::{self, Read, Write};
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The most bytes of a status line.
+/// Maximum number of bytes that are read of a response, which is enough for the status line.
 const STATUS_BYTES_MAX: u64 = 64;
 
 pub(crate) fn health_command() -> Command {

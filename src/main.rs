@@ -1,4 +1,4 @@
-//! The command line: dispatches each command to its crate.
+//! Dispatches each command of the command line to its crate.
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
@@ -30,23 +30,23 @@ fn print_completions(flags: &ArgMatches) -> ExitCode {
     if let Some(shell) = flags.get_one::<Shell>("shell") {
         let (mut command, mut script) = (build_command(), Vec::new());
         clap_complete::generate(*shell, &mut command, "headwater", &mut script);
-        // The reader may have closed the pipe (`| head`).
+        // Ignores an error, because the reader may have closed the pipe (`| head`).
         let _ = std::io::stdout().write_all(&script);
     }
     ExitCode::SUCCESS
 }
 
-/// Warns of variables that look like settings but are those of no command.
+/// Warns about environment variables that look like settings but belong to no command.
 fn warn_of_unknown_variables(command: &Command) {
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let settings = command.get_subcommands().flat_map(option_names);
     for warning in origin::config::unknown_variables(settings, variables) {
-        // The parent process may have closed standard error.
+        // Ignores an error, because the parent process may have closed standard error.
         let _ = writeln!(std::io::stderr(), "headwater: warning: {warning}");
     }
 }
 
-/// The names of a command's options, and of those of its subcommands.
+/// Returns the names of the options of a command and of all its subcommands.
 fn option_names(command: &Command) -> Vec<&str> {
     let own = command
         .get_arguments()
@@ -55,7 +55,7 @@ fn option_names(command: &Command) -> Vec<&str> {
     own.chain(others).collect()
 }
 
-/// Reduces the help to the most useful options, if `-h` requests it instead of `--help`.
+/// Shows only the most useful options if `-h` requests the help. `--help` shows all options.
 fn shorten_help(command: Command) -> Command {
     if !std::env::args_os().any(|argument| argument == "-h") {
         return command;

@@ -1,4 +1,4 @@
-//! `headwater man-pages`: writes a manual page per command, for packages.
+//! `headwater man-pages` writes a manual page for each command. Packages contain these pages.
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::path::PathBuf;

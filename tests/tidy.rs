@@ -18,7 +18,8 @@ use rust_source::without_tests;
 use std::path::{Path, PathBuf};
 use std::{fs, process::Command};
 
-/// The architecture as a table. To allow an import, edit this table and ARCHITECTURE.md.
+/// The architecture: each crate, and the crates that it may import. To allow an import, edit this
+/// table and ARCHITECTURE.md.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("media", &[]),
     ("net", &[]),
@@ -33,10 +34,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("upstream", &["http1"]),
 ];
 
-/// Crates that the binary may import: it contains no logic.
+/// Crates that the binary may import. The binary contains no logic, so it needs only these
+/// programs.
 const PROGRAMS: &[&str] = &["origin", "edge", "load", "lab"];
 
-/// Crates without IO, clock or threads.
+/// Crates that must not use IO, a clock or threads.
 const PURE: &[&str] = &["media", "stats", "http1"];
 
 /// External crates that a pure crate must not depend on, directly or indirectly.
@@ -50,7 +52,8 @@ const IMPURE: &[&str] = &[
     "object_store",
 ];
 
-/// Paths that the source of a pure crate must not contain: files, sockets, clocks, processes.
+/// Standard library paths to IO, clocks and threads, which the source of a pure crate must not
+/// contain.
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
@@ -63,7 +66,7 @@ const IMPURE_WORDS: &[&str] = &[
 
 const FILE_LINES_MAX: usize = 600;
 
-/// Traces of unfinished work, and of the machine that a file was written on.
+/// Strings that show unfinished work, or that depend on the machine of a file's author.
 const BANNED: &[&str] = &["dbg!(", "todo!(", "FIXME", "/root/", "artifactory"];
 
 /// Extensions of text files.

@@ -1,8 +1,9 @@
-//! A static file server on Tokio and Hyper in the obvious form: the file is a stream of small
-//! chunks, each read through `tokio::fs`. It follows the contract of ../README.md.
+//! A static file server on Tokio and Hyper in the most obvious form. The body is a stream of small
+//! chunks, and each chunk is read through `tokio::fs`. The server follows the contract of
+//! ../README.md.
 //!
-//! `--chunk` and `--read` change one property each, to measure its cost
-//! (docs/why-rust-was-slow.md).
+//! `--chunk` and `--read` each change one property, so that the cost of the property can be
+//! measured (docs/why-rust-was-slow.md).
 
 use bytes::{Bytes, BytesMut};
 use clap::{Parser, ValueEnum};
@@ -73,14 +74,14 @@ async fn main() -> io::Result<()> {
 
 async fn connection(stream: TcpStream, args: Arc<Args>) {
     if args.nodelay {
-        // Without it, responses are slower but correct.
+        // Ignores errors, because responses without TCP_NODELAY are slower but correct.
         let _ = stream.set_nodelay(true);
     }
     let service = service_fn(move |request| {
         let args = args.clone();
         async move { answer(&request, &args).await }
     });
-    // An error here means that the client has disconnected.
+    // Ignores the error, because it means only that the client has disconnected.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service)
@@ -139,7 +140,7 @@ fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Opens the file of a path below the folder, and returns its size.
+/// Opens a file by its path below the folder. Returns the file and its size.
 async fn open(folder: &Path, path: &str) -> Option<(File, u64)> {
     let path = Path::new(path.strip_prefix('/')?);
     if !path
@@ -153,8 +154,8 @@ async fn open(folder: &Path, path: &str) -> Option<(File, u64)> {
     found.is_file().then_some((file, found.len()))
 }
 
-/// Parses a single byte range (RFC 9110, 14.1.2). `Some(None)` is unsatisfiable. `None` means that
-/// the header is ignored.
+/// Parses a single byte range (RFC 9110, 14.1.2). Returns `Some(None)` if the range is
+/// unsatisfiable, and `None` if the header must be ignored.
 fn part(text: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let number = |text: &str| text.parse::<u64>().ok();
@@ -189,7 +190,8 @@ async fn body(mut file: File, range: Range<u64>, args: &Args) -> io::Result<Body
     })
 }
 
-/// Streams a range of a file in chunks. Ends with an error if the file became shorter.
+/// Streams a range of a file in chunks. The stream ends with an error if the file has become
+/// shorter.
 fn chunks(
     file: Arc<std::fs::File>,
     range: Range<u64>,

@@ -1,4 +1,4 @@
-//! Embeds uPlot (vendor/fetch.sh) in reports if it has been fetched.
+//! Embeds uPlot in reports if vendor/fetch.sh has downloaded it.
 
 use std::path::Path;
 

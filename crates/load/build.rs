@@ -1,4 +1,4 @@
-//! Embeds uPlot (vendor/fetch.sh) in reports if it has been fetched.
+//! Embeds the chart library uPlot in reports, if `vendor/fetch.sh` has fetched uPlot.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Rebuilds the crate when a file that it embeds is added: the player page and the built-in film.
+//! Rebuilds the crate when a file is added to the folders that are embedded in the crate. These
+//! folders contain the player page and the built-in film.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../player");

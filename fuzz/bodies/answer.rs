@@ -1,5 +1,5 @@
-//! No origin response can make the edge panic. The edge never forwards hop-by-hop headers, a body
-//! other than the received one, or a truncated body as a complete one.
+//! Checks that no origin response makes the edge panic. The edge must never forward hop-by-hop
+//! headers, a changed body, or a truncated body as a complete body.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,8 @@ use crate::freshness::{
     CacheDirectives, ExchangeFacts, FreshnessPolicy, judge_reuse, judge_storage,
 };
 
-/// The first byte selects request headers. The rest is the origin's response.
+/// The first byte selects headers and other properties of the request. The rest is the origin's
+/// response.
 pub fn run_case(data: &[u8]) {
     let Some((flags, bytes)) = data.split_first() else {
         return;
@@ -38,7 +39,7 @@ pub fn run_case(data: &[u8]) {
     check_cached(&received, &request, *flags);
 }
 
-/// A response as received.
+/// A decoded origin response.
 struct ReceivedResponse {
     status: StatusCode,
     headers: HeaderMap,
@@ -73,7 +74,7 @@ fn decode_response(bytes: &[u8]) -> Option<ReceivedResponse> {
     })
 }
 
-/// The first head that is not interim, and the bytes after it.
+/// Returns the first head that is not interim, and the bytes after this head.
 fn final_head(mut bytes: &[u8]) -> Option<(ResponseHead, HeaderMap, &[u8])> {
     loop {
         let parsed = ResponseHead::parse_to_map(bytes, HeadLimits::default(), false);
@@ -130,7 +131,7 @@ fn connection_names_it(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Checks the response forwarded to a single client.
+/// Checks the response that the edge forwards to a single client.
 fn check_relayed(received: &ReceivedResponse) {
     for method in [Method::GET, Method::HEAD] {
         let outcome = CacheOutcome::Pass(PassReason::Method);
@@ -158,7 +159,7 @@ fn body(received: &ReceivedResponse) -> Body {
     }
 }
 
-/// Checks the response cached for all clients, if it may be cached.
+/// Checks the responses from the cache, if the origin response may be cached.
 fn check_cached(received: &ReceivedResponse, request: &HeaderMap, flags: u8) {
     let facts = ExchangeFacts {
         method: &Method::GET,

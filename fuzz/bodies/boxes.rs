@@ -1,4 +1,4 @@
-//! No bytes can make a box parser panic or return more than they contain.
+//! Checks that no bytes make a box parser panic, or return more data than the bytes contain.
 
 use media::bmff::stco::ChunkOffsets;
 use media::bmff::stsz::SampleSizes;

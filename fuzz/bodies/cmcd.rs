@@ -1,10 +1,11 @@
-//! No client data can make the CMCD parser panic or exceed its limits.
+//! Checks that no client data makes the CMCD parser panic or exceed its limits.
 
 use http::{HeaderMap, HeaderValue};
 
 use net::cmcd::CmcdData;
 
-/// `data` contains the query, a line break, and a header value. Each line is an event, too.
+/// `data` contains the query, a line break, and a header value. Each line of `data` is also parsed
+/// as an event.
 pub fn run(data: &[u8]) {
     let mut halves = data.splitn(2, |byte| *byte == b'\n');
     let query = String::from_utf8_lossy(halves.next().unwrap_or_default());
@@ -21,7 +22,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// An accepted event has a version and a name, and its record contains all of its keys.
+/// Checks that an accepted event has a version and a name, and that the record of the event
+/// contains all keys.
 fn check_event(line: &str) {
     let Some(event) = CmcdData::parse_event(line) else {
         return;

@@ -1,4 +1,5 @@
-//! No key document can make its parser panic. An accepted one has keys, and its rules name them.
+//! Checks that no key document makes its parser panic. An accepted document must have keys, and its
+//! rules must name these keys.
 
 use media::protection::ProtectionScheme;
 use media::protection::cpix::parse_key_document;

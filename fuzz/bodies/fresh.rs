@@ -1,4 +1,5 @@
-//! No request or response head can make the freshness rules panic or cache what must not be cached.
+//! Checks that no request or response head makes the freshness rules panic, or cache a response
+//! that must not be cached.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,8 +9,9 @@ use crate::freshness::{
     CacheDirectives, ExchangeFacts, FreshnessPolicy, ReuseDecision, judge_reuse, judge_storage,
 };
 
-/// Two bytes are the status, one selects request headers, one is the age of the response in hours.
-/// Lines of the response head, an empty line and lines of a request head follow.
+/// The first two bytes are the status. The third byte selects facts about the exchange, and the
+/// fourth byte is the time in the cache in hours. The lines of the response head, an empty line and
+/// the lines of the request head follow.
 pub fn run(data: &[u8]) {
     let Some(([status_high, status_low, flags, hours], text)) = data.split_first_chunk::<4>()
     else {

@@ -1,4 +1,5 @@
-//! hyper parses each request that the fast path accepts to the same request of the same length.
+//! Checks that hyper also accepts each request that the fast path accepts, and parses the same
+//! request of the same length.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -11,7 +12,7 @@ use super::wire::{Wire, run};
 use crate::Body;
 use crate::server::plain_request;
 
-/// `bytes` are sent by a client.
+/// `bytes` is the data that a client sends.
 pub fn run_case(bytes: &[u8]) {
     let Some((request, len)) = plain_request(bytes) else {
         return;
@@ -20,7 +21,7 @@ pub fn run_case(bytes: &[u8]) {
     let (head, rest) = bytes.split_at(len);
     assert!(head.ends_with(b"\n"));
     let ours = request.into_parts().0;
-    // The same request is parsed whether or not further bytes follow it.
+    // hyper must parse the same request with and without further bytes after it.
     for bytes in [head, bytes] {
         let theirs = parse_requests(bytes);
         let theirs = theirs.first().expect("hyper accepts it");
@@ -42,7 +43,7 @@ fn parse_requests(bytes: &[u8]) -> Vec<http::request::Parts> {
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder.half_close(true).serve_connection(wire, service);
-    // Ignores the result of the connection: only the parsed requests matter.
+    // Ignores the result of the connection, because only the parsed requests matter.
     let _ = run(connection);
     seen.into_inner().unwrap()
 }

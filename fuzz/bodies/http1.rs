@@ -1,5 +1,5 @@
-//! A response is decoded to the same result however its bytes are split, and no response can cause
-//! a panic.
+//! Checks that the result of decoding does not depend on the pieces in which a response arrives,
+//! and that no response causes a panic.
 
 use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
 
@@ -8,11 +8,11 @@ use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
 pub struct DecodedBody {
     pub data: Vec<u8>,
     pub is_complete: bool,
-    /// Bytes of the stream that belong to the body and its framing.
+    /// Number of bytes of the stream that belong to the body and its framing.
     pub consumed: usize,
 }
 
-/// The first byte selects how the rest, which is a response, is split.
+/// The first byte selects how the response is split into pieces. The rest is the response.
 pub fn run(data: &[u8]) {
     let Some((split, received)) = data.split_first() else {
         return;
@@ -41,8 +41,9 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Decodes a body that is received in pieces of these lengths, repeated. Bytes that are not
-/// consumed are passed again with the next piece, as from a connection's buffer.
+/// Decodes a body that is received in pieces. The lengths of the pieces are `lens`, repeated. Bytes
+/// that the decoder does not consume are passed again with the next piece, as from the buffer of a
+/// connection.
 pub fn decode_in_pieces(
     mut body: BodyDecoder,
     stream: &[u8],

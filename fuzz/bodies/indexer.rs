@@ -1,10 +1,10 @@
-//! No file can make the indexer panic, request an empty range, or reference missing bytes. The
-//! sizes of the fed pieces do not change the result.
+//! Checks that no file makes the indexer panic, request an empty range, or reference bytes beyond
+//! the end of the file. The sizes of the pieces that the indexer is fed must not change the result.
 
 use media::Result;
 use media::index::{Index, Indexer, Sample, index_file_in_memory};
 
-/// The last byte of `data` seeds the piece sizes. All of `data` is the file.
+/// All of `data` is the file. The last byte also seeds the piece sizes.
 pub fn run(data: &[u8]) {
     let whole = index_file_in_memory(data);
     let pieces = index_in_pieces(data, data.last().copied().unwrap_or(0));

@@ -1,5 +1,5 @@
-//! No server manifest can make its parser panic or exceed its limits. Every name in it resolves to
-//! a key inside the library or is refused.
+//! Checks that no server manifest makes its parser panic or exceed its limits. Every name in the
+//! manifest must be refused, or resolve to a key inside the library.
 
 use crate::references::{self, ReferenceTarget, UrlPrefix};
 use media::ism;
@@ -10,7 +10,8 @@ pub fn run(data: &[u8]) {
         assert!(!sources.is_empty() && sources.len() <= ism::SMIL_TRACKS_MAX);
         sources.iter().for_each(|source| check_target(&source.src));
     }
-    // Also resolves the data as a bare name, so that the fuzzer need not write XML around it.
+    // Also resolves each line of the data as a name, so that the fuzzer need not write XML around a
+    // name.
     if let Ok(text) = std::str::from_utf8(data) {
         text.lines().for_each(check_target);
     }

@@ -1,10 +1,11 @@
-//! No file in the disk cache can make its reader panic or return a value that was not written under
-//! that name and version.
+//! Checks that no file in the disk cache makes its reader panic, or return a value other than the
+//! value that was written under this name and version.
 
 use crate::record::{CacheRecord, RecordError};
 
-/// Four bytes are the lengths of name, version, value and damage, which follow. The damage is a
-/// list of offsets with a bit to flip, a byte to insert, or the order to truncate the file there.
+/// The first four bytes are the lengths of the name, version, value and damage, which follow. The
+/// damage is a list of changes, each with an offset. A change flips a bit, inserts a byte or
+/// truncates the file.
 pub fn run(data: &[u8]) {
     if let Err(error) = CacheRecord::read(data, "film", b"1") {
         assert!(matches!(error, RecordError::Broken | RecordError::Other));

@@ -1,5 +1,5 @@
-//! No manifest can make its parser panic. Listed segments have ascending times, and their URLs are
-//! `http` or refused.
+//! Checks that no manifest makes its parser panic. The URLs of segments must have the scheme `http`
+//! or `https`, or be refused.
 
 use media::manifest::read::hls::ParsedPlaylist;
 use media::manifest::read::{SEGMENTS_MAX, SegmentList, SegmentSource, Url, hls, mpd};
@@ -14,7 +14,7 @@ pub fn run_hls(data: &[u8]) {
     }
 }
 
-/// `data` is an MPD. The text after its first `<!--` also serves as a `sidx`.
+/// `data` is an MPD. The bytes after the first `<!--` are also parsed as a `sidx` box.
 pub fn run_mpd(data: &[u8]) {
     let url = Url::parse("http://o.test/film/a.mpd").expect("a URL");
     match mpd::parse_mpd(&url, data) {

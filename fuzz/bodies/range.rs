@@ -1,5 +1,5 @@
-//! No Range, If-Range or other condition can cause a panic, or a response that declares missing
-//! bytes or a wrong length.
+//! Checks that no Range, If-Range or other condition causes a panic, or a response that declares
+//! missing bytes or a wrong length.
 
 use crate::conditional::{self, Validators};
 use crate::range::{self, Multipart, RANGES_MAX, RequestedRanges, parse_ranges};
@@ -8,8 +8,9 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use std::ops::Range;
 
-/// The first two bytes of `data` are the length of the resource. The next line is the Range, and
-/// the line after it is the value of each condition in turn.
+/// The first two bytes of `data` are the length of the resource. The bytes up to the line break are
+/// the Range header. The rest is the value of a conditional header, and is tried for each of these
+/// headers.
 pub fn run(data: &[u8]) {
     let Some((len, lines)) = data.split_first_chunk() else {
         return;
@@ -42,7 +43,7 @@ fn check_ranges(requested: &RequestedRanges, len: u64) {
             text,
             format!("bytes {}-{}/{len}", range.start, range.end - 1)
         );
-        // The written Content-Range parses back to the same range.
+        // The formatted Content-Range parses back to the same range.
         let back = text
             .replace("bytes ", "bytes=")
             .replace(&format!("/{len}"), "");
@@ -57,7 +58,8 @@ fn check_ranges(requested: &RequestedRanges, len: u64) {
     }
 }
 
-/// Checks multipart ranges: the length is the declared one, and each part matches its header.
+/// Checks that a multipart body has the declared length, and that each part contains the bytes of
+/// its range.
 fn check_parts(ranges: &[Range<u64>], len: u64) {
     let whole: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
     let middle = whole.len() / 3;

@@ -1,12 +1,14 @@
-//! No index MP4 can make its parser panic, or reference bytes beyond the end of its media. A parsed
-//! one can be written as an equal index MP4 and as a progressive MP4.
+//! Checks that no index MP4 makes its parser panic, or references bytes beyond the end of its
+//! media. A parsed index must equal its copy that is written as an index MP4 and parsed again. A
+//! progressive MP4 of the index must have the declared length.
 
 use media::Result;
 use media::index::{ExternalReferences, Index, Indexer, Sample};
 use media::mp4::{self, ProgressiveMp4};
 use std::sync::Arc;
 
-/// The last eight bytes, masked to 24 bits, are the length of the media.
+/// The last eight bytes of `data`, masked to 24 bits, are the length of the media. The other bytes
+/// are the index MP4.
 pub fn run(data: &[u8]) {
     let Some((file, len)) = data.split_last_chunk::<8>() else {
         return;
@@ -31,7 +33,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Parses an index MP4 that is fed in pieces of this size; `None` for a film with its own media.
+/// Parses an index MP4 that is fed in pieces of `piece` bytes. Returns `None` for a film that
+/// contains its own media.
 fn read_references(file: &[u8], piece: usize) -> Result<Option<ExternalReferences>> {
     let mut indexer = Indexer::new(file.len() as u64);
     while let Some(range) = indexer.needed_range() {

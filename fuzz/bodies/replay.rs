@@ -1,12 +1,13 @@
-//! Replays the corpus of a fuzz target, and mutations of it: the same ones in each run.
+//! Replays the corpus of a fuzz target, and mutations of the corpus. The mutations are the same in
+//! each run.
 
 use std::path::{Path, PathBuf};
 
-/// Mutations of each file of a corpus.
+/// Number of mutations of each file in a corpus.
 const MUTATIONS: usize = 1000;
 
-/// Runs `body` on each file in the corpus of `target`, and on its mutations. A test that fails
-/// saves the input.
+/// Runs `body` on each file in the corpus of `target`, and on mutations of the file. Saves the
+/// input if the test fails.
 pub fn replay_corpus(target: &str, body: impl Fn(&[u8])) {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = std::fs::read_dir(project.join("fuzz/corpus").join(target)).unwrap();
@@ -32,7 +33,8 @@ pub fn replay_corpus(target: &str, body: impl Fn(&[u8])) {
     }
 }
 
-/// Changes a few bytes, or removes, repeats or inserts a range, possibly of another input.
+/// Changes a few bytes, truncates the input, or removes or repeats a range. May also replace a
+/// range with bytes of another input.
 fn mutate(input: &[u8], inputs: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..=random.below(3) {
@@ -63,7 +65,7 @@ fn mutate(input: &[u8], inputs: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
 struct Random(u64);
 
 impl Random {
-    /// Returns a number below `n`, which is at least 1.
+    /// Returns a number below `n`, which must be at least 1.
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

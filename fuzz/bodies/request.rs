@@ -1,5 +1,5 @@
-//! No request can make the edge panic, or get a body that contradicts its head. An origin never
-//! parses a forwarded request as two, or receives hop-by-hop headers.
+//! Checks that no request makes the edge panic, or gets a response whose body contradicts its head.
+//! An origin must parse a forwarded request as a single request, without hop-by-hop headers.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,7 +23,7 @@ use crate::freshness::{FreshnessLifetime, LifetimeSource};
 use crate::request_facts::{LocalReply, RequestFacts};
 use net::cmcd::CmcdData;
 
-/// The first byte selects settings of the edge. The rest is sent by a client.
+/// The first byte selects settings of the edge. The rest is the data that a client sends.
 pub fn run_case(data: &[u8]) {
     let Some((flags, bytes)) = data.split_first() else {
         return;
@@ -47,7 +47,7 @@ fn parse_requests(bytes: &[u8]) -> Vec<Parts> {
         .half_close(true)
         .max_buf_size(64 << 10)
         .serve_connection(wire, service);
-    // Ignores the result of the connection: only the parsed requests matter.
+    // Ignores the result of the connection, because only the parsed requests matter.
     let _ = run(connection);
     seen.into_inner().unwrap()
 }
@@ -66,7 +66,7 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
     assert!(received.target.starts_with('/'));
     assert!(received.primary_key.ends_with(&*received.normalized_target));
     assert!(received.normalized_target.starts_with('/'));
-    // A line break would let a client add a line to the name of a variant.
+    // If a key contained a line break, a client could add a line to the name of a variant.
     assert!(!received.primary_key.contains('\n'));
     let cmcd = CmcdData::parse(Some(received.query), received.headers);
     assert!(cmcd.iter().count() <= 64);
@@ -81,10 +81,11 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
     check_delivered(parts, &received);
 }
 
-/// Parses the forwarded request strictly: one request for the same target with one Host.
+/// Checks with a strict parser that the edge forwards a single request, with the same target and
+/// one Host.
 fn check_forwarded(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
     let Ok(uri) = received.target.parse() else {
-        // The edge does not send such a request either.
+        // The edge cannot send a request with an invalid target either.
         return;
     };
     let mut request = Request::new(Body::empty());
@@ -100,7 +101,7 @@ fn check_forwarded(received: &RequestFacts<'_>, headers: HeaderMap, host: Option
         let Ok((mut sender, connection)) = hyper::client::conn::http1::handshake(wire).await else {
             return;
         };
-        // No response follows, so the request itself fails.
+        // Ignores the failure of the request, because no response follows.
         let sending = async move { sender.send_request(request).await };
         let _ = futures_util::future::join(connection, sending).await;
     });
@@ -144,7 +145,7 @@ fn check_forwarded(received: &RequestFacts<'_>, headers: HeaderMap, host: Option
     );
 }
 
-/// Checks a cached response to this request, with its conditions and ranges.
+/// Checks the response from the cache to this request, which may contain conditions and ranges.
 fn check_delivered(parts: &Parts, received: &RequestFacts<'_>) {
     let (object, body) = cached_object();
     let outcome = CacheOutcome::Hit;

@@ -1,4 +1,5 @@
-//! No URL can make the router panic. A printed URL parses back to the same request.
+//! Checks that no URL makes the router panic, and that a printed URL parses back to the same
+//! request.
 
 use crate::route::{self, OriginRequest, parse_route};
 
@@ -16,7 +17,7 @@ pub fn run(data: &[u8]) {
     };
     let printed = request.to_string();
     let (path, query) = split(&printed);
-    // Escaping makes a path up to three times as long.
+    // Escaping makes a path up to three times as long, so the printed URL may exceed the limit.
     if printed.len() > route::URL_BYTES_MAX {
         return;
     }
@@ -29,8 +30,8 @@ pub fn run(data: &[u8]) {
     );
 }
 
-/// Compares requests, except for the static file that a manifest URL may name: printed manifest
-/// URLs have no file name.
+/// Compares requests. Ignores the static file that a manifest URL may name, because printed
+/// manifest URLs contain no file name.
 fn is_same_request(a: &OriginRequest, b: &OriginRequest) -> bool {
     match (a, b) {
         (

@@ -1,5 +1,5 @@
-//! No settings file can make the rule parser panic, and no request can make a rule panic. The
-//! chosen values stay within their limits.
+//! Checks that no settings file makes the rule parser panic, and that no request makes a rule
+//! panic. The values that a rule chooses must stay within their limits.
 
 use std::net::IpAddr;
 
@@ -9,8 +9,8 @@ use http::{Method, Response};
 use crate::rules::{RuleVariables, read_rules};
 use net::cmcd::CmcdData;
 
-/// `data` contains a settings file, a line of three dashes, and a request: its target, its client,
-/// and lines of its head.
+/// `data` contains a settings file, a line of three dashes, and a request. The request consists of
+/// its target, the client's address, and header lines.
 pub fn run_case(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (file, request) = text.split_once("\n---\n").unwrap_or((&text, ""));

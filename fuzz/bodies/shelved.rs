@@ -1,10 +1,10 @@
-//! No file in the disk tier can make its reader panic or return an object that was not written
-//! under that key.
+//! Checks that no file in the disk tier makes its reader panic, or return an object other than the
+//! object that was written under this key.
 
 use crate::format::{self, FIXED, TierFileHeader};
 
-/// Three bytes are the lengths of key, tags and head, which follow. The rest is a list of offsets
-/// with a bit to flip.
+/// The first three bytes are the lengths of the key, tags and head, which follow. The rest is a
+/// list of offsets, each with a bit to flip.
 pub fn run(data: &[u8]) {
     // Also parses the data itself as a file that another program wrote.
     if let Some(header) = TierFileHeader::read(data) {

@@ -1,12 +1,13 @@
-//! No bytes can make a parser of text panic. Cues are sorted and shown for a time, and WebVTT that is
-//! written is read back.
+//! Checks that no bytes make a parser of text panic. Cues must be sorted and end after they start.
+//! A written WebVTT file must be parsed to the same cues.
 
 use media::text::{
     Cue, CueList, decode_text, parse_srt, parse_ttml, parse_tx3g_sample, parse_vtt,
     parse_wvtt_sample, write_vtt,
 };
 
-/// The first byte of `data` selects the parser: WebVTT, SubRip, TTML, or samples of `tx3g` or `wvtt`.
+/// The first byte of `data` selects the parser: WebVTT, SubRip, TTML, or samples of `tx3g` or
+/// `wvtt`.
 pub fn run(data: &[u8]) {
     let Some((selector, data)) = data.split_first() else {
         return;
@@ -22,7 +23,7 @@ pub fn run(data: &[u8]) {
     check_list(&parse(&decode_text(data, &mut problems), &mut problems));
 }
 
-/// Shows the cues of a sample for a second.
+/// Returns a list of the cues of a sample. Each cue ends at one second.
 fn list_of(cues: impl IntoIterator<Item = Cue>) -> CueList {
     let cues = cues.into_iter().map(|cue| Cue {
         end_ms: 1000,

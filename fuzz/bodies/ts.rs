@@ -1,5 +1,5 @@
-//! A transport stream muxed in batches equals one muxed at once, and never exceeds its declared
-//! maximum, whatever the samples contain.
+//! Checks that a transport stream muxed in batches equals the stream muxed at once. The length must
+//! not exceed the declared maximum, whatever bytes the samples contain.
 
 use media::codec::{Codec, MediaFormat};
 use media::plan::{AccessUnit, SegmentAccessUnits};
@@ -14,8 +14,9 @@ const ENTRY: &[u8] = &[
     235, 227,
 ];
 
-/// Five bytes select the form of NAL units, the batch size and the number of samples. Four bytes
-/// per sample are its length, time and position. The rest is the file.
+/// The first five bytes select the form of NAL units, the batch size, the number of samples and the
+/// offset of the first sample. Four bytes per sample select its length, times and position. The
+/// rest is the file.
 pub fn run(data: &[u8]) {
     let Some((&[lengths, low, high, count, offset], rest)) = data.split_first_chunk() else {
         return;
@@ -41,7 +42,7 @@ pub fn run(data: &[u8]) {
         let parts: Vec<&[u8]> = batch.source_ranges.iter().map(of_file).collect();
         match batches.write_batch(&batch, &parts, &mut out[len..]) {
             Ok(more) => len += more,
-            // If there are several errors, each may report another one.
+            // If the samples have several errors, the two muxers may report different errors.
             Err(_) => {
                 assert!(whole.is_err());
                 return;
@@ -51,7 +52,7 @@ pub fn run(data: &[u8]) {
     assert!(out[..len] == whole.unwrap(), "batches give other bytes");
 }
 
-/// Builds access units from rows: byte ranges of whole samples.
+/// Builds a segment from rows of four bytes, one for each sample.
 fn build_segment(rows: &[u8], mut at: u64) -> SegmentAccessUnits {
     let (mut dts, mut units, mut ranges) = (-900_000, Vec::new(), Vec::new());
     for row in rows.chunks_exact(4) {

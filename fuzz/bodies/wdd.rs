@@ -1,5 +1,6 @@
-//! No workflow description can make its parser, its checks or its translation panic, report without
-//! a limit, or lose a value when it is converted to TOML and back. The same holds for any TOML.
+//! Checks that no workflow description makes its parser, its checks or its translation panic, or
+//! report errors without a limit. A description must keep all values when it is converted to TOML
+//! and back. The same must hold for a conversion from any TOML and back.
 
 use crate::nbmp::{
     ConformanceLevel, DEPTH_MAX, DescriptionKind, OFFENCES_MAX, REST, find_json_path,
@@ -38,7 +39,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Converts the workflow to TOML text and back.
+/// Checks that a workflow is unchanged after its conversion to TOML text and back.
 fn check_round_trip(workflow: &Value) {
     let experiment = to_experiment(workflow);
     let text = toml::to_string(&experiment).unwrap_or_default();

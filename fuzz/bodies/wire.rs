@@ -1,4 +1,4 @@
-//! An in-memory connection: its input is given in advance, and its output is collected.
+//! An in-memory connection, whose input is given in advance and whose output is collected.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,8 +21,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Returns a connection with this input, and its output buffer. `after_head` makes the input a
-    /// response.
+    /// Returns a connection with this input, and its output buffer. With `after_head`, the input is
+    /// available only after a request head, so that the input can be a response.
     pub fn new(input: &[u8], after_head: bool) -> (Wire, Arc<Mutex<Vec<u8>>>) {
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
         let wire = Wire {
@@ -75,13 +75,14 @@ impl Write for Wire {
     }
 }
 
-/// Runs a future to its end, without sockets or a clock.
+/// Runs a future to completion, without sockets or a clock.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.unwrap().block_on(future)
 }
 
-/// Returns the bytes sent to a client for a response, on a connection that ends with it.
+/// Returns the bytes that a server sends to a client for a response. The connection ends after the
+/// response.
 pub fn bytes_sent_for(response: Response<Body>, to_head: bool) -> Vec<u8> {
     let method = if to_head { "HEAD" } else { "GET" };
     let request = format!("{method} / HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n");
@@ -93,7 +94,7 @@ pub fn bytes_sent_for(response: Response<Body>, to_head: bool) -> Vec<u8> {
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder.half_close(true).serve_connection(wire, service);
-    // A truncated body ends the connection.
+    // Ignores errors, because a truncated body ends the connection.
     let _ = run(connection);
     let written = written.lock().unwrap();
     written.clone()
@@ -111,7 +112,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Panics if a strict parser would see a different message.
+    /// Parses a message. Panics if a strict parser would not accept the message.
     pub fn parse(bytes: &'a [u8]) -> Message<'a> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let (head, rest) = bytes.split_at(end.expect("a head"));
@@ -134,7 +135,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the body of a response, if it is complete: by length, in chunks, or empty.
+    /// Returns the body of a response, or None if the body is incomplete. The body ends after its
+    /// declared length, after the last chunk, or with the connection.
     pub fn body(&self) -> Option<Vec<u8>> {
         let (lengths, codings) = (self.all("content-length"), self.all("transfer-encoding"));
         match (&lengths[..], &codings[..]) {
@@ -157,7 +159,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Joins chunks; `None` if the last one is missing.
+/// Joins the chunks of a body. Returns `None` if a chunk is missing or incomplete.
 fn join_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     loop {

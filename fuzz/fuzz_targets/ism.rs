@@ -1,6 +1,6 @@
 #![no_main]
 
-// Includes only this file: building the whole server with sanitizers would take too long.
+// Includes only this file, because building the whole server with sanitizers would take too long.
 #[path = "../../crates/origin/src/title/references.rs"]
 mod references;
 

@@ -1,6 +1,6 @@
 #![no_main]
 
-// Includes only these files: building the whole server with sanitizers would take too long.
+// Includes only these files, because building the whole server with sanitizers would take too long.
 #[allow(dead_code)]
 #[path = "../../crates/net/src/conditional.rs"]
 mod conditional;

@@ -1,7 +1,7 @@
 #![no_main]
 
-// Includes only this file: building the whole server with sanitizers would take too long. Most of it
-// is unused here.
+// Includes only this file, because building the whole server with sanitizers would take too long.
+// Most of the file is unused here.
 #[allow(dead_code, unused_imports)]
 #[path = "../../crates/origin/src/route.rs"]
 mod route;

@@ -1,6 +1,6 @@
 #![no_main]
 
-// Includes the file, because it is private to its crate.
+// Includes the file by its path, because the module is private to its crate.
 #[allow(dead_code)]
 #[path = "../../crates/store/src/disk/tier/format.rs"]
 mod format;

@@ -1,14 +1,14 @@
 #![no_main]
 
-// Includes only this module: building its sockets and namespaces with sanitizers would take too
-// long.
+// Includes only this module, because building the sockets and namespaces of its crate with
+// sanitizers would take too long.
 #[allow(dead_code, unused_imports)]
 #[path = "../../crates/lab/src/nbmp/mod.rs"]
 mod nbmp;
 #[allow(dead_code)]
 #[path = "../../crates/lab/src/closest_name.rs"]
 mod closest_name;
-// All that parsing uses of this module.
+// The parser needs only this file of the module `experiment`.
 #[allow(dead_code)]
 #[path = "../../crates/lab/src/experiment/built_in_functions.rs"]
 mod experiment;

@@ -1,4 +1,4 @@
-//! A NATS server, hosts around it, and a document that tests adapt.
+//! A NATS server, hosts that connect to it, and an experiment document that tests adapt.
 
 use crate::left::{Mark, wait};
 use crate::network::{HUB, Network};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs unchanged on one machine and on three. Each part prints its number.
+/// An experiment that runs unchanged on one machine and on three. Each part reports the factor plus
+/// the number of the part.
 const DOCUMENT: &str = r#"
 name = "In parts"
 question = "Are the measurements of several parts merged correctly?"
@@ -57,7 +58,7 @@ requests = "rate.hdr */due count"
 p50-ms = "rate.hdr */due p50 / 1e6"
 "#;
 
-/// A process that is killed at the end of its test.
+/// A process that is killed when dropped.
 pub struct Process(pub Child);
 
 impl Process {
@@ -65,7 +66,7 @@ impl Process {
         self.0.wait().unwrap().code()
     }
 
-    /// Waits for the exit, and fails if the process runs longer.
+    /// Waits until the process exits, and fails if this takes longer than `limit`.
     pub fn wait_within(&mut self, limit: Duration) -> Option<i32> {
         let end = Instant::now() + limit;
         loop {
@@ -84,7 +85,7 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    /// Ends the process as users do, and checks its exit status.
+    /// Ends the process with SIGTERM, and checks that it exits with success.
     pub fn end(mut self) {
         self.signal("-TERM");
         assert_eq!(self.wait(), Some(0));
@@ -106,7 +107,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Returns none, with a message, if there is no NATS server or networks cannot be created.
+    /// Returns `None` and prints a message if nats-server is not installed or networks cannot be
+    /// created.
     pub fn new(test: &str, nats: &[&str], nap: &str) -> Option<Bench> {
         let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/nats/bin/nats-server");
         if !server.exists() {
@@ -186,12 +188,12 @@ impl Bench {
         ]
     }
 
-    /// Returns the command that runs the document on agents, from the hub.
+    /// Returns the command that runs the document on agents, with the controller on the hub.
     pub fn run_command(&self) -> Command {
         self.run_at(&format!("nats://{HUB}:4222"), &[])
     }
 
-    /// Returns the command that runs the document on at least this many agents.
+    /// Returns the command that runs the document on at least `agents` agents.
     pub fn run_with_agents(&self, agents: usize) -> Command {
         let (document, out, url) = (
             self.path("parts.toml"),
@@ -205,7 +207,8 @@ impl Bench {
         self.lab(0, &arguments)
     }
 
-    /// Returns the same command with another server URL and further arguments.
+    /// Returns the command that runs the document on agents, with this NATS server URL and `more`
+    /// arguments.
     pub fn run_at(&self, url: &str, more: &[&str]) -> Command {
         let (document, out) = (self.path("parts.toml"), self.path("out"));
         let arguments = [
@@ -214,7 +217,7 @@ impl Bench {
         self.lab(0, &[&arguments, more].concat())
     }
 
-    /// Waits until the measurement of both parts has started.
+    /// Waits until both parts have started to measure.
     pub fn midway(&self) {
         wait("both parts", || {
             self.has_file("steps/measure-0-2") && self.has_file("steps/measure-1-2")

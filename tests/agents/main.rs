@@ -1,4 +1,5 @@
-//! Experiments on several hosts: agents in network namespaces around a real NATS server.
+//! Tests experiments on several hosts. The hosts are network namespaces with agents, which use a
+//! real NATS server.
 
 #![cfg(feature = "nats")]
 #![allow(clippy::unwrap_used)]
@@ -57,7 +58,7 @@ fn one_document_on_one_machine_and_on_three() {
     for record in &records {
         let factor: f64 = record["arm"]["factor"].as_str().unwrap().parse().unwrap();
         let values = &record["values"];
-        // The values of parts 0 and 1 are added up, and their histograms are merged.
+        // The values of parts 0 and 1 are added up, and the histograms of both parts are merged.
         assert_eq!(values["x"], 2.0 * factor + 1.0, "{record}");
         assert_eq!(
             (&values["pieces"], &values["requests"]),
@@ -68,7 +69,8 @@ fn one_document_on_one_machine_and_on_three() {
         assert_eq!(parts["one"]["places"][0], "origin", "{record}");
         assert_eq!(parts["two"]["places"][0], "viewers", "{record}");
         assert_eq!(parts.as_object().unwrap().len(), 3, "{record}");
-        // All agents use the clock of this machine, so the true offset is 0, within the reported error.
+        // All agents use the clock of this machine, so the true clock offset is 0. The measured
+        // offset must not exceed the reported error.
         for part in parts.as_object().unwrap().values() {
             let (clock, error) = (&part["clock_us"], &part["clock_error_us"]);
             assert!(
@@ -79,7 +81,7 @@ fn one_document_on_one_machine_and_on_three() {
     }
     let machines: Vec<Value> = bench.lines("out/machine.jsonl");
     let agents_of: Vec<&Value> = machines.iter().map(|machine| &machine["agent"]).collect();
-    // The controller, and each agent once.
+    // The file contains the controller once, and each agent once.
     assert_eq!(
         agents_of,
         [&Value::Null, &"one".into(), &"three".into(), &"two".into()]
@@ -138,8 +140,8 @@ fn a_killed_agent_is_reported_and_the_others_repeat_the_run() {
     wait("removed files", || bench.count_temporary_files() == 0);
 }
 
-/// Before, the remaining agents were awaited until their sinks had finished, and each further attempt
-/// of each run waited 30 s for the lost agent.
+/// The controller once waited until the sinks of the remaining agents had finished. Each further
+/// attempt of a run then waited 30 s for the lost agent.
 #[test]
 fn the_loss_of_an_agent_ends_the_waiting_of_all_remaining_runs() {
     let Some(bench) = Bench::new("lost", &[], "600") else {
@@ -225,7 +227,8 @@ fn a_disconnected_agent_is_lost_and_ends_its_processes() {
     let why = records[0]["thrown"].as_str().unwrap();
     assert!(why.contains("agent three was lost"), "{why}");
     assert_eq!(records[1]["values"]["pieces"], 1.0, "{records:?}");
-    // The processes end on both agents: one received the order, and the other was disconnected.
+    // The processes end on both load agents. One agent receives the controller's order, and the
+    // other notices that it is disconnected.
     wait("sleeps end", || {
         let left = bench.mark.processes();
         !left.iter().any(|(_, line)| line.contains("sleep 30"))
@@ -248,7 +251,8 @@ fn agents_are_free_again_after_their_controller_was_stopped_or_killed() {
         bench.midway();
         run.signal(how);
         assert_eq!(run.wait(), (how != "-KILL").then_some(130));
-        // The agents notice, end their processes, and serve the next controller.
+        // The agents notice that the controller is gone, end their processes, and serve the next
+        // controller.
         std::fs::write(bench.path("steps/quick"), "").unwrap();
         wait("sleeps end", || {
             !bench

@@ -1,9 +1,10 @@
-//! Hosts as network namespaces on one bridge. A sleeping process in each one keeps it alive.
+//! Simulates hosts as network namespaces on one bridge. A sleeping process in each namespace keeps
+//! the namespace alive.
 
 use crate::left::wait;
 use std::process::{Child, Command, Stdio};
 
-/// The first host's address; others are `10.9.0.(10 + N)`.
+/// The address of host 0. Host N has the address `10.9.0.(10 + N)`.
 pub const HUB: &str = "10.9.0.1";
 const HOSTS: usize = 4;
 
@@ -12,7 +13,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns none, with a message, if namespaces or bridges cannot be created.
+    /// Returns `None` and prints a message if namespaces or bridges cannot be created.
     pub fn new(test: &str) -> Option<Network> {
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         let probe = Command::new("unshare").args(["--net", "true"]).output();
@@ -62,7 +63,7 @@ impl Network {
         Ok(())
     }
 
-    /// Runs `ip` on a host, for example to disconnect another one.
+    /// Runs `ip` on a host, for example to disconnect another host.
     pub fn ip(&self, host: usize, arguments: &str) -> Result<(), String> {
         let output = self.command(host, "ip").args(arguments.split(' ')).output();
         let output = output.map_err(|error| error.to_string())?;
@@ -75,7 +76,8 @@ impl Network {
         }
     }
 
-    /// Returns a command on a host. The started process is the program itself, not a wrapper.
+    /// Returns a command that runs a program on a host. The child process is the program itself,
+    /// not a wrapper.
     pub fn command(&self, host: usize, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.hosts[host].id()));

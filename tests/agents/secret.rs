@@ -1,4 +1,5 @@
-//! A NATS server that requires authorization: by password, and by credentials over TLS.
+//! Tests NATS servers that require authorization, either by a password or by a credentials file
+//! over TLS.
 
 use crate::assert_success;
 use crate::bench::{Bench, Process};
@@ -24,7 +25,7 @@ fn a_password_is_required() {
     );
     let url = format!("nats://lab:secret@{HUB}:4222");
     bench.agent_at(&url, 1, "one", &[]).end();
-    // There are no agents, and a run that waits for agents can be stopped.
+    // No agent is left, so the run waits for agents. A waiting run can be stopped.
     let (document, out) = (bench.path("parts.toml"), bench.path("waits"));
     let arguments = ["run", &document, "--out", &out, "--nats", &url];
     let run = bench.lab(0, &arguments).stderr(Stdio::null()).spawn();
@@ -56,7 +57,8 @@ fn tls_and_credentials_files_are_required() {
     let missing = with(&trust.path("none.creds"));
     let output_text = String::from_utf8_lossy(&missing.stderr);
     assert!(output_text.contains("--nats-creds"), "{output_text}");
-    // The system does not trust the authority of the test.
+    // Without `--nats-ca`, the connection fails, because the system does not trust the certificate
+    // of the test.
     let refused = bench.run_at(&url, &["--nats-creds", &creds]).output();
     let output_text = refused.unwrap().stderr;
     let output_text = String::from_utf8_lossy(&output_text);

@@ -1,4 +1,4 @@
-//! `docs/reference/commands.md`: the help text of every command.
+//! Checks `docs/reference/commands.md`, which contains the help text of every command.
 
 use crate::process::run_to_end;
 

@@ -1,9 +1,9 @@
-//! Files that a page shows in full are the files of the repository.
+//! Checks that copies of files on pages equal the files in the repository.
 
 use crate::{project_root, read_text};
 use std::path::PathBuf;
 
-/// Starts the comment above such a block, which names the file.
+/// The start of the comment above a block that shows a file. The comment names the file.
 const MARK: &str = "<!-- copy: ";
 
 fn pages() -> Vec<PathBuf> {
@@ -11,7 +11,7 @@ fn pages() -> Vec<PathBuf> {
     folder.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Returns (file, block) of each copy on a page.
+/// Returns the file name and the block of each copy on a page.
 fn find_copies(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.split(MARK).skip(1).map(|rest| {
         let (file, rest) = rest.split_once(" -->\n").unwrap();
@@ -20,7 +20,8 @@ fn find_copies(page: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The page about services once had a unit with fewer restrictions than the one in the package.
+/// The page about services once showed a systemd unit with fewer restrictions than the unit in the
+/// package.
 #[test]
 fn a_page_shows_the_files_that_packages_contain() {
     let mut files = Vec::new();

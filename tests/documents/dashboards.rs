@@ -1,5 +1,5 @@
-//! `deploy/grafana/*.json`, generated from the table of panels, and the names of metrics that
-//! dashboards and alert rules use.
+//! Checks that `deploy/grafana/*.json` matches the table of panels, and that dashboards and alert
+//! rules use only existing metrics.
 
 mod grafana;
 mod panels;
@@ -8,7 +8,7 @@ mod viewer_panels;
 use crate::metrics::{MetricFamily, exported_families};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of Prometheus itself, and prefixes of recording rules.
+/// Prefixes of names that are not exported metrics, such as the names of recording rules.
 const FOREIGN_NAMES: &[&str] = &["headwater:"];
 
 #[test]
@@ -42,7 +42,7 @@ fn every_metric_of_dashboards_and_rules_exists() {
     assert!(used > 40, "found only {used} names");
 }
 
-/// Returns the names of a family's series.
+/// Returns the names of a metric family's series.
 fn series_names((name, family): (&String, &MetricFamily)) -> Vec<String> {
     let ends: &[&str] = match &*family.kind {
         "counter" => &["_total"],
@@ -63,7 +63,7 @@ fn find_metric_names(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The families of both servers by name.
+/// The metric families of both servers by name.
 pub type Families = BTreeMap<String, MetricFamily>;
 
 #[test]

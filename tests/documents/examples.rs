@@ -1,4 +1,5 @@
-//! The commands of the README and of the first tutorial run as printed, on other ports.
+//! Checks that the commands of the README and of the first tutorial run as printed, except for the
+//! ports.
 
 use crate::metrics::free_address;
 use crate::process::get;
@@ -8,12 +9,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A command of a page. It may fail only if it states an expectation of latency.
+/// A command on a page. The command may fail only if it contains an expectation about latency.
 struct PageCommand {
     text: String,
 }
 
-/// A server of a page, which is killed when dropped.
+/// A server that a page starts. The server is killed when dropped.
 struct PageServer(Child);
 
 impl Drop for PageServer {
@@ -35,8 +36,8 @@ fn the_commands_of_the_first_tutorial_run_as_printed() {
     assert_eq!(count, 7);
 }
 
-/// Runs the commands of a page from this heading on, and returns their number. Servers of the page
-/// run until its end.
+/// Runs the commands of a page that follow `heading`, and returns the number of commands. Servers
+/// run until all commands have run.
 fn run_page(page: &str, heading: &str) -> usize {
     let text = read_text(&project_root().join(page));
     let (_, text) = text.split_once(heading).unwrap();
@@ -66,7 +67,7 @@ fn run_page(page: &str, heading: &str) -> usize {
     commands.len()
 }
 
-/// Requests the URLs that the pages name.
+/// Requests the URLs that the pages mention.
 fn expect_urls(address: SocketAddr) {
     for (path, expected) in [
         ("/", "<html"),
@@ -79,7 +80,8 @@ fn expect_urls(address: SocketAddr) {
     }
 }
 
-/// Returns the commands in fenced blocks of shell text. A backslash continues a line.
+/// Returns the commands in fenced blocks of shell text. A backslash at the end of a line continues
+/// the command.
 fn shell_commands(text: &str) -> Vec<PageCommand> {
     let blocks = text.split("```sh\n").skip(1);
     let blocks = blocks.map(|block| block.split("```").next().unwrap());
@@ -99,7 +101,7 @@ impl PageCommand {
             .any(|start| self.text.starts_with(start))
     }
 
-    /// Returns a shell that finds the tested program as `headwater`.
+    /// Returns a shell command in which `headwater` is the tested program.
     fn shell(&self, folder: &Path) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_headwater"));
         let inherited = std::env::var("PATH").unwrap();
@@ -111,7 +113,7 @@ impl PageCommand {
         shell
     }
 
-    /// Starts a server and waits until it prints that it listens.
+    /// Starts a server and waits until it prints its address.
     fn start(&self, folder: &Path) -> PageServer {
         let mut child = self.shell(folder).stdout(Stdio::piped()).spawn().unwrap();
         let output = child.stdout.take().unwrap();
@@ -127,7 +129,8 @@ impl PageCommand {
         let text = [&output.stdout[..], &output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
         let is_success = output.status.success();
-        // A busy machine may miss the latency; the command then exits with 1, as the page states.
+        // On a busy machine, the latency may miss the expectation. The command then exits with 1,
+        // as the page states.
         let is_late = output.status.code() == Some(1) && self.text.contains("--expect 'p99");
         assert!(is_success || is_late, "{}: {text}", self.text);
         assert!(

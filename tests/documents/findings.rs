@@ -1,4 +1,4 @@
-//! `docs/findings.md`: every verdict, recomputed from the committed raw records.
+//! Checks `docs/findings.md` by recomputing every verdict from the committed raw records.
 
 use crate::process::run_to_end;
 use crate::{assert_file_is_current, project_root, read_text};
@@ -25,7 +25,7 @@ fn committed_records_reproduce_their_reports() {
         for name in ["document.toml", "machine.jsonl", "runs.jsonl.zst"] {
             std::fs::copy(folder.join(name), copy.path().join(name)).unwrap();
         }
-        // The exit status is that of the claims.
+        // Ignores the exit status, which depends on the verdicts of the claims.
         crate::process::run_with_any_status(&["lab", "report", copy.path().to_str().unwrap()]);
         let name = folder.display();
         let reports = [&folder, copy.path()].map(|folder| read_text(&folder.join("report.md")));

@@ -1,8 +1,8 @@
-//! The journeys of a request in ARCHITECTURE.md name functions that exist.
+//! Checks that the functions which ARCHITECTURE.md lists for the journeys of a request exist.
 
 use crate::{project_root, read_text};
 
-/// A step of a journey: its function, and the file of the code map that contains it.
+/// A step of a journey: a function, and the file that contains the function.
 struct JourneyStep {
     function: String,
     file: String,
@@ -43,7 +43,8 @@ fn parse_step(line: &str) -> Option<JourneyStep> {
     })
 }
 
-/// Paths are relative to the program's crate, unless they name another crate.
+/// Returns whether the file of a step contains the function. The file's path is relative to `src`
+/// of the program's crate, or to `crates`.
 fn has_function(program: &str, step: &JourneyStep) -> bool {
     let crates = project_root().join("crates");
     let name = step.function.rsplit("::").next().unwrap_or_default();

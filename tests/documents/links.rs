@@ -1,4 +1,4 @@
-//! Links between documents.
+//! Checks links between documents.
 
 use crate::{project_root, read_text};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn the_book_lists_every_page_of_documentation() {
     assert!(unlisted.is_empty(), "not in docs/SUMMARY.md: {unlisted:?}");
 }
 
-/// mdBook publishes the files below `docs` only, so a link to another file leads nowhere on the site.
+/// mdBook publishes only the files below `docs`, so a link to any other file is broken on the site.
 #[test]
 fn links_of_the_book_stay_in_the_book() {
     let docs = project_root().join("docs");
@@ -76,7 +76,7 @@ fn committed_pages() -> Vec<PathBuf> {
     pages.filter(|page| page.is_file()).collect()
 }
 
-/// Returns the targets of inline links and images, except those with a scheme.
+/// Returns the targets of inline links and images, except targets with a scheme.
 fn relative_links(text: &str) -> Vec<String> {
     let prose = without_code(text);
     prose
@@ -94,7 +94,7 @@ fn without_code(text: &str) -> String {
     joined.split('`').step_by(2).collect::<Vec<_>>().join("")
 }
 
-/// Returns the reason why a link leads nowhere, or None for a correct link.
+/// Returns the reason why a link is broken, or `None` if the link is correct.
 fn find_fault(page: &Path, link: &str) -> Option<&'static str> {
     let (file, heading) = link.split_once('#').unwrap_or((link, ""));
     let target = match file {

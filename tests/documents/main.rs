@@ -1,7 +1,8 @@
-//! Checks the documents: links lead somewhere, and the reference pages match the program.
+//! Checks the documents. For example, links must have a target, and reference pages must match the
+//! program.
 //!
-//! The pages below `docs/reference` that are generated name their source in the first line. To write
-//! them again after a change of a setting, a metric or an option, run
+//! Generated pages below `docs/reference` name their source in the first line. After a change of a
+//! setting, a metric or an option, regenerate these pages with
 //! `UPDATE_DOCUMENTS=1 cargo test --test documents`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -29,12 +30,13 @@ fn project_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compares a generated page with the committed one, or writes it when `UPDATE_DOCUMENTS` is set.
+/// Compares a generated page with the committed page. If `UPDATE_DOCUMENTS` is set, writes the page
+/// instead.
 fn assert_page_is_current(page: &str, generated: &str) {
     assert_file_is_current(&format!("docs/reference/{page}"), generated);
 }
 
-/// The same for any file of the repository.
+/// Does the same as [`assert_page_is_current`] for any file of the repository.
 fn assert_file_is_current(file: &str, generated: &str) {
     let path = project_root().join(file);
     if std::env::var_os("UPDATE_DOCUMENTS").is_some() {

@@ -1,4 +1,4 @@
-//! `docs/reference/metrics.md`: every metric that the servers export, read from running servers.
+//! Checks `docs/reference/metrics.md`, which lists every metric that running servers export.
 
 use crate::process::{RunningServer, get, start_load, start_server};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// One metric family of the text format.
+/// One metric family in the text format of Prometheus.
 #[derive(Clone, Default)]
 pub struct MetricFamily {
     pub help: String,
@@ -16,7 +16,7 @@ pub struct MetricFamily {
     labels: Vec<String>,
 }
 
-/// Prefers OpenMetrics, which contains units.
+/// A request field that prefers OpenMetrics, because this format contains units.
 const ACCEPT: &str = "Accept: application/openmetrics-text\r\n";
 
 const INTRODUCTION: &str = "\
@@ -38,14 +38,15 @@ of the file: [Monitor a fleet](../how-to/monitoring.md#kinds-of-content-at-the-e
 `headwater load rate --metrics HOST:PORT` exports metrics during a run.
 ";
 
-/// The families of both servers.
+/// The metric families of both servers.
 pub struct ExportedFamilies {
     origin: BTreeMap<String, MetricFamily>,
     edge: BTreeMap<String, MetricFamily>,
 }
 
 impl ExportedFamilies {
-    /// Returns the families of either server. Those of both have the same declaration.
+    /// Returns the metric families of both servers. If both export a family, the declaration is the
+    /// same.
     pub fn merge(&self) -> BTreeMap<String, MetricFamily> {
         let mut merged = self.edge.clone();
         merged.extend(self.origin.clone());
@@ -69,7 +70,7 @@ fn the_page_of_metrics_matches_running_servers() {
     crate::assert_page_is_current("metrics.md", &page);
 }
 
-/// Returns the families of an origin and of an edge in front of it.
+/// Returns the metric families of an origin and of an edge in front of the origin.
 pub fn exported_families() -> &'static ExportedFamilies {
     static READ: OnceLock<ExportedFamilies> = OnceLock::new();
     READ.get_or_init(read_families)
@@ -94,7 +95,7 @@ fn read_families() -> ExportedFamilies {
     let config = ["--config", &in_folder("edge.toml")];
     let (edge, admin, token) = start_edge(&origin, &config, &in_folder("edge"));
     request_some_paths(edge.address);
-    // An origin that is gone is suspended.
+    // Stops the origin, so that the edge suspends it after a failed request.
     drop(origin);
     for path in ["/1", "/2", "/3"] {
         get(edge.address, path, "");
@@ -121,7 +122,8 @@ fn metrics_of_a_run(origin: &RunningServer) -> String {
     }
 }
 
-/// Checks that no declared metric is missing because no event of this test has created it.
+/// Checks that the page contains every declared metric. A metric would be missing if the test
+/// caused no event that creates it.
 fn assert_every_declaration_is_on(page: &str) {
     let mut declared = 0;
     for file in source_files(&crate::project_root().join("crates")) {
@@ -153,7 +155,8 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Some families have no series before the first request, and TCP is sampled in long responses only.
+/// Some metric families have no series before the first request. TCP is sampled only during long
+/// responses.
 fn request_some_paths(address: SocketAddr) {
     for path in [
         "/",
@@ -186,7 +189,8 @@ fn start_edge(
     (start_server(&arguments), admin, token)
 }
 
-/// The edge does not print the port of its admin listener, so the test chooses one.
+/// Returns a free address. The test chooses the port of the admin listener, because the edge does
+/// not print this port.
 pub fn free_address() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()

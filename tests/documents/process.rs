@@ -1,4 +1,4 @@
-//! The program itself: its help texts, and servers of the built-in film.
+//! Runs the program: servers of the built-in film, load tests, and commands that run to their end.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -42,7 +42,7 @@ pub fn start_server(arguments: &[&str]) -> RunningServer {
     RunningServer { child, address }
 }
 
-/// Starts a load test of a server, and returns it with the address of its metrics.
+/// Starts a load test of a server. The returned address serves the metrics of the load test.
 pub fn start_load(of: SocketAddr) -> RunningServer {
     let mut child = headwater()
         .args(["load", "rate", &format!("http://{of}/Headwater/.mpd")])
@@ -59,7 +59,8 @@ pub fn start_load(of: SocketAddr) -> RunningServer {
             Some(address.strip_suffix("/metrics")?.parse().unwrap())
         })
         .expect("the load test printed no address");
-    // The progress must not fill the pipe.
+    // Reads the rest of the output, so that progress messages cannot fill the pipe and block the
+    // program.
     std::thread::spawn(move || lines.for_each(drop));
     RunningServer { child, address }
 }
@@ -71,7 +72,7 @@ pub fn run_to_end(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs `headwater ARGUMENTS` to its end, whatever its exit status is.
+/// Runs `headwater ARGUMENTS` to its end, and ignores the exit status.
 pub fn run_with_any_status(arguments: &[&str]) {
     headwater()
         .args(arguments)
@@ -80,7 +81,7 @@ pub fn run_with_any_status(arguments: &[&str]) {
         .unwrap();
 }
 
-/// Requests a path and returns status and body; fields are written as they are.
+/// Requests a path, and returns the status and the body. `fields` contains complete header lines.
 pub fn get(address: SocketAddr, path: &str, fields: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     let request =

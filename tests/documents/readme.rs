@@ -1,4 +1,4 @@
-//! The README stays short.
+//! Checks that the README stays short.
 
 use crate::{project_root, read_text};
 

@@ -1,4 +1,4 @@
-//! `docs/records.md` documents every field that the programs write.
+//! Checks that `docs/records.md` documents every record field that the programs write.
 
 use crate::process::{get, run_to_end, start_server};
 use crate::{project_root, read_text};
@@ -28,7 +28,7 @@ fn every_field_of_a_record_is_documented() {
         "--records",
         &of_load,
     ]);
-    // All records are in the files once the servers have exited.
+    // Stops the servers, because the files contain all records only after the servers have exited.
     edge.stop();
     origin.stop();
     let fields: BTreeSet<_> = [of_origin, of_edge, of_cmcd, of_load]
@@ -53,7 +53,7 @@ fn documented_names() -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns each field that occurs, as `record.field`.
+/// Returns the names of all fields in the records, as `record.field`.
 fn written_fields(records: &str) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     for line in records.lines().filter(|line| !line.is_empty()) {

@@ -1,9 +1,9 @@
-//! The limits in `docs/security.md`, compared with the program.
+//! Compares the limits in `docs/security.md` with the program.
 
 use crate::{process, project_root, read_text};
 use std::collections::BTreeMap;
 
-/// A row of the limits.
+/// A row in the table of limits.
 struct LimitRow {
     what: String,
     limit: String,
@@ -28,7 +28,7 @@ fn read_limits() -> Vec<LimitRow> {
     rows.collect()
 }
 
-/// Returns a setting's default in the words of the page.
+/// Returns a setting's default in the format of the page.
 fn describe_default(default: &str) -> String {
     if default == "0" {
         return "none".to_owned();
@@ -46,7 +46,8 @@ fn describe_default(default: &str) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// Returns the described defaults by name: several where those of the servers differ.
+/// Returns the described default of each setting by name. If the servers have different defaults,
+/// the text contains both.
 fn list_defaults() -> BTreeMap<&'static str, String> {
     let mut defaults: BTreeMap<_, String> = BTreeMap::new();
     let tables = [origin::config::SETTINGS, edge::config::SETTINGS];
@@ -65,7 +66,8 @@ fn the_limits_are_the_defaults_of_their_settings() {
     let defaults = list_defaults();
     let mut compared = 0;
     for row in read_limits() {
-        // A setting whose default is not the limit says how the limit is applied.
+        // The limit equals the default of the first setting, or the defaults of all settings.
+        // Further settings may describe how the limit is applied.
         let expected: Vec<&str> = row
             .settings
             .iter()
@@ -92,7 +94,7 @@ fn the_limits_of_a_head_without_a_setting_are_those_of_the_servers() {
     let url = format!("http://{}", origin.address);
     let edge = process::start_server(&["edge", "--origin", &url]);
     for server in [&origin, &edge] {
-        // The request has two fields of its own.
+        // The request already contains the two fields `Host` and `Connection`.
         let status =
             |fields: usize| process::get(server.address, "/healthz", &"x: y\r\n".repeat(fields)).0;
         assert_eq!([status(98), status(99)], [200, 431]);

@@ -1,4 +1,5 @@
-//! `docs/reference/settings.md`: every setting of the servers, from its one declaration.
+//! Checks `docs/reference/settings.md`, which lists every setting of the servers from its
+//! declaration.
 
 /// Writes the table of one command's settings. This is a macro because a function would have to name
 /// the type `Setting`, whose crate is not a dependency of this package.

@@ -1,4 +1,4 @@
-//! The sizing page is computed from measured results that are still in the repository.
+//! Checks that the sizing page is computed from measured results in the repository.
 
 use std::process::Command;
 

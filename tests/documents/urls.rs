@@ -1,4 +1,5 @@
-//! `docs/reference/urls.md`: the forms of URLs that the router declares, requested from a server.
+//! Checks `docs/reference/urls.md`, which lists the URL forms that the router declares. Requests
+//! each form from a server.
 
 use crate::metrics::free_address;
 use crate::process::{RunningServer, get, request_head, start_server};
@@ -56,7 +57,8 @@ const RESPONSES: &str = "
 - All responses allow cross-origin requests.
 ";
 
-/// Forms that the demo film does not have. Tests of the origin request them from other films.
+/// URL forms that do not exist for the demo film. Tests of the origin request these forms from
+/// other films.
 const NOT_IN_DEMO_FILM: [&str; 4] = [
     "T/.license",
     "T/<set>/<rendition>/<time>.ac3",
@@ -190,11 +192,11 @@ fn write_demo_library(folder: &Path) {
     fs::write(film.join("text.en.vtt"), text).unwrap();
 }
 
-/// Values for the placeholders, from the description of the demo film.
+/// Values for the placeholders in URL forms, read from the description of the demo film.
 struct DemoFilm {
     set: String,
     text_version: String,
-    /// Name and first time of the video and of the audio rendition.
+    /// The name of the rendition, and the time of its first segment.
     video: (String, String),
     audio: (String, String),
 }
@@ -219,7 +221,7 @@ impl DemoFilm {
     }
 
     fn example_url(&self, form: &str) -> String {
-        // Packed audio exists for audio only.
+        // Packed audio (`.aac`) exists only for the audio rendition.
         let (name, time) = match form.ends_with(".aac") {
             true => &self.audio,
             false => &self.video,
@@ -239,7 +241,7 @@ impl DemoFilm {
     }
 }
 
-/// Returns the URLs of a playlist: its lines without tags, and the `URI` attributes.
+/// Returns the URLs of a playlist, which are the lines without tags and the `URI` attributes.
 fn urls_of_playlist(playlist: &str, text: &str) -> Vec<String> {
     let folder = playlist.rsplit_once('/').unwrap().0;
     let lines = text.lines().filter_map(|line| match line.starts_with('#') {

@@ -1,4 +1,5 @@
-//! `headwater load players` abandons a segment whose connection becomes slow in its middle.
+//! Tests that `headwater load players` abandons a segment if the connection becomes slow during the
+//! download.
 
 use crate::support::{HeadwaterServer, TempFolder};
 use serde_json::Value;
@@ -10,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bitrates of the film; those of the highest level are in its URLs.
+/// Video bitrates of the film.
 const LADDER_KBPS: [u32; 3] = [100, 300, 1200];
 /// Bytes of the slow segment that are relayed at full speed.
 const FAST_BYTES: u64 = 20_000;
-/// Pause after each further kilobyte: 100 kb/s.
+/// Pause after each further kilobyte, which limits the response to about 100 kb/s.
 const SLOW_PAUSE: Duration = Duration::from_millis(80);
 
-/// Makes 20 seconds of three bitrates with audio.
+/// Makes a film of 20 seconds with three video bitrates and audio.
 fn make_film(folder: &Path) {
     let bitrates = LADDER_KBPS.iter().enumerate().flat_map(|(n, kbps)| {
         let options = ["b", "maxrate", "bufsize"];
@@ -43,7 +44,7 @@ struct Relay {
 
 impl Relay {
     /// Starts a relay to a server. The first response to a request that contains `slow` becomes
-    /// slow after its first bytes.
+    /// slow after `FAST_BYTES` bytes.
     fn start(server: SocketAddr, slow: String) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -93,13 +94,13 @@ fn relay_connection(client: TcpStream, server: TcpStream, slow: Arc<str>, slowed
     });
 }
 
-/// The result of one viewer who plays over a relay, and the lines of its records.
+/// The result of one viewer who plays through a relay, and the records of the viewer's requests.
 struct Played {
     viewing: Value,
     records: Vec<Value>,
 }
 
-/// Plays the film over a relay that slows down the fifth segment of the highest level.
+/// Plays the film through a relay that slows down the segment whose URL contains `slow`.
 fn play_over_relay(
     folder: &Path,
     server: SocketAddr,
@@ -154,7 +155,8 @@ fn play_over_relay(
     }
 }
 
-/// Returns level and position of a segment, from `…/video=LEVEL/POSITION.m4s?…`.
+/// Returns the level and the position of a segment. The URL has the form
+/// `…/video=LEVEL/POSITION.m4s?…`.
 fn segment_of(record: &Value) -> Option<(u64, String)> {
     let (_, of_video) = record["url"].as_str()?.split_once("/video=")?;
     let (level, rest) = of_video.split_once('/')?;
@@ -164,7 +166,8 @@ fn segment_of(record: &Value) -> Option<(u64, String)> {
     Some((digits.parse().ok()?, position.to_owned()))
 }
 
-/// Returns the URL part of the fifth segment of the highest level: from a run without a relay.
+/// Returns the part of the URL that identifies the fifth segment of the highest level. The URL is
+/// known from a run without a relay.
 fn fifth_of_highest(server: &HeadwaterServer, folder: &Path, path: &str) -> String {
     let records = folder.join("all.jsonl");
     let status = Command::new(env!("CARGO_BIN_EXE_headwater"))
@@ -189,7 +192,8 @@ fn fifth_of_highest(server: &HeadwaterServer, folder: &Path, path: &str) -> Stri
     format!("/video={level}/{position}.")
 }
 
-/// Plays over a slow segment like a player, and with the same rule without abandoning.
+/// Plays a film with a slow segment twice: like `player`, and with the same ABR rule but without
+/// abandoning. Compares both results.
 fn compare_with_patient_player(server: &HeadwaterServer, player: &str, path: &str) {
     let folders = [TempFolder::new(), TempFolder::new()];
     let slow = fifth_of_highest(server, folders[0].0.as_path(), path);

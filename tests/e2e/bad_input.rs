@@ -1,5 +1,5 @@
-//! Damaged files, hostile URLs and files that change while they are served. Each gets a defined
-//! response, and the server survives.
+//! Tests damaged files, hostile URLs, and files that change while they are served. The server
+//! returns a defined response in each case, and keeps running.
 
 use crate::hls_playlists as hls;
 use crate::support::{
@@ -14,8 +14,8 @@ fn read_film(name: &str) -> Option<Vec<u8>> {
     Some(std::fs::read(fixtures_folder()?.join("bad").join(name)).unwrap())
 }
 
-/// Returns the position of a box's four-letter code. Its size is four bytes before, its body four
-/// bytes after.
+/// Returns the position of a box's four-letter code. The size field starts four bytes before this
+/// position, and the body starts four bytes after it.
 fn find_box(bytes: &[u8], code: &[u8; 4]) -> usize {
     let found = bytes.windows(4).position(|w| w == code);
     found.unwrap_or_else(|| panic!("no {}", String::from_utf8_lossy(code)))
@@ -64,7 +64,8 @@ fn damaged_and_unsupported_files_are_refused_with_a_reason() {
     ) else {
         return;
     };
-    // Offsets count from the box's code: -4 is its size, 4 its version and flags.
+    // Offsets are relative to the box's code. Offset -4 is the size, and offset 4 is the version
+    // and flags.
     let set = |code: &'static [u8; 4], offset: isize, value: u32| {
         damage(&film, |b| {
             let at = find_box(b, code).strict_add_signed(offset);
@@ -131,7 +132,7 @@ fn damaged_and_unsupported_files_are_refused_with_a_reason() {
 /// Statuses for a source that is damaged or cannot be packaged.
 const REFUSED: [u16; 1] = [415];
 
-/// A truncated file is refused, or everything that its manifests list is served in full.
+/// A truncated file is refused, or all segments in its playlists are served completely.
 #[test]
 fn truncation_at_every_box_is_survived() {
     let (Some(film), Some(fragmented)) = (read_film("good.mp4"), read_film("good_frag.mp4")) else {
@@ -186,7 +187,7 @@ fn assert_complete(response: &HttpResponse, target: &str) {
     assert!(!response.body.is_empty(), "{target}");
 }
 
-/// A track without samples is omitted, and a film without other tracks is refused.
+/// A track without samples is omitted. A film that has only such tracks is refused.
 #[test]
 fn empty_tracks_are_omitted() {
     let Some(film) = read_film("good.mp4") else {
@@ -318,7 +319,7 @@ fn oversized_and_malformed_requests_are_refused() {
     assert!(server.is_alive());
 }
 
-/// A replaced file is a new title: its old segments return 410.
+/// A replaced file has a new version, so the old segment URLs return 410.
 #[test]
 fn a_replaced_file_never_mixes_with_the_old_one() {
     let (Some(film), Some(other)) = (read_film("good.mp4"), fixture_path("avc.mp4")) else {
@@ -382,7 +383,7 @@ fn unreadable_files_are_refused() {
     let folder = TempFolder::new();
     let path = folder.write_file("secret.mp4", &film);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
-    // Root can read everything, so the server needs another user.
+    // Root can read all files, so the server must run as another user.
     let server = if std::fs::File::open(&path).is_ok() {
         let home = TempFolder::new();
         match HeadwaterServer::serve_unprivileged(&home, &[folder.0.to_str().unwrap()]) {

@@ -1,4 +1,4 @@
-//! `headwater check`: text, JSON and exit codes for files, folders and URLs.
+//! Tests `headwater check` for files, folders and URLs: text, JSON and exit codes.
 
 use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn parse_titles(output: &CheckOutput) -> Vec<Value> {
     document["titles"].as_array().unwrap().clone()
 }
 
-/// Returns level and text of each finding of a title.
+/// Returns the level and the text of each finding about a title.
 fn list_findings(title: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = title["findings"].as_array().unwrap().iter();
@@ -78,7 +78,7 @@ fn unaligned_key_frames_are_reported_with_a_remedy() {
     };
     for segment in ["2s", "6s"] {
         let output = run_check(&[path_text(&folder), "--segment", segment]);
-        // The title plays, so the finding is no error.
+        // The title is playable, so the finding is not an error.
         assert_eq!(output.code, Some(0), "{}", output.stderr);
         let words = "aligned with those of video=";
         assert!(
@@ -121,7 +121,7 @@ fn unsupported_films_are_reported_as_errors() {
         let found = list_findings(&parse_titles(&output)[0]);
         assert!(found.len() == 1 && found[0].0 == "error", "{found:?}");
     }
-    // With one bad film among good ones, all are reported and the command fails.
+    // If one of several films is bad, all films are reported and the command fails.
     folder.write_file("film.mp4", &film);
     let output = run_check(&[path_text(&folder.0), "--json"]);
     assert_eq!(output.code, Some(1));
@@ -141,7 +141,7 @@ fn a_folder_is_checked_as_one_title_or_several() {
     let one = parse_titles(&output);
     assert_eq!(one.len(), 1);
     assert_eq!(one[0]["renditions"].as_array().unwrap().len(), 5);
-    // Each film is in another folder, at any depth.
+    // Films in different folders are separate titles, at any depth.
     let (folder, film) = (
         TempFolder::new(),
         std::fs::read(ladder.join("v1_180p.mp4")).unwrap(),
@@ -174,7 +174,8 @@ fn a_folder_has_the_titles_of_the_library_list() {
             &std::fs::read(ladder.join(rung)).unwrap(),
         );
     }
-    // Films of equal length, size and bitrate fit together, but are no ladder.
+    // Films of equal duration, frame size and bitrate look like renditions, but are no bitrate
+    // ladder.
     for name in ["series/e1.mp4", "series/e2.mp4"] {
         folder.write_file(name, &std::fs::read(&film).unwrap());
     }
@@ -273,7 +274,7 @@ fn urls_of_manifests_are_refused_with_a_reason() {
     }
 }
 
-/// Starts a server that ignores the range of one request and sends the whole file.
+/// Starts a server that responds to one request with the whole file and ignores the range.
 fn start_server_without_ranges() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/film.mp4", listener.local_addr().unwrap());
@@ -306,7 +307,8 @@ fn missing_films_exit_with_1_and_bad_arguments_with_2() {
     }
 }
 
-/// Makes a folder with a film of each kind: fine, rejected for several reasons, and not MP4.
+/// Makes a folder with a good film, films that are rejected for different reasons, and a film that
+/// is not MP4.
 fn mixed_folder() -> Option<TempFolder> {
     let bad = fixtures_folder().map(|folder| folder.join("bad"))?;
     let folder = TempFolder::new();
@@ -375,7 +377,7 @@ fn a_folder_ends_with_a_summary() {
     let output = run_check(&[path_text(&folder.0), "--json"]);
     let document: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(document["ignored"][0]["file"], "g/the x.mkv");
-    // A folder with no other film, and the film itself.
+    // Checks a folder that contains no other film, and then the film itself.
     let other = folder.0.join("g");
     for target in [path_text(&other), path_text(&other.join("the x.mkv"))] {
         let output = run_check(&[target]);
@@ -396,7 +398,7 @@ fn colors_are_for_terminals_only() {
     let film = bad.join("pcm.mov");
     let piped = run_check(&[path_text(&film)]);
     assert!(!piped.stdout.contains('\x1b'), "{}", piped.stdout);
-    // `script` runs a command in a terminal of its own.
+    // `script` runs a command in a new terminal.
     let line = format!(
         "{} check {}",
         env!("CARGO_BIN_EXE_headwater"),

@@ -1,4 +1,5 @@
-//! `headwater check` with the settings of `[drm]`: keys, systems, and players that refuse them.
+//! Tests `headwater check` with the settings of `[drm]`: keys, DRM systems, and schemes that
+//! players refuse.
 
 use crate::support::{TempFolder, fixture_path};
 use serde_json::Value;
@@ -14,7 +15,7 @@ const AUDIO: &str = "00000000-0000-0000-0000-0000000000a3";
 const VALUE: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const VALUE_HEX: &str = "000102030405060708090a0b0c0d0e0f";
 
-/// The built-in film: video of 180, 360 and 540 lines, and audio.
+/// Returns the folder of the built-in film, which has video of 180, 360 and 540 lines, and audio.
 fn demo_folder() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     root.join("media/demo").to_str().unwrap().to_owned()
@@ -25,7 +26,8 @@ fn run_check(args: &[&str]) -> Output {
     command.arg("check").args(args).output().unwrap()
 }
 
-/// Checks one title with a flag list, and returns its report and the exit code.
+/// Runs `headwater check --json` for one title. Returns the report about the title, and the exit
+/// code.
 fn check_title(args: &[&str]) -> (Value, Option<i32>) {
     let output = run_check(&[args, &["--json"]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -34,7 +36,7 @@ fn check_title(args: &[&str]) -> (Value, Option<i32>) {
     (document["titles"][0].clone(), output.status.code())
 }
 
-/// Returns level, problem and remedy of the findings about the protection.
+/// Returns the level, the problem and the remedy of each finding about protection.
 fn protection_findings(title: &Value) -> Vec<String> {
     let findings = title["findings"].as_array().unwrap().iter();
     let own = findings.filter(|finding| finding["place"] == "protection");
@@ -55,7 +57,8 @@ fn expect_finding(title: &Value, level: &str, part: &str) {
     );
 }
 
-/// Writes a CPIX document with one key for each id and filter.
+/// Writes a CPIX document with one key for each pair of key ID and filter. Returns the value for
+/// `--drm-keys`.
 fn write_document(folder: &TempFolder, keys: &[(&str, &str)]) -> String {
     let key = |(id, _): &(&str, &str)| {
         format!(
@@ -113,7 +116,7 @@ fn each_rendition_is_listed_with_its_key_and_systems() {
         });
         assert_eq!(rendition["protection"], expected, "{rendition}");
     }
-    // Each class has its own key.
+    // There is no finding about a shared key, because each class has its own key.
     assert!(!title.to_string().contains("one key"), "{title}");
     let text = String::from_utf8(run_check(&flags).stdout).unwrap();
     let line = format!("\nencrypted: cbcs, key id {HD} (HD), widevine, fairplay\n");
@@ -192,7 +195,7 @@ fn a_key_that_audio_and_video_share_is_named() {
     let per_type = ["--drm-key-per", "type"];
     let (title, _) = check_title(&[&base[..], &systems, &per_type].concat());
     assert!(!title.to_string().contains("one key"), "{title}");
-    // ClearKey's licenses have no requirements.
+    // A shared key is no problem for ClearKey, whose licenses contain no requirements.
     let (title, _) = check_title(&base);
     assert_eq!(protection_findings(&title), [""; 0]);
 }
@@ -222,7 +225,7 @@ fn codecs_that_are_not_encrypted_are_errors_with_protection() {
     }
 }
 
-/// Sends the same response to every request, and returns the address.
+/// Starts a key server that sends the same response to every request. Returns the server's address.
 fn start_key_server(response: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -315,7 +318,7 @@ fn rules_and_files_of_a_server_apply() {
         std::fs::copy(&film, path).unwrap();
     }
     let keys = format!("secret:{}/secret", folder.0.display());
-    // `listen` and `tls` concern only `serve`.
+    // `check` ignores `listen` and `tls`, which concern only `serve`.
     let settings = format!(
         "listen = [\"127.0.0.1:0\"]\n[drm]\nkeys = {keys:?}\n\
          [[drm.rule]]\npath = \"kids/**\"\nscheme = \"cenc\"\n\
@@ -377,7 +380,7 @@ fn films_that_are_already_encrypted_are_described() {
     assert_eq!(title["renditions"][0]["protection"], expected);
     expect_finding(&title, "warning", "encrypt the film with cbcs");
     expect_finding(&title, "warning", "playlists contain no EXT-X-KEY");
-    // The settings add systems. No key is requested.
+    // The settings add DRM systems. No key is requested, because the film is already encrypted.
     let systems = ["--drm-keys", "cpix:unused", "--drm-systems", "widevine"];
     let (title, _) = check_title(&[&[out], &systems[..]].concat());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! First contact with the command line: addresses, messages, exit codes, help and variables.
+//! Tests the command line: addresses, messages, exit codes, help and environment variables.
 
 use crate::support::{HeadwaterServer, TempFolder, fixture_path};
 use std::io::{BufRead, BufReader};
@@ -99,7 +99,7 @@ fn an_unknown_variable_is_a_warning_with_the_nearest_name() {
     assert_eq!(output.status.code(), Some(0), "{error}");
     assert!(error.contains("HEADWATER_SEGMNT"), "{error}");
     assert!(error.contains("did you mean HEADWATER_SEGMENT?"), "{error}");
-    // A variable of the edge may be in the environment of all programs.
+    // A variable of the edge causes no warning, because all programs may share one environment.
     assert!(!error.contains("HEADWATER_MEMORY"), "{error}");
     assert!(!error.contains("secret-value"), "{error}");
 }
@@ -131,7 +131,7 @@ fn insecure_is_a_plain_flag() {
     }
 }
 
-/// The options that a help text lists.
+/// Returns the options that a help text lists.
 fn list_options(help: &str) -> Vec<&str> {
     let words = help.lines().filter_map(|line| {
         let line = line.trim_start();
@@ -149,7 +149,7 @@ fn help_is_grouped_and_short_help_shows_a_dozen_options() {
         let long = run_to_end(&[command, "--help"]);
         let long = text(&long.stdout);
         assert!(long.contains(&format!("\n{heading}\n")), "{long}");
-        // Each option has a topic: the general list has only the help itself.
+        // Every option belongs to a topic, so the general list contains only `--help`.
         assert!(!long.contains("Other options"), "{long}");
         let general = long.split("\nOptions:\n").nth(1).unwrap();
         let general = general.split("\n\n").next().unwrap();

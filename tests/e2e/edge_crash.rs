@@ -1,4 +1,5 @@
-//! `headwater edge` killed at any moment while it writes to disk: it never serves damaged objects.
+//! Kills `headwater edge` at random moments while it writes to disk. The edge never serves damaged
+//! objects.
 
 use crate::support::{HeadwaterServer, TempFolder};
 use std::io::{Read, Write};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: u64 = 12;
 
-/// Returns bytes that are unique to the target and to their position.
+/// Returns a body whose bytes depend on the target and on the byte position.
 fn make_body(target: &str) -> Vec<u8> {
     let seed = target
         .bytes()
@@ -17,7 +18,7 @@ fn make_body(target: &str) -> Vec<u8> {
     (0..len / 8).flat_map(word).collect()
 }
 
-/// Starts an origin whose responses are all cacheable, and which counts its requests.
+/// Starts an origin that sends only cacheable responses, and counts the requests to it.
 fn start_origin() -> (SocketAddr, std::sync::Arc<std::sync::atomic::AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -68,7 +69,7 @@ fn a_killed_edge_serves_only_complete_objects_from_disk() {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        // The kill happens at once or well into writing.
+        // The edge is killed after less than 500 ms, before or during writes to disk.
         let life = Duration::from_millis(random % 500);
         let began = Instant::now();
         for n in 0.. {
@@ -76,7 +77,8 @@ fn a_killed_edge_serves_only_complete_objects_from_disk() {
                 break;
             }
             let new = format!("/{round}-{n}");
-            // A second hit writes the object to disk. In between, an object of an earlier process is read.
+            // The second request for `new` writes the object to disk. In between, an earlier object
+            // is requested, often one from before a restart.
             let old = targets.get(random as usize % (targets.len() + 1));
             let old = old.unwrap_or(&new).clone();
             for target in [&new, &old, &new] {
@@ -95,7 +97,8 @@ fn a_killed_edge_serves_only_complete_objects_from_disk() {
         // Dropping the edge kills it with SIGKILL.
     }
     assert!(from_disk > 0, "nothing was ever served from disk");
-    // Partial files are removed. Complete objects are served without asking the origin again.
+    // After the last restart, partial files are removed. Complete objects are served without a
+    // request to the origin.
     let edge = HeadwaterServer::start_program("edge", &flags);
     let before = request_count.load(std::sync::atomic::Ordering::Relaxed);
     let mut found = 0;

@@ -1,4 +1,4 @@
-//! `headwater edge` in front of `headwater serve`.
+//! Tests `headwater edge` in front of `headwater serve`.
 
 use crate::ffmpeg;
 use crate::support::{HeadwaterServer, fixture_path};
@@ -52,7 +52,7 @@ fn a_film_plays_through_the_edge_and_the_origin_sends_each_segment_once() {
     );
 }
 
-/// SIGHUP reloads the settings. Invalid settings change nothing, and no connection is closed.
+/// SIGHUP reloads the settings. Invalid settings change nothing.
 #[test]
 fn sighup_reloads_the_settings() {
     let folder = crate::support::TempFolder::new();
@@ -84,7 +84,8 @@ fn sighup_reloads_the_settings() {
     assert_eq!(origin.terminate(), Some(0));
 }
 
-/// `edge explain` reports which rule wins, why others do not, and errors in its arguments.
+/// `edge explain` reports which rule applies, why other rules do not apply, and errors in the
+/// arguments.
 #[test]
 fn explain_reports_the_matching_rule_and_the_reasons() {
     let folder = crate::support::TempFolder::new();

@@ -1,15 +1,15 @@
-//! The secret between edges and their origin.
+//! Tests the secret that edges and their origin share.
 
 use crate::support::{HeadwaterServer, HttpResponse, TempFolder};
 use std::time::{Duration, Instant};
 
 const OLD: &str = "old-0123456789abcdef";
 const NEW: &str = "new-0123456789abcdef";
-/// Limit on every wait.
+/// Maximum time of every wait.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The secrets of the origin and the edge, each a link to a file in a folder, as Kubernetes projects
-/// them.
+/// The secret files of the origin and the edge. Each file is a symbolic link into another folder,
+/// as in a secret volume of Kubernetes.
 struct SecretSetup {
     folder: TempFolder,
     versions: u32,
@@ -25,7 +25,7 @@ impl SecretSetup {
         }
     }
 
-    /// Replaces the link in one step.
+    /// Replaces the link atomically.
     fn write_secret(&mut self, server: &str, values: &[&str]) {
         self.versions += 1;
         let target = format!("{server}-{}/secret", self.versions);
@@ -88,7 +88,8 @@ fn only_edges_with_the_secret_reach_the_origin() {
     assert_eq!(origin.get_text("/healthz"), "ok\n");
     assert_eq!(origin.get_text("/readyz"), "ready\n");
     let edge = setup.start_edge(&origin);
-    // Neither a viewer's own value nor another path of the request replaces the edge's.
+    // The edge sends its own secret, even if the viewer's request contains a cookie or another
+    // secret.
     for headers in [
         vec![],
         vec![("Cookie", "a=b"), ("Headwater-Edge-Auth", "x")],
@@ -125,7 +126,7 @@ fn a_secret_is_rotated_without_a_restart() {
     assert_eq!(get(), 200);
     setup.write_secret("origin", &[NEW]);
     wait_for_status(&origin, OLD, 403);
-    // The edge may still send the old value for a second.
+    // The edge may still send the old secret for about a second.
     let started = Instant::now();
     while get() != 200 {
         assert!(started.elapsed() < WAIT_MAX, "the edge has no new secret");

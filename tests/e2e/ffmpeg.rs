@@ -4,7 +4,7 @@ use crate::probe_cache;
 use serde_json::Value;
 use std::path::Path;
 
-/// A packet, with times in ticks of its stream.
+/// A packet whose times are in ticks of the stream's time base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbedPacket {
     pub pts: i64,
@@ -39,7 +39,8 @@ pub fn probe_streams(input: &str) -> Vec<ProbedStream> {
 const FIELDS: &str = "packet=stream_index,pts,dts,size,flags,data_hash\
     :stream=index,codec_type,codec_name,time_base";
 
-/// Returns whether a line of ffprobe's errors is about the input, not about its own guesses.
+/// Returns whether an error line of ffprobe concerns the input. Errors about codec parameters that
+/// ffprobe could not guess are ignored.
 fn is_serious(line: &str) -> bool {
     !line.contains("Could not find codec parameters")
 }

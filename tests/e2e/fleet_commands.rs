@@ -1,4 +1,4 @@
-//! Commands to all edges through a real NATS server.
+//! Tests commands that reach all edges through a real NATS server.
 
 use crate::support::{HeadwaterServer, TempFolder, report_skip};
 use std::io::{BufRead, BufReader, Write};
@@ -7,18 +7,18 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Limit on every wait.
+/// Maximum time of every wait.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const TOKEN: &str = "0123456789abcdef";
 
-/// A NATS server that requires a token. Killed when dropped.
+/// A NATS server that requires a token. The server is killed when dropped.
 struct NatsServer {
     process: Child,
     address: SocketAddr,
 }
 
 impl NatsServer {
-    /// Returns None, with a message, if nats-server is not installed.
+    /// Returns `None` and reports a skipped test if nats-server is not installed.
     fn start(folder: &TempFolder, with_jetstream: bool) -> Option<NatsServer> {
         let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/nats/bin/nats-server");
         if !server.exists() {
@@ -44,7 +44,7 @@ impl NatsServer {
         format!("nats://{}", self.address)
     }
 
-    /// Publishes raw bytes, as any client may.
+    /// Publishes any payload, including invalid commands.
     fn publish(&self, subject: &str, payload: &str) {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
@@ -104,7 +104,7 @@ impl Fleet {
         self.folder.0.join(name).display().to_string()
     }
 
-    /// Starts an edge that stores everything for an hour, in memory and on disk.
+    /// Starts an edge that caches every response for an hour, in memory and on disk.
     fn start_edge(&self, name: &str) -> HeadwaterServer {
         let settings = "[[rule]]\nwhen = 'true'\nttl = \"1h\"\n";
         let settings = self.folder.write_file("edge.toml", settings.as_bytes());
@@ -127,8 +127,8 @@ impl Fleet {
         command.output().unwrap()
     }
 
-    /// Sends a command until both edges have responded: an edge subscribes soon after it is
-    /// connected. Returns the results of the last attempt, sorted by edge.
+    /// Sends a command repeatedly until both edges have responded, because an edge subscribes
+    /// shortly after it has connected. Returns the results of the last attempt, sorted by edge.
     fn command_both(&self, arguments: &[&str]) -> Vec<serde_json::Value> {
         let mut results = Vec::new();
         wait_until("both edges respond", || {
@@ -144,7 +144,7 @@ impl Fleet {
         results
     }
 
-    /// Changes a film in place, so that only a new fetch shows it.
+    /// Changes a film in place, so that only a new fetch shows the new content.
     fn change_film(&self, name: &str, text: &str) {
         self.folder
             .write_file(&format!("films/{name}"), text.as_bytes());
@@ -180,7 +180,7 @@ fn check_all_commands(with_jetstream: bool) {
         let name = |result: &serde_json::Value| result["edge"].as_str().unwrap().to_owned();
         results.iter().map(name).collect()
     };
-    // The first command waits for the subscriptions.
+    // The first command is repeated until both edges have subscribed.
     let results = fleet.command_both(&["reload"]);
     assert_eq!(names(&results), ["one", "two"]);
     for edge in &edges {
@@ -246,7 +246,7 @@ fn an_edge_that_was_away_executes_the_commands_of_its_absence_once() {
     let mut one = fleet.start_edge("one");
     let two = fleet.start_edge("two");
     fleet.command_both(&["reload"]);
-    // The second use moves the object to the disk, which survives the restart.
+    // The second request writes the object to disk, so that the object survives the restart.
     for _ in 0..3 {
         assert_eq!(one.get_text("/a.bin"), "first");
     }
@@ -260,7 +260,7 @@ fn an_edge_that_was_away_executes_the_commands_of_its_absence_once() {
     let one = fleet.start_edge("one");
     wait_for_commands(&one, "purge", "ok", 1);
     assert_eq!(one.get_text("/a.bin"), "second");
-    // The reload before its absence was acknowledged.
+    // The edge acknowledged the reload before its absence, so it does not execute the reload again.
     assert_eq!(count_commands(&one, "reload", "ok"), 0);
 }
 

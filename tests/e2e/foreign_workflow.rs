@@ -1,4 +1,4 @@
-//! `headwater lab run` with an NBMP description that another program wrote.
+//! Tests `headwater lab run` with an NBMP description that another program wrote.
 
 use crate::support::TempFolder;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const FOREIGN: &str = include_str!("../../crates/lab/tests/foreign.wdd.json");
 
-/// Returns ports that were free a moment ago.
+/// Returns two ports that were free a moment ago.
 fn free_ports() -> [u16; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())

@@ -1,5 +1,5 @@
-//! A minimal HLS parser that follows every URL. It shares no code with the crates, so that it does
-//! not repeat their mistakes.
+//! A minimal HLS parser that resolves every URL. The parser shares no code with the crates, so that
+//! a mistake in a crate is not repeated here.
 
 use crate::support::HeadwaterServer;
 
@@ -8,12 +8,13 @@ use crate::support::HeadwaterServer;
 pub struct MediaPlaylist {
     pub target: String,
     pub map: Option<String>,
-    /// EXTINF as printed, and the target of the segment.
+    /// The EXTINF value as printed, and the request target of each segment.
     pub segments: Vec<(String, String)>,
     pub target_duration: u64,
 }
 
-/// Returns the targets of all media playlists in a multivariant playlist, without I-frame playlists.
+/// Returns the request targets of all media playlists in a multivariant playlist, except I-frame
+/// playlists.
 pub fn list_media_playlists(server: &HeadwaterServer, target: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in server.get_text(target).lines() {
@@ -60,7 +61,7 @@ impl MediaPlaylist {
         map.map(|map| server.get_body(map)).unwrap_or_default()
     }
 
-    /// Returns whether the name of its folder marks a video rendition.
+    /// Returns whether the folder of the playlist is named like a video rendition.
     pub fn is_video(&self) -> bool {
         self.target.rsplit('/').nth(1).unwrap().starts_with("video")
     }
@@ -73,7 +74,7 @@ pub fn read_attribute(list: &str, name: &str) -> Option<String> {
     rest.split_once('"').map(|(value, _)| value.to_owned())
 }
 
-/// Resolves a relative reference against the path of its playlist.
+/// Resolves a relative reference against the path of the playlist that contains the reference.
 pub fn resolve_uri(base: &str, uri: &str) -> String {
     if uri.starts_with('/') {
         return uri.to_owned();

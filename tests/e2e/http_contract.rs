@@ -1,4 +1,5 @@
-//! The HTTP contract of `headwater serve`: methods, ranges, validators, encodings, caching, CORS.
+//! Tests the HTTP contract of `headwater serve`: methods, ranges, validators, encodings, caching,
+//! CORS.
 
 use crate::hls_playlists as hls;
 use crate::support::{HeadwaterServer, fixture_path};
@@ -186,7 +187,7 @@ fn segments_are_immutable_and_name_the_next() {
     }
     let last = film.server.get(&media.segments.last().unwrap().1);
     assert_eq!(last.header("link"), None);
-    // A segment ignores its query.
+    // The response to a segment request does not depend on the query.
     let queried = film
         .server
         .get_body(&format!("{}?filter=x&format=ts", film.segment));
@@ -272,7 +273,7 @@ fn health_metrics_and_page_are_served() {
 #[test]
 fn a_cold_segment_costs_one_read_and_no_metadata() {
     let Some(film) = start_film() else { return };
-    // The samples of this film are contiguous, so that one range contains a segment.
+    // The samples of this film are contiguous, so each segment is one byte range.
     let playlists = hls::list_media_playlists(&film.server, "/video_only.mp4/.m3u8");
     let media = hls::fetch_media_playlist(&film.server, &playlists[0]);
     let reads = |reason: &str| -> f64 {

@@ -1,5 +1,6 @@
-//! Films on an HTTP server are served like films in a folder, with one storage request per segment.
-//! The storage is another headwater, which serves files with ranges and conditions.
+//! Tests films on an HTTP server. These films are served like films in a folder, with one storage
+//! request per segment. The storage is a second `headwater serve`, which supports ranges and
+//! conditional requests.
 
 use crate::ffmpeg;
 use crate::nginx::Nginx;
@@ -9,7 +10,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Starts a storage with the fixtures, and an origin that uses it as its library.
+/// Starts a storage server for the folder `library`, and an origin that uses the storage as its
+/// library.
 fn start_storage_and_origin(library: &Path, more: &[&str]) -> (HeadwaterServer, HeadwaterServer) {
     let storage = HeadwaterServer::serve(&[library.to_str().unwrap()]);
     let url = storage.url("/");
@@ -53,7 +55,7 @@ pub fn list_playlists(server: &HeadwaterServer, title: &str) -> Vec<String> {
     all.map(|line| format!("{title}/{line}")).collect()
 }
 
-/// Returns status and text of the readiness check.
+/// Returns the status and the text of the readiness check.
 fn readiness(server: &HeadwaterServer) -> (u16, String) {
     let response = server.get("/readyz");
     (response.status, response.error_reason())
@@ -69,7 +71,8 @@ fn an_unreachable_http_library_is_not_ready_until_its_server_responds() {
     assert_eq!(status, 503, "{reason}");
     assert!(reason.contains("cannot connect to the storage"), "{reason}");
     assert!(reason.contains("; check "), "{reason}");
-    // The folder does not exist on the server, but any response proves that it can be reached.
+    // The folder does not exist on the server, but any response proves that the server is
+    // reachable.
     let listener = TcpListener::bind(address).unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -126,7 +129,8 @@ fn a_cold_segment_costs_one_request_and_a_warm_one_none() {
     let (_storage, origin) = start_storage_and_origin(path.parent().unwrap(), &[]);
     let lists = list_playlists(&origin, "/avc.mp4");
     assert!(lists.len() >= 2, "video and audio: {lists:?}");
-    // One request opens the film and reads 64 KiB, the other reads the moov at its end.
+    // One request opens the film and reads the first 64 KiB. The other request reads the moov box
+    // at the end of the film.
     assert_eq!(
         (
             count_requests(&origin, "index"),
@@ -178,7 +182,7 @@ fn read_ahead_fetches_the_next_segment_before_its_request() {
     for (n, segment) in segments.iter().enumerate() {
         origin.get_body(segment);
         let ahead = (n + 1).min(segments.len() - 1) as u64;
-        // A background task requests it a moment later.
+        // A background task requests the next segment shortly afterwards.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while count_requests(&origin, "ahead") < ahead && std::time::Instant::now() < until {
             std::thread::yield_now();
@@ -220,10 +224,10 @@ fn write_index(film: &Path) -> TempFolder {
     folder
 }
 
-/// Serves the folder with nginx: headwater would expand an index MP4 to its film.
+/// Serves the folder with nginx, because headwater would expand an index MP4 to its film.
 fn serve_with_nginx(folder: &TempFolder) -> Option<(Nginx, HeadwaterServer)> {
     let own = folder.0.join(".nginx");
-    // Ignores the error: the folder exists when nginx starts a second time.
+    // Ignores an error, because the folder already exists when nginx starts a second time.
     let _ = std::fs::create_dir(&own);
     let nginx = Nginx::of(&own, &folder.0, "", "")?;
     let url = nginx.url("");
@@ -296,8 +300,8 @@ fn media_that_contradicts_its_index_is_refused_on_read() {
     assert_eq!(origin.get(&first).status, 404);
 }
 
-/// Pairs the segments of a remote film with those of the same film in a folder. Their names differ in
-/// the version of the film.
+/// Pairs the segments of a remote film with the segments of the same film in a folder. The two
+/// names of a pair differ only in the version of the film.
 fn pair_with_local_segments(
     here: &[String],
     local: &HeadwaterServer,
@@ -310,7 +314,7 @@ fn pair_with_local_segments(
         .collect()
 }
 
-/// Makes a film of noise, about 250 KB per second.
+/// Makes a film of noise with about 250 KB per second.
 fn make_noise_film(folder: &TempFolder, seconds: u32, more: &[&str]) -> Option<PathBuf> {
     let film = folder.0.join("film.mp4");
     let source = format!("nullsrc=s=320x180:r=10:d={seconds},geq=random(1)*255:128:128");
@@ -371,7 +375,7 @@ fn fragments_without_an_index_are_read_in_few_requests() {
     let list = list_playlists(&origin, "/film.mp4").remove(0);
     let segments = list_segments(&origin, &list);
     assert_eq!(segments.len(), 60);
-    // A few fragments are read one by one, and the rest in one request instead of 120.
+    // A few of the 120 fragments are read one by one, and the rest in one request.
     let request_count = count_requests(&origin, "index");
     assert!(request_count <= 20, "{request_count}");
     let local = HeadwaterServer::serve_source(&folder.0);
@@ -432,7 +436,8 @@ fn a_replaced_film_is_indexed_again() {
     assert_eq!(origin.get(&segment).status, 200);
     let next = folder.write_file("next", &std::fs::read(&new).unwrap());
     std::fs::rename(next, film).unwrap();
-    // The segment is refused during the change, then gone: old tables never apply to new bytes.
+    // The first request may notice the change and return 503. Later requests return 410. The old
+    // index is never applied to the new bytes.
     let first = origin.get(&segment);
     assert!(
         [503, 410].contains(&first.status),
@@ -451,7 +456,7 @@ fn a_replaced_film_is_indexed_again() {
 
 #[test]
 fn a_segment_without_an_index_cache_needs_no_search_for_captions() {
-    // The moov box is at the end, so the search for captions is a request of its own.
+    // The moov box is at the end of the film, so the search for captions needs a separate request.
     let Some(film) = fixture_path("avc.mp4") else {
         return;
     };

@@ -1,5 +1,5 @@
-//! `headwater index`: index MP4s and server manifests are served byte for byte like the films
-//! themselves, and an index MP4 that is requested as a file expands to the film.
+//! Tests `headwater index`. Index MP4s and server manifests are served byte for byte like the films
+//! themselves. An index MP4 that is requested as a file expands to the film.
 
 use crate::ffmpeg::{ProbedStream, decode_video_hashes, probe_streams, write_probe_input};
 use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `headwater index`. Returns standard output, or standard error if it failed.
+/// Runs `headwater index`. Returns standard output, or standard error if the command failed.
 fn run_index(args: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
         .arg("index")
@@ -35,8 +35,8 @@ fn make_library() -> Option<TempFolder> {
     Some(folder)
 }
 
-/// Copies files instead of linking them: links by another test would change the ctime, which is part
-/// of the version of a file.
+/// Copies files instead of hard-linking them. A hard link by another test would change the ctime,
+/// which is part of a file's version.
 fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -54,7 +54,7 @@ fn fetch_description(server: &HeadwaterServer, title: &str) -> Value {
     serde_json::from_str(&server.get_text(&format!("/{title}/.json"))).unwrap()
 }
 
-/// Returns the addresses of all init and media segments of a title.
+/// Returns the relative URLs of all init and media segments of a title.
 fn list_segment_addresses(title: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let renditions = title["renditions"].as_array().unwrap().iter();
@@ -121,7 +121,7 @@ fn every_film_is_served_from_its_index_byte_for_byte() {
     assert!(titles.len() > 20, "{titles:?}");
 }
 
-/// Returns the content of a stream without the file positions of its packets.
+/// Returns the codec of a stream, and the relative times and hashes of its packets.
 fn packet_content(stream: &ProbedStream) -> (String, Vec<(i64, i64, String)>) {
     let first = stream.packets[0].dts;
     let packets = stream.packets.iter();
@@ -152,8 +152,8 @@ fn ffmpeg_plays_a_server_manifest() {
             let url = server.url(&format!("/made/my%20{film}.ism/{manifest}"));
             let played = probe_streams(&url);
             assert_eq!(played.len(), source.len(), "{url}");
-            // ffmpeg skips some of the last segments of an MPD, so the expectation is what it reads
-            // from the MPD of the film.
+            // ffmpeg skips some of the last segments of an MPD. The test therefore expects the
+            // packets that ffmpeg reads from the MPD of the film itself.
             let film_url = server.url(&format!("/films/{film}/{manifest}"));
             let source = if manifest == ".mpd" {
                 probe_streams(&film_url)
@@ -328,7 +328,8 @@ fn a_killed_server_leaves_only_usable_indexes_on_disk() {
     let titles = list_names(&films, |name| name.ends_with(".mp4"));
     let past = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
     for title in &titles {
-        // Indexes of films that changed a moment ago are not persisted, and the fixtures may be new.
+        // Sets an old modification time, because indexes of recently changed films are not
+        // persisted.
         let file = std::fs::File::options()
             .write(true)
             .open(films.join(title))
@@ -345,7 +346,7 @@ fn a_killed_server_leaves_only_usable_indexes_on_disk() {
     for round in 0..6 {
         let server = HeadwaterServer::serve(&args);
         let addr = server.addr;
-        // Requests many titles at once, and kills the server before it has indexed all.
+        // Requests many titles at once, and kills the server before it has indexed all titles.
         let pending: Vec<_> = titles
             .iter()
             .map(|title| {

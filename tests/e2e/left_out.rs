@@ -1,5 +1,5 @@
-//! Films of which a part is not served: the rest is, and the part is named with the reason in the
-//! JSON description, the log and `headwater check`.
+//! Tests films with parts that cannot be served. The rest of the film is served. The JSON
+//! description, the log and `headwater check` name each such part with the reason.
 
 use crate::ffmpeg::{probe_streams, write_probe_input};
 use crate::hls_playlists as hls;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the folder of films of which a part is left out. `None` without ffmpeg.
+/// Returns the folder of films with parts that cannot be served; `None` if ffmpeg is not installed.
 fn tracks_folder() -> Option<PathBuf> {
     fixtures_folder().map(|folder| folder.join("tracks"))
 }
@@ -17,7 +17,7 @@ fn describe(server: &HeadwaterServer, title: &str) -> Value {
     serde_json::from_str(&server.get_text(&format!("/{title}/.json"))).unwrap()
 }
 
-/// Returns `NAME: REASON` of each part that the description lists.
+/// Returns `NAME: REASON` for each left-out part in the description.
 fn left_out_of(description: &Value) -> Vec<String> {
     let parts = description["left_out"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -33,7 +33,8 @@ fn rendition_names(description: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Each film with its numbers of video and audio renditions, and a part of each entry.
+/// Each film with its numbers of video and audio renditions, and an excerpt of each expected entry
+/// about a left-out part.
 const FILMS: [(&str, usize, usize, &[&str]); 6] = [
     (
         "still.mp4",
@@ -180,7 +181,7 @@ fn the_log_names_the_parts_that_are_left_out() {
     assert!(text.contains(line), "{text}");
 }
 
-/// Returns kind and number of packets of each rendition.
+/// Returns the kind and the number of packets of each rendition.
 fn served_packets(
     server: &HeadwaterServer,
     film: &str,
@@ -229,7 +230,7 @@ fn xhe_aac_is_cut_at_its_sync_samples() {
     let description = describe(&server, "xhe_aac.mp4");
     let rendition = &description["renditions"][0];
     assert_eq!(rendition["codecs"], "mp4a.40.42");
-    // Every 70th sample of 1024 ticks is a sync sample.
+    // Every 70th sample is a sync sample, and each sample lasts 1024 ticks.
     let segments = rendition["segments"].as_array().unwrap();
     assert!(segments.len() >= 4, "{segments:?}");
     for segment in segments {
@@ -257,7 +258,8 @@ fn vvc_starts_with_its_earliest_leading_picture() {
     assert_eq!(rendition["timescale"], source.rate);
     let segments = rendition["segments"].as_array().unwrap();
     assert_eq!(segments[0]["t"], earliest);
-    // The pictures follow one another without a gap, so their number is the duration.
+    // The pictures follow one another without gaps at 25 per second, so their number determines the
+    // duration.
     let frames = source.packets.len() as i64;
     let durations = segments.iter().map(|s| s["duration"].as_i64().unwrap());
     assert_eq!(durations.sum::<i64>(), frames * source.rate / 25);
@@ -296,7 +298,7 @@ fn purposes_and_captions_of_tracks_are_declared() {
     assert_settings_apply(library);
 }
 
-/// `closed-captions` and `default-audio` change manifests only.
+/// Checks that `closed-captions` and `default-audio` change the manifests.
 fn assert_settings_apply(library: &Path) {
     let args = ["--closed-captions", "none", "--default-audio", "fr"];
     let library = library.to_str().unwrap();

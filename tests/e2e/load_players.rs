@@ -1,5 +1,5 @@
-//! `headwater load players` against nginx with manifests by ffmpeg, against `headwater serve`, and
-//! against hostile servers.
+//! Tests `headwater load players` against nginx with manifests that ffmpeg wrote, against
+//! `headwater serve`, and against hostile servers.
 
 use crate::nginx::Nginx;
 use crate::support::{HeadwaterServer, TempFolder};
@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the command. Returns the exit code, the JSON result and standard error.
+/// Runs `headwater load players`. Returns the exit code, the JSON result and standard error.
 fn run_players(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
         .args(["load", "players", "--json", "-"])
@@ -21,7 +21,8 @@ fn run_players(arguments: &[&str]) -> (Option<i32>, Value, String) {
     (output.status.code(), json, stderr)
 }
 
-/// Makes ten seconds of two bitrates with audio, as HLS and DASH by ffmpeg.
+/// Makes a film of ten seconds with two video bitrates and audio. ffmpeg packages the film as HLS
+/// and DASH.
 fn make_title(folder: &Path) {
     let run = |args: &str| {
         let done = Command::new("ffmpeg")
@@ -92,7 +93,7 @@ fn manifests_by_ffmpeg_play_from_nginx() {
             "{manifest}: {json}"
         );
     }
-    // Every requested segment exists.
+    // Checks that players requested only existing files.
     let log = std::fs::read_to_string(folder.0.join("access.log")).unwrap();
     assert!(
         log.lines()
@@ -234,7 +235,8 @@ fn a_consumer_buffers_at_most_fifteen_seconds() {
     );
 }
 
-/// Starts a server that sends the same response to every request; `endless` repeats the body.
+/// Starts a server that sends the same response to every request. If `endless` is true, the server
+/// repeats the body without end.
 fn start_scripted_server(head: &'static str, body: Vec<u8>, endless: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -259,7 +261,8 @@ fn send_scripted_response(mut stream: TcpStream, head: &str, body: &[u8], endles
     let _ = stream.read(&mut [0; 1024]);
 }
 
-/// A response head, its body, whether the body is endless, and the expected counter.
+/// A response head, a body, whether the body is repeated without end, and the counter that must
+/// count the failure.
 type BadResponse = (&'static str, Vec<u8>, bool, &'static str);
 
 fn list_bad_responses() -> Vec<BadResponse> {

@@ -1,4 +1,5 @@
-//! `headwater load rate` with recorded requests, and its metrics during a run.
+//! Tests `headwater load rate` with recorded requests, and the metrics that it exports during a
+//! run.
 
 use crate::metrics::promtool_complaints;
 use crate::support::{HeadwaterServer, TempFolder, report_skip};
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limit of a condition: far more than a busy machine needs.
+/// Maximum time to wait for a condition, which is far more than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn load_rate() -> Command {
@@ -18,7 +19,7 @@ fn load_rate() -> Command {
     command
 }
 
-/// Runs the command with this standard input. Returns its JSON result.
+/// Runs `headwater load rate` with `input` as standard input. Returns the JSON result.
 fn run_rate(arguments: &[&str], input: &[u8]) -> Value {
     let mut child = load_rate()
         .args(["--json", "-"])
@@ -35,7 +36,7 @@ fn run_rate(arguments: &[&str], input: &[u8]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Waits until a file has this number of lines.
+/// Waits until a file has at least `count` lines that are not comments. Returns the whole text.
 fn wait_for_lines(path: &Path, count: usize) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -70,7 +71,7 @@ fn access_logs_of_our_server_are_replayed_against_it() {
         assert_eq!(run["summary"]["due"], 4, "{format}");
         assert_eq!(run["summary"]["requests"], 4, "{format}");
         assert_eq!(run["summary"]["errors"], 1, "{format}");
-        // Groups have no query.
+        // The query is not part of a URL group.
         let groups = run["url_groups"].as_object().unwrap();
         assert_eq!(groups[&server.url("/Headwater/.m3u8")]["requests"], 2);
         assert_eq!(groups[&server.url("/none")]["errors"], 1);
@@ -164,7 +165,7 @@ fn wrong_recordings_are_refused_with_a_remedy() {
     assert!(refused(&speed, line).contains("above 0"));
 }
 
-/// A run that is killed when dropped.
+/// A load test that is killed when dropped.
 struct RunningLoad(Child);
 
 impl Drop for RunningLoad {
@@ -213,7 +214,8 @@ fn promtool_accepts_the_metrics_of_a_run() {
             )
         })
         .unwrap();
-    // The progress must not fill the pipe.
+    // Reads the rest of the output, so that progress messages cannot fill the pipe and block the
+    // program.
     std::thread::spawn(move || lines.for_each(drop));
     let wanted = [
         "headwater_load_due_total ",

@@ -1,6 +1,7 @@
-//! Black-box tests: the real binary on a free port, checked with ffprobe, ffmpeg and plain HTTP.
+//! Black-box tests. They run the real binary on a free port, and check it with ffprobe, ffmpeg and
+//! plain HTTP.
 //!
-//! Films come from `fixtures/make.sh`, which fills `target/fixtures` once. Where ffmpeg is not
+//! Films come from `fixtures/make.sh`, which fills `target/fixtures` once. If ffmpeg is not
 //! installed, the tests that need it report `SKIPPED` and pass.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -22,7 +23,7 @@ mod text_failures;
 mod text_sources;
 mod tracing;
 
-// The other programs.
+// The other commands.
 mod abandoned_segments;
 mod check_command;
 mod check_protection;
@@ -51,7 +52,7 @@ mod hls_playlists;
 #[path = "../support/nginx.rs"]
 mod nginx;
 mod probe_cache;
-// The tests of `store` use the functions that no test here uses.
+// Some functions of this module are used only by the tests of `store`.
 #[allow(dead_code)]
 #[path = "../../crates/store/tests/conform/servers.rs"]
 mod servers;

@@ -1,11 +1,11 @@
-//! The metrics of both servers, as Prometheus' own tool reads them.
+//! Tests the metrics of both servers with promtool, Prometheus' own tool.
 
 use crate::support::HeadwaterServer;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Returns the complaints of `promtool check metrics`, or `None` if it is not installed.
+/// Returns the complaints of `promtool check metrics`, or `None` if promtool is not installed.
 pub fn promtool_complaints(metrics: &str) -> Option<String> {
     let mut tool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -28,7 +28,7 @@ pub fn promtool_complaints(metrics: &str) -> Option<String> {
 
 #[test]
 fn promtool_accepts_the_metrics_of_both_servers() {
-    // The tool itself works: a counter's name ends in `_total`.
+    // Checks that promtool works: it must complain if a counter's name does not end in `_total`.
     let wrong = "# HELP a A.\n# TYPE a counter\na 1\n";
     match promtool_complaints(wrong) {
         None => {
@@ -64,7 +64,7 @@ fn promtool_accepts_the_metrics_of_both_servers() {
     }
 }
 
-/// Returns the kinds of content with at least one timed response.
+/// Returns the kinds of content for which at least one response was timed.
 fn timed_kinds(server: &HeadwaterServer) -> BTreeSet<String> {
     let metrics = server.get_text("/metrics");
     let counts = metrics.lines().filter(|line| {
@@ -80,7 +80,8 @@ fn timed_kinds(server: &HeadwaterServer) -> BTreeSet<String> {
     counts.filter_map(kind).collect()
 }
 
-/// `mpd` at the origin was `manifest` at the edge, so that no query showed both.
+/// The kind `mpd` at the origin was once called `manifest` at the edge, so no single query showed
+/// both servers.
 #[test]
 fn origin_and_edge_give_a_kind_of_content_one_name() {
     let origin = HeadwaterServer::serve(&[]);

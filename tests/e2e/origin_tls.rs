@@ -1,4 +1,5 @@
-//! TLS between edges and their origins: pools that DNS lists, and certificates of the edges.
+//! Tests TLS between edges and their origins, with pools that DNS lists, and with client
+//! certificates of the edges.
 
 use crate::pool_members::{self, DnsServer, IPS, NAME, find_common_port, read_metric, wait_until};
 use crate::support::{HeadwaterServer, TempFolder, send_request};
@@ -13,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const TOKEN: &str = "0123456789abcdef";
-/// Time after which an origin closes a connection, so that the edge opens another one.
+/// Time after which an origin closes an idle connection, so that the edge opens a new connection.
 const IDLE_TIMEOUT: &str = "200ms";
-/// Pause between requests: longer than the timeout.
+/// Pause between requests, which is longer than [`IDLE_TIMEOUT`].
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A certificate authority.
@@ -29,8 +30,8 @@ impl TestAuthority {
         TestAuthority(issuer.unwrap())
     }
 
-    /// Writes a certificate for a name and its key, as `ROLE.pem` and `ROLE.key`. Each file is
-    /// replaced in one step.
+    /// Writes a certificate for `name` to `ROLE.pem`, and its key to `ROLE.key`. Each file is
+    /// replaced atomically.
     fn issue(&self, folder: &Path, role: &str, name: &str) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -46,7 +47,7 @@ fn replace_file(folder: &Path, name: &str, text: &str) {
     std::fs::rename(new, folder.join(name)).unwrap();
 }
 
-/// Certificates of an origin and its edges in a folder.
+/// A folder with the certificates of an origin and its edges.
 struct TlsSetup {
     folder: TempFolder,
     servers: TestAuthority,
@@ -54,7 +55,7 @@ struct TlsSetup {
 }
 
 impl TlsSetup {
-    /// Creates a folder with a film, and with the certificate of an origin of this name.
+    /// Creates a folder with a film, and with a certificate for an origin of this name.
     fn new(name: &str) -> TlsSetup {
         let folder = TempFolder::new();
         folder.write_file("films/a.bin", b"film");
@@ -73,7 +74,7 @@ impl TlsSetup {
         self.folder.0.join(name).display().to_string()
     }
 
-    /// Starts an origin that requires certificates of the authorities in `clients.pem`.
+    /// Starts an origin that requires client certificates from the authorities in `clients.pem`.
     fn start_origin(&self) -> HeadwaterServer {
         let files = ["films", "origin.pem", "origin.key", "clients.pem", "token"];
         let [films, cert, key, clients, token] = files.map(|name| self.path(name));
@@ -91,7 +92,7 @@ impl TlsSetup {
         HeadwaterServer::serve(&[&[&films[..]], &tls[..], &rest].concat())
     }
 
-    /// Starts an edge with the certificate of this role.
+    /// Starts an edge that presents the certificate of `role`, if any.
     fn start_edge(&self, origin: &HeadwaterServer, role: Option<&str>) -> HeadwaterServer {
         let url = format!("https://localhost:{}", origin.addr.port());
         let authorities = self.path("servers.pem");
@@ -114,7 +115,8 @@ impl TlsSetup {
         HeadwaterServer::start_program("edge", &flags)
     }
 
-    /// Requests the film over a connection of its own, with the certificate of this role.
+    /// Requests the film over a new connection, on which the client presents the certificate of
+    /// `role`, if any.
     fn request_directly(&self, origin: &HeadwaterServer, role: Option<&str>) -> io::Result<()> {
         let config = Arc::new(self.client_config(role));
         request_film(origin, config).map(|_| ())
@@ -137,7 +139,7 @@ impl TlsSetup {
     }
 }
 
-/// Returns the kind of the handshake.
+/// Requests the film, and returns the kind of the TLS handshake.
 fn request_film(origin: &HeadwaterServer, config: Arc<ClientConfig>) -> io::Result<HandshakeKind> {
     let session = ClientConnection::new(config, "localhost".try_into().unwrap());
     let socket = TcpStream::connect(origin.addr)?;
@@ -171,7 +173,7 @@ fn only_edges_with_a_certificate_reach_the_origin() {
     }
     let edge = setup.start_edge(&origin, Some("edge"));
     assert_eq!(get_film(&edge), (200, b"film".to_vec()));
-    // A resumed session would not verify the certificate again.
+    // Sessions are not resumed, because a resumed session would not verify the certificate again.
     let config = Arc::new(setup.client_config(Some("edge")));
     for _ in 0..2 {
         let kind = request_film(&origin, config.clone()).unwrap();
@@ -257,7 +259,7 @@ fn members_in_dns_have_the_certificate_of_the_configured_name() {
     let refused = edge.get("/a.bin");
     edge.terminate();
     assert_eq!(refused.status, 502);
-    // Viewers do not see the cause.
+    // The records contain the cause, because responses to viewers do not.
     let recorded = std::fs::read_to_string(&records).unwrap();
     assert!(recorded.contains("certificate"), "{recorded}");
 }

@@ -1,4 +1,4 @@
-//! Servers that are short of memory refuse work, and recover.
+//! Tests that servers refuse requests while memory is short, and recover afterwards.
 
 use crate::support::{HeadwaterServer, TempFolder, report_skip};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const LIMIT_BYTES: u64 = 96 << 20;
 const BODY_BYTES: usize = 1 << 20;
-/// Together three times the limit.
+/// Number of objects. Their total size is three times the limit.
 const OBJECTS: usize = 288;
 
 fn metric(server: &HeadwaterServer, name: &str) -> u64 {
@@ -46,7 +46,7 @@ fn a_cache_above_the_memory_limit_shrinks_instead_of_growing() {
     fill_cache(&mut edge);
 }
 
-/// The kernel kills a process that exceeds the limit of its group.
+/// The kernel kills a process that exceeds the memory limit of its control group.
 #[test]
 fn an_edge_in_a_small_control_group_survives_a_cache_above_its_limit() {
     let Some(group) = MemoryGroup::create() else {
@@ -61,7 +61,7 @@ fn an_edge_in_a_small_control_group_survives_a_cache_above_its_limit() {
     let flags = ["--origin", &url, "--memory", "1GiB"];
     let mut edge = HeadwaterServer::spawn(command, "edge", &flags);
     fill_cache(&mut edge);
-    // An edge that is still in the group would keep the group.
+    // Stops the edge first, because a control group that contains a process cannot be removed.
     drop(edge);
 }
 
@@ -74,7 +74,8 @@ fn fill_cache(edge: &mut HeadwaterServer) {
         let response = loop {
             let response = edge.get(&target);
             match response.status {
-                // The cache shrinks every 100 ms. A cache that does not would loop here forever.
+                // The cache shrinks every 100 ms. If it does not, the test fails after 600
+                // refusals.
                 503 if refused < 600 => {
                     assert_eq!(response.header("retry-after"), Some("1"));
                     refused += 1;
@@ -125,7 +126,8 @@ fn serve_connection(mut stream: TcpStream) -> Option<()> {
     }
 }
 
-/// A control group of version 1 with [`LIMIT_BYTES`] of memory. Removed when dropped.
+/// A control group (version 1) that limits memory to [`LIMIT_BYTES`]. The group is removed when
+/// dropped.
 struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {

@@ -1,4 +1,4 @@
-//! The commands that packages and images need: health checks and manual pages.
+//! Tests the commands that packages and container images need: health checks and manual pages.
 
 use crate::support::{HeadwaterServer, TempFolder};
 use std::net::TcpListener;

@@ -1,6 +1,6 @@
-//! Every packet of every fixture arrives unchanged. The tests compare the packets that ffprobe lists
-//! for the source with those of HLS (CMAF and TS) and DASH, in total and per segment, and compare the
-//! decoded frames.
+//! Checks that every packet of every fixture arrives unchanged. The tests compare the packets that
+//! ffprobe lists for the source with the packets of HLS (CMAF and TS) and DASH, in total and per
+//! segment. They also compare the decoded frames.
 
 mod transport_stream;
 
@@ -15,14 +15,14 @@ use transport_stream::ts;
 /// A served title with the packets of its sources.
 struct FixtureTitle {
     server: HeadwaterServer,
-    /// `/` and the name, the start of its URLs.
+    /// The start of the title's URLs, which is `/` and the name.
     target: String,
     sources: Vec<ProbedStream>,
     files: Vec<PathBuf>,
     folder: TempFolder,
 }
 
-/// Serves a fixture. Returns None when it cannot be made here.
+/// Serves a fixture. Returns `None` if the fixture cannot be made on this machine.
 fn open_title(name: &str) -> Option<FixtureTitle> {
     fixture_path(name).map(|path| open_title_at(name, &path))
 }
@@ -46,7 +46,7 @@ fn open_title_at(name: &str, path: &Path) -> FixtureTitle {
     }
 }
 
-/// Joins the init segment and all media segments of a rendition, and probes them.
+/// Joins the init segment and all media segments of a rendition, and probes the result.
 fn probe_rendition(
     title: &FixtureTitle,
     media: &hls::MediaPlaylist,
@@ -63,7 +63,7 @@ fn probe_rendition(
     (file, found.remove(0))
 }
 
-/// Finds the source stream whose packet hashes match. The served stream may finish earlier.
+/// Finds the source stream that starts with the packets of the served stream.
 fn find_source<'a>(title: &'a FixtureTitle, served: &ProbedStream) -> &'a ProbedStream {
     let same = |source: &&ProbedStream| {
         let mut pairs = source.packets.iter().zip(&served.packets);
@@ -80,8 +80,8 @@ fn find_source<'a>(title: &'a FixtureTitle, served: &ProbedStream) -> &'a Probed
     })
 }
 
-/// Returns the time shift of a served stream in seconds. All packets must have the same shift within
-/// `slack` ticks of the served rate.
+/// Returns the time shift of a served stream in seconds. All packets must have the same shift,
+/// within `slack` ticks of the served stream.
 fn measure_shift(source: &ProbedStream, served: &ProbedStream, slack: i64) -> Result<f64, String> {
     let (from, to) = (&source.packets[0], &served.packets[0]);
     let moved = |a: i64, b: i64| b * source.rate - a * served.rate;
@@ -96,7 +96,7 @@ fn measure_shift(source: &ProbedStream, served: &ProbedStream, slack: i64) -> Re
     Ok(to.pts as f64 / served.rate as f64 - from.pts as f64 / source.rate as f64)
 }
 
-/// Audio and video stay synchronised, up to rounding to the movie timescale (1 ms).
+/// Checks that all tracks have the same shift, up to rounding to the movie timescale (1 ms).
 fn assert_one_shift(title: &FixtureTitle, shifts: &BTreeMap<String, f64>) {
     let low = shifts.values().copied().fold(f64::MAX, f64::min);
     let high = shifts.values().copied().fold(f64::MIN, f64::max);
@@ -107,7 +107,8 @@ fn assert_one_shift(title: &FixtureTitle, shifts: &BTreeMap<String, f64>) {
     );
 }
 
-/// HLS with CMAF: data, sizes, flags and times equal those of the source, up to one shift.
+/// Checks HLS with CMAF. Data, sizes, flags and times of the packets equal the source, except for
+/// one common time shift.
 fn cmaf(name: &str) {
     if let Some(title) = open_title(name) {
         assert_cmaf_matches(name, &title);
@@ -135,13 +136,15 @@ fn assert_cmaf_matches(name: &str, title: &FixtureTitle) {
             );
         }
     }
-    // ffmpeg reads the source itself late when composition offsets are signed.
+    // ffmpeg reads the source `frag_ladder` with a delay, because the composition offsets are
+    // signed.
     if name != "frag_ladder" {
         assert_one_shift(title, &shifts);
     }
 }
 
-/// Each segment starts with a key frame, and together they contain the packets of the rendition.
+/// Checks that each segment starts with a key frame, and that all segments together contain the
+/// packets of the rendition.
 fn assert_segments_match(title: &FixtureTitle, media: &hls::MediaPlaylist, whole: &ProbedStream) {
     let init = media.fetch_init(&title.server);
     let mut packets = Vec::new();
@@ -153,7 +156,8 @@ fn assert_segments_match(title: &FixtureTitle, media: &hls::MediaPlaylist, whole
         assert!(!found.packets.is_empty(), "{segment} is empty");
         let first = &found.packets[0];
         assert!(first.key, "{segment} does not start with a key frame");
-        // In open GOPs, frames that follow the key frame are shown before it.
+        // In an open GOP, frames that are decoded after the key frame may be presented before the
+        // key frame.
         if number > 0 && !media.target.contains("open_gop") {
             let earliest = found.packets.iter().map(|p| p.pts).min();
             assert_eq!(earliest, Some(first.pts), "{segment}: an earlier frame");
@@ -163,7 +167,7 @@ fn assert_segments_match(title: &FixtureTitle, media: &hls::MediaPlaylist, whole
     assert_eq!(packets, whole.packets, "{}", media.target);
 }
 
-/// Films by other encoders, if a folder of them is next to this repository.
+/// Checks films by other encoders, if the folder `shared/media` is next to this repository.
 #[test]
 fn external_films_arrive_unchanged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -192,7 +196,8 @@ fn external_films_arrive_unchanged() {
     }
 }
 
-/// Returns the seconds from the first audio to the first video packet, and the length of a tick.
+/// Returns the seconds from the first audio packet to the first video packet, and slightly more
+/// than one tick as tolerance.
 fn measure_audio_lead(input: &str) -> (f64, f64) {
     let found = probe_streams(input);
     let first = |kind: &str| {
@@ -204,8 +209,9 @@ fn measure_audio_lead(input: &str) -> (f64, f64) {
     (video - audio, 1.01 / a.min(b) as f64)
 }
 
-/// ffmpeg (and so mpv and ffplay) adds the largest negative composition offset of a track to all its
-/// frames. With such offsets, video was later than audio by the delay of the B-frames.
+/// ffmpeg, and therefore mpv and ffplay, add the largest negative composition offset of a track to
+/// the times of all its frames. With such offsets, video was once late by the delay of the
+/// B-frames.
 #[test]
 fn b_frames_are_not_later_than_their_audio() {
     for name in [
@@ -231,8 +237,8 @@ fn b_frames_are_not_later_than_their_audio() {
     }
 }
 
-/// DASH through the client of ffmpeg, with both addressing modes. The client stops when the first
-/// track finishes, so others may lack their last packets.
+/// Checks DASH with ffmpeg's client and both addressing modes. The client stops when the first
+/// track finishes, so other tracks may lack their last packets.
 fn dash(name: &str) {
     let Some(title) = open_title(name) else {
         return;
@@ -254,7 +260,8 @@ fn dash(name: &str) {
     }
 }
 
-/// Declares a test per fixture and format, so that they run concurrently and failures have names.
+/// Declares one test per fixture and format, so that the tests run concurrently and a failure names
+/// the fixture.
 macro_rules! tests_per_fixture {
     ($($form:ident { $($test:ident $name:literal)* })*) => {
         $(mod $form { $(#[test] fn $test() { super::$form($name); })* })*

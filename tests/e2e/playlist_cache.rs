@@ -1,4 +1,5 @@
-//! Repeated requests for playlists and MPDs: the same response until the film changes.
+//! Checks that repeated requests for playlists and MPDs get the same response until the film
+//! changes.
 
 use crate::support::{HeadwaterServer, TempFolder, fixture_path, report_skip};
 use std::process::Command;
@@ -20,7 +21,8 @@ fn serve_film() -> Option<(TempFolder, HeadwaterServer, String)> {
     Some((folder, server, media))
 }
 
-/// Requests a target until its body is as expected. The server rechecks paths once per second.
+/// Requests a target until `wanted` accepts its body. The server checks paths for changes only once
+/// per second.
 fn wait_for_body(server: &HeadwaterServer, target: &str, wanted: impl Fn(&[u8]) -> bool) {
     let began = Instant::now();
     while !wanted(&server.get_body(target)) {
@@ -46,7 +48,7 @@ fn a_cached_playlist_equals_the_first_response() {
     for target in [PLAYLISTS[0], PLAYLISTS[1], &media] {
         let first = fetch(target, &[]);
         assert_eq!(first.0, 200);
-        // A query bypasses the cache.
+        // A request with a query bypasses the cache.
         for other in ["", "?", "?x=1"] {
             let again = fetch(&format!("{target}{other}"), &[]);
             assert_eq!(again, first, "{target}{other}");
@@ -93,7 +95,7 @@ fn a_replaced_film_gets_new_playlists() {
     }
 }
 
-/// The kernel sends the whole playlist without a copy, while ranges are copied.
+/// The kernel sends the whole playlist without a copy. Ranges of the playlist are copied.
 #[test]
 fn a_long_playlist_arrives_complete() {
     let folder = TempFolder::new();

@@ -1,4 +1,4 @@
-//! Pools whose members a real DNS server lists, while the list changes under load.
+//! Tests pools whose members are listed by a real DNS server. The list changes under load.
 
 use crate::support::{HeadwaterServer, TempFolder, report_skip};
 use std::io::{Read, Write};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 /// The name that the edge resolves.
 pub const NAME: &str = "origin.pool.test";
-/// Limit on every wait.
+/// Maximum time to wait for any condition.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A dnsmasq that serves one name. Killed when dropped.
+/// A dnsmasq process that resolves one name. Dropping this value kills the process.
 pub struct DnsServer {
     folder: PathBuf,
     pub address: SocketAddr,
@@ -23,7 +23,7 @@ pub struct DnsServer {
 }
 
 impl DnsServer {
-    /// Returns None, with a message, if dnsmasq is not installed.
+    /// Reports a skip and returns None if dnsmasq is not installed.
     pub fn new(folder: &TempFolder) -> Option<DnsServer> {
         if Command::new("dnsmasq").arg("--version").output().is_err() {
             report_skip("dnsmasq is not installed");
@@ -37,7 +37,7 @@ impl DnsServer {
         })
     }
 
-    /// Starts the server, or replaces it, with the addresses and with further options.
+    /// Starts the server with these addresses and further options. Stops a running server first.
     pub fn start(&mut self, addresses: &[&str], options: &[String]) {
         self.stop();
         self.write_addresses(addresses);
@@ -83,7 +83,8 @@ impl DnsServer {
         self.folder.join("hosts")
     }
 
-    /// Sends a query for the root, to which every server responds.
+    /// Queries the DNS root, to which every DNS server responds. Returns whether a response
+    /// arrived.
     fn responds(&self) -> bool {
         let query = b"\0\x01\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -122,7 +123,7 @@ pub fn find_common_port(addresses: &[&str]) -> u16 {
     }
 }
 
-/// Returns an address as text, with an IPv6 address in brackets.
+/// Formats an address and a port as text. An IPv6 address is put in brackets.
 fn format_address(ip: &str, port: u16) -> String {
     SocketAddr::new(ip.parse().unwrap(), port).to_string()
 }
@@ -139,7 +140,8 @@ pub fn start_origin_with(
 ) -> HeadwaterServer {
     let (films, listen) = (folder.0.join("films"), format_address(ip, port));
     let mut command = Command::new("sh");
-    // The last --listen counts: the common flags of the tests contain another one.
+    // The test support always passes `serve --listen 127.0.0.1:0`. The script replaces these three
+    // arguments with an address of its own.
     let script = "shift 3; exec \"$0\" serve --listen \"$@\"";
     command.args(["-c", script, env!("CARGO_BIN_EXE_headwater")]);
     let own = [&listen, films.to_str().unwrap()];
@@ -177,7 +179,8 @@ fn count_responses(origin: &HeadwaterServer) -> u64 {
     )
 }
 
-/// Sends requests that pass the cache until it is stopped, and counts responses and failures.
+/// Threads that send requests until they are stopped, and count responses and failures. A cookie
+/// makes the requests bypass the cache.
 struct PassingLoad {
     counts: Arc<(AtomicU64, AtomicU64, AtomicBool)>,
     threads: Vec<JoinHandle<()>>,
@@ -222,7 +225,7 @@ impl PassingLoad {
     }
 }
 
-/// More than the buffers of all sockets between an origin and its client.
+/// Larger than all socket buffers between an origin and its client together.
 const LARGE_BYTES: u64 = 64 << 20;
 const LARGE_FILES: u32 = 30;
 
@@ -259,7 +262,7 @@ fn members_that_dns_adds_and_removes_under_load_cost_no_request() {
     for origin in &origins {
         assert!(count_responses(origin) > 0, "every member gets requests");
     }
-    // A response that the removed member is still sending.
+    // The member that will be removed is still sending a response.
     let mut targets = (0..LARGE_FILES).map(|n| format!("/large-{n}.bin"));
     let target = targets.find(|target| is_served_by(&edge, target, &origins[0]));
     let target = target.unwrap();
@@ -286,7 +289,8 @@ fn members_that_dns_adds_and_removes_under_load_cost_no_request() {
     assert_eq!(load.stop(), 0, "failed requests");
 }
 
-/// Returns whether this member serves a target, by its count of requests.
+/// Requests one byte of a target. Returns whether this member served the request, according to the
+/// member's request counter.
 fn is_served_by(edge: &HeadwaterServer, target: &str, origin: &HeadwaterServer) -> bool {
     let count = |origin| {
         read_metric(
@@ -339,7 +343,7 @@ fn srv_records_list_members_with_ports_of_their_own() {
         let port = find_common_port(&IPS[..1]);
         start_origin(&folder, IPS[0], port)
     });
-    // A target of a higher priority value is only for clients that reach no other.
+    // Clients use an SRV target with a higher priority value only if no other target is reachable.
     let record =
         |port: u16, priority| format!("--srv-host=_http._tcp.{NAME},{NAME},{port},{priority},10");
     let records = [
@@ -394,7 +398,8 @@ fn addresses_of_ipv6_are_members_of_names_without_ipv4() {
     wait_for_members(&edge, 1);
     read_films(&edge);
     assert_eq!((count_responses(&six), count_responses(&four)), (10, 0));
-    // With both addresses, a server would otherwise be two members.
+    // The edge uses only the IPv4 address. Otherwise, a server with both addresses would become two
+    // members.
     dns.change_addresses(&[IP6, IPS[0]]);
     wait_until("the IPv4 member", || {
         edge.request("GET", "/film-1.bin", &[("Cookie", "a=b")]);
@@ -404,7 +409,7 @@ fn addresses_of_ipv6_are_members_of_names_without_ipv4() {
     read_films(&edge);
     assert_eq!(count_responses(&six), before);
     assert_eq!(read_metric(&edge, "headwater_upstream_members "), 1);
-    // The name keeps its AAAA record alone.
+    // The name now has only its AAAA record.
     dns.change_addresses(&[IP6]);
     let reaches_six = || {
         edge.request("GET", "/film-1.bin", &[("Cookie", "a=b")]);

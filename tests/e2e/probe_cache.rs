@@ -2,8 +2,8 @@
 //! time of these tests.
 //!
 //! An entry's name is a hash of the program's version, its arguments, the file's extension and the
-//! file's content, so that an entry never has to be invalidated. Inputs that are URLs are not
-//! cached: those tests are about the client's requests too. Entries are in
+//! file's content, so that an entry never has to be invalidated. Output for URLs is not cached,
+//! because tests with URLs also test the requests that the program sends. Entries are in
 //! `target/ffmpeg-output` and are removed when no test has read them for two weeks.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,8 +16,8 @@ use std::{fs, io::Write};
 
 const UNREAD_AGE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// Returns the standard output of `program`; `arguments` include `input`. Panics if the program
-/// fails, or reports an error that `is_serious` accepts.
+/// Returns the standard output of `program`. `arguments` must include `input`. Panics if the
+/// program fails, or reports an error for which `is_serious` returns true.
 pub fn run_cached(
     program: &str,
     arguments: &[&str],
@@ -45,12 +45,13 @@ fn run_program(program: &str, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Returns where the output for these arguments is stored, or None for an input that is not a file.
+/// Returns the path of the entry for these arguments, or None if the input is not a file.
 fn entry_path(program: &str, arguments: &[&str], input: &str) -> Option<PathBuf> {
     let content = fs::read(input).ok()?;
     let mut hasher = DefaultHasher::new();
     program_version(program).hash(&mut hasher);
-    // The input's folder differs from run to run, and the output does not contain it.
+    // Ignores the path of the input, because the path differs from run to run and does not occur in
+    // the output.
     let others = arguments.iter().filter(|argument| **argument != input);
     others.collect::<Vec<_>>().hash(&mut hasher);
     Path::new(input).extension().hash(&mut hasher);
@@ -79,7 +80,8 @@ fn read_entry(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Stores an entry by renaming a complete file, so that a concurrent test never reads half of one.
+/// Writes a partial file and then renames the file, so that a concurrent test never reads an
+/// incomplete entry.
 fn write_entry(path: &Path, content: &[u8]) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

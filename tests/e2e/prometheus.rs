@@ -1,4 +1,4 @@
-//! Dashboards and alert rules with a real Prometheus that scrapes loaded servers.
+//! Tests the dashboards and alert rules with a real Prometheus that scrapes servers under load.
 
 mod alerts;
 mod dashboards;

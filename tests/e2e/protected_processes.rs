@@ -1,9 +1,10 @@
-//! Common Encryption in two processes: any origin of a fleet may serve any segment of a film.
+//! Checks that two processes encrypt a film to the same bytes, because any origin of a fleet may
+//! serve any segment of the film.
 
 use crate::support::{HeadwaterServer, TempFolder};
 use std::path::Path;
 
-/// Returns the words of a playlist that end like this.
+/// Returns the URIs in a playlist that end with `end`, sorted and without duplicates.
 fn list_uris(text: &str, end: &str) -> Vec<String> {
     let words = text.split(['"', '\n']);
     let found = words.filter(|word| word.ends_with(end));

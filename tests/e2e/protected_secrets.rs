@@ -1,4 +1,4 @@
-//! Keys and secrets of protected films, which occur nowhere except in licenses.
+//! Checks that the keys and secrets of protected films occur only in licenses.
 
 use crate::support::{HeadwaterServer, TempFolder};
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
@@ -10,10 +10,11 @@ const BINARY: &str = env!("CARGO_BIN_EXE_headwater");
 const SECRET: &[u8] = b"k9Qz71-secret-of-one-test-0b8Kx2Wd";
 const KEY: [u8; 16] = *b"\xd3\x91\x04\xfa\x7c\x2e\xb8\x55\x16\xe9\x40\xcb\x8f\x63\x0a\xd7";
 
-/// Everything that a protected server has written, each with its name.
+/// All output of a server with protected films. Each entry has a name and bytes.
 type WrittenData = Vec<(String, Vec<u8>)>;
 
-/// Returns whether the data contains a value, in one of the forms that programs write.
+/// Returns whether the data contains a value as raw bytes, in hexadecimal, in Base64, or as a list
+/// of numbers.
 fn is_revealed(data: &[u8], value: &[u8]) -> bool {
     let list = format!("{value:?}");
     let forms = [
@@ -37,7 +38,8 @@ fn assert_hidden(written: &WrittenData, values: &[&[u8]]) {
     }
 }
 
-/// Writes a film that is old enough for the index cache on disk.
+/// Writes a film with an old modification time, because the index cache on disk does not store
+/// recently modified films.
 fn write_film(folder: &TempFolder) {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("media/demo/video-180p.mp4");
     let film = folder.write_file("films/film.mp4", &std::fs::read(demo).unwrap());
@@ -46,7 +48,7 @@ fn write_film(folder: &TempFolder) {
     film.set_modified(past).unwrap();
 }
 
-/// Starts a server that writes as much as possible below the folder.
+/// Starts a server that writes its log, its records and its index cache below the folder.
 fn start_server(folder: &TempFolder, keys: &str) -> (HeadwaterServer, Vec<String>) {
     write_film(folder);
     let path = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
@@ -73,7 +75,7 @@ fn start_server(folder: &TempFolder, keys: &str) -> (HeadwaterServer, Vec<String
     (HeadwaterServer::spawn(command, "serve", &borrowed), args)
 }
 
-/// Requests the film, ends the server, and returns everything that it has written.
+/// Requests the film and stops the server. Returns everything that the server has sent or written.
 fn collect_written(
     folder: &TempFolder,
     mut server: HeadwaterServer,

@@ -1,12 +1,12 @@
-//! Byte ranges of files that the kernel sends itself, at odd offsets and of odd lengths, over one
-//! connection: every byte must be correct and in order.
+//! Requests unaligned byte ranges of files over one connection. The kernel sends the bytes directly
+//! from the files, and every byte must be correct and in order.
 
 use crate::support::{HeadwaterServer, TempFolder};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns bytes that do not repeat at page or packet boundaries, so that a misplaced byte is detected.
+/// Returns pseudorandom bytes, so that a page or packet in the wrong place is detected.
 fn make_noise(seed: u32, len: usize) -> Vec<u8> {
     let mut state = seed;
     let next = |_| {
@@ -46,7 +46,8 @@ fn write_library(dir: &TempFolder) -> [(&'static str, Vec<u8>); 2] {
     files
 }
 
-/// Returns unaligned ranges around the sizes at which the send path changes.
+/// Returns ranges with lengths around the sizes at which the send path changes. Most of these
+/// ranges are unaligned.
 fn list_ranges(len: usize) -> Vec<(usize, usize)> {
     let lengths = [
         1,
@@ -101,8 +102,8 @@ fn pipelined_ranges_of_two_files_do_not_mix() {
     }
 }
 
-/// An interrupted call once counted as a full socket. No event followed, and the response stalled
-/// until the stall timeout.
+/// The server once treated a system call that a signal interrupted as a full socket. No readiness
+/// event followed, so the response stalled until the stall timeout.
 #[test]
 fn responses_continue_after_the_process_was_stopped() {
     let dir = TempFolder::new();

@@ -1,4 +1,5 @@
-//! `headwater index` for remote films: the index MP4 names a film by its URL, and records its version.
+//! Tests `headwater index` for remote films. The index MP4 references the film by its URL, and
+//! records the version of the film.
 
 use crate::http_storage::{count_requests, list_playlists, list_segments};
 use crate::nginx::Nginx;
@@ -6,7 +7,7 @@ use crate::support::{HeadwaterServer, TempFolder, fixture_path};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-/// Serves a film with nginx. Returns the folder of the film too.
+/// Serves a film with nginx. Returns the film's folder and the nginx process.
 fn serve_film(name: &str) -> Option<(TempFolder, Nginx)> {
     let film = fixture_path(name)?;
     let folder = TempFolder::new();
@@ -83,9 +84,9 @@ fn replaced_media_is_noticed_by_its_entity_tag() {
     );
     let right = served.get_body(&first);
 
-    // Replaces the film while one server runs, and before another one starts.
+    // Replaces the film while the first server runs. The second server starts after the change.
     let mut other = std::fs::read(&film).unwrap();
-    // Changes the media only: the tables are at the end.
+    // Changes only media data, because the index tables are at the end of the file.
     let (from, to) = (other.len() / 4, other.len() / 2);
     other[from..to].iter_mut().for_each(|byte| *byte ^= 0x55);
     std::fs::write(&film, &other).unwrap();
@@ -113,7 +114,7 @@ fn replaced_media_is_noticed_by_its_entity_tag() {
             response.error_reason()
         );
     }
-    // After indexing again, the new film is served.
+    // After the film is indexed again, a server serves the new version.
     run_index(&[&url, "-o", folder, "--base", &base]);
     let again = HeadwaterServer::serve(&args);
     let list = list_playlists(&again, "/a%20film.ism").remove(0);

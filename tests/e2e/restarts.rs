@@ -1,4 +1,5 @@
-//! Rolling restarts under load: no connection is refused, no response is cut, no byte is wrong.
+//! Tests rolling restarts under load: no connection is refused, no response is truncated, and no
+//! byte is wrong.
 
 use crate::support::{HeadwaterServer, TempFolder, report_skip};
 use load::{LoadCounts, RunningLoad};
@@ -14,10 +15,10 @@ mod open_loop;
 mod tls;
 
 const ROLLING_RESTARTS: usize = 20;
-/// Responses under load between two restarts.
+/// Minimum number of responses over each protocol between two restarts.
 const RESPONSES_BETWEEN: u64 = 60;
 
-/// A library, and a path for the socket over which ports are handed over.
+/// A library, and a path for the socket over which a process hands its ports to its successor.
 struct RestartSetup {
     folder: TempFolder,
 }
@@ -40,7 +41,7 @@ impl RestartSetup {
         self.path("handover.sock")
     }
 
-    /// Returns the flags of a new self-signed certificate.
+    /// Writes a new self-signed certificate and its key. Returns the flags that name both files.
     fn write_certificate(&self) -> [String; 4] {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
         let write = |name, pem: &str| self.folder.write_file(name, pem.as_bytes());
@@ -63,7 +64,7 @@ impl RestartSetup {
     }
 }
 
-/// Replaces a process again and again while clients use it.
+/// Replaces a process repeatedly while clients send requests.
 fn roll_under_load(start: impl Fn() -> HeadwaterServer) -> HeadwaterServer {
     let mut current = start();
     let load = RunningLoad::start(current.addr);
@@ -99,7 +100,8 @@ fn rolling_restarts_of_the_edge_lose_no_request() {
     let setup = RestartSetup::new();
     let origin = HeadwaterServer::serve(&[&setup.path("films")]);
     let edge = roll_under_load(|| setup.start_edge(&origin));
-    // The folder belongs to one process at a time. The last one owns it soon after.
+    // Only one process at a time uses the disk folder. The last process takes over the folder soon
+    // after its predecessor has exited.
     let line = "headwater_cache_disk_objects ";
     let objects = || -> u64 {
         let metrics = edge.get_text("/metrics");
@@ -111,7 +113,8 @@ fn rolling_restarts_of_the_edge_lose_no_request() {
     }
 }
 
-/// Takes the sockets as a successor does, and returns the last message.
+/// Requests the sockets as a successor does. Returns the connection and the last message of the
+/// running process.
 fn take_ports(setup: &RestartSetup, program: &str) -> (UnixStream, String) {
     let mut stream = UnixStream::connect(setup.handover_socket()).unwrap();
     writeln!(stream, "take 1 {program}").unwrap();
@@ -143,7 +146,7 @@ fn a_successor_that_fails_or_is_another_program_leaves_the_process_alone() {
 #[test]
 fn a_killed_process_leaves_no_obstacle() {
     let setup = RestartSetup::new();
-    // Killed when dropped, so that its socket's file stays.
+    // Dropping the server kills the process, so that the file of its handover socket remains.
     drop(setup.start_origin());
     assert_eq!(setup.start_origin().get_text("/readyz"), "ready\n");
 }
@@ -157,7 +160,7 @@ fn start_activated(listener: &TcpListener, args: &[&str]) -> HeadwaterServer {
     HeadwaterServer::spawn(command, "serve", args)
 }
 
-/// `systemctl restart`: the next process starts when the last one has exited.
+/// As with `systemctl restart`, each process starts after the previous process has exited.
 #[test]
 fn restarts_with_an_activated_socket_lose_no_request() {
     let setup = RestartSetup::new();

@@ -1,4 +1,4 @@
-//! Films on an S3 server that checks signatures are served like films in a folder.
+//! Checks that films on an S3 server that verifies signatures are served like films in a folder.
 
 use crate::ffmpeg::decode_video_hashes;
 use crate::http_storage::{count_requests, list_playlists, read_metric};
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// Starts an origin with the bucket as its library, and waits until one object is visible.
+/// Starts an origin with the bucket as its library, and waits until the object `there` is visible.
 pub fn start_origin(server: &S3, there: &str, more: &[&str]) -> HeadwaterServer {
     let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{}", server.port);
     let args = [
@@ -72,7 +72,8 @@ fn ffmpeg_plays_from_s3_exactly_as_from_disk() {
             assert!(!here.is_empty() && here == there, "{name} {manifest}");
         }
     }
-    // A folder costs one listing. Its files are read concurrently, in one or two requests each.
+    // Opening a folder takes one listing request, and one or two requests for each file in the
+    // folder.
     let counted = || ["look", "index", "retry"].map(|reason| count_requests(&remote, reason));
     let before = counted();
     list_playlists(&remote, "/ladder");
@@ -119,11 +120,12 @@ fn listing_a_large_bucket_reads_no_film() {
     );
     assert_eq!(list["truncated"], false);
     assert_eq!(read_metric(&remote, "headwater_index_builds_total"), before);
-    // One listing of the root, two pages of one folder, one page of the other.
+    // The requests are one listing of the root, two pages of the folder `many`, and one page of the
+    // folder `one`.
     assert_eq!(count_requests(&remote, "look") - looks, 4);
 }
 
-/// The variables and options with which `secret` opens the bucket.
+/// Runs `headwater check` on a target of this S3 server, with `secret` as the secret key.
 fn run_check(server: &S3, target: &str, secret: &str) -> Output {
     let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{}", server.port);
     Command::new(env!("CARGO_BIN_EXE_headwater"))
@@ -172,7 +174,8 @@ fn check_reads_films_and_folders_from_s3() {
     }
 }
 
-/// Starts an origin of `source` without waiting for objects, and returns its log.
+/// Starts an origin with the library `source`, without waiting for objects. Returns the server and
+/// its standard output up to the address.
 fn start_logged(server_port: u16, source: &str, secret: &str) -> (LoggedServer, String) {
     let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{server_port}");
     let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
@@ -195,14 +198,14 @@ fn start_logged(server_port: u16, source: &str, secret: &str) -> (LoggedServer, 
     (LoggedServer { child, address }, shown)
 }
 
-/// A server whose log is read when it ends.
+/// A server whose standard error is read as its log.
 struct LoggedServer {
     child: Child,
     address: SocketAddr,
 }
 
 impl LoggedServer {
-    /// Returns status and body of a response.
+    /// Returns the status and the whole text of a response.
     fn get(&self, path: &str) -> (u16, String) {
         let response = servers::fetch_response(self.address.port(), "GET", path, "", b"").unwrap();
         let status = response.split(' ').nth(1).unwrap().parse().unwrap();
@@ -220,7 +223,7 @@ impl LoggedServer {
         false
     }
 
-    /// Waits for a line of the log that contains a text.
+    /// Returns whether the log contains a line with this text within 60 s.
     fn wait_for_line(mut self, text: &'static str) -> bool {
         let log = BufReader::new(self.child.stderr.take().unwrap());
         let (found, result) = channel();
@@ -284,7 +287,7 @@ fn a_bucket_that_cannot_be_listed_is_not_ready_and_names_the_remedy() {
                 "{text}"
             );
         }
-        // The process works: a restart would not help.
+        // `/healthz` responds with 200, because a restart of the process would not help.
         assert_eq!(origin.get("/healthz").0, 200);
         let log = origin.read_log();
         assert!(log.contains(words) && log.contains(source), "{log}");
@@ -307,7 +310,8 @@ fn a_listed_bucket_is_announced_with_its_titles() {
     assert_eq!(origin.get("/readyz").0, 200);
     let (_, list) = origin.get("/-/library.json");
     assert!(list.contains("\"source\":\"storage\""), "{list}");
-    // A prefix without films is a valid, empty library; the log mentions it.
+    // A prefix without films is a valid, empty library. The log advises the operator to check the
+    // prefix.
     let (origin, shown) = start_logged(server.port, "s3://films/other", SECRET);
     assert!(shown.contains("s3://films/other: 0 titles"), "{shown}");
     assert_eq!(origin.get("/readyz").0, 200);

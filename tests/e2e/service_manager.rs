@@ -1,4 +1,4 @@
-//! Messages of the programs to the service manager that started them (`sd_notify(3)`).
+//! Tests the messages that the programs send to their service manager (`sd_notify(3)`).
 
 use crate::support::{HeadwaterServer, TempFolder};
 use std::os::linux::net::SocketAddrExt;
@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::Command;
 use std::time::Duration;
 
-/// The receiving end of a service manager.
+/// The socket on which a service manager receives messages, and the value of `NOTIFY_SOCKET`.
 struct ServiceManager {
     socket: UnixDatagram,
     variable: String,
@@ -74,7 +74,8 @@ fn a_service_reports_start_reload_and_stop() {
     }
 }
 
-/// The manager would end the service if the replaced process reported that it stops.
+/// The replaced process must not report that it is stopping. Otherwise, the manager would stop the
+/// service.
 #[test]
 fn the_successor_becomes_the_main_process_of_the_service() {
     let folder = TempFolder::new();

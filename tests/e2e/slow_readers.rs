@@ -1,6 +1,7 @@
 //! Clients that request much and read nothing must not exhaust the server's memory.
 //!
-//! Each test attacks a server with `--send-memory 32MiB` and checks how far its peak memory grows.
+//! Most tests attack servers with `--send-memory 32MiB`. Three of these tests limit the growth of
+//! the servers' peak memory.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +15,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::support::{HeadwaterServer, TempFolder};
 
 const SEND_MEMORY: &str = "32MiB";
-/// The budget and 256 MiB.
+/// Maximum growth of a server's peak memory: the budget of 32 MiB and another 256 MiB.
 const GROWTH_BYTES_MAX: u64 = (32 + 256) << 20;
 const FILM_BYTES: usize = 16 << 20;
 const STREAMS: usize = 100;
@@ -56,7 +57,7 @@ impl AttackSetup {
         HeadwaterServer::serve(&all)
     }
 
-    /// An edge whose disk contains the film, and whose memory does not.
+    /// Starts an edge that has the film on disk but not in memory.
     fn start_edge(&self, origin: &HeadwaterServer, flags: &[String]) -> HeadwaterServer {
         let (url, disk) = (origin.url(""), self.folder.0.join("disk"));
         let disk = disk.display().to_string();
@@ -76,8 +77,8 @@ impl AttackSetup {
         self.folder.0.join("records.jsonl")
     }
 
-    /// Ends the edge after an attack. It must have served the film from disk: the attack on bytes in
-    /// memory would prove less.
+    /// Stops the edge after an attack, and checks that the edge served the film from disk. An
+    /// attack on bytes that are already in memory would prove less.
     fn assert_disk_hits(&self, edge: &mut HeadwaterServer) {
         assert_eq!(edge.terminate(), Some(0));
         let records = std::fs::read_to_string(self.records()).unwrap();
@@ -119,18 +120,20 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Requests on [`STREAMS`] streams of one HTTP/2 connection, none of which may send a byte of its body.
+/// Returns requests for the film on [`STREAMS`] streams of one HTTP/2 connection. The window of
+/// each stream is zero, so the server cannot send a byte of any body.
 fn requests_without_window() -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE = 0 (RFC 9113 section 6.5.2).
     bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
-    // Indexed GET and http, then path and authority as literals (RFC 7541 section 6).
+    // `:method` and `:scheme` are indexed fields. `:path` and `:authority` are literals (RFC 7541
+    // section 6).
     let mut head = vec![0x82, 0x86, 0x04, TARGET.len() as u8];
     head.extend(TARGET.as_bytes());
     head.extend([0x01, 9]);
     head.extend(b"localhost");
     for n in 0..STREAMS {
-        // END_STREAM and END_HEADERS.
+        // The flags are END_STREAM and END_HEADERS.
         bytes.extend(frame(1, 0x5, 2 * n as u32 + 1, &head));
     }
     bytes
@@ -149,7 +152,7 @@ fn read_heads(stream: &mut impl Read) {
     }
 }
 
-/// Opens connections without TLS; the result keeps them open.
+/// Attacks over connections without TLS. The connections stay open until the result is dropped.
 fn attack_over_h2c(server: &HeadwaterServer, connections: usize) -> Vec<TcpStream> {
     let attack = |_| {
         let mut stream = server.connect();
@@ -174,7 +177,7 @@ fn attack_over_tls(
     (0..connections).map(attack).collect()
 }
 
-/// HTTP/1.1 clients that request the film and do not read it. Waits until each has a first byte.
+/// Requests the film over HTTP/1.1 with TLS, and reads only the first byte of each response.
 fn attack_over_http1(
     setup: &AttackSetup,
     server: &HeadwaterServer,
@@ -243,14 +246,15 @@ fn tls_clients_that_do_not_read_hold_little_memory() {
     setup.assert_disk_hits(&mut edge);
 }
 
-/// While the budget is used up, new responses that need copies get 503, and others are served.
+/// While the budget is used up, requests whose responses need copies get 503. Other requests are
+/// served.
 #[test]
 fn a_used_up_budget_is_answered_with_503() {
     let setup = AttackSetup::new();
     let films = setup.films();
     let server = HeadwaterServer::serve(&[&films, "--send-memory", "1MiB"]);
     let open = attack_over_h2c(&server, 1);
-    // A request with a body is not for the fast path: its response is copied.
+    // The fast path does not handle requests with a body, so this response needs a copy.
     let request = format!(
         "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx"
     );
@@ -258,7 +262,7 @@ fn a_used_up_budget_is_answered_with_503() {
     assert_eq!(refused.status, 503, "{}", refused.error_reason());
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert!(refused.error_reason().contains("send-memory"));
-    // The kernel sends this one from the page cache: it needs no copy.
+    // The kernel sends this response from the page cache, so no copy is needed.
     let mut stream = server.connect();
     let plain = format!("GET {TARGET} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(plain.as_bytes()).unwrap();
@@ -274,16 +278,18 @@ fn a_used_up_budget_is_answered_with_503() {
     assert!(value("headwater_send_memory_bytes") > Some(0));
     assert_eq!(value("headwater_send_memory_limit_bytes"), Some(1 << 20));
     drop(open);
-    // The budget is released with the connection.
+    // A connection that closes releases its part of the budget.
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while server.send_raw(request.as_bytes(), false).unwrap().status != 200 {
         assert!(std::time::Instant::now() < deadline, "still used up");
     }
 }
 
-/// Lets a server send one byte of the first stream of each connection, again and again, until it cuts one.
+/// Repeatedly permits one more byte on the first stream of each connection, until the server cuts a
+/// slow connection.
 fn drip_until_cut(server: &HeadwaterServer) {
-    // Each connection holds a little less than `connection-send-buffer`. Together, they exceed 80 %.
+    // Each connection holds a little less than `connection-send-buffer`. Together, the connections
+    // exceed 80 % of the budget.
     let mut open = attack_over_h2c(server, 12);
     let grant = frame(8, 0, 1, &[0, 0, 0, 1]);
     let cut = |reason: &str| {
@@ -296,7 +302,7 @@ fn drip_until_cut(server: &HeadwaterServer) {
     while cut("slow") == 0 {
         assert!(std::time::Instant::now() < deadline, "no stream was cut");
         for stream in &mut open {
-            // The server may have cut this one a moment ago.
+            // Ignores errors, because the server may have cut this connection a moment ago.
             let _ = stream.write_all(&grant);
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -304,7 +310,8 @@ fn drip_until_cut(server: &HeadwaterServer) {
     assert_eq!(cut("stalled"), 0);
 }
 
-/// A stream that takes a byte now and then never stalls. Its rate is measured over 30 seconds.
+/// A stream that accepts one byte now and then never reaches the stall timeout. The server measures
+/// its rate over 30 seconds.
 #[test]
 fn streams_below_the_minimum_rate_are_cut_while_memory_is_short() {
     let setup = AttackSetup::new();

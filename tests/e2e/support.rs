@@ -1,4 +1,4 @@
-//! Servers that start in one line, a plain HTTP client, fixtures, and folders that remove themselves.
+//! Support for tests: `headwater` servers, a simple HTTP client, fixtures, and temporary folders.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A running program of `headwater` that serves HTTP. Killed when dropped.
+/// A running `headwater` program that serves HTTP. Dropping it kills the process.
 pub struct HeadwaterServer {
     child: Child,
     pub addr: SocketAddr,
 }
 
-/// A response whose chunked body is decoded.
+/// A response. A chunked body is already decoded.
 #[derive(Debug)]
 pub struct HttpResponse {
     pub status: u16,
@@ -23,23 +23,23 @@ pub struct HttpResponse {
 }
 
 impl HeadwaterServer {
-    /// Serves a folder or file in two-second segments, so that short films have several.
+    /// Serves a folder or file in two-second segments, so that short films have several segments.
     pub fn serve_source(source: &Path) -> HeadwaterServer {
         HeadwaterServer::serve(&[source.to_str().unwrap(), "--segment", "2s"])
     }
 
-    /// Starts `headwater serve` with these arguments on a free port. It accepts connections when this
-    /// returns.
+    /// Starts `headwater serve` with these arguments on a free port. The server accepts connections
+    /// when this function returns.
     pub fn serve(args: &[&str]) -> HeadwaterServer {
         HeadwaterServer::start_program("serve", args)
     }
 
-    /// Starts another program (`edge`) with these arguments.
+    /// Starts a program of `headwater`, such as `edge`, with these arguments.
     pub fn start_program(program: &str, args: &[&str]) -> HeadwaterServer {
         HeadwaterServer::spawn(Command::new(env!("CARGO_BIN_EXE_headwater")), program, args)
     }
 
-    /// Starts `headwater serve` as an unprivileged user when the tests run as root. Returns None where
+    /// Starts `headwater serve` as an unprivileged user when the tests run as root. Returns None if
     /// setpriv does not work.
     pub fn serve_unprivileged(folder: &TempFolder, args: &[&str]) -> Option<HeadwaterServer> {
         let binary = folder.0.join("headwater");
@@ -53,14 +53,15 @@ impl HeadwaterServer {
         works.then(|| HeadwaterServer::spawn(command, "serve", args))
     }
 
-    /// Starts `headwater serve` with these variables in its environment.
+    /// Starts `headwater serve` with these environment variables.
     pub fn serve_with_environment(variables: &[(&str, &str)], args: &[&str]) -> HeadwaterServer {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
         command.envs(variables.iter().copied());
         HeadwaterServer::spawn(command, "serve", args)
     }
 
-    /// Starts a command that runs a program of `headwater` with the arguments appended to it.
+    /// Starts a command with the name of a `headwater` program, `--listen` and the arguments
+    /// appended.
     pub fn spawn(mut command: Command, program: &str, args: &[&str]) -> HeadwaterServer {
         let mut child = command
             .args([program, "--listen", "127.0.0.1:0"])
@@ -104,7 +105,8 @@ impl HeadwaterServer {
         self.request("GET", target, &[])
     }
 
-    /// Returns the body of a 200 response. Panics on another status and shows its reason.
+    /// Returns the body of a 200 response. Panics with the server's reason if the status is not
+    /// 200.
     pub fn get_body(&self, target: &str) -> Vec<u8> {
         let response = self.get(target);
         assert_eq!(
@@ -129,10 +131,11 @@ impl HeadwaterServer {
         connect_to(self.addr)
     }
 
-    /// Sends raw bytes. Returns None when the connection closes without a response.
+    /// Sends raw bytes. Returns None if the connection closes without a response.
     pub fn send_raw(&self, bytes: &[u8], no_body: bool) -> Option<HttpResponse> {
         let mut stream = self.connect();
-        // Ignores the error: a server may refuse and close before it has read everything.
+        // Ignores errors, because a server may refuse a request and close the connection before it
+        // has read everything.
         let _ = stream.write_all(bytes);
         let mut response = Vec::new();
         let _ = stream.read_to_end(&mut response);
@@ -155,7 +158,7 @@ impl HeadwaterServer {
         self.child.wait().unwrap().code()
     }
 
-    /// Sends a signal, named without SIG.
+    /// Sends a signal. Its name is given without the prefix SIG.
     pub fn send_signal(&self, name: &str) {
         let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
         Command::new("kill").args([&signal, &pid]).status().unwrap();
@@ -229,8 +232,9 @@ fn connect_to(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads until the response is complete, or the connection is closed. The connection stays open
-/// afterwards: the server treats requests that ask it to close in another way than those of players.
+/// Reads until the response is complete, or the connection is closed. The requests do not contain
+/// `Connection: close`. Players do not send this header either, and the server handles it
+/// differently.
 fn read_one_response(stream: &mut TcpStream, no_body: bool) -> Vec<u8> {
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     while !is_complete(&bytes, no_body) {
@@ -273,13 +277,14 @@ fn decode_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Reports a check that cannot run here. Writes to standard error itself, because the test harness
-/// captures the output of tests that pass.
+/// Reports a check that cannot run here. Writes directly to standard error, because the test
+/// harness captures the output of tests that pass.
 pub fn report_skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {why}");
 }
 
-/// Returns the folder that `fixtures/make.sh` fills. Reports a skip and returns None without ffmpeg.
+/// Runs `fixtures/make.sh` and returns the folder of the fixtures. Reports a skip and returns None
+/// if ffmpeg is not installed.
 pub fn fixtures_folder() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| {

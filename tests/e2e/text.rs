@@ -1,4 +1,5 @@
-//! Subtitle files beside films: found, replaced and removed without a change of the video's URLs.
+//! Tests subtitle files beside films. The server notices new, replaced and removed files, and does
+//! not change the URLs of the video.
 
 use crate::http_storage::{count_requests, read_metric};
 use crate::nginx::Nginx;
@@ -17,8 +18,8 @@ fn serve_film() -> Option<(TempFolder, HeadwaterServer)> {
     Some((folder, server))
 }
 
-/// Requests the multivariant playlist until it is as expected. The server rechecks paths once per
-/// second.
+/// Requests the multivariant playlist until `wanted` accepts it. The server checks paths for
+/// changes only once per second.
 fn wait_for_playlist(server: &HeadwaterServer, wanted: impl Fn(&str) -> bool) -> String {
     let began = Instant::now();
     loop {
@@ -70,7 +71,8 @@ fn new_subtitles_change_no_video_url() {
         Some("public, max-age=31536000, immutable")
     );
 
-    // Another version: the old URLs are gone, and playlists have moved.
+    // After the subtitle file is replaced, old segment URLs get 410, and old playlist URLs redirect
+    // to the new version.
     let new = folder.write_file("films/new", b"1\n00:00:01,000 --> 00:00:02,000\nNew\n");
     std::fs::rename(new, folder.0.join("films/film.en.srt")).unwrap();
     let newer = wait_for_playlist(&server, |text| text_folder(text) != old);
@@ -201,8 +203,8 @@ fn text_streams_of_a_server_manifest_are_served() {
     assert!(server.get_text(&whole).contains("First"));
 }
 
-/// Returns a film whose key frames carry captions of CEA-608: ffmpeg muxes a byte stream with SEI
-/// messages in front of each IDR picture.
+/// Writes a film whose key frames carry CEA-608 captions, and returns its path. An SEI message is
+/// inserted in front of each IDR picture of a byte stream, and ffmpeg muxes the stream.
 fn build_captioned_film(folder: &TempFolder) -> Option<std::path::PathBuf> {
     let ffmpeg = |args: &[&str]| {
         let status = std::process::Command::new("ffmpeg")
@@ -227,7 +229,7 @@ fn build_captioned_film(folder: &TempFolder) -> Option<std::path::PathBuf> {
     let captions = b"\x06\x04\x0e\xb5\x00\x31GA94\x03\x41\xff\xfc\x94\x20\xff\x80";
     let mut out = Vec::new();
     for (n, byte) in stream.iter().enumerate() {
-        // The start code of an IDR slice.
+        // An IDR slice starts here.
         if stream[n..].starts_with(b"\0\0\x01\x65") {
             out.extend(b"\0\0\x01");
             out.extend(captions);
@@ -289,7 +291,7 @@ fn a_library_of_one_film_has_the_text_beside_it() {
     assert_eq!(server.get("/other.de.srt").status, 404);
 }
 
-/// Returns attributes of each `EXT-X-MEDIA` tag of subtitles, without their URLs.
+/// Returns the attributes between `GROUP-ID` and `URI` of each `EXT-X-MEDIA` tag of subtitles.
 fn subtitle_attributes(playlist: &str) -> Vec<&str> {
     let tags = playlist.lines().filter_map(|line| {
         let attributes = line.strip_prefix("#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",")?;
@@ -298,7 +300,7 @@ fn subtitle_attributes(playlist: &str) -> Vec<&str> {
     tags.collect()
 }
 
-/// Returns language, label, accessibility and roles of each AdaptationSet of text.
+/// Returns the language, label, roles and accessibility of each AdaptationSet of text.
 fn text_sets(mpd: &str) -> Vec<Vec<&str>> {
     let sets = mpd.split("<AdaptationSet ").skip(1);
     let text = sets.filter(|set| set.contains("contentType=\"text\""));
@@ -337,7 +339,8 @@ fn manifests_describe_language_purpose_and_default_of_each_text() {
         subtitle_attributes(&playlist),
         [
             "NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES",
-            // Players may choose only one of a language by themselves, which is the default.
+            // Two renditions are in English. Only the default rendition has AUTOSELECT=YES, so
+            // players do not select the commentary by themselves.
             "NAME=\"Commentary\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=NO,FORCED=NO",
             "NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO",
             &format!(
@@ -386,8 +389,8 @@ fn text_of_an_encrypted_title_is_not_encrypted() {
 
 const CAPTIONS: &str = "TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\"";
 
-/// Serves the captioned film with nginx, as a film that was modified long ago, so that its index is
-/// stored.
+/// Serves the captioned film with nginx. The film has an old modification time, because the index
+/// cache does not store recently modified films.
 fn serve_captioned_film_with_nginx(folder: &TempFolder) -> Option<Nginx> {
     let film = build_captioned_film(folder)?;
     let file = std::fs::File::options().write(true).open(film).unwrap();

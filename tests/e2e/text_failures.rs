@@ -1,5 +1,5 @@
-//! Text that the storage could not deliver is served when it can: a real S3 server behind a proxy that
-//! refuses some requests for a while.
+//! Checks that text which the storage cannot deliver is served as soon as the storage recovers. The
+//! storage is a real S3 server behind a proxy, which refuses requests for text for a while.
 
 use crate::s3_storage::start_origin;
 use crate::servers::{self, S3};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 const SRT: &[u8] = b"1\n00:00:00,500 --> 00:00:02,500\nFirst\n";
 
-/// Forwards connections to a port. While `is_failing`, responds with 503 to requests for text.
+/// A proxy that forwards connections to a port. While `is_failing` is true, the proxy responds to
+/// requests for text with 503.
 struct FailingProxy {
     port: u16,
     is_failing: Arc<AtomicBool>,
@@ -39,18 +40,19 @@ impl FailingProxy {
     }
 }
 
-/// Whether a request reads text: the file, or the film beyond its first bytes, which contain the index.
+/// Returns whether a request reads text. Text is in the subtitle file and in the film, but not in
+/// the first bytes of the film, which contain the index.
 fn reads_text(head: &str) -> bool {
     let path = head.lines().next().unwrap_or_default();
     let is_start = head.to_ascii_lowercase().contains("range: bytes=0-");
     path.contains("film.en.srt") || (path.contains("film.mp4") && !is_start)
 }
 
-/// Forwards requests without bodies, of which none is sent before the previous response.
+/// Forwards requests that have no body and are not pipelined.
 fn forward(mut client: TcpStream, port: u16, is_failing: &AtomicBool) {
     let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-    // Ignores errors: either side may close first.
+    // Ignores errors, because either side may close the connection first.
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Both);
@@ -74,7 +76,8 @@ fn forward(mut client: TcpStream, port: u16, is_failing: &AtomicBool) {
     let _ = server.shutdown(Shutdown::Both);
 }
 
-/// Stores a film with its index at the front and a text track, and a text file beside it.
+/// Stores a film with a text track on the S3 server, and a text file beside the film. The film's
+/// index is at the start of the file.
 fn store_film(s3: &S3) -> Option<()> {
     let folder = TempFolder::new();
     let film = fixture_path("avc.mp4")?;
@@ -96,7 +99,7 @@ fn store_film(s3: &S3) -> Option<()> {
     Some(())
 }
 
-/// Returns the names of the parts that are left out, and the languages of the texts.
+/// Returns the names of the parts that the origin left out, and the languages of the texts.
 fn describe_text(origin: &HeadwaterServer) -> (Vec<String>, Vec<String>) {
     let description = origin.get_text("/film.mp4/.json");
     let description: Value = serde_json::from_str(&description).unwrap();
@@ -121,7 +124,7 @@ fn text_that_the_storage_could_not_deliver_is_served_after_the_failure() {
     if store_film(&s3).is_none() {
         return;
     }
-    // The film must be visible before the failure is observed.
+    // Waits until the objects are visible, so that only the proxy makes requests fail.
     drop(start_origin(&s3, "/ready.vtt", &[]));
     let proxy = FailingProxy::start(s3.port);
     let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{}", proxy.port);

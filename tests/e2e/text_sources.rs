@@ -1,5 +1,5 @@
-//! Sources of text in all places where films are: folders, object storage, index MP4s and encrypted
-//! titles. `headwater check` reports the defects of text files.
+//! Tests text in all places where films can be: folders, object storage, index MP4s and encrypted
+//! titles. Also checks that `headwater check` reports the defects of text files.
 
 use crate::http_storage::{count_requests, list_playlists, list_segments, read_metric};
 use crate::s3_storage::start_origin;
@@ -12,10 +12,10 @@ use std::process::Command;
 const SRT: &[u8] = b"1\n00:00:00,500 --> 00:00:02,500\nFirst\n";
 const VTT: &[u8] = b"WEBVTT\n\n00:00.500 --> 00:02.500\nFirst\n";
 const TTML: &[u8] = b"<tt xmlns='http://www.w3.org/ns/ttml'><body><div><p begin='0.5s' end='2.5s'>First</p></div></body></tt>";
-/// The cue of all of these sources, as Headwater writes it.
+/// The cue in each of the three files above, as Headwater writes it.
 const CUE: &str = "00:00:00.500 --> 00:00:02.500\nFirst\n";
 
-/// Reasons of storage requests that text could cause.
+/// Values of the label `reason` for storage requests that text could cause.
 const REASONS: [&str; 5] = ["look", "index", "text", "segment", "plain"];
 
 fn run_ffmpeg(folder: &Path, args: &[&str]) {
@@ -37,7 +37,7 @@ fn write_film_with_text(folder: &TempFolder) -> Option<()> {
     Some(())
 }
 
-/// Returns the language of each text and its WebVTT file, sorted.
+/// Returns the language and the WebVTT file of each text, sorted.
 fn read_texts(server: &HeadwaterServer, title: &str) -> Vec<(String, String)> {
     let description = server.get_text(&format!("{title}/.json"));
     let description: Value = serde_json::from_str(&description).unwrap();
@@ -52,7 +52,7 @@ fn read_texts(server: &HeadwaterServer, title: &str) -> Vec<(String, String)> {
     texts
 }
 
-/// Asserts that a title has exactly these languages, each with the cue.
+/// Asserts that a title has texts in exactly these languages, and that each text contains [`CUE`].
 fn assert_cue_in(server: &HeadwaterServer, title: &str, languages: &[&str]) {
     let texts = read_texts(server, title);
     let found: Vec<&str> = texts.iter().map(|(language, _)| &**language).collect();
@@ -123,7 +123,7 @@ fn text_of_a_remote_film_costs_one_listing_and_no_request_per_segment() {
 /// Number of cues in the long film.
 const CUES: usize = 36;
 
-/// Writes `film.mp4` of noise, whose cues are more than 1 MiB apart.
+/// Writes `film.mp4` from video noise. More than 1 MiB of video is between two cues.
 fn write_interleaved_film(folder: &TempFolder) -> Option<()> {
     fixture_path("avc.mp4")?;
     let cue = |n: usize| {
@@ -179,7 +179,7 @@ fn text_that_is_spread_over_a_remote_film_costs_one_small_request_per_cue_and_no
         let video = playlists.iter().find(|name| name.contains("/video="));
         list_segments(origin, video.unwrap())
     };
-    // Without a cache, each segment opens the film again.
+    // Without the index cache, each request for a segment opens the film again.
     let uncached = start_origin(&s3, "/ready.vtt", &["--index-cache", "off"]);
     for origin in [origin, uncached] {
         let segments = segments_of(&origin);
@@ -209,7 +209,8 @@ fn an_index_mp4_has_the_text_inside_of_its_film_and_beside_it() {
     }
 }
 
-/// Returns the URLs of all text of the film, without their versions, and the bodies.
+/// Returns the URL and the body of each text resource of the film. The part of the URL that
+/// contains the version is removed.
 fn fetch_text(server: &HeadwaterServer) -> Vec<(String, Vec<u8>)> {
     let playlists = list_playlists(server, "/film.mp4");
     let text = playlists.iter().filter(|name| name.contains("/text="));

@@ -1,5 +1,5 @@
-//! Traces from the edge through the origin to the storage, received by a collector and decoded by
-//! OpenTelemetry's own library.
+//! Tests traces from the edge through the origin to the storage. A collector receives the spans,
+//! and OpenTelemetry's own library decodes them.
 
 mod authorization;
 mod coalesced;
@@ -18,17 +18,17 @@ use serde_json::Value;
 use std::path::Path;
 
 const CALLER: &str = "00f067aa0ba902b7";
-/// Cold requests, of which one must be traced completely. On a busy machine, a request may wait for a
-/// processor, which no span covers.
+/// Maximum number of cold requests. The spans of one of these requests must add up to the request.
+/// On a busy machine, a request may wait for a processor, and no span covers this time.
 const ATTEMPTS: u32 = 6;
-/// Largest difference between a span and the sum of its parts.
+/// Maximum difference between a span and the sum of its child spans, as a share of the span.
 const TOLERANCE: f64 = 0.05;
 
 fn trace_id(n: u32) -> String {
     format!("4bf92f3577b34da6a3ce929d{n:08x}")
 }
 
-/// Returns the `traceparent` of a sampled caller.
+/// Returns a `traceparent` header value whose sampled flag is set.
 fn sampled(n: u32) -> String {
     format!("00-{}-{CALLER}-01", trace_id(n))
 }
@@ -55,8 +55,8 @@ fn start_edge(origin: &HeadwaterServer, more: &[&str]) -> HeadwaterServer {
     HeadwaterServer::start_program("edge", &[&["--origin", &url], more].concat())
 }
 
-/// Uploads a film, and waits until an origin can play it. Returns the paths of a transport stream segment
-/// and of a CMAF segment.
+/// Uploads a film, and waits until an origin can serve it. Returns the paths of a transport stream
+/// segment and of a CMAF segment.
 fn upload_film(film: &Path, storage: &S3) -> [String; 2] {
     storage.put("films/avc.mp4", &std::fs::read(film).unwrap());
     let origin = start_origin(&format!("127.0.0.1:{}", storage.port), &[]);
@@ -85,7 +85,8 @@ fn find_children<'a>(spans: &'a [DecodedSpan], parent: &DecodedSpan) -> Vec<&'a 
     spans.iter().filter(is_child).collect()
 }
 
-/// Requests a segment from an edge and an origin without caches, and returns the spans of both.
+/// Requests a segment through a new edge and a new origin, whose caches are empty. Returns the
+/// spans of both servers.
 fn trace_cold_segment(
     storage: &SlowStorage,
     collector: &SpanCollector,
@@ -102,8 +103,8 @@ fn trace_cold_segment(
     })
 }
 
-/// Checks who is whose child: the caller, the edge's request, its fetch, the origin's request. Returns the
-/// last one.
+/// Checks the parents of three spans: the edge's request, the edge's fetch and the origin's
+/// request. Returns the span of the origin's request.
 fn check_servers<'a>(spans: &'a [DecodedSpan], path: &str) -> &'a DecodedSpan {
     let request_of = |service: &str| {
         let requests = find_spans(spans, "request");
@@ -123,7 +124,8 @@ fn check_servers<'a>(spans: &'a [DecodedSpan], path: &str) -> &'a DecodedSpan {
     at_origin
 }
 
-/// Checks the origin's spans, and that the storage received the identity of each of its requests.
+/// Checks the spans of the origin. Also checks that the storage received a `traceparent` for each
+/// span of a storage read.
 fn check_origin(spans: &[DecodedSpan], request: &DecodedSpan, parts: &[&str], at: &SlowStorage) {
     let children = find_children(spans, request);
     for name in parts {
@@ -143,7 +145,7 @@ fn check_origin(spans: &[DecodedSpan], request: &DecodedSpan, parts: &[&str], at
     }
 }
 
-/// Returns the sum of a span's parts as a share of the span.
+/// Returns the sum of a span's child spans as a share of the span.
 fn add_up(spans: &[DecodedSpan], whole: &DecodedSpan) -> f64 {
     let parts = find_children(spans, whole);
     let sum: u64 = parts.iter().map(|part| part.end_ns - part.start_ns).sum();
@@ -229,7 +231,7 @@ fn only_requests_of_sampled_callers_have_spans() {
     let unsampled = sampled(1).replace("-01", "-00");
     origin.request("GET", manifest, &[("traceparent", &unsampled)]);
     origin.request("GET", "/healthz", &[("traceparent", &sampled(2))]);
-    // Spans are exported in order.
+    // Spans are exported in order, so the spans of the earlier requests would have arrived before.
     let spans = collector.wait_for("", |spans| !find_spans(spans, "request").is_empty());
     let paths: Vec<_> = spans
         .iter()
@@ -279,7 +281,7 @@ fn server_timing_requires_the_token() {
     }
     assert_eq!(timing_of(&off, TOKEN), None);
     assert_eq!(origin.get(manifest).header("server-timing"), None);
-    // Servers that have not loaded the title or the manifest.
+    // Starts servers that have not loaded the title or cached the manifest.
     let fresh = HeadwaterServer::serve(&flags);
     let timing = timing_of(&fresh, TOKEN).unwrap();
     assert!(timing.starts_with("total;dur="), "{timing}");
@@ -319,6 +321,6 @@ fn prometheus_receives_the_trace_of_a_request_as_exemplar() {
             assert!(wait_until(|| (), has_exemplar), "{job} {metric}");
         }
     }
-    // Prometheus' own format has none.
+    // The native text format of Prometheus supports no exemplars.
     assert!(!origin.get_text("/metrics").contains("trace_id"));
 }

@@ -1,4 +1,4 @@
-//! One request of a client, and everything that it observes.
+//! Sends one request of a client, and records everything that the client observes.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use crate::plan::{PlannedRequest, RequestKind};
 use crate::resource::Resource;
 
-/// Every request ends before this. The edge's timeouts are much shorter.
+/// Read timeout of the client. The edge's timeouts are much shorter, so a request that reaches this
+/// timeout hangs.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// A request and its end.
+/// A request and its result.
 #[derive(Debug)]
 pub struct ClientExchange {
     pub request: PlannedRequest,
@@ -24,7 +25,7 @@ pub enum ExchangeEnd {
     NotConnected,
     /// The connection closed before the end of the head.
     Closed,
-    /// Nothing arrived in time.
+    /// The head did not arrive before the read timeout.
     Hanging,
     Response(ObservedResponse),
 }
@@ -34,9 +35,9 @@ pub struct ObservedResponse {
     pub status: u16,
     headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The body ended as its framing declares.
+    /// The body is complete according to its framing.
     pub is_complete: bool,
-    /// The body did not end in time.
+    /// The rest of the body did not arrive before the read timeout.
     pub is_hanging: bool,
 }
 
@@ -144,7 +145,8 @@ fn read_response(
     Ok(response)
 }
 
-/// Reads the body as far as the client wants it. Returns whether it ended as declared.
+/// Reads the body, or a part of the body if the client disconnects early. Returns whether the body
+/// is complete according to its framing.
 fn read_body(
     stream: &mut BufReader<TcpStream>,
     response: &ObservedResponse,
@@ -155,7 +157,7 @@ fn read_body(
         return Ok(true);
     }
     if let RequestKind::Disconnect(bytes) = kind {
-        // Framing included: a client that leaves early.
+        // Reads no byte of a chunked body, because this client does not decode chunks.
         let len = response.number("content-length").unwrap_or_default();
         let wanted = (bytes as u64).min(len);
         stream.take(wanted).read_to_end(body)?;
@@ -185,7 +187,7 @@ fn read_body(
     }
 }
 
-/// Reads at least one byte.
+/// Reads between one byte and `bytes_max` bytes.
 fn read_some(
     stream: &mut BufReader<TcpStream>,
     bytes_max: u64,

@@ -1,8 +1,8 @@
-//! The invariants of a run:
+//! Checks the invariants of a run:
 //!
-//! 1. No byte that the origin did not send for this URL and validator.
-//! 2. No response beyond its lifetime, or to another client than its own, without permission.
-//! 3. Every request ends, and without an error unless a fault or a timeout caused it.
+//! 1. A response contains only bytes that the origin sent for this URL and validator.
+//! 2. A stored response is not used after its lifetime, or for other clients, without permission.
+//! 3. Every request ends. A request fails only if a fault or a timeout caused the failure.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,17 +12,18 @@ use crate::origin::OriginState;
 use crate::plan::RequestKind;
 use crate::resource::{CachingPolicy, Resource};
 
-/// Time between an event at the origin and its effect at a client on a busy machine.
+/// Maximum time between an event at the origin and its effect at a client on a busy machine.
 const DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// The edge's timeouts for the origin.
+/// Timeout of the edge for the first byte of an origin's response, and between later bytes.
 const ORIGIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The observations of a run so far.
 pub struct RunJudge<'a> {
     origin: &'a OriginState,
     resources: &'a [Resource],
-    /// Serial numbers of responses for one client, with their receiver.
+    /// Serial numbers of the responses that are for one client only, with the start of each
+    /// request.
     receivers: HashMap<u64, Instant>,
     pub violations: Vec<String>,
 }
@@ -37,7 +38,8 @@ impl<'a> RunJudge<'a> {
         }
     }
 
-    /// Judges an exchange. `was_killed`: the edge was killed at the same time.
+    /// Judges an exchange. `was_killed` is true if the edge may have been killed during the
+    /// exchange.
     pub fn judge(&mut self, exchange: &ClientExchange, was_killed: bool) {
         let resource = &self.resources[exchange.request.resource];
         if let Some(violation) = self.find_violation(exchange, resource, was_killed) {
@@ -71,9 +73,10 @@ impl<'a> RunJudge<'a> {
         let status = response.status;
         match status {
             500.. if is_excused => return None,
-            // A busy machine may be slower than the timeout.
+            // On a busy machine, the edge can reach its timeout although the origin has no fault.
             504 if exchange.end - exchange.start >= ORIGIN_TIMEOUT => return None,
-            // A lying 304 of the origin, for the client alone.
+            // A fault can make the origin send a false 304, which the edge forwards to this client
+            // only.
             304 if is_excused => return None,
             200 | 206 | 304 => {}
             _ => return Some(format!("status {status}")),
@@ -86,8 +89,9 @@ impl<'a> RunJudge<'a> {
             .or_else(|| self.check_permission(exchange, resource, response))
     }
 
-    /// Returns whether a fault may have reached this exchange. A large resource that is replaced during
-    /// its delivery cannot be completed.
+    /// Returns whether a fault may have affected this exchange. The replacement of a large resource
+    /// counts as a fault, because the edge cannot complete a response that has begun with the old
+    /// version.
     fn has_cause(&self, exchange: &ClientExchange, resource: &Resource) -> bool {
         let start = exchange.start.checked_sub(DELAY_MAX).unwrap();
         let is_replaced = resource.policy == CachingPolicy::Large
@@ -173,7 +177,7 @@ fn check_not_modified(exchange: &ClientExchange, version: u64) -> Option<String>
     (!is_expected).then(|| format!("304 of version {version}"))
 }
 
-/// Returns the first byte and the length of a partial response.
+/// Returns the offset of the first byte, and the length, of a partial response.
 fn parse_content_range(response: &ObservedResponse, whole: usize) -> Option<(usize, usize)> {
     let text = response.header("content-range")?.strip_prefix("bytes ")?;
     let (range, len) = text.split_once('/')?;

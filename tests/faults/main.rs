@@ -1,13 +1,14 @@
-//! Random faults of clients, origin and disk, and kills, against the real edge.
+//! Tests the real edge against random faults of clients, origin and disk, and against random kills.
 //!
-//! A seed determines the plan of a run: resources, requests, faults and restarts. The run checks three
-//! invariants (`judge.rs`). A failing seed is printed and can be replayed:
+//! A seed determines the plan of a run: resources, requests, faults and restarts. The run checks
+//! three invariants (`judge.rs`). A failing seed is printed and can be replayed:
 //!
 //! ```sh
 //! FAULT_SEED=17 cargo test --test faults
 //! ```
 //!
-//! `FAULT_SECONDS` sets the time for new seeds. Decision 24 gives the reasons for this design.
+//! `FAULT_SECONDS` sets for how many seconds the test runs new seeds. Decision 24 gives the reasons
+//! for this design.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -28,10 +29,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Seeds that run at a time: a run mostly waits for lifetimes and timeouts.
+/// Number of seeds that run at a time. A run mostly waits for lifetimes and timeouts, so there can
+/// be more runs than processors.
 const THREADS: usize = 12;
 
-/// Time for new seeds by default.
+/// Default number of seconds for which the test runs new seeds.
 const SECONDS: u64 = 10;
 
 /// A run that broke an invariant.
@@ -41,7 +43,8 @@ struct FailedSeed {
     violations: Vec<String>,
 }
 
-/// Runs seeds from `first` on until the time is over or one fails. Returns the number of runs.
+/// Runs consecutive seeds from `first` on, until the time is over or a seed fails. Returns the
+/// number of runs, and the failed seed.
 fn run_seeds(first: u64, time: Duration, bug: Option<&str>) -> (u64, Option<FailedSeed>) {
     let (next, runs) = (AtomicU64::new(first), AtomicU64::new(0));
     let (failed, start) = (Mutex::new(None), Instant::now());
@@ -80,7 +83,7 @@ fn random_faults_break_no_invariant() {
                 Some(failed).filter(|failed| !failed.violations.is_empty()),
             )
         }
-        // Other seeds each time.
+        // Each test run starts with another seed.
         None => run_seeds(
             now.unwrap().as_secs() * 1000,
             Duration::from_secs(seconds),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::random::SeededRandom;
 use crate::resource::{CachingPolicy, Resource};
 
-/// A response whose head was sent: 200, 206 or 304.
+/// A response with status 200, 206 or 304 whose head was sent.
 #[derive(Debug, Clone)]
 pub struct SentResponse {
     pub path: String,
@@ -18,7 +18,7 @@ pub struct SentResponse {
     pub at: Instant,
 }
 
-/// A fault, and the time in which a client may notice it.
+/// A fault, and the period in which a client may notice the fault.
 #[derive(Debug, Clone)]
 pub struct InjectedFault {
     pub path: String,
@@ -35,11 +35,11 @@ enum OriginFault {
     StallBeforeHead,
     StallInBody,
     InvalidChunk,
-    /// 304 with the tag of the current version, whatever the request named.
+    /// A 304 with the tag of the current version, whatever tag the request contains.
     NotModified,
 }
 
-/// Each stall lasts as long as a timeout of the edge, so stalls are rarer than the others.
+/// Each stall lasts as long as a timeout of the edge, so this list contains each stall only once.
 const FAULTS: [OriginFault; 14] = [
     OriginFault::CloseBeforeHead,
     OriginFault::CloseBeforeHead,
@@ -116,7 +116,7 @@ impl FaultyOrigin {
 }
 
 impl OriginState {
-    /// Replaces a resource by its next version.
+    /// Replaces a resource with its next version.
     pub fn replace(&self, path: &str) {
         let mut records = self.records.lock().unwrap();
         *records.versions.entry(path.to_owned()).or_default() += 1;
@@ -127,7 +127,7 @@ impl OriginState {
         records.versions.get(path).copied().unwrap_or_default()
     }
 
-    /// Returns the times at which this version was sent or confirmed.
+    /// Returns the times at which this version was sent, or was confirmed by a 304.
     pub fn times_sent(&self, path: &str, language: &str, version: u64) -> Vec<Instant> {
         let records = self.records.lock().unwrap();
         let sent = records.sent.iter().filter(|sent| {
@@ -136,7 +136,7 @@ impl OriginState {
         sent.map(|sent| sent.at).collect()
     }
 
-    /// Returns whether a fault of this resource could be noticed in this time.
+    /// Returns whether a client could notice a fault of this resource between these times.
     pub fn has_fault(&self, path: &str, start: Instant, end: Instant) -> bool {
         let records = self.records.lock().unwrap();
         let mut faults = records.faults.iter();
@@ -173,7 +173,8 @@ impl OriginState {
             .then(|| random.pick(&FAULTS))
     }
 
-    /// Records a fault, or the end of one that has the same start.
+    /// Records a fault. Replaces the record with the same resource and start, whose end was not
+    /// known.
     fn record_fault(&self, path: &str, start: Instant, end: Instant) {
         let mut records = self.records.lock().unwrap();
         records
@@ -261,7 +262,8 @@ impl OriginState {
     }
 }
 
-/// Sends the head and the body in two halves, unless a fault ends it between them.
+/// Sends the head, and then the body in two halves. A fault in the body occurs after the first
+/// half.
 fn send_body(
     mut stream: &TcpStream,
     status: u16,
@@ -307,17 +309,18 @@ fn serve_other(mut stream: &TcpStream, request: &OriginRequest) -> Option<()> {
     let status = if request.method == "POST" { 204 } else { 404 };
     let text = format!("HTTP/1.1 {status} X\r\nCache-Control: no-store\r\n\r\n");
     stream.write_all(text.as_bytes()).ok()?;
-    // Reads no body: the next request has a connection of its own.
+    // Ends the connection, because the body of the request was not read.
     None
 }
 
-/// Waits until the edge gives up.
+/// Waits until the edge closes the connection.
 fn wait_for_hangup(mut stream: &TcpStream) -> Option<()> {
     let _ = stream.read(&mut [0; 64]);
     None
 }
 
-/// Returns the first and last byte of the requested range, unless `If-Range` names another version.
+/// Returns the offsets of the first and last byte of the requested range, unless `If-Range` names
+/// another version.
 fn requested_range(request: &OriginRequest, tag: &str, len: usize) -> Option<(usize, usize)> {
     if request.header("if-range").is_some_and(|named| named != tag) {
         return None;

@@ -16,21 +16,21 @@ pub struct PlannedRequest {
 pub enum RequestKind {
     Whole,
     Head,
-    /// First and last byte.
+    /// A GET request for a range, from the first to the last byte.
     Range(u64, u64),
-    /// With the entity tag of this version.
+    /// A conditional request with the entity tag of this version.
     IfNoneMatch(u64),
-    /// Accepts a stale response.
+    /// A request that accepts a stale response.
     MaxStale,
-    /// Reads slowly.
+    /// Reads the response slowly.
     Slow,
-    /// Disconnects after this number of bytes.
+    /// Disconnects after this number of body bytes.
     Disconnect(usize),
-    /// Sends a broken chunk.
+    /// Uploads a body with an invalid chunk.
     BrokenUpload,
 }
 
-/// Damage to the files of the disk tier while no edge runs.
+/// Damage to one file of the disk tier while no edge runs.
 #[derive(Debug, Clone, Copy)]
 pub enum DiskDamage {
     None,
@@ -42,13 +42,14 @@ pub enum DiskDamage {
 
 #[derive(Debug, Clone)]
 pub enum PlanStep {
-    /// Requests at the same time. The edge may be killed after some milliseconds.
+    /// Sends these requests at the same time. The number is the time in milliseconds until the edge
+    /// is killed.
     Requests(Vec<PlannedRequest>, Option<u64>),
-    /// Longer than the brief lifetime.
+    /// Waits for longer than the lifetime of the policy `Brief`.
     Pause,
-    /// The origin replaces a resource.
+    /// Replaces a resource at the origin.
     Replace(usize),
-    /// The edge starts again with the same folder, after SIGTERM or SIGKILL.
+    /// Ends the edge with SIGTERM or SIGKILL, and starts the edge again with the same disk folder.
     Restart {
         is_graceful: bool,
         damage: DiskDamage,
@@ -59,7 +60,7 @@ pub enum PlanStep {
 pub struct FaultPlan {
     pub resources: Vec<Resource>,
     pub steps: Vec<PlanStep>,
-    /// Share of the origin's responses with a fault.
+    /// Percentage of the origin's responses that have a fault.
     pub fault_percent: u64,
 }
 
@@ -73,7 +74,8 @@ impl FaultPlan {
         let count = 2 + random.below(4);
         let resources: Vec<Resource> = (0..count)
             .map(|number| {
-                // Two neighbors of the same policy have similar paths.
+                // The paths of two consecutive resources of the same policy may differ only in the
+                // query.
                 let policy = random.pick(&POLICIES);
                 Resource::new(usize::try_from(number).unwrap(), policy)
             })
@@ -137,7 +139,8 @@ fn plan_requests(random: &mut SeededRandom, resources: &[Resource]) -> PlanStep 
 }
 
 fn plan_kind(random: &mut SeededRandom, policy: CachingPolicy) -> RequestKind {
-    // Most requests for a large resource get one block, so that later requests fetch the others.
+    // Most requests for a large resource need only one or two blocks, so that later requests fetch
+    // other blocks.
     if policy == CachingPolicy::Large && random.has_chance(80) {
         let first = random.below(LARGE_BYTES - BODY_BYTES_MIN);
         return RequestKind::Range(first, first + random.pick(&[10, 100_000]));

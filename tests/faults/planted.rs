@@ -1,9 +1,9 @@
-//! Bugs in a build with the feature `planted-bugs`, each of which the random faults must find.
-//! `PLANTED_BUG` selects one of them.
+//! Checks that the random faults find each bug that the feature `planted-bugs` adds to the build.
+//! `PLANTED_BUG` selects one of these bugs.
 
 use std::time::Duration;
 
-/// The names in calls of `is_planted`.
+/// The names of the bugs, as in the calls of `is_planted`.
 const BUGS: [&str; 12] = [
     "age-ignored",
     "age-on-disk-forgotten",
@@ -19,7 +19,7 @@ const BUGS: [&str; 12] = [
     "vary-ignored",
 ];
 
-/// Time in which a bug must be found.
+/// Maximum time to find a bug.
 const TIME_MAX: Duration = Duration::from_secs(180);
 
 #[test]

@@ -9,7 +9,8 @@ impl SeededRandom {
         SeededRandom(seed)
     }
 
-    /// Returns numbers of their own for a name and a count.
+    /// Returns a generator for a name and a count. Each name and count has its own sequence of
+    /// numbers.
     pub fn for_name(seed: u64, name: &str, count: u64) -> SeededRandom {
         let text = name
             .bytes()

@@ -1,4 +1,4 @@
-//! The resources of the origin: their bytes, and what their responses permit.
+//! The resources of the origin, with their bodies and their caching policies.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,32 +6,33 @@ use std::time::Duration;
 
 use crate::random::{SeededRandom, mix};
 
-/// The permissions of a resource's responses.
+/// The rules for caches in a resource's responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachingPolicy {
-    /// Fresh longer than a run.
+    /// Responses stay fresh for longer than a run.
     Lasting,
-    /// Fresh for a second.
+    /// Responses stay fresh for one second.
     Brief,
-    /// As `Brief`, without a validator.
+    /// As `Brief`, but without a validator.
     Untagged,
-    /// Revalidated before each use.
+    /// Responses must be revalidated before each use.
     Revalidated,
-    /// As `Brief`, and stale while the origin fails.
+    /// As `Brief`, but stale responses may be used while the origin fails.
     StaleIfError,
     /// As `Lasting`, with a variant for each language.
     Varying,
-    /// As `Lasting`, and so long that the edge stores it in blocks.
+    /// As `Lasting`, but the body is so long that the edge stores it in blocks.
     Large,
     Unstored,
     Private,
-    /// Lasting, but each response sets a cookie.
+    /// As `Lasting`, but each response sets a cookie.
     WithCookie,
 }
 
 use CachingPolicy::*;
 
-/// Large resources are frequent, because most of their faults need several blocks.
+/// Large resources are frequent, because most of the bugs in their handling occur only after
+/// requests for several blocks.
 pub const POLICIES: [CachingPolicy; 12] = [
     Large,
     Large,
@@ -47,14 +48,14 @@ pub const POLICIES: [CachingPolicy; 12] = [
     WithCookie,
 ];
 
-/// The shortest body. Ranges start below this.
+/// Length of the shortest body. Ranges start below this offset, except in large resources.
 pub const BODY_BYTES_MIN: u64 = 200;
 
 /// Length of a resource that is stored in blocks.
 pub const LARGE_BYTES: u64 = 2_500_000;
 
 impl CachingPolicy {
-    /// Returns the lines of a response, except validators.
+    /// Returns the header lines of a response, without the validators.
     pub fn response_lines(self) -> &'static str {
         match self {
             Lasting | Large => "Cache-Control: max-age=600\r\n",
@@ -68,7 +69,7 @@ impl CachingPolicy {
         }
     }
 
-    /// Returns the time for which a response may be used without the origin.
+    /// Returns the time for which a response may be used without contacting the origin.
     pub fn lifetime(self) -> Duration {
         match self {
             Lasting | Large | Varying => Duration::from_secs(600),
@@ -77,7 +78,7 @@ impl CachingPolicy {
         }
     }
 
-    /// Returns whether each response is for one client.
+    /// Returns whether each response may be used for one client only.
     pub fn is_for_one_client(self) -> bool {
         matches!(self, Unstored | Private | WithCookie)
     }
@@ -99,7 +100,8 @@ pub struct Resource {
 type BodyCache = Arc<Mutex<HashMap<(String, u64), Arc<[u8]>>>>;
 
 impl Resource {
-    /// Returns the resource with this number in a run. Neighbors differ only in their query.
+    /// Returns the resource with this number in a run. The paths of resources 2n and 2n + 1 differ
+    /// only in the query, if the resources have the same policy.
     pub fn new(number: usize, policy: CachingPolicy) -> Resource {
         Resource {
             path: format!("/{policy:?}/{}?{number}", number / 2),
@@ -108,7 +110,8 @@ impl Resource {
         }
     }
 
-    /// Returns the bytes of a version, which no other resource, language or version shares.
+    /// Returns the body of a version. Its bytes differ from the bytes of all other resources,
+    /// languages and versions.
     pub fn body(&self, language: &str, version: u64) -> Arc<[u8]> {
         let mut bodies = self.bodies.lock().unwrap();
         let body = bodies.entry((language.to_owned(), version));
@@ -120,7 +123,8 @@ impl Resource {
         let name = format!("{} {language}", self.path);
         let mut random = SeededRandom::for_name(0, &name, version);
         let len = match self.policy {
-            // Equal for all versions: only the validator distinguishes them.
+            // The length is equal for all versions, so that only the validator distinguishes the
+            // versions.
             Large => LARGE_BYTES,
             _ => BODY_BYTES_MIN + random.below(50_000),
         };

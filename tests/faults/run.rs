@@ -13,7 +13,8 @@ use crate::plan::{DiskDamage, FaultPlan, PlanStep, PlannedRequest};
 use crate::random::SeededRandom;
 use crate::support::{HeadwaterServer, TempFolder};
 
-/// Longer than the brief lifetime and the delay that the judge permits.
+/// Longer than the lifetime of the policy `Brief` and the delay that the judge permits, which are
+/// one second each.
 const PAUSE: Duration = Duration::from_millis(2500);
 
 struct FaultRun<'a> {
@@ -24,7 +25,8 @@ struct FaultRun<'a> {
     random: SeededRandom,
 }
 
-/// Runs a seed, with a planted bug if the build contains them. Returns the broken invariants.
+/// Runs a seed. `bug` selects a planted bug, if the build contains planted bugs. Returns the broken
+/// invariants.
 pub fn run_seed(seed: u64, bug: Option<&str>) -> Vec<String> {
     let plan = FaultPlan::new(seed);
     let origin = FaultyOrigin::start(seed, &plan.resources, plan.fault_percent);
@@ -74,7 +76,8 @@ impl FaultRun<'_> {
             ["--disk-dir", disk.to_str().unwrap()],
             ["--memory", "16MiB"],
             ["--workers", "2"],
-            // The origin is never out of rotation, so that each error has its own cause.
+            // The edge never takes the origin out of rotation. Otherwise, a fault could also make
+            // later requests fail.
             ["--origin-failures", "1000000"],
             ["--origin-first-byte-timeout", "5s"],
             ["--origin-between-timeout", "5s"],
@@ -91,7 +94,8 @@ impl FaultRun<'_> {
         self.folder.0.join("disk")
     }
 
-    /// Sends requests at the same time. If a kill is planned, replaces the edge after that.
+    /// Sends requests at the same time. If a kill is planned, kills the edge during the requests,
+    /// and starts a new edge afterwards.
     fn send_requests(
         &self,
         edge: &mut HeadwaterServer,
@@ -153,7 +157,7 @@ impl FaultRun<'_> {
     }
 }
 
-/// Returns the files below a folder that contain objects.
+/// Returns the files below a folder that contain objects. Smaller files contain no object.
 fn list_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());

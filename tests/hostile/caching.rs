@@ -1,4 +1,4 @@
-//! Responses of an origin, and what the edge may store of them (RFC 9111, RFC 9213).
+//! Tests which hostile responses of an origin the edge stores (RFC 9111, RFC 9213).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,28 +8,28 @@ use crate::frames::StreamResult::Status;
 use crate::frames::{self, DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS};
 use crate::targets::{AttackedEdges, TargetServer};
 
-/// Method, path after the row's prefix, and a field.
+/// Method, path after the row's prefix, and an optional header field.
 type RowRequest = (
     &'static str,
     &'static str,
     Option<(&'static str, &'static str)>,
 );
 
-/// A response, the requests that follow each other, and what must come of them.
+/// A response of the origin, the consecutive requests of a client, and the expected results.
 struct CachingRow {
     reason: &'static str,
-    /// Lines of the origin's response, and its body.
+    /// Header lines of the origin's response, and its body.
     response: (&'static str, &'static str),
     requests: &'static [RowRequest],
     statuses: &'static [u16],
-    /// Requests that reach the origin.
+    /// Expected number of requests that reach the origin.
     fetches: usize,
 }
 
 const GET: RowRequest = ("GET", "n", None);
 const TWICE: &[RowRequest] = &[GET, GET];
 
-/// A row of two equal requests.
+/// Returns a row with two equal requests.
 const fn twice(
     reason: &'static str,
     response: (&'static str, &'static str),
@@ -93,7 +93,8 @@ const ROWS: &[CachingRow] = &[
 
 type RequestLines = Arc<Mutex<Vec<String>>>;
 
-/// Starts an origin that responds by the number at the start of the target, and closes each connection.
+/// Starts an origin that closes the connection after each response. The number at the start of the
+/// target selects the row whose response is sent.
 fn start_origin() -> (SocketAddr, RequestLines) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -122,7 +123,7 @@ fn respond(mut stream: TcpStream, seen: &RequestLines) -> Option<()> {
     stream.write_all(text.as_bytes()).ok()
 }
 
-/// Sends the requests of a row, and describes what differs from it.
+/// Sends the requests of a row, and describes the difference from the expected results.
 fn check_row(
     target: &TargetServer,
     protocol: &str,
@@ -164,7 +165,7 @@ fn hostile_responses_are_stored_only_as_they_permit() {
 
 const BROKEN_UPLOADS: usize = 40;
 
-/// By default, three failures in a row take an origin out of rotation.
+/// By default, the edge takes an origin out of rotation after three consecutive failures.
 #[test]
 fn broken_uploads_do_not_count_against_an_origin() {
     let (origin, _) = start_origin();
@@ -192,7 +193,7 @@ fn upload_broken_chunks(target: &TargetServer) {
     crate::targets::read_available(&mut stream);
 }
 
-/// HTTP/2 has no chunks, but a length that the frames do not reach.
+/// HTTP/2 has no chunks. This upload is broken because it is shorter than its Content-Length.
 fn upload_less_than_declared(target: &TargetServer) {
     let mut stream = target.connect(b"h2");
     let fields = [

@@ -1,7 +1,7 @@
-//! Floods over HTTP/2: frames that cost the client little and might cost the server much.
+//! Tests floods over HTTP/2: frames that cost the client little and might cost the server much.
 //!
-//! The client of a flood never reads while it writes. A server may close the connection, or it may stop
-//! to read; in no case may it hold much memory or delay others.
+//! The client of a flood never reads while it writes. A server may close the connection or stop
+//! reading. In no case may the server hold much memory or delay other clients.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -10,18 +10,18 @@ use std::time::Instant;
 use crate::frames::*;
 use crate::targets::{AttackedServers, ByteStream, TargetServer};
 
-/// The end of a flooded connection.
+/// The state of a connection after a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloodEnd {
-    /// GOAWAY, or the end of the connection.
+    /// The server has sent GOAWAY or closed the connection.
     Closed,
-    /// The server still reads, or has stopped to read.
+    /// The connection is open. The server still reads, or has stopped reading.
     Open,
 }
 
 use FloodEnd::{Closed, Open};
 
-/// A flood of equal rounds.
+/// A flood that sends similar frames in each round.
 pub struct Flood {
     pub name: &'static str,
     /// Returns the frames of a round.
@@ -44,7 +44,7 @@ const fn flood(
     }
 }
 
-/// The CVE numbers are those of servers that such floods exhausted.
+/// The CVE numbers name vulnerabilities of other servers to these floods.
 #[rustfmt::skip]
 pub const FLOODS: &[Flood] = &[
     flood("requests that are reset at once (CVE-2023-44487)", 20_000, Closed, |n| {
@@ -112,17 +112,18 @@ pub const FLOODS: &[Flood] = &[
     }),
 ];
 
-/// Connections of each flood.
+/// Number of connections of each flood.
 const CONNECTIONS: usize = 4;
 
-/// All floods together may add this to a server's peak memory. TLS buffers and debug builds included.
+/// Maximum growth of a server's peak memory during all floods. It includes TLS buffers and the
+/// higher memory use of debug builds.
 const GROWTH_BYTES_MAX: u64 = 24 << 20;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     encode_frame(kind, flags, stream, payload)
 }
 
-/// Returns the number of a round's stream.
+/// Returns the stream id of a round.
 fn id(round: u32) -> u32 {
     2 * round + 1
 }
@@ -137,13 +138,14 @@ fn request_block(method: &str) -> Vec<u8> {
     .concat()
 }
 
-/// A request for the film on the round's stream.
+/// Returns a request for the film on the round's stream.
 fn get(round: u32) -> Vec<u8> {
     let flags = END_STREAM | END_HEADERS;
     frame(HEADERS, flags, id(round), &request_block("GET"))
 }
 
-/// Writes a flood until its end, or until the server closes or no longer reads.
+/// Writes a flood until the flood ends, the server closes the connection, or the server stops
+/// reading.
 pub fn write_flood(stream: &mut dyn ByteStream, flood: &Flood) -> FloodEnd {
     let start = [PREFACE, &encode_frame(SETTINGS, 0, 0, &[])].concat();
     let rounds = (0..flood.rounds).map(flood.frames);
@@ -157,7 +159,7 @@ pub fn write_flood(stream: &mut dyn ByteStream, flood: &Flood) -> FloodEnd {
     Open
 }
 
-/// Reads until the server closes the connection.
+/// Reads until the server sends GOAWAY or closes the connection, or until the read timeout.
 pub fn read_flood_end(stream: &mut dyn ByteStream) -> FloodEnd {
     loop {
         match try_read_frame(stream) {
@@ -173,14 +175,16 @@ fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Requests that must be served beside each flood.
+/// Minimum number of requests of other clients during each flood.
 const HEALTH_REQUESTS_MIN: usize = 2;
 
-/// Requests `/healthz` on new connections until the flood has ended. Returns the number of responses. Each
-/// must come within the connection's read timeout, which leaves time for a busy machine.
+/// Requests `/healthz` on new connections until the flood has ended. Returns the number of
+/// responses. Each response must arrive before the connection's read timeout, which is long enough
+/// for a busy machine.
 fn request_health_until(has_ended: &AtomicBool, target: &TargetServer, flood: &Flood) -> usize {
     for n in 1.. {
-        // Read before the request: the last request may begin during the flood and end after it.
+        // The flag is read before the request, so that the last request starts after the end of the
+        // flood.
         let is_last = has_ended.load(SeqCst);
         let started = Instant::now();
         let health = target.request("http/1.1", "GET", "/healthz", &[]);
@@ -194,7 +198,7 @@ fn request_health_until(has_ended: &AtomicBool, target: &TargetServer, flood: &F
     unreachable!("the loop has no end")
 }
 
-/// Floods a server over several connections. Meanwhile, the server must serve others.
+/// Floods a server over several connections. Meanwhile, the server must serve other clients.
 fn flood_server(target: &TargetServer, flood: &Flood) -> FloodEnd {
     let mut streams: Vec<_> = (0..CONNECTIONS).map(|_| target.connect(b"h2")).collect();
     let has_ended = AtomicBool::new(false);
@@ -221,7 +225,7 @@ fn flood_server(target: &TargetServer, flood: &Flood) -> FloodEnd {
     }
 }
 
-/// Runs all floods against a server, and describes what differs from the table.
+/// Runs all floods against a server, and describes the differences from the expected results.
 fn run_floods(target: &TargetServer) -> Vec<String> {
     let mut wrong = Vec::new();
     target.request("h2", "GET", "/film.bin", &[]);
@@ -231,7 +235,7 @@ fn run_floods(target: &TargetServer) -> Vec<String> {
         let end = flood_server(target, flood);
         let growth = target.peak_memory_bytes().saturating_sub(peak) >> 10;
         println!("{}: {}: {end:?}, {growth} KiB", target.name, flood.name);
-        // A server may always close the connection of a flood.
+        // A server may close the connection even if the flood's expected end is `Open`.
         if flood.expected == Closed && end == Open {
             wrong.push(format!("{}: {}: open", target.name, flood.name));
         }
@@ -245,8 +249,8 @@ fn run_floods(target: &TargetServer) -> Vec<String> {
 
 #[test]
 fn floods_over_http2_hold_little_memory_and_delay_nobody() {
-    // A busy machine needs more than half a second for a handshake. The server would otherwise close the
-    // connection of a client that does no harm.
+    // The header timeout is long, because a handshake can take more than half a second on a busy
+    // machine. Otherwise, the server would close the connections of harmless clients.
     let flags = ["--stall-timeout", "500ms", "--header-timeout", "6s"];
     let attacked = AttackedServers::start(&flags);
     let wrong: Vec<String> = std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! HTTP/2 frames and header blocks, written by hand so that they can be invalid (RFC 9113, RFC 7541).
+//! HTTP/2 frames and header blocks. They are encoded by hand so that they can be invalid (RFC 9113,
+//! RFC 7541).
 
 use crate::targets::ByteStream;
 
@@ -18,7 +19,7 @@ pub const END_STREAM: u8 = 1;
 pub const ACK: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
-/// The longest payload that every receiver accepts.
+/// Length of the longest payload that every receiver must accept.
 pub const FRAME_BYTES_MAX: usize = 16_384;
 
 /// The result of a request on stream 1.
@@ -38,11 +39,12 @@ pub fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// Encodes a field as a literal without indexing (RFC 7541 section 6.2.2), even an invalid one.
+/// Encodes a field as a literal without indexing (RFC 7541 section 6.2.2). The field may be
+/// invalid.
 pub fn encode_field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
-        // An integer with a prefix of seven bits (RFC 7541 section 5.1).
+        // The length is an integer with a prefix of seven bits (RFC 7541 section 5.1).
         match text.len() {
             len @ 0..127 => bytes.push(u8::try_from(len).unwrap()),
             len => {
@@ -82,7 +84,7 @@ pub fn request_on_stream(stream: &mut dyn ByteStream, fields: &[(&str, &str)]) -
     read_result(stream)
 }
 
-/// Reads until the only stream has a response or an end.
+/// Reads until the request on stream 1 has a response or is refused.
 pub fn read_result(stream: &mut dyn ByteStream) -> StreamResult {
     loop {
         let Some((kind, payload)) = read_frame(stream) else {
@@ -96,7 +98,8 @@ pub fn read_result(stream: &mut dyn ByteStream) -> StreamResult {
     }
 }
 
-/// Returns the type and payload of the next frame, or None at the end of the connection.
+/// Returns the type and payload of the next frame. Returns None at the end of the connection, or
+/// after the read timeout.
 pub fn read_frame(stream: &mut dyn ByteStream) -> Option<(u8, Vec<u8>)> {
     try_read_frame(stream).ok()
 }
@@ -104,7 +107,7 @@ pub fn read_frame(stream: &mut dyn ByteStream) -> Option<(u8, Vec<u8>)> {
 /// Returns the type and payload of the next frame.
 ///
 /// # Errors
-/// At the end of the connection, or after the read timeout.
+/// The connection has ended, or the read timeout has passed.
 pub fn try_read_frame(stream: &mut dyn ByteStream) -> std::io::Result<(u8, Vec<u8>)> {
     let mut head = [0; 9];
     stream.read_exact(&mut head)?;
@@ -114,8 +117,9 @@ pub fn try_read_frame(stream: &mut dyn ByteStream) -> std::io::Result<(u8, Vec<u
     Ok((head[3], payload))
 }
 
-/// Decodes the status, which is a response's first field: an entry of the static table, or a literal
-/// in Huffman code or plain (RFC 7541 appendices A and B). A change of the table's size may precede it.
+/// Decodes the status, which is the first field of a response. The status is an entry of the static
+/// table, or a literal with or without Huffman code (RFC 7541 appendices A and B). A change of the
+/// dynamic table's size may precede the field.
 fn decode_status(block: &[u8]) -> u16 {
     match block {
         [0x20..=0x3f, rest @ ..] => decode_status(rest),
@@ -130,7 +134,8 @@ fn decode_status(block: &[u8]) -> u16 {
     }
 }
 
-/// Decodes three digits: 0 to 2 have codes of five bits, 3 to 9 of six.
+/// Decodes three digits in Huffman code. The digits 0 to 2 have codes of five bits, the digits 3 to
+/// 9 have codes of six bits.
 fn decode_digits(bytes: &[u8]) -> u16 {
     let mut bits = bytes
         .iter()

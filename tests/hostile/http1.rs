@@ -1,8 +1,8 @@
-//! HTTP/1.1: framing, heads and targets (RFC 9112).
+//! Tests hostile HTTP/1.1 requests: framing, heads and targets (RFC 9112).
 
 use crate::targets::{AttackedServers, ByteStream, read_available};
 
-/// A request, and the status with which each server must respond.
+/// A request, and the status with which `serve` and the edge must each respond.
 pub struct HostileRequest {
     pub text: String,
     pub serve: u16,
@@ -10,10 +10,11 @@ pub struct HostileRequest {
     pub reason: &'static str,
 }
 
-/// Follows each request with a body. It must never count as a request.
+/// Bytes that are sent after each request with a body. No server may parse them as a request.
 const HIDDEN: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 
-/// Requests whose end two parsers could see at different places. `FIELDS`, and the start of the body.
+/// Requests whose end is ambiguous, so that two parsers could disagree. A row contains header
+/// fields, the start of the body, the expected status and the reason.
 #[rustfmt::skip]
 const FRAMINGS: &[(&str, &str, u16, &str)] = &[
     ("Content-Length: 41\r\nTransfer-Encoding: chunked", "0\r\n\r\n", 400, "two lengths"),
@@ -41,7 +42,7 @@ const FRAMINGS: &[(&str, &str, u16, &str)] = &[
     ("Content-Length : 0", "", 400, "white space before the colon"),
 ];
 
-/// Bodies that are broken after a valid head. `serve` does not read them: 405.
+/// Invalid bodies after a valid head. `serve` does not read the bodies, and responds with 405.
 #[rustfmt::skip]
 const CHUNKS: &[(&str, &str)] = &[
     ("-1\r\n\r\n", "a negative size"),
@@ -77,8 +78,8 @@ const HEADS: &[(&str, u16, &str)] = &[
     ("TRACE /a HTTP/1.1\r\nHost: e\r\nConnection: close\r\n\r\n", 405, "a method that returns the request"),
 ];
 
-/// Targets outside of the served folder, with the status of `serve`. The edge passes them on: they
-/// are an origin's to judge.
+/// Targets outside of the served folder, with the status of `serve`. The edge forwards these
+/// targets, because only an origin can judge them.
 const TRAVERSALS: &[(&str, u16)] = &[
     ("/../secret", 400),
     ("/%2e%2e/secret", 400),
@@ -92,7 +93,7 @@ const TRAVERSALS: &[(&str, u16)] = &[
     ("/%252e%252e/secret", 404),
 ];
 
-/// URLs instead of paths, which HTTP/2 has no place for, with the status of `serve`.
+/// Targets that are absolute URLs, with the status of `serve`. HTTP/2 cannot transmit such targets.
 const URLS: &[(&str, u16, &str)] = &[
     ("http://e/film.bin", 200, "a URL"),
     ("https://e/film.bin", 200, "a URL of another scheme"),
@@ -104,7 +105,7 @@ const URLS: &[(&str, u16, &str)] = &[
     ),
 ];
 
-/// A request to which both servers respond alike.
+/// Returns a request to which both servers respond with the same status.
 fn same(text: String, status: u16, reason: &'static str) -> HostileRequest {
     HostileRequest {
         text,
@@ -155,7 +156,7 @@ pub fn list_requests() -> Vec<HostileRequest> {
     requests
 }
 
-/// Requests at and above the limits of targets and fields.
+/// Returns requests at and above the limits of targets and fields.
 fn list_oversized_requests() -> Vec<HostileRequest> {
     let get = |target: &str, fields: &str| {
         format!("GET {target} HTTP/1.1\r\nHost: e\r\nConnection: close\r\n{fields}\r\n")
@@ -219,9 +220,10 @@ fn hostile_http1_requests_get_the_expected_status() {
     attacked.assert_unharmed();
 }
 
-/// Writes a request, and returns everything that arrives until the server closes the connection.
+/// Writes a request, and returns all bytes that arrive until the server closes the connection.
 pub fn send_request(stream: &mut dyn ByteStream, text: &str) -> String {
-    // The server may refuse and close before it has read everything.
+    // Ignores errors, because the server may refuse the request and close the connection before it
+    // has read everything.
     let _ = stream.write_all(text.as_bytes());
     let _ = stream.flush();
     read_available(stream)

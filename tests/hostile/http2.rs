@@ -1,4 +1,5 @@
-//! HTTP/2: requests that a converter to HTTP/1.1 could get wrong (RFC 9113 section 8).
+//! Tests HTTP/2 requests that a converter to HTTP/1.1 could convert incorrectly (RFC 9113 section
+//! 8).
 
 use crate::frames::StreamResult::{self, Refused, Status};
 use crate::frames::request_on_stream;
@@ -11,7 +12,7 @@ const SCHEME: Field = (":scheme", "http");
 const PATH: Field = (":path", "/film.bin");
 const AUTHORITY: Field = (":authority", "e");
 
-/// Fields, result and reason.
+/// Each row contains header fields, the expected result and the reason.
 #[rustfmt::skip]
 pub const REQUESTS: &[(&[Field], StreamResult, &str)] = &[
     (&[METHOD, SCHEME, PATH, AUTHORITY], Status(200), "a valid request"),

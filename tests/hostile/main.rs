@@ -1,8 +1,8 @@
-//! Hostile requests as tables: input, expected result and reason.
+//! Tests hostile requests, which are listed in tables with input, expected result and reason.
 //!
 //! Each input is sent to `headwater serve` and `headwater edge`, with and without TLS. Behind the
-//! edge, an origin with a strict parser records what arrives there. Afterwards, every server must
-//! still run and serve. `requests` and `caching` send each row over HTTP/1.1 and HTTP/2.
+//! edge, an origin with a strict parser records the requests that arrive. Afterwards, every server
+//! must still run and serve. `requests` and `caching` send each row over HTTP/1.1 and HTTP/2.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,7 +1,8 @@
-//! The same tables against nginx and Varnish, as their packages install them.
+//! Sends the tables of hostile requests to nginx and Varnish, which run with default settings and
+//! short timeouts.
 //!
-//! `peers.md` lists what they do differently, so that a change on either side is seen. `make judge` runs
-//! this comparison; `UPDATE_DOCUMENTS=1` rewrites the list.
+//! `peers.md` lists the differences between Headwater and these peers, so that a change of either
+//! is noticed. `make judge` runs this comparison. `UPDATE_DOCUMENTS=1` rewrites the list.
 
 mod servers;
 
@@ -19,19 +20,20 @@ use crate::support::{TempFolder, report_skip};
 use crate::{http1, http2, requests, targets};
 use servers::PeerServers;
 
-/// Rows that are sent at a time: most wait for a timeout of a peer.
+/// Number of rows that are sent at a time. It is high, because most rows wait for a timeout of a
+/// peer.
 const THREADS: usize = 24;
 
-/// Attempts to get the listed result of a row.
+/// Maximum number of attempts to get the listed result of a row.
 const ATTEMPTS: usize = 5;
 
-/// The longest wait for a peer that neither responds nor closes.
+/// Maximum time to wait for a peer that neither responds nor closes the connection.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 type Probe = Box<dyn Fn(&SocketAddr, &SocketAddr) -> String + Send + Sync>;
 
-/// A row: its input, the results of `serve` and of the edge, and how to get that of a peer from its
-/// addresses for HTTP/1.1 and HTTP/2.
+/// A row with its input, the results of `serve` and of the edge, and a function. The function
+/// returns the result of a peer, from the peer's addresses for HTTP/1.1 and HTTP/2.
 struct ComparedRow {
     input: String,
     serve: String,
@@ -116,7 +118,7 @@ fn list_common_rows() -> impl Iterator<Item = ComparedRow> {
     })
 }
 
-/// Floods that must end the connection.
+/// Returns the floods after which a server must close the connection.
 fn list_flood_rows() -> impl Iterator<Item = ComparedRow> {
     let closing = FLOODS
         .iter()
@@ -135,7 +137,7 @@ fn list_flood_rows() -> impl Iterator<Item = ComparedRow> {
     })
 }
 
-/// Returns the table's line of a row, or None if all servers do the same.
+/// Returns the line of a row in the table, or None if the peers' results equal Headwater's results.
 fn compare_row(row: &ComparedRow, peers: &PeerServers) -> Option<String> {
     let [file, proxy, varnish] = [&peers.files, &peers.proxy, &peers.varnish]
         .map(|peer| (row.probe)(&peer.http1, &peer.http2));
@@ -146,8 +148,8 @@ fn compare_row(row: &ComparedRow, peers: &PeerServers) -> Option<String> {
     (!is_same).then(|| format!("| {input} | {serve} | {file} | {edge} | {proxy} | {varnish} |"))
 }
 
-/// Repeats a row that differs from the list: a peer that closes while the client writes may or may not
-/// get its response through.
+/// Compares a row, and repeats the comparison if the result differs from the list. A result can
+/// vary, because a response can be lost if the peer closes the connection while the client writes.
 fn compare_repeatedly(row: &ComparedRow, peers: &PeerServers, listed: &str) -> Option<String> {
     let mut line = compare_row(row, peers);
     for _ in 1..ATTEMPTS {
@@ -163,7 +165,7 @@ fn compare_repeatedly(row: &ComparedRow, peers: &PeerServers, listed: &str) -> O
     line
 }
 
-/// Returns the lines of the table. Rows of the same kind and result share a line.
+/// Returns the lines of the table. Equal lines of several rows are listed once.
 fn compare_all(peers: &PeerServers, listed: &str) -> Vec<String> {
     let rows: Vec<ComparedRow> = list_http1_rows()
         .chain(list_http2_rows())
@@ -194,11 +196,11 @@ fn compare_all(peers: &PeerServers, listed: &str) -> Vec<String> {
     unique
 }
 
-/// Start of the lines of floods. Whether a peer closes depends on how fast it reads them, so that a
-/// difference is printed and does not fail.
+/// Start of each flood's line. Whether a peer closes the connection depends on how fast the peer
+/// reads the flood. A difference is therefore printed, but the test does not fail.
 const FLOOD: &str = "HTTP/2 flood: ";
 
-/// Returns the lines of one text that the other lacks, floods last.
+/// Returns the lines of `from` that `other` lacks. The lines of floods are in the second list.
 fn list_missing<'a>(from: &'a str, other: &str) -> (Vec<&'a str>, Vec<&'a str>) {
     let missing = from.lines().filter(|line| !other.contains(line));
     missing.partition(|line| !line.contains(FLOOD))

@@ -1,4 +1,4 @@
-//! More requests per second than one address may send.
+//! Tests clients that send more requests per second than one address may send.
 
 use crate::frames::StreamResult::Status;
 use crate::targets::AttackedServers;

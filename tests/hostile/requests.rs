@@ -1,11 +1,11 @@
-//! Requests that have the same meaning in HTTP/1.1 and HTTP/2 (RFC 9110).
+//! Tests hostile requests that have the same meaning in HTTP/1.1 and HTTP/2 (RFC 9110).
 
 use crate::frames::StreamResult::Status;
 use crate::targets::AttackedServers;
 
 type Field = (&'static str, &'static str);
 
-/// Method, path, fields, statuses of `serve` and of the edge, and reason.
+/// Method, path, header fields, status of `serve`, status of the edge, and reason.
 type RequestRow = (
     &'static str,
     &'static str,
@@ -15,7 +15,8 @@ type RequestRow = (
     &'static str,
 );
 
-/// The edge passes on what is an origin's to judge; its origin here responds to everything with 200.
+/// The edge forwards requests that only an origin can judge. The origin of these tests responds to
+/// every request with 200.
 #[rustfmt::skip]
 pub const REQUESTS: &[RequestRow] = &[
     ("GET", "/film.bin", &[], 200, 200, "a valid request"),

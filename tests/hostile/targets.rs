@@ -13,7 +13,7 @@ use crate::frames::{self, StreamResult};
 use crate::strict::StrictOrigin;
 use crate::support::{HeadwaterServer, TempFolder};
 
-/// Last change of the film, since 1970: Sat, 01 Jan 2000 00:00:00 GMT.
+/// Modification time of the film, since 1970. The date is Sat, 01 Jan 2000 00:00:00 GMT.
 const FILM_DATE: Duration = Duration::from_secs(946_684_800);
 
 /// A connection to a server, encrypted or not.
@@ -60,7 +60,7 @@ impl TestCertificate {
     }
 }
 
-/// Starts a program of `headwater` with and without TLS.
+/// Starts a program of `headwater` twice, without TLS and with TLS.
 fn start_pair(
     program: &str,
     names: [&'static str; 2],
@@ -126,7 +126,8 @@ impl AttackedServers {
         }
     }
 
-    /// Checks that each server still runs and serves, and that no hidden request reached the origin.
+    /// Checks that each server still runs and serves, and that the origin has parsed no hidden
+    /// request.
     pub fn assert_unharmed(mut self) {
         for target in &mut self.servers {
             assert!(target.server.is_alive(), "{}", target.name);
@@ -143,7 +144,8 @@ impl AttackedServers {
     }
 }
 
-/// Writes a folder with a film that was last changed on [`FILM_DATE`], and a file beside it.
+/// Writes a library with a film that was modified on [`FILM_DATE`]. Also writes a secret file
+/// outside of the library.
 pub fn write_library(folder: &TempFolder) {
     let film = folder.write_file("films/film.bin", &[7; 1000]);
     let film = std::fs::File::options().write(true).open(film).unwrap();
@@ -168,7 +170,8 @@ impl TargetServer {
         request_over_http1(&mut stream, method, path, fields)
     }
 
-    /// Returns the value of a metric of the main port; 0 if it is missing.
+    /// Returns the value of a metric on the main port, or 0 if the server does not report the
+    /// metric.
     pub fn read_metric(&self, line: &str) -> u64 {
         let mut stream = self.connect(b"http/1.1");
         let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -184,8 +187,8 @@ impl TargetServer {
         self.server.peak_memory_bytes()
     }
 
-    /// Opens a connection for this ALPN protocol. Writing to a server that does not read fails after a
-    /// second.
+    /// Opens a connection for this ALPN protocol. A write fails after one second if the server does
+    /// not read.
     pub fn connect(&self, protocol: &[u8]) -> Box<dyn ByteStream> {
         let stream = self.server.connect();
         stream
@@ -214,12 +217,12 @@ impl TargetServer {
 /// Reads until the server closes the connection.
 pub fn read_available(stream: &mut dyn ByteStream) -> String {
     let mut bytes = Vec::new();
-    // A reset is an end, too.
+    // Ignores errors, because a reset also ends the connection.
     let _ = stream.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Sends a request over HTTP/1.1 as the only one of its connection.
+/// Sends one request over HTTP/1.1 and asks the server to close the connection afterwards.
 pub fn request_over_http1(
     stream: &mut dyn ByteStream,
     method: &str,
@@ -236,7 +239,7 @@ pub fn request_over_http1(
     crate::http1::parse_status(&response).map_or(StreamResult::Refused, StreamResult::Status)
 }
 
-/// Sends the same request over HTTP/2.
+/// Sends one request over HTTP/2.
 pub fn request_over_http2(
     stream: &mut dyn ByteStream,
     method: &str,

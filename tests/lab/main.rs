@@ -1,4 +1,4 @@
-//! `headwater lab run` on the command line: it measures, cleans up, stops and resumes.
+//! Tests on the command line that `headwater lab run` measures, cleans up, stops and resumes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A Headwater server, and a sink whose results are known. Each test replaces PIDS and NAP.
+/// A Headwater server, and a sink whose results are known. Each test replaces PIDS with the path of
+/// a file for process ids, and NAP with a sleep time in seconds.
 const DOCUMENT: &str = r#"
 name = "Known numbers"
 question = "Is the ratio of known numbers measured correctly?"
@@ -63,7 +64,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Returns none, with a message, if this machine cannot emulate links.
+    /// Prints a message and returns None if this machine cannot emulate links.
     fn new(test: &str, nap: &str) -> Option<Bench> {
         let probe = lab(&["link", "--", "true"]);
         if probe.status.code() == Some(3) {
@@ -135,7 +136,7 @@ impl Bench {
         let pids = std::fs::read_to_string(self.path("pids")).unwrap();
         for pid in pids.lines() {
             let alive = format!("/proc/{pid}/cmdline");
-            // Another process may have the same number by now.
+            // The kernel may have given the process id to another process.
             let ours = || {
                 std::fs::read_to_string(&alive)
                     .is_ok_and(|line| line.contains("serve") || line.contains("curl"))
@@ -170,7 +171,7 @@ fn known_numbers_are_measured_and_compared() {
     let Some(bench) = Bench::new("known_numbers_are_measured_and_compared", "0") else {
         return;
     };
-    // Fewer than six rounds have no interval.
+    // Fewer than six rounds give no confidence interval.
     bench.edit("rounds = 3", "rounds = 6");
     let output = bench.run();
     assert_eq!(
@@ -189,7 +190,8 @@ fn known_numbers_are_measured_and_compared() {
     assert_ne!(factor(0), factor(1));
     let summary = bench.summary();
     let claims = summary["claims"].as_array().unwrap();
-    // The ratios of the rounds are 13/11, 23/21, 33/31, 43/41, 53/51 and 63/61.
+    // A round measures its number followed by the digit of the factor, such as 13 and 11. The
+    // ratios of the rounds are therefore 13/11, 23/21, 33/31, 43/41, 53/51 and 63/61.
     let median = ((33.0 / 31.0) * (43.0_f64 / 41.0)).sqrt();
     assert!(
         (claims[0]["value"].as_f64().unwrap() - median).abs() < 1e-9,
@@ -217,7 +219,8 @@ fn known_numbers_are_measured_and_compared() {
     assert_eq!((again.stdout, bench.records().len()), (output.stdout, 12));
     let report = lab(&["report", &bench.path("out")]);
     assert_eq!(report.status.code(), Some(0));
-    // A folder of another document is refused. A claim that fails leads to exit status 1.
+    // An output folder of another document is refused with exit status 1. In a new folder, exit
+    // status 1 means that a claim fails.
     bench.edit("at-least = 1.1\nat-most = 1.2", "at-least = 1.2");
     assert_eq!(bench.run().status.code(), Some(1));
     assert_eq!(bench.records().len(), 12);
@@ -272,14 +275,14 @@ fn concurrent_runs_are_isolated() {
         return;
     };
     bench.edit("rounds = 3", "rounds = 3\nparallel = 2");
-    // The document is named without a folder, from within its folder.
+    // The command runs in the folder of the document, and names the document without a folder.
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.args(["lab", "run", "known.toml", "--out", "out"]);
     let output = command.current_dir(&bench.folder).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let records = bench.records();
     assert_eq!(records.len(), 6);
-    // Concurrent runs use the same ports and addresses, but each measures its own factor.
+    // Concurrent runs use the same ports and addresses, but each run measures its own factor.
     for record in &records {
         let (round, factor) = (&record["round"], record["arm"]["factor"].as_str().unwrap());
         let x: f64 = format!("{}{factor}", round.as_u64().unwrap() + 1)
@@ -316,7 +319,7 @@ fn a_stopped_or_killed_run_leaves_nothing_and_resumes() {
         );
         bench.nothing_stays();
         let before = bench.records();
-        // The crash has left an incomplete line.
+        // Adds an incomplete line, as a crash can leave it.
         let torn = std::fs::read_to_string(bench.path("out/runs.jsonl")).unwrap() + "{\"round\":";
         std::fs::write(bench.path("out/runs.jsonl"), torn).unwrap();
         let output = bench.run();
@@ -341,7 +344,7 @@ fn a_time_slice_ends_between_runs_and_resumes() {
     assert_eq!(over.status.code(), Some(4), "{}", text(&over.stderr));
     assert!(text(&over.stderr).contains("the time is over"));
     assert_eq!(bench.records().len(), 0);
-    // The report of a slice can be committed.
+    // Each time slice leaves a report, so that unfinished results can be committed.
     assert!(Path::new(&out).join("report.md").exists());
     let rest = lab(&["run", &document, "--out", &out, "--for", "24h"]);
     assert_ne!(rest.status.code(), Some(4), "{}", text(&rest.stderr));
@@ -361,7 +364,7 @@ fn discarded_runs_contain_their_reason() {
     );
     assert_eq!(bench.run().status.code(), Some(1));
     let records = bench.records();
-    // The first attempts of both arms fail in the same way, so they are not repeated.
+    // The first attempts of both arms fail in the same way, so no attempt is repeated.
     assert_eq!(records.len(), 2);
     let why = records[0]["thrown"].as_str().unwrap();
     assert!(
@@ -387,7 +390,8 @@ fn an_experiment_stops_if_every_arm_fails_in_the_same_way() {
     let output = bench.run();
     let output_text = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{output_text}");
-    // Three rounds of two arms with three attempts would be 18 failures.
+    // If the experiment did not stop, three rounds of two arms with three attempts each would give
+    // 18 failures.
     assert_eq!(bench.records().len(), 2);
     assert!(output_text.lines().count() < 20, "{output_text}");
     assert!(
@@ -395,7 +399,7 @@ fn an_experiment_stops_if_every_arm_fails_in_the_same_way() {
             && output_text.contains("no-such-server"),
         "{output_text}"
     );
-    // One arm that works: the other one is repeated.
+    // If one arm works, the attempts of the other arm are repeated.
     std::fs::remove_dir_all(bench.path("out")).unwrap();
     bench.edit("exec no-such-server", "exec headwater serve");
     bench.edit(
@@ -438,7 +442,7 @@ fn documents_are_validated_and_listed() {
         {
             let output = lab(&["validate", path.to_str().unwrap()]);
             let output_text = text(&output.stdout);
-            // This machine may lack a program of an experiment.
+            // This machine may lack programs that an experiment needs.
             let only_programs = output_text
                 .lines()
                 .all(|line| line.contains("program not found"));

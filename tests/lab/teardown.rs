@@ -1,11 +1,11 @@
-//! However and whenever a run ends, it leaves only its results, and it can be resumed.
+//! Checks that a run leaves only its results, and can be resumed, no matter how and when it ends.
 
 use crate::left::{Mark, wait};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Every step reports that it has been reached, and then pauses.
+/// Each step creates a file when it is reached. The step that a test selects then pauses.
 const DOCUMENT: &str = r#"
 name = "Steps"
 question = "What remains of a run that ends in this step?"
@@ -43,7 +43,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// Returns none, with a message, if this machine cannot emulate links. Runs pause in the step `slow`.
+    /// Prints a message and returns None if this machine cannot emulate links. Runs pause in the
+    /// step `slow`.
     fn new(test: &str, slow: &str) -> Option<Lab> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("teardown-{test}"));
         let _ = std::fs::remove_dir_all(&folder);
@@ -104,7 +105,7 @@ impl Lab {
             .collect()
     }
 
-    /// Waits until no process exists, and no file except the results.
+    /// Waits until no process of the run exists, and no file except the results remains.
     fn nothing_stays(&self) {
         self.mark.nothing_stays();
         wait("removed files", || self.files().is_empty());
@@ -189,7 +190,8 @@ fn a_run_killed_at_any_time_leaves_nothing() {
     let Some(lab) = Lab::new("random", "none") else {
         return;
     };
-    // The length of a run differs between machines, so the last kills may come after its end.
+    // The duration of a run differs between machines, so the last kills may come after the run has
+    // ended.
     for n in 0..12u64 {
         let _ = std::fs::remove_dir_all(lab.path("out"));
         let mut child = lab.start();
@@ -230,11 +232,12 @@ fn a_function_that_exits_during_a_measurement_ends_the_run() {
          until test -e MEASURE; do sleep 0.02; done; kill $!; echo 'I am ill'; exit 7",
     );
     lab.edit("MEASURE", &lab.path("steps/measure"));
-    // Longer than its timeout: if the run waited for the sink, the timeout would be the reason.
+    // The sink would run for longer than its timeout. If the run waited for the sink, the recorded
+    // reason would be the timeout.
     lab.edit("sleep 9", "sleep 99");
     assert_eq!(lab.run().status.code(), Some(1));
     let records = lab.records();
-    // All first attempts, of one arm, fail in the same way.
+    // The first attempt of the only arm fails, so the experiment stops.
     assert_eq!(records.len(), 1);
     let why = records[0]["thrown"].as_str().unwrap();
     let expected = ["function origin", "exited", "7", "I am ill"];
@@ -311,7 +314,8 @@ fn many_runs_are_stopped_killed_and_resumed_and_each_counts_once() {
     let output = lab.run();
     let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{output_text}");
-    // Finished runs are counted after resuming, and the remaining time is estimated.
+    // The progress counts the runs that finished before resuming, and shows an estimate of the
+    // remaining time.
     assert!(
         output_text.contains("60 of 60 ·") && !output_text.contains("\n1 of 60"),
         "{output_text}"
@@ -370,7 +374,7 @@ fn processes_are_pinned_to_their_processors() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(lab.records()[0]["values"]["x"], 1.0);
-    // A missing processor is an error.
+    // A processor that does not exist is an error.
     std::fs::remove_dir_all(lab.path("out")).unwrap();
     lab.edit("cpus = [0]", "cpus = [0, 1000]");
     assert_eq!(lab.run().status.code(), Some(1));

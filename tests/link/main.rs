@@ -1,4 +1,4 @@
-//! The command line of `headwater lab link`.
+//! Tests the command line of `headwater lab link`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Starts `headwater serve` with the built-in film at the server's end.
+/// Starts `headwater serve` with the built-in film at the server end of the link.
 fn serve(bed: &Bed) -> Child {
     let mut command = bed.at_server(env!("CARGO_BIN_EXE_headwater"));
     command.args(["serve", "--listen", &format!("{SERVER}:80")]);
@@ -33,7 +33,7 @@ fn serve(bed: &Bed) -> Child {
     child
 }
 
-/// Waits until a process that is not our child has exited. Panics after 30 s.
+/// Waits until a process that is not a child of this test has exited. Panics after 30 s.
 fn gone(pid: u32) {
     let began = Instant::now();
     while Path::new(&format!("/proc/{pid}")).exists() {
@@ -65,7 +65,7 @@ fn a_server_and_requests_over_a_link() {
     let report = bed.end();
     assert!(report["down"]["delivered"].as_u64() > Some(20), "{report}");
     assert_eq!(report["shape"]["down"]["delay_ms"], 10.0, "{report}");
-    // The link sent SIGTERM to the server when it ended, so the server exited with success.
+    // When the link ended, it sent SIGTERM to the server, so the server exited with success.
     assert!(server.wait().unwrap().success());
 }
 
@@ -88,7 +88,7 @@ fn nothing_stays_when_the_link_is_killed() {
     let Some(mut bed) = Bed::start("nothing_stays_when_the_link_is_killed", &[]) else {
         return;
     };
-    // A shell with a child process, and a shell that ignores SIGTERM.
+    // Starts a shell with a child process, and a shell that ignores SIGTERM.
     let mut busy = bed.at_client("sh");
     busy.args(["-c", "sleep 600 & echo $!; wait"]);
     let mut busy = busy.stdout(Stdio::piped()).spawn().unwrap();

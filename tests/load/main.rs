@@ -1,4 +1,4 @@
-//! The command line of `headwater load` against nginx.
+//! Tests the command line of `headwater load` against nginx.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,14 +9,14 @@ use nginx::Nginx;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder for one test, with an nginx that serves its `www`.
+/// A folder for one test, with an nginx process that serves the subfolder `www`.
 struct Site {
     folder: PathBuf,
     nginx: Nginx,
 }
 
 impl Site {
-    /// Starts the site. Returns none, with a message, if nginx is missing.
+    /// Starts the site. Prints a message and returns None if nginx is not installed.
     fn start(name: &str) -> Option<Site> {
         Site::with(name, "")
     }
@@ -54,7 +54,8 @@ fn json(path: &str) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Makes three runs of 90 requests in three steps; the files of the last one remain.
+/// Makes three runs, each with 90 requests in three steps. Each run has its own JSON file, and
+/// overwrites the other files of the previous run.
 fn three_runs(site: &Site) {
     let [hdr, records, html] = ["a.hdr", "a.jsonl.zst", "a.html"].map(|name| site.path(name));
     let (url, list) = (site.nginx.url("a.m4s"), site.nginx.url("b.m3u8"));
@@ -128,7 +129,7 @@ fn result_files_agree_and_can_be_merged() {
         let out = site.path("one.json");
         assert!(load(&["report", file, "--json", &out]).status.success());
         let due = &json(&out)["summary"]["from_due_ms"];
-        // 90 requests do not support a p99.
+        // 90 requests are too few for a p99.
         assert_eq!((&due["samples"], &due["p99"]), (&90.into(), &().into()));
         due["p50"].as_f64().unwrap()
     };
@@ -158,7 +159,8 @@ fn a_report_of_a_log_contains_only_what_the_log_contains() {
     three_runs(&site);
     let hdr = site.path("a.hdr");
     let output_text = text(&load(&["report", &hdr]).stdout);
-    // The rate is that of the run's seconds, and each step's that of its own length.
+    // The log has intervals of one second, so the rate of the run is computed over one second. The
+    // rate of each step is computed over the length of the step.
     assert!(
         output_text.contains("90 requests at 90.0 per second"),
         "{output_text}"
@@ -424,9 +426,9 @@ fn a_stopped_run_keeps_its_results() {
     );
 }
 
-/// Runs against a name whose address changes after the first second. Returns the number of responses
-/// of the old address (200) and of the new one (204), or none, with a message, if the test cannot
-/// change the name.
+/// Runs against a name whose address changes after the first second. Returns the number of
+/// responses of the old address (200) and of the new address (204). Prints a message and returns
+/// None if the test cannot change the name.
 fn over_a_changed_name(site: &Site, dns: &str) -> Option<(u64, u64)> {
     let (hosts, out) = (site.path("hosts"), site.path("dns.json"));
     std::fs::write(&hosts, "127.0.0.1 film.test\n").unwrap();

@@ -1,7 +1,8 @@
-//! The rules of the edge on emulated links: congestion control, pacing and windows take effect for a
-//! response, and are reset after it.
+//! Tests the rules of the edge on emulated links. Congestion control, pacing and windows take
+//! effect for one response, and are reset afterwards.
 //!
-//! The rates are determined by the link, not by the machine. Tolerances are a factor or a tenth.
+//! The link determines the rates, not the machine. The tolerances permit lower rates, because a
+//! busy machine sends more slowly.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +24,7 @@ struct LinkedEdge {
     origin: Child,
     edge: Child,
     records: PathBuf,
-    /// One-way delay.
+    /// One-way delay of the link.
     delay_s: f64,
     _folder: tempfile::TempDir,
 }
@@ -67,8 +68,8 @@ impl LinkedEdge {
         })
     }
 
-    /// Fetches paths one after the other on one connection. Returns bytes per second of each, from the
-    /// request to the last byte, without the round trip.
+    /// Fetches paths one after the other on one connection. Returns the bytes per second of each
+    /// response, from the request to the last byte. The round-trip time is subtracted.
     fn fetch(&self, paths: &[&str]) -> Vec<f64> {
         let mut curl = self.bed.at_client("curl");
         curl.args(["--silent", "--show-error", "--fail", "--max-time", "60"]);
@@ -149,7 +150,7 @@ fn format_rule(path: &str, actions: &str) -> String {
     format!("[[rule]]\nname = \"{path}\"\nwhen = 'query == \"{path}\"'\n{actions}\n\n")
 }
 
-/// Reno treats each loss as congestion, BBR does not.
+/// Reno treats each loss as congestion, but BBR does not.
 #[test]
 fn bbr_is_faster_than_reno_at_one_percent_loss() {
     if !has_congestion_control("bbr") || !has_congestion_control("reno") {
@@ -179,7 +180,8 @@ fn bbr_is_faster_than_reno_at_one_percent_loss() {
     assert!(bbr >= 1.5 * reno, "bbr {bbr}, reno {reno}");
 }
 
-/// The client across the link gets the algorithm of the system, the local one an unpaced algorithm.
+/// The client across the link gets the default algorithm of the system. The local client gets an
+/// algorithm without pacing.
 #[test]
 fn low_rtt_clients_are_not_paced() {
     let name = "low_rtt_clients_are_not_paced";
@@ -203,14 +205,15 @@ fn low_rtt_clients_are_not_paced() {
     }
 }
 
-/// A pace is an upper limit: a busy machine sends more slowly.
+/// Checks that a rate is between 70 % and 105 % of the pace. The rate may be lower than the pace,
+/// because a busy machine sends more slowly.
 #[track_caller]
 fn assert_paced(rate: f64, pace: f64) {
     let share = rate / pace;
     assert!((0.7..1.05).contains(&share), "{rate} B/s of {pace}");
 }
 
-/// Requests on one connection are paced, not paced, and paced again.
+/// Paced and unpaced responses alternate on one connection.
 #[test]
 fn a_pace_applies_to_its_response_only() {
     const PACE: f64 = 1e6;
@@ -239,7 +242,8 @@ fn a_pace_applies_to_its_response_only() {
     }
 }
 
-/// As the buffer of a player shrinks, its pace grows from 1.5 to three times its bitrate.
+/// As the buffer of a player shrinks, the pace grows from 1.5 times to 3 times the top bitrate of
+/// the player.
 #[test]
 fn the_pace_follows_the_buffer_of_the_player() {
     let rules = "[[rule]]\nname = \"by buffer\"\nwhen = 'has(cmcd.tb)'\n\
@@ -258,8 +262,8 @@ fn the_pace_follows_the_buffer_of_the_player() {
     }
 }
 
-/// Only a route can set the initial window. Without it, the edge logs and counts the refusal and sends
-/// the response.
+/// Only a route can set the initial window. Without such a route, the edge logs and counts the
+/// refusal, and sends the response.
 #[test]
 fn an_initial_window_needs_a_route() {
     let rules = format_rule("wide", "initial-window = 40");

@@ -1,5 +1,5 @@
-//! Finds processes that a program left behind, by a mark in the environment that they inherit.
-#![allow(dead_code)] // Each test binary uses a part of it.
+//! Finds processes that a program left behind. The processes inherit a mark in their environment.
+#![allow(dead_code)] // Each test binary uses a part of this module.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,7 @@ impl Mark {
     }
 }
 
-/// Waits until a condition holds. The panic names what did not happen.
+/// Waits until a condition holds. After 30 s, panics with `what`, which names the condition.
 pub fn wait(what: &str, until: impl Fn() -> bool) {
     let began = Instant::now();
     while !until() {

@@ -1,7 +1,7 @@
-//! Emulated links for tests, through the binary: `headwater lab link` and `lab exec`.
+//! Emulated links for tests, which use the commands `headwater lab link` and `headwater lab exec`.
 //!
 //! Include it with `#[path = "../support/link.rs"] mod link;`.
-#![allow(dead_code)] // Each test binary uses a part of it.
+#![allow(dead_code)] // Each test binary uses a part of this module.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 /// The address of the server end of a link.
 pub const SERVER: &str = "10.77.0.2";
 
-/// An emulated link with a network namespace at either end. Dropping it removes the link and ends all
-/// processes in both namespaces.
+/// An emulated link with a network namespace at either end. Dropping this value removes the link
+/// and ends all processes in both namespaces.
 pub struct Bed {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -19,8 +19,8 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Starts `headwater lab link` with these arguments, such as `["--rate", "10mbit"]`. Reports a skip
-    /// and returns None where a machine cannot make links (no root, no TUN).
+    /// Starts `headwater lab link` with these arguments, such as `["--rate", "10mbit"]`. Reports a
+    /// skip and returns None if the machine cannot create links, for example without root or TUN.
     pub fn start(test: &str, args: &[&str]) -> Option<Bed> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
             .args(["lab", "link", "--until-eof", "--json", "-"])
@@ -50,8 +50,8 @@ impl Bed {
         })
     }
 
-    /// Returns a command for the client end. `lab exec` replaces itself with the program, so pid,
-    /// signals and status are those of the program.
+    /// Returns a command for the client end. `lab exec` replaces itself with the program, so the
+    /// process id, signals and exit status are those of the program.
     pub fn at_client(&self, program: &str) -> Command {
         self.at("client", program)
     }
@@ -73,8 +73,8 @@ impl Bed {
         self.child.wait().unwrap();
     }
 
-    /// Removes the link and ends all processes in its namespaces. Returns the statistics: packets,
-    /// losses, lateness.
+    /// Removes the link and ends all processes in its namespaces. Returns the statistics of the
+    /// link: packets, losses and lateness.
     pub fn end(mut self) -> serde_json::Value {
         drop(self.child.stdin.take());
         let mut text = String::new();

@@ -1,5 +1,5 @@
-//! An nginx instance for one test. The load tester is tested against nginx, so that errors in our
-//! server and our client cannot cancel out.
+//! An nginx process for one test. The load tester is tested against nginx instead of Headwater, so
+//! that errors in Headwater's server and client cannot hide each other.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -16,9 +16,10 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Serves the folder `root` on a free port of 127.0.0.1. `listen` is added to the listen directive
-    /// and `server` to the server block, where PORT stands for the port. The configuration and
-    /// `access.log` are in `folder`. Reports a skip and returns None without nginx.
+    /// Serves the folder `root` on a free port of 127.0.0.1. `listen` is added to the listen
+    /// directive and `server` to the server block, where PORT stands for the port. The
+    /// configuration and `access.log` are in `folder`. Reports a skip and returns None if nginx is
+    /// not installed.
     pub fn of(folder: &Path, root: &Path, listen: &str, server: &str) -> Option<Nginx> {
         let addr = SocketAddr::from(([127, 0, 0, 1], port::free()));
         let (dir, root) = (folder.display(), root.display());
@@ -61,7 +62,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // SIGTERM, because the worker process would survive a SIGKILL of its parent.
+        // Sends SIGTERM, because the worker process would survive a SIGKILL of its parent.
         let _ = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();

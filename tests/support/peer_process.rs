@@ -1,4 +1,4 @@
-//! nginx and Varnish as processes, for comparison with ours.
+//! Starts nginx and Varnish as processes, for comparison with Headwater.
 //!
 //! Include it with `#[path = "../support/peer_process.rs"] mod peer_process;`.
 
@@ -11,7 +11,8 @@ use std::time::Duration;
 pub struct PeerProcess(Child);
 
 impl PeerProcess {
-    /// Starts the program, and waits until it listens at each address. Returns `None` if it is missing.
+    /// Starts the program, and waits until it listens at each address. Returns `None` if the
+    /// program is not installed.
     pub fn start(mut command: Command, addresses: &[SocketAddr]) -> Option<PeerProcess> {
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = PeerProcess(quiet.spawn().ok()?);
@@ -32,14 +33,15 @@ fn wait_for_listener(address: SocketAddr) {
 
 impl Drop for PeerProcess {
     fn drop(&mut self) {
-        // SIGTERM, unlike SIGKILL, lets the server stop its children.
+        // Sends SIGTERM instead of SIGKILL, so that the server can stop its child processes.
         let pid = self.0.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let _ = self.0.wait();
     }
 }
 
-/// Returns the command for nginx with this content of its `http` block. All its files are in `folder`.
+/// Returns the command that starts nginx with this content of the `http` block. All files of nginx
+/// are in `folder`.
 pub fn nginx_command(folder: &Path, http: &str) -> Command {
     let dir = folder.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -58,7 +60,7 @@ pub fn nginx_command(folder: &Path, http: &str) -> Command {
     command
 }
 
-/// Returns the command for Varnish at `address` in front of the origin.
+/// Returns the command that starts Varnish at `address` in front of the origin.
 pub fn varnish_command(folder: &Path, origin: SocketAddr, address: SocketAddr) -> Command {
     let vcl = folder.join("default.vcl");
     let (host, port) = (origin.ip(), origin.port());

@@ -1,11 +1,12 @@
-//! Free ports for servers that cannot listen on port 0 and report the port.
+//! Chooses free ports for servers that cannot listen on port 0 and report the resulting port.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The range is below the ephemeral ports of the kernel. Another test could get one of those before the
-/// server of this test listens on it, and would then receive its requests.
+/// First port of the range, which is below the ephemeral ports of the kernel. The kernel could give
+/// an ephemeral port to another test before this test's server listens on the port. The other test
+/// would then receive the requests of this test.
 const FIRST: u32 = 12_000;
 const COUNT: u32 = 18_000;
 

@@ -61,8 +61,8 @@ fn bad_messages_are_refused_with_the_reason() {
 }
 
 fn check_message(message: &str) -> Output {
-    // Read from standard input, so that no file has to be removed; and outside a repository, where
-    // no merge can be under way.
+    // The script reads the message from standard input, so that the test has no file to remove. The
+    // script runs outside of a repository, where no merge can be in progress.
     let mut child = Command::new(root().join("scripts/commit-msg"))
         .arg("/dev/stdin")
         .current_dir("/")
@@ -90,7 +90,7 @@ fn the_installed_hook_checks_commits_and_replaces_no_other() {
     let run = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
         command.current_dir(folder.path()).args(arguments);
-        // Settings of the machine, such as another folder for hooks, do not apply.
+        // Ignores the Git settings of the machine, such as another folder for hooks.
         command.env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.env("GIT_CONFIG_SYSTEM", "/dev/null");
         for (name, value) in [("NAME", "A"), ("EMAIL", "a@b.example")] {

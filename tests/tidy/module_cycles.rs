@@ -1,16 +1,16 @@
-//! Checks that the files of a crate do not use each other in cycles of more than two.
+//! Checks that the files of a crate do not use each other in cycles of more than two files.
 //!
-//! A file uses another one if it imports or names an item that the other one declares. Names are
-//! followed through `use` and `pub use` to the declaration. A visible import (`pub use`, …) is a
-//! use only if the file also names the item elsewhere. A module that only declares and re-exports
-//! its children therefore takes part in no cycle.
+//! A file uses another file if it imports or names an item that the other file declares. Names are
+//! followed through `use` and `pub use` to the declaration. A visible import (`pub use` and
+//! similar) counts as a use only if the file also names the item elsewhere. A module that only
+//! declares and re-exports its children is therefore in no cycle.
 //!
-//! A parent that declares items takes part like any other file, with one exception: uses between a
-//! parent and its child count only as links of a chain of three or more different files that leads
-//! back to its start. A parent may thus call several children that all use its items.
+//! A parent module that declares items is treated like any other file, with one exception. Uses
+//! between a parent and its child count only if they are part of a cycle of three or more files. A
+//! parent may therefore call several children, even if all of them use items of the parent.
 //!
-//! Calls of methods are not seen, because they name no file. The file of an `impl` block uses the
-//! file of the type.
+//! Calls of methods are not detected, because they do not name the file of the method. The file of
+//! an `impl` block uses the file that declares the type.
 
 use super::module_names::{ModuleNames, join};
 use super::rust_source::{test_modules, without_tests};
@@ -19,7 +19,8 @@ use super::{files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Largest cycle that is allowed: two files that use each other are read together.
+/// Maximum number of files in a cycle. Two files may use each other, because they can be read
+/// together.
 const CYCLE_FILES_MAX: usize = 2;
 
 type Uses = BTreeMap<String, BTreeSet<String>>;
@@ -159,7 +160,8 @@ fn module_name(path: &Path) -> String {
     parts.join("::")
 }
 
-/// Returns the groups of more than two files that reach each other, largest first.
+/// Returns the groups of more than two files that all use each other, directly or through other
+/// files. The largest group is first.
 fn cycles(uses: &Uses) -> Vec<Vec<String>> {
     let reachable: BTreeMap<&str, BTreeSet<&str>> = uses
         .keys()
@@ -180,7 +182,8 @@ fn cycles(uses: &Uses) -> Vec<Vec<String>> {
     cycles
 }
 
-/// Returns the uses without those between a parent and its child that are no part of a longer chain.
+/// Removes the uses between a parent and its child that are not part of a cycle of three or more
+/// files.
 fn without_pairs(uses: &Uses) -> Uses {
     let is_kept = |from: &str, to: &str| {
         let is_related = is_within(from, to) || is_within(to, from);
@@ -195,7 +198,7 @@ fn without_pairs(uses: &Uses) -> Uses {
         .collect()
 }
 
-/// Whether a chain leads back from `to` to `from` with other files in between.
+/// Returns whether `to` uses `from` through other files.
 fn is_in_longer_chain(from: &str, to: &str, uses: &Uses) -> bool {
     let others = uses[to].iter().filter(|other| *other != from);
     follow_uses(others, BTreeSet::from([to]), uses).contains(from)
@@ -212,7 +215,8 @@ fn reachable_from<'a>(start: &str, uses: &'a Uses) -> BTreeSet<&'a str> {
     follow_uses(&uses[start], BTreeSet::new(), uses)
 }
 
-/// Adds to `reached` what these modules reach without the modules in it.
+/// Adds to `reached` all modules that can be reached from `modules`. Does not continue from modules
+/// that are already in `reached`.
 fn follow_uses<'a>(
     modules: impl IntoIterator<Item = &'a String>,
     mut reached: BTreeSet<&'a str>,

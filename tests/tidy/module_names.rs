@@ -1,9 +1,11 @@
-//! Names that modules declare, import and mention, and the files that declare what a name means.
+//! Collects the names that modules declare, import and mention, and finds the file that declares
+//! the item of a name.
 
 use super::rust_source::{blank_literals, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Re-exports of re-exports that are followed; more are a loop of names outside the crate.
+/// Maximum number of consecutive re-exports to follow. A longer chain is a loop of names outside of
+/// the crate.
 const REEXPORTS_MAX: usize = 16;
 
 /// Keywords whose next word is the name of an item.
@@ -21,14 +23,14 @@ struct Module {
     mentions: BTreeSet<Vec<String>>,
 }
 
-/// One name of a `use` statement; `*` if it imports all names.
+/// One name that a `use` statement imports, or `*` for all names.
 struct Import {
     name: String,
     path: Vec<String>,
     is_visible: bool,
 }
 
-/// The modules of a crate by path; the crate's root is the empty path.
+/// The modules of a crate by path. The root module has the empty path.
 #[derive(Default)]
 pub(crate) struct ModuleNames(BTreeMap<String, Module>);
 
@@ -42,7 +44,7 @@ enum Meaning {
 }
 
 impl ModuleNames {
-    /// Reads a file, given without its tests.
+    /// Reads the text of a file, from which the tests are already removed.
     pub(crate) fn add_file(&mut self, module: &str, text: &str) {
         let code = blank_literals(text);
         self.read_block(module, module, &tokens(&code));
@@ -98,8 +100,9 @@ impl ModuleNames {
         uses
     }
 
-    /// Returns the file that declares the item at a path; none for modules and other crates. An
-    /// unknown item, which a macro may declare, belongs to the module that is named.
+    /// Returns the file that declares the item at a path. Returns None if the path is a module or
+    /// leads to another crate. A macro may declare an unknown item, which is attributed to the
+    /// module in the path.
     fn declaring_file(&self, module: &str, path: &[String]) -> Option<String> {
         match self.resolve(module, path, REEXPORTS_MAX)? {
             Meaning::Item(module) => Some(self.0.get(&module)?.file.clone()),
@@ -124,7 +127,7 @@ impl ModuleNames {
         found.or_else(|| (keywords > 0).then(unknown))
     }
 
-    /// Returns the meaning of a path whose first word is a name in a module.
+    /// Returns the meaning of a path that starts with a name in `module`.
     fn look_up(&self, module: &str, path: &[String], depth: usize) -> Option<Meaning> {
         let Some((name, rest)) = path.split_first() else {
             return Some(Meaning::Module(module.to_owned()));
@@ -162,7 +165,7 @@ impl ModuleNames {
 }
 
 impl Module {
-    /// Reads a `use` tree from a position, and returns the position after it.
+    /// Reads a `use` tree that starts at a position. Returns the position after the tree.
     fn read_use(
         &mut self,
         tokens: &[&str],
@@ -206,7 +209,8 @@ impl Module {
         at
     }
 
-    /// Reads the path at a position, if there is one, and returns the position after it.
+    /// Reads a path that starts at a position, and returns the position after the path. Skips one
+    /// token if no path starts there.
     fn read_mention(&mut self, tokens: &[&str], start: usize) -> usize {
         let is_word = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
         let before = start.checked_sub(1).map_or("", |before| tokens[before]);
@@ -233,8 +237,8 @@ pub(crate) fn join(module: &str, name: &str) -> String {
     }
 }
 
-/// Returns the paths in attributes such as `#[serde(with = "super::json_number")]`. The last word
-/// stands for an item of the path, if the path is a module.
+/// Returns the paths in attributes such as `#[serde(with = "super::json_number")]`. Each path ends
+/// with an added `*`, which stands for an item if the path is a module.
 fn attribute_paths(text: &str) -> impl Iterator<Item = Vec<String>> {
     let values = text
         .split("= \"")

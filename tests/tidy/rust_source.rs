@@ -1,4 +1,4 @@
-//! Rust source text without its tests, comments and literals, and as tokens.
+//! Removes tests, comments and literals from Rust source text, and splits the text into tokens.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ fn comments_and_literals_are_blanked() {
     assert_eq!(blank_literals(source).len(), source.len());
 }
 
-/// Returns a file without the items behind `#[cfg(test)]`.
+/// Returns the text of a file without the items that `#[cfg(test)]` marks.
 pub(crate) fn without_tests(text: &str) -> String {
     let code = blank_literals(text);
     let mut kept = String::new();
@@ -42,7 +42,7 @@ pub(crate) fn without_tests(text: &str) -> String {
     kept + &text[end..]
 }
 
-/// Returns the names of the modules that a file declares behind `#[cfg(test)]`.
+/// Returns the names of the modules that a file declares with `#[cfg(test)]`.
 pub(crate) fn test_modules(text: &str) -> Vec<String> {
     let code = blank_literals(text);
     let starts = code.match_indices(TEST_ATTRIBUTE);
@@ -84,7 +84,7 @@ fn item_end(code: &[u8], start: usize) -> usize {
     code.len()
 }
 
-/// Replaces comments and literals by spaces, so that their braces and words do not count.
+/// Replaces comments and literals with spaces, so that their braces and words are ignored.
 pub(crate) fn blank_literals(text: &str) -> String {
     let mut code = text.as_bytes().to_vec();
     let mut at = 0;
@@ -103,7 +103,7 @@ pub(crate) fn blank_literals(text: &str) -> String {
     String::from_utf8(code).unwrap()
 }
 
-/// Returns the range of the comment or literal that starts here.
+/// Returns the range of the comment or literal that starts at the first byte.
 fn literal(text: &[u8]) -> Option<Range<usize>> {
     let find = |from: usize, end: &[u8]| {
         let rest = text.get(from..).unwrap_or_default();

@@ -5,8 +5,8 @@ use super::{files, root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Crates and the names that several of their types may share. Rename a type instead of adding an
-/// entry.
+/// Exceptions: a crate, and a name that several types of the crate may share. Rename a type instead
+/// of adding an entry.
 const SHARED_NAMES: &[(&str, &str)] = &[];
 
 #[test]
@@ -39,7 +39,8 @@ fn declarations_are_found_in_every_form() {
     assert_eq!(names, ["One", "Two", "Three", "Five"]);
 }
 
-/// Returns all crates with the folder of their sources. Tests and examples are crates of their own.
+/// Returns all crates with the folder of their sources. Tests and examples are not included,
+/// because they are separate crates.
 fn crates() -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(root().join("crates")).unwrap();
     let folders = entries.map(|entry| entry.unwrap().path());
@@ -55,7 +56,8 @@ fn crates() -> Vec<(String, PathBuf)> {
     crates
 }
 
-/// Returns the names that several types of a crate share, by crate and name, with their files.
+/// Returns the names that several types of a crate share, with the files that declare these types.
+/// The keys are the crate and the name.
 fn shared_names() -> BTreeMap<(String, String), Vec<PathBuf>> {
     let mut shared = BTreeMap::new();
     for (krate, folder) in crates() {
@@ -89,8 +91,8 @@ pub(crate) fn is_test_file(path: &Path) -> bool {
     path.iter().any(is_test)
 }
 
-/// Returns the type that a line of source declares. Aliases and associated types are no types of
-/// their own.
+/// Returns the type that a line of source declares. Ignores aliases and associated types, because
+/// they declare no new type.
 fn declared_type(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let mut word = words.next()?;

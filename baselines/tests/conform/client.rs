@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longer than any response takes, so that a silent server fails its test.
+/// Timeout for reads and writes. It is longer than any response takes, so only a server that does
+/// not respond fails its test.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Client {
@@ -56,7 +57,7 @@ impl Client {
         self.read_response(method == "HEAD")
     }
 
-    /// Reads the next response, with a body of the declared length or until the end.
+    /// Reads the next response. The body has the declared length, or ends with the connection.
     pub fn read_response(&mut self, bodiless: bool) -> Response {
         let first = self.read_line();
         let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
@@ -95,7 +96,8 @@ impl Client {
         line.trim_end().to_owned()
     }
 
-    /// Returns whether the server has closed the connection or closes it now.
+    /// Reads until the connection ends. Returns false if the connection is still open after the
+    /// read timeout.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = [0; 4096];
         loop {
@@ -108,13 +110,13 @@ impl Client {
     }
 }
 
-/// Returns whether the server still responds to others with this status.
+/// Returns whether the server responds to a new client with this status.
 pub fn responds_with(server: &Server, status: u16) -> bool {
     let range = ("Range", "bytes=7-8");
     server.client().request("GET", "/film.mp4", &[range]).status == status
 }
 
-/// Requests the whole film, reads a little, and disconnects.
+/// Requests the whole film, reads the first 1000 bytes, and disconnects.
 pub fn disconnect_midway(server: &Server) {
     let mut client = server.client();
     client.send(b"GET /film.mp4 HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -1,5 +1,5 @@
-//! Conformance suite: every server must follow one contract (../README.md). Tests run real
-//! processes on plain sockets.
+//! Conformance suite: every server must follow one contract (../README.md). The tests start real
+//! servers and send bytes over plain sockets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,14 +22,15 @@ fn c_with_few_workers_keeps_the_contract() {
     assert_conforms("c", &["--workers", "20"]);
 }
 
-/// The paper's form: a worker serves one request and queues the connection again.
+/// In this form, which the paper in ../README.md describes, a worker serves one request and then
+/// queues the connection again.
 #[test]
 fn c_that_queues_connections_again_keeps_the_contract() {
     assert_conforms("c", &["--requeue"]);
     assert_conforms("c-sanitized", &["--requeue", "--workers", "4"]);
 }
 
-/// Fails if the address or undefined-behaviour sanitizer reports an error.
+/// Fails if AddressSanitizer or UndefinedBehaviorSanitizer reports an error.
 #[test]
 fn c_under_sanitizers_keeps_the_contract() {
     assert_conforms("c-sanitized", &[]);
@@ -69,7 +70,7 @@ fn headwater_keeps_the_contract() {
     assert_conforms("headwater", &[]);
 }
 
-/// The name of a rule and its check.
+/// The name of a rule of the contract, and the function that checks the rule.
 type Rule = (&'static str, fn(&Server));
 
 fn assert_conforms(name: &str, options: &[&str]) {
@@ -156,7 +157,8 @@ fn refuses_unsatisfiable_ranges(server: &Server) {
     }
 }
 
-/// RFC 9110, 14.2: other units are ignored; wrong ranges may be ignored or refused.
+/// A range in an unknown unit is ignored, and an invalid range may be ignored or refused (RFC 9110,
+/// 14.2).
 fn ignores_or_refuses_invalid_ranges(server: &Server) {
     let mut client = server.client();
     let response = client.request("GET", "/film.mp4", &[("Range", "seconds=0-5")]);
@@ -183,7 +185,7 @@ fn answers_head_without_body(server: &Server) {
     let length = FILM_BYTES.to_string();
     assert_eq!(response.header("content-length"), Some(&*length));
     assert_eq!(client.request("HEAD", "/absent.mp4", &[]).status, 404);
-    // A body after the previous response would corrupt this one.
+    // If the previous response had a body, the body would corrupt this response.
     let next = client.request("GET", "/film.mp4", &[("Range", "bytes=1-1")]);
     assert_eq!((next.status, next.body.len()), (206, 1));
 }
@@ -239,7 +241,7 @@ fn refuses_other_requests(server: &Server) {
         ("GET", "/film.mp4/below.mp4", &[404]),
         ("POST", "/film.mp4", &[405]),
         ("DELETE", "/film.mp4", &[405]),
-        // Not a method of HTTP: some servers do not know it, others do not allow it.
+        // BREW is not a method of HTTP, so servers may refuse it in different ways.
         ("BREW", "/film.mp4", &[400, 405, 501]),
     ] {
         let response = server.client().request(method, target, &[]);
@@ -280,7 +282,7 @@ fn survives_broken_requests(server: &Server) {
         client.send(request.as_bytes());
         assert_eq!(client.read_response(false).status, 400, "{request:?}");
     }
-    // A head without an end is refused, or the connection is closed.
+    // The server must refuse a head without an end, or close the connection.
     let mut client = server.client();
     let line = format!("X-Long: {}\r\n", "x".repeat(1000));
     client.send(b"GET /film.mp4 HTTP/1.1\r\nHost: x\r\n");

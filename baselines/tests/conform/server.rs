@@ -18,7 +18,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server. Prints a message and returns `None` if it is unavailable.
+    /// Starts a server. Prints a message and returns `None` if a prerequisite is missing.
     pub fn start(name: &str, options: &[&str]) -> Option<Server> {
         let naive = Path::new(env!("CARGO_BIN_EXE_naive"));
         let headwater = match std::env::var_os("HEADWATER") {
@@ -43,7 +43,7 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        // Headwater prints other lines first.
+        // Skips the lines that Headwater prints before its address.
         while !line.starts_with("listening on http://") {
             line.clear();
             let count = stdout.read_line(&mut line).unwrap();
@@ -62,8 +62,8 @@ impl Server {
         Client::connect(self.addr)
     }
 
-    /// Ends the server with SIGTERM, also while connections are open. It exits in order or by the
-    /// signal.
+    /// Ends the server with SIGTERM while a connection is open. The server must exit with success,
+    /// or be terminated by the signal.
     pub fn end(mut self) {
         let mut idle = self.client();
         idle.request("HEAD", "/film.mp4", &[]);
@@ -92,7 +92,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // Terminates gracefully: nginx's workers survive a kill of their parent.
+            // Sends SIGTERM instead of SIGKILL, because nginx's workers would survive a SIGKILL of
+            // their parent.
             self.terminate();
             let _ = self.child.wait();
         }
@@ -103,7 +104,7 @@ fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the missing prerequisite of a server.
+/// Returns the missing prerequisite of a server, or None if the server can be started.
 fn missing_prerequisite(name: &str, headwater: &Path) -> Option<String> {
     let made = repository_root().join("target/baselines");
     let absent = match name {
@@ -123,7 +124,7 @@ fn missing_prerequisite(name: &str, headwater: &Path) -> Option<String> {
     absent.then(|| "run scripts/install.sh test and scripts/baselines.sh".to_owned())
 }
 
-/// Generates bytes in which no two ranges are equal.
+/// Generates pseudorandom bytes, so that different ranges have different bytes.
 fn generate_film() -> Vec<u8> {
     let mut state = 88_172_645_463_325_252u64;
     let mut next = || {

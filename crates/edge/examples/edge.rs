@@ -1,5 +1,5 @@
-//! Runs `headwater edge` alone, so that `bench/callgrind.py` can count its instructions without building
-//! the other programs.
+//! Runs `headwater edge` alone, so that `bench/callgrind.py` can count its instructions without
+//! building the other programs.
 
 use std::process::ExitCode;
 

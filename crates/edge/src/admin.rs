@@ -1,5 +1,5 @@
-//! The admin port for operators: status, purges, warming and reloads. Everything but health needs
-//! the token.
+//! The admin port for operators: status, purges, warming and reloads. All paths except `/healthz`
+//! and `/readyz` require the token.
 
 mod status;
 
@@ -19,7 +19,7 @@ use crate::purge::PurgeTarget;
 use crate::reload::ReloadableEdge;
 use crate::{request_facts, warm};
 
-/// Limit on the size of a list of URLs.
+/// Maximum size of a URL list, in bytes.
 const LIST_BYTES_MAX: u64 = 4 << 20;
 
 /// The state of the admin port.
@@ -30,7 +30,7 @@ pub struct AdminPort {
     pub connections: OpenConnections,
     /// Worker index that selects the idle upstream connections of this port.
     pub worker: usize,
-    /// Start of the process.
+    /// Time at which the process started.
     pub started_at: Instant,
 }
 
@@ -43,7 +43,7 @@ pub async fn handle_admin_request(
     let edge = admin.edge.current();
     let (head, body) = request.into_parts();
     let (method, uri) = (&head.method, &head.uri);
-    // Load balancers have no token, so health checks do not need one.
+    // Load balancers have no token, so health checks do not require it.
     match uri.path() {
         "/healthz" => return request_facts::text_response("ok\n"),
         "/readyz" => return edge.ready_response(),
@@ -99,20 +99,22 @@ pub async fn handle_admin_request(
 }
 
 /// Returns whether a page of another site sent the request. A browser that has stored the token
-/// also adds it to such requests, but the browser marks them as cross-site (Fetch Metadata).
+/// also sends it with such a request. The browser then marks the request in `Sec-Fetch-Site` (Fetch
+/// Metadata).
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))
 }
 
-/// Parses a list of URLs, with `base=/film/` for relative ones.
+/// Parses a list of URLs. The query may contain the folder of relative URLs, as in `base=/film/`.
 fn parse_warm_list(bytes: &[u8], query: &str) -> Result<Vec<Uri>, String> {
     let base = query.split('&').find_map(|part| part.strip_prefix("base="));
     let text = std::str::from_utf8(bytes).map_err(|_| "the list is not UTF-8 text")?;
     warm::parse_url_list(text, base.unwrap_or_default())
 }
 
-/// Parses `url=/a`, `prefix=/film/` or `tag=film`, and `soft`.
+/// Parses the query of a purge. It contains one of `url=/a`, `prefix=/film/` and `tag=film`, and
+/// optionally `soft`.
 fn parse_purge_query(query: &str) -> Result<(PurgeTarget, bool), &'static str> {
     let (mut what, mut soft) = (None, false);
     for part in query.split('&').filter(|part| !part.is_empty()) {

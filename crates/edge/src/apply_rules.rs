@@ -1,5 +1,5 @@
-//! Application of the rules: to a request when it arrives, and to the connection before the first
-//! byte of the response.
+//! Applies the rules to a request when it arrives. Applies them to the connection and the response
+//! headers before the first byte of the response is sent.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,17 +29,18 @@ const REFUSED: MetricSpec = MetricSpec {
     help: "Socket options of a rule that the kernel refused",
 };
 
-/// Throughput and round-trip time that the edge measured, for the player (CTA-5006).
+/// Response header that reports the measured throughput and round-trip time to the player
+/// (CTA-5006).
 const CMSD_DYNAMIC: HeaderName = HeaderName::from_static("cmsd-dynamic");
 /// Prefix of the four CMCD request headers (CTA-5004 section 2).
 const CMCD_PREFIX: &str = "cmcd-";
 
-/// The rules, and the counters of their effects.
+/// The rules, with counters of rule matches and of refused socket options.
 #[derive(Clone)]
 pub struct RuleApplier {
     rules: Arc<RuleSet>,
     sampler: TcpSampler,
-    /// Whether access records contain CMCD.
+    /// Whether the record format contains CMCD data.
     records_cmcd: bool,
     matches: CounterFamily,
     refused: CounterFamily,
@@ -64,7 +65,7 @@ impl RuleApplier {
         }
     }
 
-    /// Returns an applier with other rules and the same counters.
+    /// Returns an applier with `rules` and with the counters of this applier.
     pub fn clone_with_rules(&self, rules: Arc<RuleSet>) -> RuleApplier {
         RuleApplier {
             rules,
@@ -72,7 +73,8 @@ impl RuleApplier {
         }
     }
 
-    /// Parses the request's CMCD, if a record, a rule or the response needs it.
+    /// Parses the request's CMCD data if a record, a rule or the response needs the data.
+    /// Otherwise, returns empty data.
     pub fn parse_cmcd(&self, facts: &RequestFacts<'_>) -> CmcdData {
         if self.records_cmcd || !self.rules.is_empty() || has_cmcd(facts) {
             CmcdData::parse(Some(facts.query), facts.headers)
@@ -81,7 +83,7 @@ impl RuleApplier {
         }
     }
 
-    /// Returns the rules' actions for a request.
+    /// Returns the actions that the rules define for a request.
     pub fn request_actions(
         &self,
         facts: &RequestFacts<'_>,
@@ -108,7 +110,8 @@ impl RuleApplier {
         outcome: CacheOutcome,
     ) -> Option<String> {
         let player = !cmcd.is_empty();
-        // `TCP_INFO` costs about a microsecond.
+        // A read of `TCP_INFO` takes about a microsecond. Therefore `TCP_INFO` is read only if the
+        // player or a rule needs the values.
         let tcp = (player || self.rules.needs_tcp())
             .then(|| conn.tcp_info().ok())
             .flatten();
@@ -176,7 +179,8 @@ fn has_cmcd(facts: &RequestFacts<'_>) -> bool {
     facts.query.contains("CMCD=") || names.any(|name| name.starts_with(CMCD_PREFIX))
 }
 
-/// Formats the value, such as `"headwater";etp=9600;rtt=23`, from the known figures.
+/// Formats the value of `CMSD-Dynamic`, such as `"headwater";etp=9600;rtt=23`, from the figures
+/// that the kernel reports.
 fn cmsd_dynamic_value(tcp: &TcpInfo) -> Option<HeaderValue> {
     use std::fmt::Write;
     let mut text = format!("\"{NAME}\"");

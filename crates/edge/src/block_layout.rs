@@ -1,8 +1,8 @@
 //! The division of a large object into blocks (RFC 9111 sections 3.3 and 3.4).
 //!
-//! An object that is too large for the memory tier is cached as aligned blocks under one strong
-//! validator. The block's cache key contains the validator, so that blocks of an older version of
-//! the object are never found.
+//! An object that is too large for the memory tier is cached as aligned blocks that share one
+//! strong validator. A block's cache key contains the validator, so that blocks of an older version
+//! of the object are never found.
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ use net::conditional::Validators;
 
 use crate::cache_key::CacheKey;
 
-/// Maximum size of a block. Even for a small range, the origin has to send a whole block.
+/// Maximum size of a block. A larger block would cost more origin traffic, because the origin has
+/// to send a whole block even if a client requests a small range.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 
 /// Keys and byte ranges of an object's blocks.
@@ -22,13 +23,14 @@ pub struct BlockLayout {
     pub object_key: CacheKey,
     /// Strong validator that all blocks share, quotes included.
     pub etag: Box<str>,
-    /// Length of a block; the last one may be shorter.
+    /// Length of each block. The last block may be shorter.
     pub block_bytes: u64,
 }
 
 impl BlockLayout {
-    /// Returns the key of block `n`. The block's line in the key starts with a space. The lines of
-    /// a variant start with a header name, so the two cannot be confused
+    /// Returns the key of block `n`. In this key, the line of the block starts with a space. The
+    /// lines of a variant start with a header name, so a block's line is never mistaken for a
+    /// variant's line.
     pub fn block_key(&self, n: u64) -> CacheKey {
         let BlockLayout {
             object_key,
@@ -45,14 +47,14 @@ impl BlockLayout {
     }
 }
 
-/// Returns the block length for a cache whose objects take at most `object_bytes_max`.
+/// Returns the block length for a cache whose objects have at most `object_bytes_max` bytes.
 pub fn choose_block_bytes(object_bytes_max: u64) -> u64 {
     let half = (object_bytes_max / 2).max(1);
     BLOCK_BYTES_MAX.min(1 << half.ilog2())
 }
 
-/// Returns the strong validator that blocks need (RFC 9111 section 3.4), unless the origin declares
-/// that it does not support ranges.
+/// Returns the strong entity tag that blocks need (RFC 9111 section 3.4). Returns `None` if there
+/// is no such tag, or if the origin declares that it does not support ranges.
 pub fn strong_etag(headers: &HeaderMap) -> Option<Box<str>> {
     let ranges = headers.get(header::ACCEPT_RANGES);
     if ranges.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"none")) {

@@ -1,7 +1,8 @@
 //! Delivery of large objects, which are cached as blocks.
 //!
-//! The cached object contains the head and no body. Each block is fetched once by a range request,
-//! whichever ranges the clients want. See [`crate::block_layout`] for keys and sizes.
+//! The cached object contains the head and no body. Each block is fetched whole with one range
+//! request, regardless of the ranges that clients request. See [`crate::block_layout`] for keys and
+//! sizes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +19,14 @@ use crate::cached_object::CachedObject;
 use crate::fetch::{FetchOutcome, FetchRequest, block::start_block_fetch};
 use crate::object_body::ObjectBody;
 
-/// Number of lookups of a block before the client's response is aborted. A lookup is repeated, for
-/// example, when another request's fetch of the block failed.
+/// Maximum number of lookups of a block before the client's response is aborted. A lookup is
+/// repeated, for example, when another request's fetch of the block failed.
 const LOOKUPS_MAX: usize = 4;
 
 /// The reason why a block is unavailable.
 #[derive(Debug, Clone)]
 pub enum BlockError {
-    /// The object changed at the origin.
+    /// The object changed at the origin, or the origin ignored the range.
     ValidatorChanged,
     /// The origin failed.
     OriginFailed(Arc<Error>),
@@ -36,12 +37,12 @@ pub struct BlockBody {
     pub edge: Arc<Edge>,
     pub request: Arc<FetchRequest>,
     pub object: Arc<CachedObject>,
-    /// The first block, which is fetched before the response head is written, so that its failure can
-    /// still become an error response.
+    /// The first block. It is fetched before the response head is written, so that a failure of
+    /// this fetch can still be reported with an error response.
     pub first: Option<Arc<ObjectBody>>,
 }
 
-/// Position of a client within a [`BlockBody`].
+/// The read position of one client in a [`BlockBody`].
 struct BlockCursor {
     body: BlockBody,
     at: u64,
@@ -113,15 +114,15 @@ impl BlockCursor {
                 self.at = range.end;
                 return filed.read_frame(within).await.map(Some);
             }
-            // The reader keeps the whole block in memory; a block is small enough for that.
+            // The reader keeps all bytes of the block in memory. A block is small enough for this.
             self.reader = block.growing.read(within);
         }
     }
 }
 
 impl Edge {
-    /// Returns one block: from memory, from disk, or from a fetch that all requests for the block
-    /// share.
+    /// Returns one block. The block is read from memory, from disk, or from a fetch that all
+    /// requests for the block share.
     pub(crate) async fn get_or_fetch_block(
         self: &Arc<Edge>,
         request: &Arc<FetchRequest>,

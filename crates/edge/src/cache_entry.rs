@@ -11,35 +11,36 @@ use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
 use crate::object_body::ObjectBody;
 
-/// Approximate size of an entry, in addition to the bytes of its headers and body.
+/// Approximate size of an entry in bytes, without its headers and body.
 const ENTRY_BYTES: u64 = 1024;
-/// Approximate size of an object's prepared hit headers, in addition to the bytes of their names
-/// and values.
+/// Approximate size of an object's prepared hit headers in bytes, without their names and values.
 const PREPARED_BYTES: u64 = 768;
-/// Limit on the variants of one URL. A further one evicts the oldest.
+/// Maximum number of variants of one URL. A further variant evicts the oldest variant.
 const VARIANTS_MAX: usize = 64;
 
-/// The value of a key in the memory tier.
+/// The value that the memory tier stores under a key.
 #[derive(Debug, Clone)]
 pub enum CacheEntry {
     /// A cached object.
     Object(Arc<CachedObject>),
     /// A block of a large object.
     Block(Arc<ObjectBody>),
-    /// The URL has variants. The index contains the headers that select one, and the variants'
-    /// keys.
+    /// The URL has variants. The index contains the names of the request headers that select a
+    /// variant, and the keys of the variants.
     Variants(Arc<VariantIndex>),
     /// A recent response was not shareable. Before `until`, requests do not wait for each other's
     /// fetches.
     Unshareable {
         until: Instant,
-        /// Whether all requests bypass the cache until then. Otherwise, one request at a time leads
-        /// a fetch, which may get a shareable response; for a large object, that costs too much.
+        /// Whether all requests bypass the cache before `until`. If not, one request at a time
+        /// leads a fetch, because its response may be shareable. For large objects, such fetches
+        /// would cost the origin too much.
         always_pass: bool,
     },
 }
 
-/// The headers that select a URL's variant, and the keys of the cached variants.
+/// The names of the request headers that select a URL's variant, and the keys of the cached
+/// variants.
 #[derive(Debug)]
 pub struct VariantIndex {
     pub header_names: Vec<HeaderName>,
@@ -63,8 +64,8 @@ impl VariantIndex {
         keys.iter().cloned().collect()
     }
 
-    /// Adds a variant. If there are too many, returns the key of the oldest, which the caller must
-    /// evict.
+    /// Adds a variant. If the index has too many variants, returns the key of the oldest variant,
+    /// which the caller must evict.
     pub fn insert_variant(&self, variant: &CacheKey) -> Option<CacheKey> {
         let mut keys = self
             .variant_keys

@@ -9,8 +9,9 @@ use store::planted::is_planted;
 
 /// The properties that two requests must share to get the same response. Cheap to clone.
 ///
-/// The text is the host (if it is forwarded) and the target, followed by one line per header in
-/// Vary. Neither a host nor a target can contain a line break.
+/// The text is the host (if it is forwarded) and the target, followed by one line for each header
+/// in Vary. The key of a block has a further line. Neither a host nor a target can contain a line
+/// break.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheKey(Arc<str>);
 
@@ -77,8 +78,8 @@ pub fn selecting_value(request: &HeaderMap, name: &HeaderName) -> String {
     text
 }
 
-/// Returns the target without the player's CMCD (CTA-5004), which changes with each request and has
-/// no meaning for the origin.
+/// Returns the target without the player's CMCD parameter (CTA-5004). The parameter changes with
+/// each request and has no meaning for the origin.
 pub fn strip_cmcd(target: &str) -> Cow<'_, str> {
     let Some((path, query)) = target.split_once('?') else {
         return target.into();
@@ -95,10 +96,10 @@ pub fn strip_cmcd(target: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a target with its percent-encoded unreserved characters decoded. Both forms are
-/// equivalent (RFC 3986 section 6.2.2.2).
+/// Returns a target in which percent-encoded unreserved characters are decoded. The encoded and the
+/// decoded form are equivalent (RFC 3986 section 6.2.2.2).
 pub fn unescape_unreserved(target: &str) -> Cow<'_, str> {
-    // Almost all targets have no escapes, and are not copied.
+    // Almost all targets contain no escapes. Such a target is returned without a copy.
     if !target.contains('%') {
         return target.into();
     }
@@ -137,7 +138,7 @@ mod tests {
         for (target, expected) in [
             ("/a", "/a"),
             ("/%6e%4E%7e%2E%2d%5f%30?%6e", "/nN~.-_0?n"),
-            // Escapes of reserved and other characters stay.
+            // Escapes of all other characters are not decoded.
             ("/%2f%25%20%3F%C3%A9%00", "/%2f%25%20%3F%C3%A9%00"),
             ("/%256e", "/%256e"),
             ("/%6", "/%6"),
@@ -165,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Regression: invalid text counted as an absent header, so one client's variant was served to
-    /// all.
+    /// Regression: invalid text was treated like an absent header, so one client's variant was
+    /// served to all clients.
     #[test]
     fn invalid_header_values_are_separate_variants() {
         let of = |value: &[u8]| {

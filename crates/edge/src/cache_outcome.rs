@@ -1,4 +1,4 @@
-//! Named outcomes and reasons, shared by the access record, the metrics and `Cache-Status`.
+//! Outcomes and reasons, with the names that access records, metrics and `Cache-Status` use.
 
 /// The reason why a response was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,8 @@ impl UncacheableReason {
 pub enum RevalidationReason {
     /// The response is stale.
     Expired,
-    /// The response is stale and contains `must-revalidate`, `proxy-revalidate` or `s-maxage`.
+    /// The response is stale, and `must-revalidate`, `proxy-revalidate` or `s-maxage` forbids its
+    /// use.
     MustRevalidate,
     /// The response contains `no-cache`.
     NoCache,
@@ -62,9 +63,9 @@ pub enum RevalidationReason {
     RequestNoCache,
     /// The response is older than the request's `max-age`.
     RequestMaxAge,
-    /// The response does not stay fresh for the request's `min-fresh`.
+    /// The remaining freshness of the response is shorter than the request's `min-fresh`.
     RequestMinFresh,
-    /// A soft purge marked the response.
+    /// A soft purge marked the response for revalidation.
     Purged,
 }
 
@@ -90,12 +91,12 @@ pub enum PassReason {
     Method,
     /// The request contains `no-store`.
     RequestNoStore,
-    /// A response for this URL was not shareable within the last ten seconds.
+    /// Within the last ten seconds, a response for this URL was not shareable.
     Unshareable,
-    /// This request joined a fetch whose response was not shareable, or three lookups in a row
-    /// found nothing that the request can use.
+    /// This request joined a fetch whose response was not shareable, or several lookups in a row
+    /// gave no response that this request can use.
     NotShared,
-    /// The object is larger than the cache can store, in full or in blocks.
+    /// The object is too large to be stored as a whole, and cannot be stored in blocks.
     TooLarge,
     /// A rule with `pass` matched.
     Rule,
@@ -121,9 +122,10 @@ impl PassReason {
 /// The reason why a stale response was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StaleReason {
-    /// The response allows stale use while it is revalidated in the background (RFC 5861 section 3).
+    /// The response allows stale use during a revalidation in the background (RFC 5861 section 3).
     WhileRevalidate,
-    /// The origin failed, and the response or the request allows stale use then (RFC 5861 section 4).
+    /// The origin failed. The response, the request or the setting `stale-if-error` allows stale
+    /// use in this case (RFC 5861 section 4).
     IfError,
     /// The request accepts this staleness (`max-stale`).
     Request,
@@ -167,7 +169,7 @@ impl MissReason {
 pub enum CacheOutcome {
     /// A fresh object in memory was served.
     Hit,
-    /// A fresh object was served whose body is on disk.
+    /// A fresh object was served, and its body is on disk.
     DiskHit,
     /// A stale object was served.
     Stale(StaleReason),
@@ -175,17 +177,19 @@ pub enum CacheOutcome {
     Revalidated(RevalidationReason),
     /// The request joined another request's fetch.
     Follow(MissReason),
-    /// The request led a fetch. The second reason is set if the response was not stored.
+    /// The request led a fetch. If the response was not stored, the second field contains the
+    /// reason.
     Miss(MissReason, Option<UncacheableReason>),
     /// The request bypassed the cache.
     Pass(PassReason),
     /// A rule with `deny` matched.
     Denied,
-    /// The edge responded without cache and origin: health, metrics, or a rejected request.
+    /// The edge generated the response itself, for example for a health check or a rejected
+    /// request.
     Local,
 }
 
-/// The result of responses that need neither cache nor origin.
+/// The result of responses that the edge generates itself.
 pub const LOCAL_RESULT: &str = "own";
 
 /// The names of all results, in the order of [`CacheOutcome::result_index`].
@@ -237,8 +241,8 @@ impl CacheOutcome {
         }
     }
 
-    /// Formats the edge's member of `Cache-Status` (RFC 9211). `ttl_s` is the remaining freshness,
-    /// `status` the origin's status.
+    /// Formats the edge's member of `Cache-Status` (RFC 9211). `ttl_s` is the remaining freshness
+    /// in seconds, and `status` is the status that the origin sent.
     pub fn cache_status(self, ttl_s: Option<i64>, status: Option<u16>) -> String {
         use std::fmt::Write;
         let mut text = String::with_capacity(64);
@@ -288,7 +292,7 @@ impl CacheOutcome {
 /// The edge's name in `Cache-Status` and `Via`.
 pub const NAME: &str = "headwater";
 
-/// Returns the `fwd` parameter (RFC 9211 section 2.2).
+/// Returns the value of the `fwd` parameter (RFC 9211 section 2.2).
 fn forward_reason(reason: MissReason) -> &'static str {
     match reason {
         MissReason::Absent => "uri-miss",

@@ -15,33 +15,38 @@ use crate::freshness::FreshnessLifetime;
 use crate::headers::{SURROGATE_KEY, end_to_end_headers};
 use crate::object_body::ObjectBody;
 
-/// A response with its lifetime. The body may still be growing; in the memory tier, it is complete.
+/// A response with its freshness lifetime. During the fetch, the body is still growing. In the
+/// memory tier, the body is complete, or it is stored in blocks.
 #[derive(Debug)]
 pub struct CachedObject {
     pub status: StatusCode,
-    /// End-to-end headers without Age and Content-Length, which the edge writes itself.
+    /// End-to-end headers without Age, Content-Length and Surrogate-Key. The edge writes Age and
+    /// Content-Length itself.
     pub headers: HeaderMap,
     pub validators: Validators,
     pub lifetime: FreshnessLifetime,
-    /// Time at which the origin sent or confirmed the head.
+    /// Time at which the response head or a confirming 304 arrived, or at which the object was
+    /// loaded from disk.
     pub received_at: Instant,
     /// Length of the body, if the origin declared it.
     pub declared_len: Option<u64>,
-    /// The body; empty if it is stored in blocks.
+    /// The body. It is empty if the object is stored in blocks.
     pub body: Arc<ObjectBody>,
     /// Layout of the blocks, if the body is stored in blocks.
     pub blocks: Option<BlockLayout>,
-    /// The headers that select the variant, with the values of this object's request.
+    /// The request headers that select the variant, with their values in the request that fetched
+    /// this object.
     pub vary: Vec<(HeaderName, String)>,
     /// Tags for purging.
     pub surrogate_keys: Vec<Box<str>>,
-    /// Set by a soft purge: the object needs revalidation before its next use.
+    /// Set by a soft purge. The object then needs revalidation before its next use.
     pub is_purged: AtomicBool,
-    /// Number of responses from this object.
+    /// Number of responses that were built from this object.
     pub use_count: AtomicU64,
-    /// Whether the object was used a second time, which moved it to the arena and wrote it to disk.
+    /// Whether the object was used a second time. The second use writes the object to disk, and
+    /// moves a large body to the arena. Also set for an object that was loaded from disk.
     pub is_reused: AtomicBool,
-    /// Headers prepared for hits, and the object's age in seconds at which they are valid.
+    /// The age in seconds, and the prepared headers of a hit at this age.
     pub hit_headers: ArcSwapOption<(u64, HeaderMap)>,
 }
 
@@ -78,9 +83,9 @@ impl CachedObject {
         }
     }
 
-    /// Returns this object, updated with the headers of a 304 (RFC 9111 section 3.2). The headers
-    /// of the 304 replace the stored ones, except those that describe a body. The values of the
-    /// headers in Vary are taken from `request`.
+    /// Returns a copy of this object that is updated with the headers of a 304 (RFC 9111 section
+    /// 3.2). Headers of the 304 replace the stored headers of the same name, unless they describe a
+    /// body. `request` contains the values of the headers in Vary.
     pub fn merge_304(
         &self,
         headers: &HeaderMap,
@@ -127,7 +132,7 @@ impl CachedObject {
         }
     }
 
-    /// Returns the same object with `content` as its body.
+    /// Returns a copy of the object with `content` as its body.
     pub fn with_body(&self, content: ObjectBody) -> CachedObject {
         CachedObject {
             status: self.status,
@@ -147,7 +152,7 @@ impl CachedObject {
         }
     }
 
-    /// Returns the size of headers, variant values and tags.
+    /// Returns the size of the headers, the variant's header values and the tags, in bytes.
     pub fn header_bytes(&self) -> u64 {
         let lines = self.headers.iter();
         let head: usize = lines
@@ -158,7 +163,7 @@ impl CachedObject {
         (head + vary + tags) as u64
     }
 
-    /// Returns the time since the origin sent or confirmed the head.
+    /// Returns the time since `received_at`.
     pub fn resident_time(&self) -> Duration {
         self.received_at.elapsed()
     }
@@ -177,7 +182,8 @@ impl CachedObject {
         self.ttl_at(self.age_s())
     }
 
-    /// Returns the remaining freshness at an age.
+    /// Returns the remaining freshness in seconds at the age `age_s`; negative if the object is
+    /// then stale.
     pub fn ttl_at(&self, age_s: u64) -> i64 {
         let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
         signed(self.lifetime.fresh.as_secs()) - signed(age_s)
@@ -189,7 +195,7 @@ impl CachedObject {
         self.declared_len.or_else(|| whole.then(|| self.body.len()))
     }
 
-    /// Returns whether the object is the variant for this request (RFC 9111 section 4.1).
+    /// Returns whether the object is the variant that this request selects (RFC 9111 section 4.1).
     pub fn matches_request(&self, request: &HeaderMap) -> bool {
         self.vary
             .iter()
@@ -197,8 +203,8 @@ impl CachedObject {
     }
 }
 
-/// Returns the names of the headers that a response varies by, sorted and without duplicates: those
-/// in Vary, and those that other headers of the response imply.
+/// Returns the names of the request headers that a response varies by, sorted and without
+/// duplicates. These are the names in Vary, and the names that other response headers imply.
 pub fn vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
     let mut names = declared_vary_names(headers);
     names.extend(implied_vary_names(headers));
@@ -207,7 +213,7 @@ pub fn vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
     names
 }
 
-/// Returns the headers that a response varies by, with the values of its request.
+/// Returns the request headers that a response varies by, with their values in `request`.
 pub fn vary_values(headers: &HeaderMap, request: &HeaderMap) -> Vec<(HeaderName, String)> {
     let names = vary_names(headers).into_iter();
     let pairs = names.map(|name| {
@@ -224,8 +230,9 @@ fn declared_vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| name.trim().parse().ok()).collect()
 }
 
-/// Returns the headers that a response varies by even without Vary. A response with a CORS header
-/// for a single origin, or with a content encoding, does not suit all clients.
+/// Returns the request headers that a response varies by even if Vary does not list them. A
+/// response with a CORS header for a single origin, or with a content encoding, does not suit all
+/// clients.
 fn implied_vary_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let differs_from = |name: HeaderName, all: &[u8]| {
         let mut values = headers.get_all(name).iter();
@@ -237,7 +244,8 @@ fn implied_vary_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     origin.into_iter().chain(coding)
 }
 
-/// Adds the implied names to Vary, for caches between the edge and the client.
+/// Adds the implied names to Vary, so that caches between the edge and the client also distinguish
+/// the variants.
 fn declare_implied_vary(headers: &mut HeaderMap) {
     let declared = declared_vary_names(headers);
     let implied: Vec<_> = implied_vary_names(headers).collect();

@@ -26,40 +26,41 @@ pub struct EdgeSettings {
     pub treatment: OriginPolicy,
     /// Interval of the health probes.
     pub health_interval: Duration,
-    /// Interval at which origins are resolved in DNS.
+    /// Interval of the DNS lookups for origins.
     pub dns_interval: Duration,
-    /// DNS servers for the origins; the system's if empty.
+    /// DNS servers for the origins. If empty, the system's DNS servers are used.
     pub dns_servers: Vec<SocketAddr>,
-    /// Limit on a request's body.
+    /// Maximum size of a request's body.
     pub body_bytes_max: u64,
     /// Addresses to listen on, as `HOST:PORT`; at least one.
     pub listen: Vec<String>,
-    /// Limit of the memory tier.
+    /// Maximum size of the memory tier.
     pub memory_bytes: u64,
-    /// Folder and limit of the disk tier.
+    /// Folder of the disk tier, and its maximum size in bytes.
     pub disk: Option<(PathBuf, u64)>,
-    /// Whether to forward the client's Host, and to add it to the key.
+    /// Whether the client's Host is forwarded to the origin. A forwarded Host is also a part of the
+    /// cache key.
     pub client_host: bool,
-    /// Request headers to forward in addition to the usual ones.
+    /// Request headers that are forwarded in addition to the default headers.
     pub forward: Vec<HeaderName>,
-    /// Requests with a cookie bypass the cache.
+    /// Whether requests with a cookie bypass the cache.
     pub passes_cookies: bool,
-    /// Defaults for responses without a lifetime.
+    /// Defaults for responses that declare no lifetime.
     pub policy: FreshnessPolicy,
-    /// Address of the admin port, and the file with its token.
+    /// Address of the admin port, and the file with the port's token.
     pub admin: Option<(String, PathBuf)>,
-    /// File with the secret for the origins.
+    /// File with the secret that the edge sends to the origins.
     pub edge_secret: Option<PathBuf>,
-    /// Client certificate for TLS connections to the origins, and its key, both PEM.
+    /// PEM files of the client certificate for TLS connections to the origins, and of its key.
     pub origin_certificate: Option<(PathBuf, PathBuf)>,
-    /// The NATS server with commands for all edges.
+    /// The NATS server that sends commands to all edges.
     pub nats: Option<NatsSettings>,
-    /// Interval of TCP samples for the records. At zero, only the start and the end of a response
-    /// are sampled.
+    /// Interval of TCP samples for the records. If the interval is zero, only the start and the end
+    /// of a response are sampled.
     pub tcp_interval: Duration,
     /// The rules of the settings file.
     pub rules: Arc<RuleSet>,
-    /// Settings that all servers share.
+    /// Settings that all Headwater servers share.
     pub common: CommonSettings,
 }
 
@@ -67,7 +68,7 @@ impl EdgeSettings {
     /// Parses the settings.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value, with its name and source.
+    /// [`UsageError`] for the first invalid value, with the setting's name and source.
     pub fn from_layers(layers: &SettingLayers) -> Result<EdgeSettings, UsageError> {
         let time = |name| Ok::<_, UsageError>(layers.with(name, duration)?.unwrap_or_default());
         let name = |text: &String| {
@@ -134,8 +135,8 @@ impl EdgeSettings {
         })
     }
 
-    /// Copies from `running` the settings that need a restart. Returns the names of those that
-    /// differed.
+    /// Copies from `running` the settings that cannot change without a restart. Returns the names
+    /// of the settings that differed.
     pub fn retain_fixed_settings(&mut self, running: &EdgeSettings) -> Vec<&'static str> {
         let mut fixed = Vec::new();
         let mut is_fixed = |name, same: bool| {
@@ -168,18 +169,19 @@ impl EdgeSettings {
         fixed
     }
 
-    /// Time for which requests do not wait for each other after an unshareable response.
+    /// Time after an unshareable response during which requests for the same key do not wait for
+    /// each other.
     pub const UNSHAREABLE_TTL: Duration = Duration::from_secs(10);
 }
 
-/// Lower limit on `memory`. An object may take 1/32 of the memory tier, so objects of almost 512
+/// Minimum value of `memory`. An object may take 1/32 of the memory tier, so objects of almost 512
 /// KiB fit.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
-/// Lower limit on the probe interval. More frequent probes would load the origins.
+/// Minimum interval of the probes. More frequent probes would put too much load on the origins.
 const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// Lower limit on the interval between DNS lookups, to protect the DNS server.
+/// Minimum interval between DNS lookups, to protect the DNS server.
 const DNS_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 fn parse_dns_server(text: &str) -> Result<SocketAddr, String> {
@@ -220,7 +222,8 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     Ok(f64::from(percent) / 100.0)
 }
 
-/// Reads `memory`. If a percentage results in less than the lower limit, returns the lower limit.
+/// Reads `memory`. If the value is a percentage and results in less than the minimum, returns the
+/// minimum.
 fn read_memory(layers: &SettingLayers) -> Result<u64, UsageError> {
     let bytes = layers.memory_bytes("memory")?.unwrap_or(0);
     let check = |text: &str| match bytes {
@@ -231,7 +234,8 @@ fn read_memory(layers: &SettingLayers) -> Result<u64, UsageError> {
     Ok(layers.with("memory", check)?.unwrap_or(bytes))
 }
 
-/// Lower limit on `disk`: the largest object of the memory tier must fit.
+/// Minimum value of `disk`. With the default `memory`, the largest object in memory has at most 32
+/// MiB, so it fits on disk.
 const DISK_BYTES_MIN: u64 = 64 << 20;
 
 fn parse_disk(text: &str) -> Result<u64, String> {

@@ -1,9 +1,9 @@
-//! Kinds of content, which label the duration histograms.
+//! Kinds of content. They are the labels of the duration histograms.
 
 use ContentKind::{Image, Init, Manifest, Other, Playlist, Segment, Text};
 
-/// The kind of content that a path names. Any origin may be behind the edge, so only the name of the
-/// file is known.
+/// The kind of content. The edge derives the kind from the path, because the origin may be any HTTP
+/// server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentKind {
     Segment,
@@ -15,13 +15,13 @@ pub enum ContentKind {
     Other,
 }
 
-/// The labels, in the order of the kinds. If `headwater origin` has the same kind, it uses the same
-/// label.
+/// The labels of the kinds, in the order of [`ContentKind`]. If `headwater origin` has the same
+/// kind, it uses the same label.
 pub const CONTENT_KINDS: &[&str] = &[
     "segment", "init", "text", "playlist", "mpd", "image", "other",
 ];
 
-/// Suffixes of files, the most frequent ones first.
+/// File name suffixes in order of decreasing frequency.
 const SUFFIXES: [(&str, ContentKind); 25] = [
     ("m4s", Segment),
     ("ts", Segment),
@@ -50,15 +50,15 @@ const SUFFIXES: [(&str, ContentKind); 25] = [
     ("avif", Image),
 ];
 
-/// The start of the folder in which Headwater serves the segments of a text rendition.
+/// Start of the name of the folder in which Headwater serves the segments of a text rendition.
 const TEXT_FOLDER: &str = "/text=";
 
 impl ContentKind {
-    /// Classifies a path, which has no query. Allocates nothing.
+    /// Classifies a path without a query. Does not allocate memory.
     pub fn from_path(path: &str) -> ContentKind {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         let Some((stem, suffix)) = name.rsplit_once('.') else {
-            // Smooth Streaming (MS-SSTR 2.2.1).
+            // A manifest of Smooth Streaming has no suffix (MS-SSTR section 2.2.1).
             let is_smooth = name.eq_ignore_ascii_case("manifest");
             return if is_smooth { Manifest } else { Other };
         };

@@ -1,5 +1,5 @@
-//! Responses from objects and from the origin: conditions, ranges, and the headers that the edge
-//! adds.
+//! Builds responses from cached objects and from responses of the origin. Evaluates conditions and
+//! ranges, and adds the edge's headers.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -22,9 +22,9 @@ use crate::cached_object::CachedObject;
 use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end_headers};
 use crate::origins::OriginResponse;
 
-/// Uses an object to build the response to a request. Sends the body while it is being received.
-/// Returns `None` when the first bytes of the body were discarded because the object turned out to
-/// be too large to store.
+/// Builds the response to a request from an object. A body that is still being received is sent as
+/// its bytes arrive. Returns `None` if the body will not be stored and bytes that the response
+/// needs have already been discarded.
 pub fn respond_with_object(
     method: &Method,
     request: &HeaderMap,
@@ -40,8 +40,8 @@ pub fn respond_with_object(
     Some(response)
 }
 
-/// Returns the headers of a response from an object. The headers of a hit change only when Age
-/// does, once per second, so they are stored and reused until then.
+/// Returns the headers of a response that is built from an object. The headers of a hit change only
+/// once per second, when Age changes. The prepared headers are stored and reused until then.
 fn response_headers(object: &CachedObject, outcome: CacheOutcome) -> HeaderMap {
     let age_s = object.age_s();
     if outcome != CacheOutcome::Hit {
@@ -75,7 +75,8 @@ fn add_cache_headers(
         outcome,
         CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
     );
-    // On a miss, an age above zero comes from a cache between the origin and the edge.
+    // On a miss, Age is sent only if it is above zero, for example because the response comes from
+    // a cache between the origin and the edge.
     if age_s > 0 || !matches!(outcome, CacheOutcome::Miss(..)) {
         headers.insert(header::AGE, age_s.into());
     }
@@ -102,7 +103,7 @@ pub fn first_body_byte(method: &Method, request: &HeaderMap, object: &CachedObje
     }
 }
 
-/// Relays a response of the origin to one client.
+/// Relays a response of the origin to one client, without the cache.
 pub fn relay_response(
     method: &Method,
     reply: OriginResponse,
@@ -129,7 +130,7 @@ pub fn relay_response(
     response
 }
 
-/// Returns the headers of a relayed response, and whether it has no body.
+/// Returns the headers of a relayed response, and whether the response has no body.
 pub fn relayed_headers(
     method: &Method,
     status: StatusCode,
@@ -149,7 +150,8 @@ pub fn relayed_headers(
     (headers, bodiless)
 }
 
-/// Adds Via, and the edge's member of Cache-Status after those of other caches.
+/// Adds Via and Cache-Status. In Cache-Status, the edge's member follows the members of other
+/// caches.
 fn add_via_and_cache_status(
     headers: &mut HeaderMap,
     outcome: CacheOutcome,
@@ -163,8 +165,8 @@ fn add_via_and_cache_status(
     }
 }
 
-/// Evaluates the request's preconditions. Returns 304 or 412 if one of these statuses has to be
-/// sent.
+/// Evaluates the request's preconditions. Returns 304 or 412 if the edge has to respond with this
+/// status.
 fn evaluate_preconditions(
     method: &Method,
     request: &HeaderMap,
@@ -249,8 +251,8 @@ fn respond_with_body(
                     headers.insert(header::CONTENT_TYPE, kind);
                     body
                 }
-                // If several ranges of a growing body or of blocks are requested, the whole object
-                // is sent, which HTTP allows.
+                // Several ranges are sent only from a complete body in memory. In all other cases,
+                // the whole object is sent, which HTTP allows.
                 (_, None) => range_body(object, 0..len, blocks)?,
             }
         }
@@ -270,7 +272,7 @@ fn range_body(
     blocks: Option<BlockBody>,
 ) -> Option<Body> {
     if object.blocks.is_some() {
-        // For HEAD, only the length is sent.
+        // Without `blocks`, the method is HEAD, so only the length is sent.
         let none = futures_util::stream::empty::<Result<Bytes, BodyCut>>;
         let len = range.end - range.start;
         return Some(match blocks {
@@ -328,13 +330,14 @@ fn multipart_body(
     (multipart.content_type(), Body::from_pieces(all))
 }
 
-/// Builds the 504 for a client that accepts only a cached response.
+/// Builds the 504 response for a client that accepts only a cached response.
 pub fn refuse_uncached() -> Response<Body> {
     let what = "no fresh response is cached, and the request demands one (only-if-cached)";
     Error::client(StatusCode::GATEWAY_TIMEOUT, what).response()
 }
 
-/// Builds an error response. Its Cache-Status distinguishes it from an origin's error.
+/// Builds an error response. Its Cache-Status distinguishes the response from an error response of
+/// the origin.
 pub fn error_response(error: &Error, outcome: CacheOutcome) -> Response<Body> {
     let mut response = error.response();
     let mut text = String::from(crate::cache_outcome::NAME);

@@ -1,4 +1,4 @@
-//! The disk tier behind memory.
+//! The disk tier behind the memory tier.
 //!
 //! An object is written to disk when it is evicted from memory, when it is used a second time, and
 //! when the process exits. A disk hit creates a memory entry that refers to the body in its file.
@@ -60,7 +60,7 @@ const BROKEN: MetricSpec = MetricSpec {
     help: "Damaged files that were found on disk and removed",
 };
 
-/// The disk tier, if configured, and its metrics.
+/// The disk tier, if one is configured, and its metrics.
 pub struct DiskCache {
     tier: DeferredTier,
     bytes_max: u64,
@@ -69,11 +69,11 @@ pub struct DiskCache {
     counters: [Counter; 3],
 }
 
-/// Opens the memory tier, and the disk tier behind it if configured. If this process `replaces`
-/// another one, the disk tier may follow later: see [`DeferredTier`].
+/// Creates the memory tier, and opens the disk tier behind it if one is configured. If this process
+/// `replaces` another process, the disk tier may be opened later (see [`DeferredTier`]).
 ///
 /// # Errors
-/// [`ProgramError`] when the folder is unavailable.
+/// [`ProgramError`] when the folder of the disk tier is unavailable.
 pub fn open_tiers(
     settings: &EdgeSettings,
     metrics: &Metrics,
@@ -128,7 +128,7 @@ impl DiskCache {
         }
     }
 
-    /// Returns the figures for the status page, or null without a disk tier.
+    /// Returns the figures for the status page, or null while no disk tier is open.
     pub fn describe_status(&self) -> serde_json::Value {
         let Some(tier) = self.tier.get() else {
             return serde_json::Value::Null;
@@ -146,18 +146,19 @@ impl DiskCache {
         self.tier.get().is_some_and(|tier| tier.is_written(key))
     }
 
-    /// Returns whether an entry can be on disk, even if it cannot be read yet.
+    /// Returns whether an entry may be on disk. While a configured tier is not open, this is
+    /// unknown, and the result is `true`.
     pub fn may_have_entry(&self, key: &str) -> bool {
         self.tier.is_unopened() || self.has_entry(key)
     }
 
-    /// Returns whether the disk tier is configured and not open.
+    /// Returns whether the disk tier is configured and has not been opened yet.
     pub fn is_unopened(&self) -> bool {
         self.tier.is_unopened()
     }
 
     /// Opens the disk tier if no other process uses it any more. Returns true if no further attempt
-    /// is needed: the tier is open, is not configured, or cannot be opened.
+    /// is needed, because the tier is open, is not configured, or cannot be opened.
     pub fn try_open(&self) -> bool {
         match self.tier.try_open() {
             Ok(opened) => {
@@ -189,7 +190,8 @@ impl DiskCache {
             .collect()
     }
 
-    /// Writes an entry, unless it is already on disk or not of a persistent kind.
+    /// Writes an entry, unless the entry is already on disk or is of a kind that is never stored on
+    /// disk.
     pub fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) {
         if let Some(tier) = self.tier.get() {
             write_if_absent(tier, key, entry);
@@ -210,7 +212,8 @@ impl DiskCache {
         }
     }
 
-    /// Removes a replaced entry.
+    /// Removes the entry of a key from disk. If the tier is not open yet, notes the key, so that
+    /// the entry is removed later.
     pub fn remove_entry(&self, key: &str) {
         self.tier.note_removed(key);
         let tier = self.tier.get_for_removal();
@@ -219,7 +222,8 @@ impl DiskCache {
         }
     }
 
-    /// Removes entries selected by key and tags. Returns their number.
+    /// Removes the entries that `which` selects by key and tags. Returns the number of removed
+    /// entries.
     pub fn purge_entries(&self, which: impl Fn(&str, &str) -> bool) -> usize {
         self.tier.note_purge();
         let tier = self.tier.get_for_removal();
@@ -227,7 +231,7 @@ impl DiskCache {
     }
 }
 
-/// Returns whether an entry holds a body in memory.
+/// Returns whether an entry contains a body.
 fn has_body(entry: &CacheEntry) -> bool {
     match entry {
         CacheEntry::Object(object) => object.blocks.is_none(),
@@ -240,7 +244,8 @@ fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {
     if !tier.has(key.as_str())
         && let Some(tier_object) = to_tier_object(key, entry)
     {
-        // The tier counts entries for which it has no room.
+        // If the queue has no room for the entry, the tier drops the entry and counts it as
+        // dropped.
         tier.put(tier_object);
     }
 }
@@ -274,7 +279,7 @@ fn read_entry(found: TierHit) -> Option<CacheEntry> {
 }
 
 impl Edge {
-    /// Loads an entry from disk into memory. Concurrent requests for the key share the load.
+    /// Loads an entry from disk into memory. Concurrent requests for the same key share one read.
     pub(crate) async fn load_from_disk(&self, key: &CacheKey) {
         let Some(tier) = self.disk.tier.get() else {
             return;
@@ -285,8 +290,8 @@ impl Edge {
                 let found = tokio::task::spawn_blocking(move || {
                     let found = read_entry(tier.get(name.as_str())?);
                     if found.is_none() {
-                        // The format differs, for example because another version of the program
-                        // wrote it.
+                        // The format of the entry is unknown, for example because another version
+                        // of the program wrote the entry.
                         tier.remove(name.as_str());
                     }
                     found
@@ -300,15 +305,15 @@ impl Edge {
                     }
                 }
             }
-            // Whatever the outcome of the other request is, the caller does another lookup.
+            // The outcome is ignored, because the caller does another lookup in any case.
             FetchTicket::Follow(follow) => drop(follow.wait().await),
         }
     }
 
-    /// Inserts an entry into memory, and removes the replaced one from disk.
+    /// Inserts an entry into memory, and removes the old entry of this key from disk.
     ///
     /// While memory is short, inserts only entries without a body, and entries that replace a
-    /// cached one.
+    /// cached entry.
     pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
         self.disk.remove_entry(key.as_str());
         if self.overload.has_memory_to_cache()
@@ -325,8 +330,8 @@ impl Edge {
         self.disk.remove_entry(key.as_str());
     }
 
-    /// Records that an object was delivered. The second use moves its body to the arena and writes
-    /// it to disk.
+    /// Records that an object was delivered. At the second use, moves the object's body to the
+    /// arena and writes the object to disk.
     pub(crate) fn record_use(
         self: &Arc<Edge>,
         object: &Arc<CachedObject>,
@@ -350,8 +355,9 @@ impl Edge {
         }
     }
 
-    /// Moves an object's bytes to the arena, unless the object is being fetched again. A copy of
-    /// tens of megabytes would block other requests on a worker, so it runs on a blocking thread.
+    /// Moves an object's body to the arena, unless the object is being fetched again. The copy runs
+    /// on a blocking thread, because a copy of tens of megabytes would block the other requests of
+    /// the worker.
     fn move_to_arena(self: &Arc<Edge>, key: &CacheKey, object: &Arc<CachedObject>) {
         if !object.body.belongs_in_arena() {
             return;
@@ -364,12 +370,12 @@ impl Edge {
         }
         let (arena, copied) = (self.arena.clone(), object.clone());
         let copy_task = tokio::task::spawn_blocking(move || copied.body.copy_to_arena(&arena));
-        // The blocking task must hold no reference to the edge. Dropping the last reference at exit
-        // writes the remaining records and objects. If the blocking task dropped it, the workers
-        // would not wait for these writes.
+        // The blocking task must hold no reference to the edge. At exit, dropping the last
+        // reference writes the remaining records and objects. If the blocking task dropped the last
+        // reference, the workers would not wait for these writes.
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
         tokio::spawn(async move {
-            // In the meantime, the object may have been evicted or replaced.
+            // The object may have been evicted or replaced during the copy.
             if let Ok(Some(content)) = copy_task.await
                 && edge.is_current(&key, &object)
             {
@@ -383,14 +389,14 @@ impl Edge {
         });
     }
 
-    /// Returns whether memory contains this very object.
+    /// Returns whether exactly this object is still cached in memory under this key.
     fn is_current(&self, key: &CacheKey, object: &Arc<CachedObject>) -> bool {
         matches!(self.memory.get(key), Some(CacheEntry::Object(now)) if Arc::ptr_eq(&now, object))
     }
 }
 
-/// When the last request has finished, writes the queued objects and all objects in memory. Blocks
-/// the thread.
+/// Writes the queued objects, and the objects that are only in memory. This happens when the last
+/// request has finished. Blocks the thread.
 impl Drop for DiskCache {
     fn drop(&mut self) {
         if let Some(tier) = self.tier.get() {

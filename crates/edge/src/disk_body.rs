@@ -8,10 +8,10 @@ use net::body::BodyCut;
 use net::{Body, BodyFile, BodyPart, Chunk};
 use store::{LocalFile, Reason, TierBody};
 
-/// Size of the units in which bytes are read and sent if they are not in the page cache.
+/// Maximum size of a frame. Bytes that are not in the page cache are read and sent in frames.
 const FRAME_BYTES: u64 = 1 << 20;
 
-/// A body in an open file. The file may have been deleted in the meantime.
+/// A body in an open file. The body stays readable if the disk tier deletes the file.
 #[derive(Debug, Clone)]
 pub struct DiskBody {
     file: Arc<LocalFile>,
@@ -33,8 +33,9 @@ impl DiskBody {
         TierBody::File(self.file.clone(), self.body.clone())
     }
 
-    /// Returns a range as a response body. Bytes in the page cache are sent at once. Otherwise, a
-    /// blocking thread reads them into the page cache frame by frame.
+    /// Returns a range of this body as a response body. If all bytes are in the page cache, the
+    /// response body is a single chunk. Otherwise, a blocking thread reads the bytes into the page
+    /// cache frame by frame.
     pub fn send_range(&self, range: &Range<u64>) -> Body {
         let part = self.file_range(range);
         if self.file.resident(&part)
@@ -55,7 +56,8 @@ impl DiskBody {
         Body::sized_stream(len, frames.boxed())
     }
 
-    /// Reads one frame into the page cache. May wait for the storage.
+    /// Reads one frame into the page cache, and returns it as a chunk. May wait for the storage
+    /// device.
     pub async fn read_frame(&self, range: Range<u64>) -> Result<Chunk, BodyCut> {
         let (part, file) = (self.file_range(&range), self.file.clone());
         let wanted = part.clone();
@@ -65,7 +67,7 @@ impl DiskBody {
         chunk.map_err(|error| BodyCut::new(format_args!("{error:?}")))
     }
 
-    /// A range of the file for the response writer.
+    /// Returns a range of the file as a chunk for the response writer.
     fn file_chunk(&self, range: Range<u64>) -> Result<Chunk, store::Error> {
         self.file.count_ranges([range.clone()], Reason::Plain)?;
         let identity = self.file.identity();

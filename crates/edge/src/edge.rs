@@ -1,4 +1,4 @@
-//! The state that serving needs. The steps of a request are methods in other files.
+//! The state of the running edge. The methods that process a request are in other files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::origins::OriginClient;
 use crate::request_facts;
 use crate::telemetry::RequestTelemetry;
 
-/// The edge under one set of settings. A reload builds another `Edge` with the same cache, fetches
-/// and counters.
+/// The edge with one version of the settings. A reload builds another `Edge` that shares the cache,
+/// the fetches and the counters.
 pub(crate) struct Edge {
     pub(crate) settings: EdgeSettings,
     pub(crate) memory: Arc<MemoryCache<CacheKey, CacheEntry>>,
@@ -41,7 +41,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Responds to `/readyz`: 503 while the process drains.
+    /// Responds to `/readyz`. The status is 503 while the process drains without a successor.
     pub(crate) fn ready_response(&self) -> Response<Body> {
         if self.shutdown.is_ready() {
             return request_facts::text_response("ready\n");
@@ -61,7 +61,7 @@ impl Edge {
             .render_metrics(headers, cached, &self.flights)
     }
 
-    /// Returns the number of requests by result.
+    /// Returns the number of requests for each cache result.
     pub(crate) fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
         self.telemetry.results_by_name()
     }

@@ -74,7 +74,7 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
     let status = status
         .parse()
         .map_err(|_| UsageError(format!("status: invalid status {status:?}")))?;
-    // `RuleVariables` holds the name of the cache result as a `&'static str`.
+    // Maps the argument to a static string, because `RuleVariables` requires a `&'static str`.
     let cache = ["hit", "stale", "revalidated", "follow", "miss", "pass"];
     let requested = one("cache").unwrap_or("hit");
     let cache = cache.into_iter().find(|name| *name == requested);
@@ -94,7 +94,7 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
         response: Some((status, &response_headers, None, cache)),
         tcp: None,
     };
-    // The reader may have closed the pipe (`| head`).
+    // The error is ignored, because the reader may have closed the pipe (`| head`).
     let _ = std::io::stdout().write_all(describe_rules(&rules, &facts).as_bytes());
     Ok(())
 }

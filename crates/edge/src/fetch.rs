@@ -1,8 +1,8 @@
-//! Origin fetches, each of which many requests may share.
+//! Fetches from the origin. Many requests may share one fetch.
 //!
-//! A fetch is a task of its own, so that it survives the disconnect of the client that caused it. It
-//! reports its outcome once, when the response head has arrived, and then receives the body. Only a
-//! complete body is stored.
+//! A fetch runs in its own task. It therefore continues if the client that caused the fetch
+//! disconnects. The fetch reports its outcome once, when the response head has arrived, and then
+//! receives the body. Only a complete body is stored.
 
 pub mod block;
 mod body;
@@ -35,10 +35,11 @@ use crate::freshness::{self, ExchangeFacts, FreshnessLifetime, allows_stale_on_e
 use crate::headers;
 use crate::origins::OriginResponse;
 
-/// Limit on the header values that select a variant, because they are part of its key.
+/// Maximum total length, in bytes, of the request header values that select a variant. The values
+/// are part of the variant's cache key, so the limit bounds the size of a key.
 const VARIANT_BYTES_MAX: usize = 2048;
 
-/// Starts a fetch. Dropping the receiver does not stop it.
+/// Starts a fetch. The fetch continues if the receiver is dropped.
 pub fn start_fetch(
     edge: Arc<Edge>,
     mut lead: FetchLeader<CacheKey, FetchOutcome>,
@@ -104,14 +105,16 @@ impl Edge {
                 }
             }
             Ok((lifetime, Some(etag))) => {
-                // Dropping the response closes the connection: the body is fetched in blocks instead.
+                // The response is dropped, which closes its connection. The body will be fetched in
+                // blocks instead.
                 let object = self.store_block_object(&mut lead, &request, &reply, lifetime, etag);
                 drop(reply);
                 let outcome = FetchOutcome::Stored(object, None);
                 report_outcome(&lead, leader, outcome, upstream_us);
             }
-            // Without sharing, every follower would repeat the request to a failing origin. A 4xx may
-            // depend on the headers of the request, so only requests with equal headers share it.
+            // If the followers did not share this error response, each of them would repeat the
+            // request to a failing origin. A 4xx may depend on the headers of the request, so only
+            // requests with equal headers share a 4xx.
             Err(reason) if is_shareable_error(&reply, reason) => {
                 let mut object = new_object(&request, &reply, DELIVERY_ONLY);
                 if reply.response.status.is_client_error() {
@@ -124,8 +127,8 @@ impl Edge {
                     .await;
             }
             Err(reason) => {
-                // An error may be specific to this client's headers, so the URL is not marked as
-                // unshareable.
+                // An error response may be specific to this client's headers, so the URL is not
+                // marked as unshareable.
                 if !has_error_status(&reply) {
                     let always_pass = reason == UncacheableReason::TooLarge;
                     self.mark_unshareable(&request.primary_key, always_pass);
@@ -136,8 +139,8 @@ impl Edge {
         }
     }
 
-    /// Returns the values of all forwarded request headers except the request id, which differs each
-    /// time.
+    /// Returns the values of all forwarded request headers except the request id, which is
+    /// different in each request.
     fn selecting_header_values(&self, client_headers: &HeaderMap) -> Vec<(HeaderName, String)> {
         headers::forwarded_names(&self.settings.forward)
             .chain([&headers::CDN_LOOP])
@@ -145,8 +148,8 @@ impl Edge {
             .collect()
     }
 
-    /// Decides whether the response may be stored and for how long. A returned validator means that
-    /// the body has to be stored in blocks.
+    /// Decides whether the response may be stored, and for how long it is fresh. If a validator is
+    /// returned, the body has to be stored in blocks.
     fn judge_reply(
         &self,
         request: &FetchRequest,
@@ -205,7 +208,7 @@ impl Edge {
     }
 }
 
-/// Reports the outcome to the followers, and to the leader if it is still connected.
+/// Reports the outcome to the followers, and to the leader if its client is still connected.
 fn report_outcome(
     lead: &FetchLeader<CacheKey, FetchOutcome>,
     leader: oneshot::Sender<LeaderReply>,
@@ -224,7 +227,7 @@ fn report_outcome(
     });
 }
 
-/// Returns whether the values that select a variant are too long for a key.
+/// Returns whether the header values that select a variant are too long for a cache key.
 fn has_long_variant(headers: &HeaderMap, client_headers: &HeaderMap) -> bool {
     let values = vary_values(headers, client_headers).into_iter();
     values.map(|(_, value)| value.len()).sum::<usize>() > VARIANT_BYTES_MAX
@@ -239,7 +242,7 @@ fn exchange_facts<'a>(request: &FetchRequest, reply: &OriginResponse) -> Exchang
     }
 }
 
-/// Lifetime of an object that is delivered to waiting requests and not stored.
+/// Lifetime of an object that is delivered to the waiting requests but not stored.
 const DELIVERY_ONLY: FreshnessLifetime = FreshnessLifetime {
     fresh: Duration::ZERO,
     source: freshness::LifetimeSource::Nothing,
@@ -255,7 +258,7 @@ fn has_error_status(reply: &OriginResponse) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// Returns whether an error response may be given to all requests that wait for it.
+/// Returns whether the response is an error response that all waiting requests may share.
 fn is_shareable_error(reply: &OriginResponse, reason: UncacheableReason) -> bool {
     has_error_status(reply)
         && !matches!(

@@ -1,7 +1,7 @@
-//! RFC 9111 as pure functions: may a response be stored, how long is it fresh, and may a stored one
-//! be used?
+//! RFC 9111 as pure functions. They decide whether a response may be stored, how long it is fresh,
+//! and whether a stored response may be used.
 //!
-//! The functions take headers and times, and return a decision with its reason. Where the standard
+//! The functions take headers and times, and return a decision with its reason. If the standard
 //! allows several behaviors, the tests document our choice.
 
 mod dictionary;

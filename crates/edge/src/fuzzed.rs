@@ -1,4 +1,4 @@
-//! Entry points of the fuzz targets. Their code is in `fuzz/bodies`, with that of the other crates.
+//! Entry points of the fuzz targets. The code of all crates' fuzz targets is in `fuzz/bodies`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../fuzz/bodies/answer.rs"]

@@ -1,4 +1,5 @@
-//! Headers that are forwarded, and headers that end at the edge (RFC 9110 section 7.6).
+//! The headers that the edge forwards, and the headers that the edge removes (RFC 9110 section
+//! 7.6).
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -11,14 +12,14 @@ use crate::cache_outcome::NAME;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-/// Names of the hops that forwarded a request (RFC 8586).
+/// Header with the names of the CDNs that forwarded a request (RFC 8586).
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
-/// Reports how each cache handled the request (RFC 9211).
+/// Header that reports how each cache handled the request (RFC 9211).
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-/// Tags of a response for purging, separated by spaces.
+/// Header with the tags of a response for purging, separated by spaces.
 pub const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
 
-/// Headers for the next hop only.
+/// Headers that are only for the next hop.
 const HOP_BY_HOP: [HeaderName; 11] = [
     EDGE_AUTH,
     TIMING_TOKEN,
@@ -34,9 +35,9 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 ];
 
 /// Request headers that are forwarded to the origin with a request whose response may be stored.
-/// Any other header that is not in the key could poison the shared response. If the response
-/// depends on one of these headers, the origin lists it in Vary, or the edge infers it from the
-/// response ([`crate::cached_object::vary_names`]).
+/// Any other header is not part of the cache key, so it could poison the shared response. If the
+/// response depends on one of these headers, the origin lists the header in Vary, or the edge
+/// infers it from the response ([`crate::cached_object::vary_names`]).
 static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -46,7 +47,8 @@ static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ORIGIN,
 ];
 
-/// Headers in which proxies describe the original client. Clients could forge them.
+/// Headers in which proxies describe the original client. Clients could forge these headers, so the
+/// edge does not forward them.
 const FORWARDING_CLAIMS: [&str; 8] = [
     "forwarded",
     "x-forwarded-for",
@@ -58,7 +60,7 @@ const FORWARDING_CLAIMS: [&str; 8] = [
     "x-rewrite-url",
 ];
 
-/// Returns all headers except hop-by-hop headers and those that `Connection` lists.
+/// Returns all headers except hop-by-hop headers and the headers that `Connection` lists.
 pub fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<&str> = headers
         .get_all(header::CONNECTION)
@@ -107,14 +109,15 @@ pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> He
             forwarded.append(name.clone(), value.clone());
         }
     }
-    // The request id does not affect a response, unless it is so long that the origin rejects it.
-    // All waiting requests would share that error, so an id that is too long for a record is not
-    // forwarded.
+    // The request id affects a response only if it is so long that the origin rejects the request.
+    // All waiting requests would share this error. Therefore an id that is too long for a record is
+    // not forwarded.
     let id = request.get(&REQUEST_ID);
     if let Some(id) = id.filter(|id| id.len() <= CHARS_MAX) {
         forwarded.insert(REQUEST_ID, id.clone());
     }
-    // The edge is the user agent of a shared fetch.
+    // The response of a shared fetch is for many clients, so the edge sends its own name as the
+    // user agent.
     let edge_agent = || HeaderValue::from_static(NAME);
     forwarded
         .entry(header::USER_AGENT)
@@ -166,8 +169,8 @@ pub fn add_via_and_loop(headers: &mut HeaderMap, instance: &HeaderValue) {
 
 /// Returns whether this process has forwarded the request before.
 pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
-    // Compares the names one by one: a look-up would hash `cdn-loop` for each request, because it
-    // is not a predefined name of the `http` crate.
+    // Compares the names one by one. A look-up would hash `cdn-loop` for each request, because the
+    // `http` crate does not predefine this name.
     if !headers.keys().any(|name| *name == CDN_LOOP) {
         return false;
     }
@@ -180,8 +183,8 @@ pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
         .any(|member| member.split(';').next().unwrap_or_default().trim() == own_id)
 }
 
-/// Starts a span for the request to the origin if the client's request is traced. Adds the span as
-/// `traceparent` to `headers`.
+/// Starts a span for the request to the origin if the client's request is traced. Adds the span's
+/// context to `headers` as `traceparent`.
 pub fn start_fetch_span(headers: &mut HeaderMap) -> Option<OpenSpan> {
     let span = trace::start_span("edge.fetch", SpanKind::Client)?;
     if let Some(traceparent) = span.context().and_then(TraceContext::to_header) {

@@ -1,4 +1,4 @@
-//! The body of a cached object: growing at first, then complete.
+//! The body of a cached object. The body grows while the origin sends it, and is then complete.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,22 +9,24 @@ use store::{Arena, TierBody};
 
 use crate::disk_body::DiskBody;
 
-/// Size of a chunk: large enough for few system calls, small enough to allocate quickly.
+/// Size of a repacked chunk. Larger chunks would take longer to allocate, and smaller chunks would
+/// need more system calls.
 const PIECE_BYTES: usize = 1 << 20;
-/// Received chunks are stored as they are if their mean size is at least this. Each chunk costs a
-/// few hundred bytes of memory and one entry in the buffer list of a system call.
+/// Minimum mean size, in bytes, of received chunks that are stored without repacking. Each chunk
+/// costs a few hundred bytes of memory and one entry in the buffer list of a system call.
 const LEFT_BYTES_MIN: u64 = 16 << 10;
-/// Bodies below this size are copied into the socket. Sending them from the arena would cost as
-/// much as the copy: it needs an extra system call and leaves part of a page unused.
+/// Minimum size, in bytes, of bodies that move to the arena. Smaller bodies are copied into the
+/// socket. Sending a smaller body from the arena would cost as much as this copy, because the arena
+/// needs an extra system call and leaves part of a page unused.
 const SENT_BYTES_MIN: usize = 64 << 10;
-/// Weight of an open and mapped file in the memory tier, whatever the file's size. This limits the
-/// open files to 16,384 per GiB of the memory tier.
+/// Weight of an open and mapped file in the memory tier, in bytes. The weight does not depend on
+/// the file's size. It limits the open files to 16,384 per GiB of the memory tier.
 const FILED_BYTES: u64 = 64 << 10;
 
-/// A body, shared by all its readers.
+/// A body that all its readers share.
 #[derive(Debug, Default)]
 pub struct ObjectBody {
-    /// The chunks received so far. A complete body in memory stays here, too.
+    /// The chunks received so far. If the complete body is in memory, its chunks also stay here.
     pub growing: Arc<GrowingBody>,
     /// The complete body, readable without a lock.
     complete: OnceLock<CompleteBody>,
@@ -34,13 +36,13 @@ pub struct ObjectBody {
 #[derive(Debug)]
 enum CompleteBody {
     Heap(Vec<Bytes>),
-    /// In pages that the kernel sends without a copy.
+    /// In the arena, whose pages the kernel sends without a copy.
     Arena(Vec<Bytes>),
     File(DiskBody),
 }
 
 impl ObjectBody {
-    /// Returns a complete body in a file.
+    /// Creates a complete body that is stored in a file of the disk tier.
     pub fn from_disk(filed: DiskBody) -> ObjectBody {
         ObjectBody {
             growing: Arc::default(),
@@ -59,7 +61,7 @@ impl ObjectBody {
         }
     }
 
-    /// Returns the body's weight in the memory tier.
+    /// Returns the body's weight in the memory tier, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match self.disk_body() {
             Some(_) => FILED_BYTES,
@@ -133,11 +135,11 @@ impl ObjectBody {
             self.growing.repack(pieces.clone());
             pieces
         };
-        // Only the fetch calls this function, once.
+        // Only the fetch calls this function, and only once, so no body has been set before.
         let _ = self.complete.set(CompleteBody::Heap(pieces));
     }
 
-    /// Returns whether the bytes should move to the arena, from which the kernel sends them without
+    /// Returns whether the body should move to the arena, from which the kernel sends bytes without
     /// a copy.
     pub fn belongs_in_arena(&self) -> bool {
         let long =

@@ -1,4 +1,4 @@
-//! The origins: pools of servers, the order in which they get a request, retries and health.
+//! Origins: pools of servers, the order in which a request tries the servers, retries and health.
 
 mod choice;
 mod credentials;
@@ -39,7 +39,7 @@ use self::member::{ListedMember, MemberSettings, PoolMember};
 use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 
-/// Limit on the origins that one request is sent to.
+/// Maximum number of origins to which one request is sent.
 const ATTEMPTS_MAX: usize = 3;
 
 /// Sends requests to the origins of named pools.
@@ -72,23 +72,23 @@ pub struct OriginRequest<'a> {
     pub method: &'a Method,
     pub target: &'a str,
     pub headers: HeaderMap,
-    /// Host to send in place of the origin's own.
+    /// Host header to send. If absent, the origin's own host is sent.
     pub host: Option<&'a HeaderValue>,
-    /// Receives interim responses.
+    /// Handler for interim responses.
     pub on_interim: Option<InterimHandler>,
 }
 
-/// A response head with its timing. The body is still to be read.
+/// A response whose head has arrived, with the timing of the head. The caller reads the body.
 pub struct OriginResponse {
     pub response: UpstreamResponse,
-    /// Time from the request to the head.
+    /// Time from the start of the request until the head arrived, including failed attempts.
     pub elapsed: Duration,
-    /// Wall clock when the head arrived.
+    /// Wall-clock time when the head arrived.
     pub received_at: SystemTime,
 }
 
 impl OriginClient {
-    /// Creates the pools. Each worker has connections of its own.
+    /// Creates the pools. Each worker has its own connections to the origins.
     ///
     /// # Errors
     /// When a URL names no server.
@@ -101,7 +101,8 @@ impl OriginClient {
         OriginClient::build_pools(pools, treatment, (counts, credentials), None)
     }
 
-    /// Creates the pools of new settings. Origins that remain keep their connections and health.
+    /// Creates the pools of new settings. An origin that stays in its pool keeps its connections
+    /// and health, unless the limits or the certificate authorities changed.
     ///
     /// # Errors
     /// When a URL names no server.
@@ -151,10 +152,11 @@ impl OriginClient {
         Ok(client)
     }
 
-    /// Sends a request that may be repeated. If an origin fails, the next one gets it.
+    /// Sends a request that may be repeated. If an origin fails and the retry budget allows a
+    /// retry, sends the request to the next origin.
     ///
     /// # Errors
-    /// 502 or 504 when no origin sent a response head.
+    /// Status 502 or 504 when no origin sent a response head.
     pub async fn send_repeatable(
         &self,
         mut origin_request: OriginRequest<'_>,
@@ -184,11 +186,12 @@ impl OriginClient {
         to_response(last, started)
     }
 
-    /// Sends a request that must not be repeated. The next origin gets it only if the previous one
-    /// cannot have received any part of it.
+    /// Sends a request that must not be repeated. Tries another origin only if the previous origin
+    /// cannot have received any part of the request.
     ///
     /// # Errors
-    /// 502 or 504 when no origin sent a response head.
+    /// Status 502 or 504 when no origin sent a response head. Status 400 or 408 when the client's
+    /// body is incomplete or late.
     pub async fn send_once(
         &self,
         mut origin_request: OriginRequest<'_>,
@@ -231,12 +234,13 @@ impl OriginClient {
         to_response(last, started)
     }
 
-    /// Returns the secret and the certificate for the origins.
+    /// Returns the secret and the certificate that authenticate the edge to the origins.
     pub fn credentials(&self) -> &EdgeCredentials {
         &self.credentials
     }
 
-    /// Adds the secret to a request if the pool is configured to get it.
+    /// Adds the edge's secret to the request headers if the origins of the pool may receive the
+    /// secret.
     fn authenticate(&self, pool: &PoolState, headers: &mut HeaderMap) {
         headers.remove(EDGE_AUTH);
         let secret = self.credentials.secret.as_ref();
@@ -250,7 +254,7 @@ impl OriginClient {
         self.pools.get(name).ok_or_else(missing)
     }
 
-    /// Returns the pool's origins in the order of the attempts.
+    /// Returns the pool's origins in the order in which the request tries them.
     async fn attempt_order(
         &self,
         pool: &PoolState,
@@ -312,7 +316,7 @@ impl OriginClient {
             // The client's upload failed. The origin is not at fault, and may not have received a
             // complete request.
             Err(failed) if failed.is_upload => return false,
-            // The origin sends these statuses when it cannot serve requests.
+            // An origin that sends one of these statuses cannot serve requests at the moment.
             Ok(response) => matches!(response.status.as_u16(), 502..=504),
             Err(_) => true,
         };
@@ -361,7 +365,7 @@ impl PoolState {
 }
 
 impl OriginRequest<'_> {
-    /// Builds the request without a Host. Moves the headers out of `self`.
+    /// Builds the request without a Host header. Moves the headers out of `self`.
     fn take_http_request<B>(&mut self, body: B) -> Result<Request<B>, Error> {
         let uri: Uri = self.target.parse().map_err(Error::internal)?;
         let mut request = Request::new(body);
@@ -395,8 +399,9 @@ fn to_response(
     })
 }
 
-/// Maps failures of an origin to the client's response. Failures are not mapped anywhere else. The
-/// detail contains the origin's address, so it is written to the record and not sent to the client.
+/// Returns the error for the client after a failed exchange with an origin. All such failures are
+/// mapped here. The detail contains the origin's address, so the detail is recorded but not sent to
+/// the client.
 fn map_failure(failed: &UpstreamError) -> Error {
     let error = match (failed.is_upload, failed.is_timeout) {
         (true, true) => {

@@ -1,5 +1,5 @@
-//! The decision for a request, from the cached entry and the request's directives. Pure: the caller
-//! passes the time in.
+//! Decides how to serve a request, from the cached entry and the request's cache directives. The
+//! function is pure, so the caller passes in the current time.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -17,22 +17,22 @@ pub enum RequestPlan {
     Hit,
     /// Serve the cached object although it is stale.
     Stale(StaleReason),
-    /// Fetch from the origin, together with all other requests for this key.
+    /// Fetch from the origin. Concurrent requests for the same key share this fetch.
     Fetch(MissReason),
-    /// Fetch from the origin unless another request does so already; in that case, pass. Recent
-    /// responses for this key were not shareable. The next shareable response ends this state.
+    /// Fetch from the origin if no other request for this key is fetching. Otherwise, pass. This
+    /// plan applies after an unshareable response, until a response for this key is shareable.
     FetchUncoalesced,
     /// Send the request to the origin for this client alone.
     Pass(PassReason),
-    /// Respond with 504: the client accepts only a cached response (`only-if-cached`), and there is
-    /// none (RFC 9111 section 5.2.1.7).
+    /// Respond with 504, because the client accepts only a cached response (`only-if-cached`) and
+    /// the cache has no usable response (RFC 9111 section 5.2.1.7).
     RefuseUncached,
 }
 
 /// Decides how to serve a request.
 ///
-/// `found` is the entry under the request's key. If the URL has variants, `has_variants` is set,
-/// and `found` is the entry under the variant's key.
+/// `found` is the cache entry under the request's key. If `has_variants` is set, `found` is the
+/// entry of the variant that the request selects.
 pub fn plan_request(
     method: &Method,
     directives: &CacheDirectives,

@@ -12,11 +12,11 @@ use crate::fetch::FetchOutcome;
 /// The objects that a purge removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PurgeTarget {
-    /// A target with all its variants.
+    /// One URL with all its variants.
     Url(String),
-    /// All targets with this prefix.
+    /// All URLs with this prefix.
     Prefix(String),
-    /// All objects whose `Surrogate-Key` contains this tag.
+    /// All objects whose `Surrogate-Key` header contains this tag.
     Tag(String),
 }
 
@@ -33,7 +33,8 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether `key` equals the key in `of`, or is the key of one of its variants or blocks.
+/// Returns whether `key` equals `of`, or is the key of a variant or block of the object whose key
+/// is `of`.
 fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
@@ -50,13 +51,14 @@ impl PurgeTarget {
 }
 
 impl Edge {
-    /// Removes the cached responses of a key after a possible change at the origin (RFC 9111
-    /// section 4.4). Responses that are being fetched are not stored.
+    /// Removes the cached responses of a key after a request that may have changed the resource at
+    /// the origin (RFC 9111 section 4.4). Responses of fetches in progress are not stored.
     pub fn invalidate_key(&self, key: &str) {
         self.flights.purge(|other, _| is_key_or_variant(other, key));
         let mut keys = vec![CacheKey::from(key)];
         if self.memory.get(key).is_none() && self.disk.may_have_entry(key) {
-            // The variants on disk are found by the start of their keys.
+            // Memory has no list of the variants, so the purge finds variants on disk by their
+            // common key prefix.
             self.disk
                 .purge_entries(|other, _| is_key_or_variant(&CacheKey::from(other), key));
         }
@@ -75,18 +77,19 @@ impl Edge {
         }
     }
 
-    /// Removes objects. A `soft` purge only marks the objects in memory: they are revalidated before
-    /// their next use, or served if the origin fails. Fetches under way are delivered but not stored.
-    /// Returns the number of affected objects and fetches.
+    /// Removes objects. A `soft` purge only marks the objects in memory. The edge revalidates a
+    /// marked object before the next use, or serves it if the origin fails. Responses of fetches in
+    /// progress are delivered but not stored. Returns the number of affected objects and fetches.
     pub fn purge_objects(&self, target: &PurgeTarget, soft: bool) -> usize {
-        // Fetches are marked first: a fetch that ends now checks the mark after it has stored its
-        // object.
+        // Fetches are marked before stored objects are removed. A fetch checks its mark after it
+        // has stored its object, so an object that is stored during the purge is removed, too.
         let marked_fetches = self.flights.purge(|key, outcome| {
             match outcome {
                 Some(FetchOutcome::Stored(object, _) | FetchOutcome::Revalidated(object)) => {
                     target.matches_entry(key, Some(object))
                 }
-                // A response that has not arrived yet may predate the purge and contain the tag.
+                // A response that has not arrived yet may be older than the purge and contain the
+                // tag.
                 None if matches!(target, PurgeTarget::Tag(_)) => true,
                 _ => target.matches_entry(key, None),
             }
@@ -95,7 +98,7 @@ impl Edge {
         self.memory.retain(|key, entry| {
             let object = match entry {
                 CacheEntry::Object(object) => object,
-                // Blocks are useful only while their object is valid.
+                // A soft purge keeps the blocks, which stay useful if their object is revalidated.
                 CacheEntry::Block(_) => return soft || !target.matches_entry(key, None),
                 CacheEntry::Variants(_) | CacheEntry::Unshareable { .. } => return true,
             };
@@ -108,8 +111,8 @@ impl Edge {
             soft
         });
         let matched = matched.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // The disk tier is purged after memory, because evicted objects move from memory to disk. A
-        // soft purge also removes objects on disk.
+        // The disk tier is purged after memory, because evicted objects move from memory to disk.
+        // Even a soft purge removes objects from disk.
         let on_disk = self
             .disk
             .purge_entries(|key, tags| target.matches_disk_entry(key, tags));

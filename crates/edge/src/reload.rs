@@ -1,7 +1,7 @@
 //! Reload of the settings while the edge runs.
 //!
-//! A reload builds a new [`Edge`] around the same cache, fetches and counters. Requests that have
-//! started keep the old settings.
+//! A reload builds a new [`Edge`] that keeps the cache, the fetches in progress and the counters.
+//! Requests that have already started keep the old settings.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,13 +15,13 @@ use crate::config::EdgeSettings;
 /// Reads the settings from flags, environment and file.
 pub type ReadSettings = dyn Fn() -> Result<EdgeSettings, UsageError> + Send + Sync;
 
-/// The edge of the current settings.
+/// The edge with the current settings. A reload replaces the edge.
 pub struct ReloadableEdge {
     current: ArcSwap<Edge>,
     read: Box<ReadSettings>,
     /// Serializes reloads.
     reload_lock: Mutex<()>,
-    /// Wakes the task that resolves origins: a reload may have added one.
+    /// Wakes the task that resolves origins in DNS, because a reload may have added an origin.
     reloaded: Notify,
 }
 
@@ -35,18 +35,18 @@ impl ReloadableEdge {
         }
     }
 
-    /// Returns the edge that a request uses from start to end.
+    /// Returns the edge with the current settings. A request uses one edge from start to end.
     pub fn current(&self) -> Arc<Edge> {
         self.current.load_full()
     }
 
-    /// Waits for the next reload, or returns at once if there was one since the last call.
+    /// Waits for the next reload. Returns at once if there was a reload since the last call.
     pub async fn wait_until_reloaded(&self) {
         self.reloaded.notified().await;
     }
 
-    /// Reads the settings, applies them to later requests, and reopens the records file. Returns
-    /// the names of changed settings that need a restart; these keep their old values.
+    /// Reads the settings, applies them to later requests, and reopens the records files. Returns
+    /// the names of changed settings that keep their old values until a restart.
     ///
     /// # Errors
     /// [`UsageError`] when the settings are invalid. The current settings then stay in use.
@@ -82,7 +82,7 @@ impl ReloadableEdge {
 }
 
 impl Edge {
-    /// Reopens the files of records, which may have been moved away (logrotate).
+    /// Reopens the records files, because logrotate may have moved them away.
     fn reopen_records(&self) {
         self.telemetry.reopen_records();
         if let Some(recorder) = self.collector.as_ref().and_then(|c| c.recorder()) {
@@ -90,7 +90,8 @@ impl Edge {
         }
     }
 
-    /// Builds an edge with other settings around the same state.
+    /// Builds an edge with other settings. The new edge shares the cache and the other state of
+    /// this edge.
     fn with_settings(&self, settings: EdgeSettings) -> Result<Edge, UsageError> {
         let origins = self
             .origins

@@ -1,8 +1,9 @@
 //! The states of a request, from its head to its response.
 //!
-//! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup`, `lookup_disk`, then the plan) →
-//! `fetch_or_join` → `fetch_as_leader` → `respond_with_outcome` → `deliver_object`. A request that cannot
-//! use the cache continues with `fetch_uncoalesced`, `pass` or `pass_with_body`.
+//! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup`, `lookup_disk`, then the
+//! plan) → `fetch_or_join` → `fetch_as_leader` → `respond_with_outcome` → `deliver_object`. A
+//! request that cannot use the cache continues with `fetch_uncoalesced`, `pass` or
+//! `pass_with_body`.
 
 mod cache_miss;
 mod deliver_object;
@@ -34,8 +35,8 @@ impl Edge {
         request: Request<Incoming>,
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> {
-        // Splits the request outside of the future, which would otherwise reserve space for it
-        // twice.
+        // Splits the request before the future is created. Otherwise, the future would reserve
+        // memory for the request and for its parts.
         let (parts, mut body) = request.into_parts();
         async move { self.handle_parts(worker, &parts, &mut body, &conn).await }
     }
@@ -48,7 +49,7 @@ impl Edge {
         conn: &Conn,
     ) -> Response<Body> {
         let pending = self.telemetry.start_request(parts, conn);
-        // Borrowed below: a move would make the future larger.
+        // `facts` is only borrowed below, because a move would make the future larger.
         let mut facts =
             RequestFacts::from_parts(parts, &self.settings, &self.loop_token, conn.client());
         if let Ok(facts) = &mut facts {

@@ -31,7 +31,7 @@ pub struct RequestFacts<'a> {
     pub directives: CacheDirectives,
     /// Path and query without CMCD, as sent to the origin.
     pub target: Cow<'a, str>,
-    /// The target without escapes of unreserved characters, for the key and the rules.
+    /// The target with unreserved characters unescaped (RFC 3986), for the cache key and the rules.
     pub normalized_target: Cow<'a, str>,
     /// Cache key without the header values that select a variant.
     pub primary_key: Cow<'a, str>,
@@ -59,12 +59,12 @@ pub enum LocalReply {
     Rejected(Box<Response<Body>>),
 }
 
-/// Methods without effects at the origin (RFC 9110 section 9.2.1).
+/// Safe methods, which change nothing at the origin (RFC 9110 section 9.2.1).
 const READ_METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
-/// Methods that the edge does not pass: CONNECT opens a tunnel, and TRACE returns the request with
+/// Methods that the edge refuses, because CONNECT opens a tunnel and TRACE returns the request with
 /// its credentials.
 const REFUSED_METHODS: [Method; 2] = [Method::CONNECT, Method::TRACE];
-/// The usual methods. Others are passed, too.
+/// The usual methods, for the `Allow` header. The edge also passes unknown methods.
 const ALLOWED_METHODS: &str = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -73,7 +73,7 @@ impl<'a> RequestFacts<'a> {
     /// Extracts the facts of a request.
     ///
     /// # Errors
-    /// A [`LocalReply`] when the request is for a local path, or is rejected.
+    /// A [`LocalReply`] when the request is for a local path, or when the edge rejects the request.
     pub fn from_parts(
         parts: &'a Parts,
         settings: &EdgeSettings,
@@ -81,8 +81,8 @@ impl<'a> RequestFacts<'a> {
         client: IpAddr,
     ) -> Result<RequestFacts<'a>, LocalReply> {
         let reject = |error: Error| LocalReply::Rejected(Box::new(error.response()));
-        // If there is an admin port, it serves these paths. The main port then forwards them to the
-        // origin.
+        // The edge serves these paths on the main port only if there is no admin port. Otherwise,
+        // the main port forwards requests for these paths to the origin.
         match parts.uri.path() {
             "/healthz" if settings.admin.is_none() => return Err(LocalReply::Health),
             "/readyz" if settings.admin.is_none() => return Err(LocalReply::Ready),
@@ -142,8 +142,8 @@ impl<'a> RequestFacts<'a> {
         })
     }
 
-    /// Returns whether the request may change something at the origin. This includes requests with
-    /// an unknown method. Such a request is passed once, with its body.
+    /// Returns whether the request may change something at the origin, as any request with an
+    /// unknown method may. The edge passes such a request once, with its body.
     pub fn has_unsafe_method(&self) -> bool {
         !READ_METHODS.contains(self.method)
     }
@@ -153,19 +153,19 @@ impl<'a> RequestFacts<'a> {
         settings.passes_cookies && self.headers.contains_key(header::COOKIE)
     }
 
-    /// Sends the request to another pool, whose responses are cached separately.
+    /// Selects another pool for the request. Responses of that pool are cached under separate keys.
     pub fn use_pool(&mut self, pool: Arc<str>) {
         let key = format!("{}\npool:{pool}", self.primary_key);
         self.primary_key = key.into();
         self.pool = Some(pool);
     }
 
-    /// Returns whether the client wants only ranges.
+    /// Returns whether the client requests only ranges.
     pub fn has_range(&self) -> bool {
         self.headers.contains_key(header::RANGE)
     }
 
-    /// Returns whether the client wants only ranges, or only a changed object.
+    /// Returns whether the request has a Range header or a precondition (RFC 9110 section 13).
     pub fn is_partial_or_conditional(&self) -> bool {
         let conditions = [
             header::RANGE,
@@ -179,7 +179,7 @@ impl<'a> RequestFacts<'a> {
             .any(|name| self.headers.contains_key(name))
     }
 
-    /// Returns the client's Host, if it is forwarded.
+    /// Returns the client's Host if the settings forward it to the origin.
     pub fn forwarded_host(&self, settings: &EdgeSettings) -> Option<HeaderValue> {
         let wanted = settings.client_host && !self.host.is_empty();
         wanted
@@ -187,8 +187,8 @@ impl<'a> RequestFacts<'a> {
             .flatten()
     }
 
-    /// Returns a handler that relays the origin's interim responses to the client. Other clients that
-    /// wait for the same fetch do not receive them.
+    /// Returns a handler that relays the origin's interim responses to the client. Other clients
+    /// that wait for the same fetch do not receive interim responses.
     pub fn interim_handler(&self) -> Option<InterimHandler> {
         let sender = self.connection?.interim_sender();
         Some(InterimHandler::new(move |status, headers| {
@@ -198,7 +198,7 @@ impl<'a> RequestFacts<'a> {
         }))
     }
 
-    /// Returns the headers of a passed request.
+    /// Returns the request headers that a passed request sends to the origin.
     pub fn pass_headers(&self, instance: &HeaderValue) -> HeaderMap {
         let mut headers = passed_request_headers(self.headers);
         add_via_and_loop(&mut headers, instance);
@@ -217,7 +217,7 @@ impl<'a> RequestFacts<'a> {
         instance: &HeaderValue,
     ) -> FetchRequest {
         let mut forward = cacheable_request_headers(self.headers, &settings.forward);
-        // The list of previous hops lets the next hop detect loops as well.
+        // `CDN-Loop` lists the previous hops, so that the next hop can detect loops as well.
         for value in self.headers.get_all(crate::headers::CDN_LOOP) {
             forward.append(crate::headers::CDN_LOOP, value.clone());
         }
@@ -244,8 +244,9 @@ impl<'a> RequestFacts<'a> {
 }
 
 /// Returns the host of a request. The authority of an absolute target, or `:authority`, has
-/// precedence over the Host header (RFC 9112 section 3.2.2). Key and origin use the same host;
-/// otherwise, a client could store one host's response under another host's name.
+/// precedence over the Host header (RFC 9112 section 3.2.2). The cache key and the request to the
+/// origin use the same host. Otherwise, a client could store one host's response under another
+/// host's name.
 fn effective_host(parts: &Parts) -> Cow<'_, str> {
     let named = parts.uri.authority().map(|authority| authority.as_str());
     let header = || parts.headers.get(header::HOST)?.to_str().ok();
@@ -256,7 +257,7 @@ fn effective_host(parts: &Parts) -> Cow<'_, str> {
     }
 }
 
-/// Builds a plain-text response for operators and balancers.
+/// Builds a plain-text response for operators and load balancers.
 pub fn text_response(text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
     let headers = response.headers_mut();

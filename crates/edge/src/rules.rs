@@ -1,8 +1,9 @@
-//! Rules that select the treatment of requests and responses. The first match wins.
+//! Rules that select the treatment of requests and responses. The first matching rule applies.
 //!
-//! Conditions are written in the Common Expression Language. Each rule is evaluated twice. When a
-//! request arrives, its response is unknown, and `pass`, `deny`, `delay`, `ttl`, `pool` and
-//! `ignore-client-no-cache` apply. All other actions apply before the first byte of the response.
+//! Conditions are written in the Common Expression Language. The rules are evaluated twice for each
+//! request. When a request arrives, its response is unknown, so only `pass`, `deny`, `delay`,
+//! `ttl`, `pool` and `ignore-client-no-cache` apply. All other actions apply before the first byte
+//! of the response is sent.
 
 mod named_networks;
 mod rules_file;
@@ -31,12 +32,12 @@ pub struct RuleSet {
 /// One rule of the settings file.
 #[derive(Debug)]
 pub struct Rule {
-    /// The configured name, or `rule N`.
+    /// The configured name, or `rule N` for the Nth rule of the file.
     pub name: String,
     /// The condition as written.
     pub source: String,
     when: Program,
-    /// Whether the condition uses `tcp`.
+    /// Whether the condition uses the variable `tcp`.
     needs_tcp: bool,
     request_actions: RequestActions,
     congestion: Option<String>,
@@ -56,7 +57,7 @@ pub struct RequestActions {
     pub deny: Option<StatusCode>,
     /// Wait before serving the request.
     pub delay: Option<Duration>,
-    /// Store the response for this time.
+    /// Use this freshness lifetime for the response.
     pub ttl: Option<Duration>,
     /// Send the request to this pool.
     pub pool: Option<Arc<str>>,
@@ -86,7 +87,8 @@ pub struct RuleVerdict<'a> {
     pub verdict: Result<bool, String>,
 }
 
-/// Lower rates would take minutes for a segment, and some kernels refuse them.
+/// Minimum pacing rate. At a lower rate, a segment would take minutes. Some kernels refuse lower
+/// rates.
 const PACE_BYTES_PER_S_MIN: u64 = 8 << 10;
 
 impl RuleSet {
@@ -95,13 +97,13 @@ impl RuleSet {
         self.rules.is_empty()
     }
 
-    /// Returns whether a condition uses `tcp`.
+    /// Returns whether any condition uses the variable `tcp`.
     pub fn needs_tcp(&self) -> bool {
         self.rules.iter().any(|rule| rule.needs_tcp)
     }
 
-    /// Returns the first matching rule with actions for the request. A condition on the response
-    /// never matches here.
+    /// Returns the first matching rule that has request actions, and these actions. A condition
+    /// that uses the response never matches here.
     pub fn find_request_actions(
         &self,
         facts: &RuleVariables<'_>,
@@ -175,7 +177,7 @@ impl RuleSet {
                 }
             }
         };
-        // The cast saturates: too large becomes the maximum, and NaN becomes 0.
+        // The cast saturates: a number that is too large becomes `u64::MAX`, and NaN becomes 0.
         let rate = (kbps * 125.0) as u64;
         (kbps > 0.0).then_some(rate.max(PACE_BYTES_PER_S_MIN))
     }

@@ -48,14 +48,14 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     }
     let layers = SettingLayers::read(SETTINGS, TABLES, flags)?;
     if layers.print {
-        // The reader may have closed the pipe (`| head`).
+        // Ignores the error, because the reader may have closed the pipe (`| head`).
         let _ = write!(io::stdout(), "{layers}");
         return Ok(());
     }
     EdgeSettings::from_layers(&layers)?.common.start_log()?;
     let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("cannot handle signals"))?;
     let flags = flags.clone();
-    // A reload uses the same flags. The environment and the file may have changed by then.
+    // A reload uses the same flags, but reads the environment and the settings file again.
     let running = start_edge(
         move || EdgeSettings::from_layers(&SettingLayers::read(SETTINGS, TABLES, &flags)?),
         shutdown,
@@ -64,11 +64,12 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     running.join()
 }
 
-/// Starts an edge on threads of its own. `read` reads the settings: once now, and again at each
-/// reload (SIGHUP, or a request to the admin port).
+/// Starts an edge on new threads. Calls `read` to get the settings, now and at each reload (SIGHUP,
+/// or a request to the admin port).
 ///
 /// # Errors
-/// [`ProgramError`] when the settings are invalid, or when a certificate, file or address is unavailable.
+/// [`ProgramError`] when the settings are invalid, or when a certificate, file or address is
+/// unavailable.
 pub fn start_edge(
     read: impl Fn() -> Result<EdgeSettings, UsageError> + Send + Sync + 'static,
     shutdown: Shutdown,
@@ -89,7 +90,7 @@ pub fn start_edge(
         addresses: settings.listen.clone(),
         workers,
         overload: overload.clone(),
-        // If there is an admin port, it serves these paths instead.
+        // If there is an admin port, it serves these paths, and the main port does not.
         essential_paths: match settings.admin {
             Some(_) => &[],
             None => &["/healthz", "/readyz", "/metrics"],
@@ -144,8 +145,8 @@ pub fn start_edge(
     Ok(running)
 }
 
-/// Starts the admin port. `worker` is the worker index that selects the port's upstream connections.
-/// The lower indexes belong to the worker threads.
+/// Starts the admin port. `worker` is the worker index that selects the port's upstream
+/// connections. The lower indexes belong to the worker threads.
 fn serve_admin_port(
     running: &mut RunningProgram,
     edge: &Arc<ReloadableEdge>,
@@ -195,8 +196,8 @@ fn start_health_probes(
     })
 }
 
-/// Starts the task that resolves the origins that DNS lists, at the interval of the current
-/// settings and after each reload.
+/// Starts the task that resolves origins in DNS, at the interval of the current settings and after
+/// each reload.
 fn start_resolutions(
     running: &mut RunningProgram,
     live: &Arc<ReloadableEdge>,
@@ -218,10 +219,11 @@ fn start_resolutions(
     })
 }
 
-/// Interval at which a successor tries to open the folder of its predecessor.
+/// Interval at which a successor process tries to open the disk tier's folder, which its
+/// predecessor may still use.
 const DISK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Opens the disk tier when the predecessor has released it, or has exited.
+/// Opens the disk tier when the predecessor process has released it or has exited.
 fn open_disk_later(
     running: &mut RunningProgram,
     disk: &Arc<DiskCache>,
@@ -240,8 +242,9 @@ fn open_disk_later(
     })
 }
 
-/// Releases the disk tier to a successor when the drain starts. The drain may take minutes. Without
-/// the tier, the successor would fetch objects from the origin that are already on disk.
+/// Releases the disk tier to a successor process when the drain starts. The drain may take minutes.
+/// Without the disk tier, the successor would fetch objects from the origin although they are on
+/// disk.
 fn release_disk_to_successor(
     running: &mut RunningProgram,
     disk: &Arc<DiskCache>,

@@ -28,14 +28,15 @@ const DELIVERY_BYTES_PER_S: &[f64] = &[
     62_500.0, 125e3, 250e3, 500e3, 1e6, 2e6, 4e6, 8e6, 16e6, 32e6, 125e6, 1.25e9,
 ];
 
-/// Shorter responses reveal little about the network.
+/// Minimum size of a response whose samples enter the histograms. Shorter responses reveal little
+/// about the network.
 const SAMPLED_BYTES_MIN: u64 = 64 << 10;
-/// Time limit for the acknowledgement of the bytes in the socket.
+/// Time limit for the client's acknowledgement of all bytes, after the last write.
 const ACKED_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Interval of the checks for this acknowledgement if `tcp-interval` is zero.
+/// Interval at which the connection is checked if `tcp-interval` is zero.
 const ACKED_PERIOD: Duration = Duration::from_millis(50);
 
-/// Samples TCP and writes records and histograms.
+/// Samples `TCP_INFO`, and writes the samples to records and histograms.
 #[derive(Clone)]
 pub struct TcpSampler {
     interval: Duration,
@@ -63,7 +64,8 @@ impl TcpSampler {
         }
     }
 
-    /// Samples the connection until the response has been sent.
+    /// Samples the connection when the response ends, for the histograms. If TCP records are
+    /// enabled, also samples from the start of the response until the client's acknowledgement.
     pub fn sample_response(
         &self,
         pending: &PendingRecord,
@@ -115,7 +117,8 @@ impl TcpSampler {
             }
             if let Some((recorder, name, sent)) = sampled {
                 recorder.record_tcp(name.to_record("sent", info));
-                // The sampling task may have stopped with the connection.
+                // Sending fails if the sampling task has already stopped because the connection was
+                // closed.
                 let _ = sent.send(());
             }
         });
@@ -131,7 +134,8 @@ fn observe_histograms(rtt: &HistogramFamily, delivery: &HistogramFamily, info: &
     }
 }
 
-/// Samples at each interval until the response is written, and then until it is acknowledged.
+/// Samples the connection until the response is written, and then until the client has acknowledged
+/// all bytes. If `interval` is zero, records only the sample after the acknowledgement.
 async fn sample_until_acked(
     watch: ConnectionWatch,
     interval: Duration,
@@ -148,7 +152,7 @@ async fn sample_until_acked(
         tokio::select! {
             sent = &mut sent_signal => match sent {
                 Ok(()) => break,
-                // The body was dropped before its end: the connection is closed.
+                // The sender of `sent_signal` was dropped because the connection is closed.
                 Err(_) => return,
             },
             () = tokio::time::sleep(period) => {}
@@ -162,7 +166,7 @@ async fn sample_until_acked(
     }
     let until = Instant::now() + ACKED_WAIT_MAX;
     while Instant::now() < until {
-        // After the next request, the connection's figures belong to another response.
+        // After the next request on the connection, `TCP_INFO` describes another response.
         let Some(info) = watch
             .tcp_info()
             .filter(|_| watch.request_count() == Some(name.request))

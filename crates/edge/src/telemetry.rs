@@ -74,12 +74,12 @@ pub struct RequestTelemetry {
 pub struct PendingRecord {
     started: Instant,
     content: ContentKind,
-    /// The record so far; absent if neither records nor debug logs need it.
+    /// The incomplete access record. Absent if neither the records nor debug logs need it.
     access: Option<Box<AccessRecord>>,
     traced: Option<Box<TracedRequest>>,
 }
 
-/// The facts of a finished request for counters and record.
+/// The facts of a served request that the counters and the access record need.
 pub struct RequestSummary {
     pub outcome: CacheOutcome,
     pub upstream_us: Option<u64>,
@@ -90,7 +90,7 @@ pub struct RequestSummary {
 }
 
 impl PendingRecord {
-    /// Returns the trace of the request, if it is traced.
+    /// Returns the trace of the request, if the request is traced.
     pub fn active_trace(&self) -> Option<&ActiveTrace> {
         self.traced.as_ref().map(|traced| traced.active_trace())
     }
@@ -137,15 +137,15 @@ impl RequestTelemetry {
         self.recorder.as_ref()
     }
 
-    /// Reopens the records file, which may have been moved away (logrotate).
+    /// Reopens the records file, because logrotate may have moved it away.
     pub fn reopen_records(&self) {
         if let Some(recorder) = &self.recorder {
             recorder.reopen();
         }
     }
 
-    /// Updates the gauges and renders all metrics for a request with these headers. `memory_use` is
-    /// the number of bytes and objects in memory.
+    /// Updates the gauges, and returns all metrics in the format that the request headers prefer.
+    /// `memory_use` is the number of bytes and the number of objects in the memory tier.
     pub fn render_metrics<K, T>(
         &self,
         request_headers: &HeaderMap,
@@ -170,7 +170,7 @@ impl RequestTelemetry {
         self.metrics.response(request_headers)
     }
 
-    /// Returns the number of requests by result.
+    /// Returns the number of requests for each cache result.
     pub fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
         let names = CACHE_RESULTS.iter().filter(|name| **name != LOCAL_RESULT);
         names
@@ -189,7 +189,8 @@ impl RequestTelemetry {
         }
     }
 
-    /// Counts a request, and completes its record when the body has been sent.
+    /// Counts a request by its cache result. Completes the access record when the response body has
+    /// been sent.
     pub fn finish_request(
         &self,
         pending: PendingRecord,
@@ -285,7 +286,7 @@ impl RequestTelemetry {
     }
 }
 
-/// Returns the index of the histograms of a result and a kind.
+/// Returns the index of the histograms for a cache result and a kind of content.
 fn timing_index(outcome: CacheOutcome, content: ContentKind) -> usize {
     outcome.result_index() * CONTENT_KINDS.len() + content as usize
 }

@@ -1,4 +1,4 @@
-//! Cache warming: fetches for a list of URLs, like those for client requests.
+//! Cache warming: fetches a list of URLs into the cache, in the same way as for client requests.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -16,35 +16,35 @@ use crate::cache_outcome::CacheOutcome;
 use crate::request_facts::RequestFacts;
 use net::cmcd::CmcdData;
 
-/// Concurrent fetches.
+/// Maximum number of concurrent fetches.
 const AT_ONCE: usize = 8;
-/// Limit on the lines of a list.
+/// Maximum number of URLs in a list.
 const LINES_MAX: usize = 20_000;
-/// Limit on the failures in a report.
+/// Maximum number of failures that a report describes.
 const NAMED_MAX: usize = 20;
 
-/// Results of a list.
+/// The results of one list of URLs.
 #[derive(Debug, Default, Serialize)]
 pub struct WarmReport {
     /// URLs on the list.
     pub listed: usize,
-    /// Fetched now.
+    /// URLs that were fetched now.
     pub fetched: usize,
-    /// Already cached.
+    /// URLs that were already cached.
     pub here: usize,
-    /// Fetched, but not cacheable.
+    /// URLs that were fetched but are not cacheable.
     pub passed: usize,
-    /// Failed.
+    /// URLs that failed.
     pub failed: usize,
     /// The first failures, with their reasons.
     pub failures: Vec<String>,
 }
 
 /// Parses a list with one URL per line. Empty lines and comments (`#`) are ignored, so a media
-/// playlist is a valid list. `base` is put before relative URLs.
+/// playlist is a valid list. `base` is prepended to relative URLs.
 ///
 /// # Errors
-/// The first invalid line, or the limit on URLs.
+/// A message with the first invalid line, or a message that the list has too many URLs.
 pub fn parse_url_list(text: &str, base: &str) -> Result<Vec<Uri>, String> {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -71,8 +71,9 @@ pub fn parse_url_list(text: &str, base: &str) -> Result<Vec<Uri>, String> {
 }
 
 impl Edge {
-    /// Fetches all URLs. `headers` are the client's request headers; `Accept-Encoding`, for
-    /// example, selects variants.
+    /// Fetches all URLs into the cache. `headers` are the request headers of the client that sent
+    /// the list. The headers that may select a variant, such as `Accept-Encoding`, are sent with
+    /// each fetch.
     pub async fn warm_urls(
         self: &Arc<Edge>,
         worker: usize,

@@ -5,12 +5,12 @@ mod support;
 
 use support::{ScriptedOrigin, TestEdge};
 
-/// Returns the number of timed requests with a cache result and a kind of content.
+/// Returns the number of timed requests with this cache result and this kind of content.
 fn timed_requests(edge: &TestEdge, result: &str, kind: &str) -> u64 {
     count_timings(edge, "http_request_duration", result, kind)
 }
 
-/// Returns the number of values in a histogram of times.
+/// Returns the number of values in a duration histogram with this cache result and kind of content.
 fn count_timings(edge: &TestEdge, histogram: &str, result: &str, kind: &str) -> u64 {
     let labels = format!("{{result=\"{result}\",kind=\"{kind}\"}}");
     edge.read_metric(&format!("headwater_{histogram}_seconds_count{labels}"))
@@ -35,7 +35,7 @@ fn requests_are_timed_by_cache_result_and_kind_of_content() {
         assert_eq!(edge.get_path(path).status, 200, "{path}");
     }
     assert_eq!(edge.request("POST", "/a", &[]).status, 200);
-    // The response to HEAD has no body, and so no first byte.
+    // The response to HEAD has no body, so the time of its first byte is not recorded.
     assert_eq!(edge.request("HEAD", "/a.m4s", &[]).status, 200);
     for (result, kind, count, with_body) in [
         ("miss", "segment", 2, 2),
@@ -55,7 +55,7 @@ fn requests_are_timed_by_cache_result_and_kind_of_content() {
     // All misses and the POST needed the origin.
     let from_origin = "headwater_upstream_response_seconds_count";
     assert_eq!(edge.read_metric(from_origin), 6);
-    // Reading the metrics is counted, too.
+    // The requests for the metrics are counted with the result `own`.
     assert!(timed_requests(&edge, "own", "other") >= 1);
 }
 
@@ -67,16 +67,16 @@ fn a_request_is_in_flight_until_its_response_is_sent() {
     let mut client = edge.connect();
     client.send("GET", "/slow", &[]);
     let exchange = origin.next_request();
-    // The second request in flight is the one for the metrics.
+    // The request for the metrics is the second request in flight.
     assert_eq!(edge.read_metric(name), 2);
     exchange.respond(200, &["Cache-Control: max-age=60"], b"late");
     assert_eq!(client.read_response("GET").text(), "late");
     edge.wait_for_metric(name, 1);
-    // A client that gives up is no longer in flight, either.
+    // A request is also no longer in flight if its client has disconnected.
     let mut client = edge.connect();
     client.send("GET", "/abandoned", &[]);
     let _exchange = origin.next_request();
-    // The previous request for the metrics may still be counted.
+    // The count may still include the previous request for the metrics.
     edge.wait_for_metric(name, 2);
     drop(client);
     edge.wait_for_metric(name, 1);
@@ -105,7 +105,7 @@ fn an_extended_log_contains_the_cache_result() {
     }
     edge.drain();
     let text = std::fs::read_to_string(&path).unwrap();
-    // TCP samples have no place in an access log.
+    // The W3C format has no lines for TCP samples, so each request has exactly one line.
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let ends = lines.iter().filter_map(|line| line.rsplit(' ').next());
     let mut ends: Vec<_> = ends.collect();

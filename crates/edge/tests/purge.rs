@@ -205,7 +205,8 @@ fn a_purge_removes_disk_entries() {
     }
 }
 
-/// The 304 may have been sent before the purge.
+/// The origin may have sent the 304 before the purge, so the 304 must not make the purged object
+/// fresh.
 #[test]
 fn a_purge_during_a_revalidation_prevents_storage() {
     let origin = ScriptedOrigin::new();
@@ -233,8 +234,8 @@ fn a_purge_during_a_revalidation_prevents_storage() {
     assert_eq!(client.read_response("GET").text(), "new");
 }
 
-/// RFC 3986 section 6.2.2.2: the spellings are equivalent. The origin receives the spelling that
-/// the client sent.
+/// Spellings with and without escaped unreserved characters are equivalent (RFC 3986 section
+/// 6.2.2.2). The origin receives the spelling that the client sent.
 #[test]
 fn spellings_of_a_target_share_its_entry_and_its_purge() {
     let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![KEEP.into()], b"x".to_vec()));

@@ -1,4 +1,4 @@
-//! Rules on the wire: their effects on the connection, and the restoration of the defaults.
+//! The effects of rules on real connections, and the restoration of the default socket options.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -85,7 +85,7 @@ fn start_setup(origin: std::net::SocketAddr) -> RulesSetup {
 }
 
 impl RulesSetup {
-    /// Returns all records, after the edge has written and closed them.
+    /// Drains the edge, so that it writes all records, and returns the records.
     fn read_records(mut self) -> Vec<Value> {
         self.edge.drain();
         let text = std::fs::read_to_string(&self.records).unwrap();
@@ -163,7 +163,7 @@ fn a_rule_applies_to_its_response_and_not_to_the_next() {
         );
         for record in seen {
             let (algorithm, rate) = if expected {
-                // 1.5 times 600 Mbit/s.
+                // 1.5 times `tb` (600 Mbit/s) is 900 Mbit/s, or 112.5 MB/s.
                 (Value::from("reno"), Value::from(112_500_000))
             } else {
                 let rate = system["max_pacing_rate_bytes_per_s"].clone();
@@ -234,8 +234,9 @@ fn a_pass_rule_bypasses_lookup_and_storage() {
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// Spang et al., SIGCOMM 2023: three times the top bitrate with an empty buffer, 1.5 times with a
-/// full one, and no pace if the player's data is incomplete.
+/// The pacing rate of Spang et al. (SIGCOMM 2023) is three times the top bitrate if the player's
+/// buffer is empty, and 1.5 times the top bitrate if the buffer is full. If the player's data is
+/// incomplete, the response is not paced.
 #[test]
 fn the_pace_follows_the_players_buffer() {
     let served = start_setup(start_film_origin());

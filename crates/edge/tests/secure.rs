@@ -1,4 +1,4 @@
-//! Origins over TLS: a real nginx with certificates of private authorities.
+//! Origins over TLS. Each origin is a real nginx with a certificate of a private authority.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -23,7 +23,8 @@ struct TlsOrigin {
 }
 
 impl TlsOrigin {
-    /// Starts nginx, which responds to everything with `body`. Returns `None` if nginx is missing.
+    /// Starts nginx, which responds to every request with `body`. Returns `None` if nginx is
+    /// missing.
     fn new(folder: &Path, body: &str) -> Option<TlsOrigin> {
         fs::create_dir_all(folder).unwrap();
         let mut params = CertificateParams::default();
@@ -99,14 +100,14 @@ fn only_configured_authorities_are_trusted() {
     let other = TlsOrigin::new(&at("other"), "other").unwrap();
     let refused = start_edge(&one.url, &[]).get_path("/a");
     assert_eq!(refused.status, 502);
-    // The log of the edge has the cause.
+    // The response does not name the cause, which is only in the edge's log.
     let why = refused.header("headwater-error").unwrap();
     assert_eq!(why, "upstream; the origin is not reachable");
     let ca = write_file(folder.path(), "ca.pem", &one.authority);
     let flags = ["--origin-ca", ca.to_str().unwrap()];
     assert_eq!(start_edge(&one.url, &flags).get_path("/a").text(), "one");
     assert_eq!(start_edge(&other.url, &flags).get_path("/a").status, 502);
-    // The certificate lacks this name.
+    // The certificate is valid for `localhost`, but not for 127.0.0.1.
     let address = one.url.replace("localhost", "127.0.0.1");
     assert_eq!(start_edge(&address, &flags).get_path("/a").status, 502);
     write_file(
@@ -153,7 +154,7 @@ fn a_pool_has_its_own_authorities_and_a_reload_rereads_them() {
         edge.request_admin("POST", "/reload", &[ADMIN_AUTHORIZATION])
             .status
     };
-    // After a change of the authorities, not even an open connection is reused.
+    // After a change of the certificate authorities, the edge does not reuse its open connections.
     write_file(folder.path(), "ca.pem", &other.authority);
     assert_eq!((reload(), edge.get_path("/a").status), (200, 502));
     assert_eq!(edge.get_path("/archive").text(), "other");

@@ -99,7 +99,7 @@ fn a_reload_changes_origins_and_rules_and_loses_no_request() {
     assert_eq!(ask("/no").status, 410);
 }
 
-/// Like logrotate, the test moves the file away and sends SIGHUP while requests continue.
+/// Like logrotate, the test moves the records file away and sends SIGHUP while requests continue.
 #[test]
 fn moved_records_continue_in_a_new_file_without_loss() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +215,8 @@ fn only_a_trusted_proxy_sets_the_client_address() {
     }
 }
 
-/// Without an admin port, the edge handles these paths; with one, it forwards them to the origin.
+/// Without an admin port, the main port serves the paths for health and metrics. With an admin
+/// port, it forwards requests for these paths to the origin.
 #[test]
 fn local_paths_move_to_the_admin_port() {
     let served = start_setup(&start_origin("the origin's"), &[]);
@@ -258,7 +259,7 @@ fn the_status_lists_origins_and_connections() {
     assert_eq!(status["origins"][0]["answers"], 3);
 }
 
-/// `Cache-Status`, records and metrics use one name for an outcome.
+/// `Cache-Status`, records and metrics use the same name for an outcome.
 #[test]
 fn an_outcome_has_one_name_in_header_record_and_metric() {
     let folder = tempfile::tempdir().unwrap();
@@ -277,7 +278,8 @@ fn an_outcome_has_one_name_in_header_record_and_metric() {
         address.0
     );
     let mut served = start_setup(&text, &["--records", records.to_str().unwrap()]);
-    // Method, target and a header; the outcome, and the reason against storage if reported.
+    // Each case is the method, the target, a header line, the outcome, and the reason for not
+    // storing the response if `Cache-Status` reports that reason.
     let cases = [
         ("GET", "/a", "X: y", "miss absent", None),
         ("GET", "/a", "X: y", "hit fresh", None),
@@ -318,7 +320,8 @@ fn an_outcome_has_one_name_in_header_record_and_metric() {
         ["method", "path", "cache", "reason"].map(word).join(" ")
     });
     let expected = cases.map(|(method, path, _, name, _)| format!("{method} {path} {name}"));
-    // The order is arbitrary: each request used its own connection, whose worker wrote the record.
+    // The order of the records is arbitrary, because each request used a separate connection and
+    // either worker may have written its record.
     let sorted = |mut lines: Vec<String>| {
         lines.sort();
         lines

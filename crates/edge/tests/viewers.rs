@@ -1,4 +1,5 @@
-//! The CMCD collector of the edge: reports of requests and events, and what operators see of them.
+//! The CMCD collector of the edge, which receives reports with requests and as events, and shows
+//! them to operators in metrics, pages and records.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -6,7 +7,7 @@ mod support;
 use serde_json::Value;
 use support::{ADMIN_AUTHORIZATION, ADMIN_TOKEN, RawResponse, ScriptedOrigin, TestEdge};
 
-/// An edge with a collector, and the folder of its token and records.
+/// An edge with a CMCD collector, and the folder that contains its token and records.
 struct CollectingEdge {
     edge: TestEdge,
     folder: tempfile::TempDir,
@@ -58,13 +59,14 @@ impl CollectingEdge {
         self.edge.read_metric(&line)
     }
 
-    /// Reads a metric for viewers whose network and title belong to no configured class.
+    /// Reads a metric for viewers whose network and title match no configured class. `CLASS` in
+    /// `line` stands for the labels of these viewers.
     fn count_of_class(&self, line: &str) -> u64 {
         let class = "network=\"ipv4\",title_class=\"other\"";
         self.edge.read_metric(&line.replace("CLASS", class))
     }
 
-    /// Stops the edge and returns its records.
+    /// Drains the edge and returns its records.
     fn into_records(mut self) -> Vec<Value> {
         self.edge.drain();
         let text = std::fs::read_to_string(self.folder.path().join("cmcd.jsonl")).unwrap();
@@ -170,7 +172,7 @@ fn a_session_of_requests_is_joined_with_its_connection() {
         (&3200.0.into(), &700.0.into())
     );
     assert!(of("q")["tcp"]["rtt_us"].as_u64().unwrap() > 0, "{viewers}");
-    // The connection is closed, and its figures are gone.
+    // After the connection is closed, the session has no TCP values.
     drop(client);
     let mut open = served.viewers();
     for _ in 0..4000 {
@@ -223,7 +225,8 @@ fn the_page_of_viewers_escapes_hostile_names_and_needs_the_token() {
     let text = page.text();
     assert!(!text.contains("<img"), "{text}");
     let escaped = "&lt;img src=x onerror=alert(1)&gt;&amp;&#39;";
-    // Session, title and its group, pathway and its group, error.
+    // The name is shown as session, as title and title group, as pathway and pathway group, and as
+    // error.
     assert_eq!(text.matches(escaped).count(), 6, "{text}");
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("script-src 'self'"), "{policy}");
@@ -252,7 +255,7 @@ fn pages_learn_of_the_collector_and_may_send_from_other_sites() {
     assert_eq!(preflight.status, 204);
     let methods = preflight.header("access-control-allow-methods").unwrap();
     assert!(methods.contains("POST"), "{methods}");
-    // Other methods of the path belong to the origin.
+    // Requests for this path with other methods go to the origin.
     assert_eq!(served.edge.get_path("/cmcd").text(), "body");
 }
 

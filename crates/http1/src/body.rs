@@ -6,18 +6,18 @@ use std::ops::Range;
 /// Separates body bytes from framing, and detects the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyDecoder {
-    /// This many bytes remain.
+    /// A body of declared length, with the number of remaining bytes.
     Length(u64),
-    /// Chunks, the last of which ends the body.
+    /// A chunked body, which ends with the last chunk and the trailer section.
     Chunked(ChunkedDecoder),
-    /// All bytes until the connection is closed.
+    /// A body that ends when the connection is closed.
     UntilClose,
     /// The connection was closed, which completed the body.
     Closed,
 }
 
 impl BodyDecoder {
-    /// Returns whether nothing more belongs to the body.
+    /// Returns whether the end of the body has been reached.
     pub fn is_complete(&self) -> bool {
         match self {
             BodyDecoder::Length(remaining) => *remaining == 0,
@@ -27,7 +27,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns how many bytes of the body remain, if the head declared its length.
+    /// Returns the number of remaining body bytes, if the head declared the body's length or the
+    /// body is complete.
     pub fn remaining(&self) -> Option<u64> {
         match self {
             BodyDecoder::Length(remaining) => Some(*remaining),
@@ -35,9 +36,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns the number of body bytes before the next framing bytes (such as a chunk-size line);
-    /// 0 if framing bytes are next. The caller may read them without the decoder and report them to
-    /// [`BodyDecoder::consume_data`].
+    /// Returns the number of body bytes before the next framing bytes (such as a chunk-size line).
+    /// Returns 0 if framing bytes are next. The caller may read these body bytes without the
+    /// decoder and then report them to [`BodyDecoder::consume_data`].
     pub fn data_ahead(&self) -> u64 {
         match self {
             BodyDecoder::Length(remaining) => *remaining,
@@ -47,7 +48,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Records that `count` body bytes were taken, at most [`BodyDecoder::data_ahead`].
+    /// Records that the caller has taken `count` body bytes, which must be at most
+    /// [`BodyDecoder::data_ahead`].
     pub fn consume_data(&mut self, count: u64) {
         match self {
             BodyDecoder::Length(remaining) => *remaining = remaining.saturating_sub(count),
@@ -56,9 +58,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns the range of `received` that is the next run of body bytes. Everything before its
-    /// end is consumed. An empty range means that the body is complete, or that more must be
-    /// received.
+    /// Returns the range of `received` that contains the next body bytes. The decoder consumes all
+    /// bytes before the end of this range. An empty range means that the body is complete, or that
+    /// the caller must receive more bytes.
     ///
     /// # Errors
     /// When the chunks are malformed or their framing exceeds a limit.
@@ -73,10 +75,10 @@ impl BodyDecoder {
         Ok(start..start + len)
     }
 
-    /// Ends the body at the end of the stream, when the connection was closed.
+    /// Ends the body when the connection has been closed.
     ///
     /// # Errors
-    /// [`ProtocolError::Truncated`] when the body has no end yet.
+    /// [`ProtocolError::Truncated`] when the body is incomplete.
     pub fn decode_eof(&mut self) -> Result<(), ProtocolError> {
         match self {
             BodyDecoder::UntilClose => *self = BodyDecoder::Closed,

@@ -2,15 +2,16 @@
 
 use crate::ProtocolError;
 
-/// Longest size line, with padding and extensions.
+/// Maximum size of a chunk-size line in bytes, with padding and extensions.
 const SIZE_LINE_BYTES_MAX: u16 = 4 << 10;
-/// Maximum size of the extensions of all chunks of a body together. They are ignored, so a sender
-/// could otherwise make the recipient read forever without sending a byte of data.
+/// Maximum total size of the chunk extensions of a body, in bytes. The decoder ignores extensions.
+/// Without this limit, a sender could send almost 4 KiB of extensions with each byte of data.
 const EXTENSION_BYTES_MAX: u16 = 16 << 10;
-/// Limits of the trailer section, whose fields are checked and dropped.
+/// Limits of the trailer section in bytes and fields. The decoder checks the fields and drops them.
 const TRAILER_BYTES_MAX: u16 = 8 << 10;
 const TRAILER_FIELDS_MAX: u8 = 100;
-/// Maximum number of hexadecimal digits of a chunk's size, which is therefore less than 2^60 bytes.
+/// Maximum number of hexadecimal digits of a chunk size. A chunk is therefore smaller than 2^60
+/// bytes.
 const SIZE_DIGITS_MAX: u8 = 15;
 
 /// A position in a chunked body. Decodes one framing byte at a time without a buffer, so that the
@@ -18,7 +19,8 @@ const SIZE_DIGITS_MAX: u8 = 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkedDecoder {
     state: ChunkState,
-    /// The value of the size line so far; within data, the remaining bytes of the chunk.
+    /// While a size line is read, the size so far. While data is read, the remaining bytes of the
+    /// chunk.
     size: u64,
     /// Bytes of the current size line.
     line_bytes: u16,
@@ -32,7 +34,7 @@ pub struct ChunkedDecoder {
 enum ChunkState {
     /// Reading the digits of the size. The value is the number of digits read so far.
     Size(u8),
-    /// Between the digits and the extension or line break.
+    /// Reading white space between the size and the extension or line break.
     Padding,
     Extension,
     SizeLineFeed,
@@ -66,7 +68,7 @@ impl ChunkedDecoder {
         self.state == ChunkState::End
     }
 
-    /// Returns the number of data bytes before the next framing.
+    /// Returns the number of data bytes before the next framing bytes.
     pub fn data_ahead(&self) -> u64 {
         match self.state {
             ChunkState::Data => self.size,
@@ -74,7 +76,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Records that `count` data bytes were taken, at most [`ChunkedDecoder::data_ahead`].
+    /// Records that the caller has taken `count` data bytes, which must be at most
+    /// [`ChunkedDecoder::data_ahead`].
     pub fn consume_data(&mut self, count: u64) {
         self.size = self.size.saturating_sub(count);
         if self.state == ChunkState::Data && self.size == 0 {
@@ -82,10 +85,11 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Reads framing up to the next data byte or the body's end. Returns how many bytes that took.
+    /// Reads framing bytes up to the next data byte or the end of the body. Returns the number of
+    /// framing bytes.
     ///
     /// # Errors
-    /// When the framing is malformed or over a limit.
+    /// When the framing is malformed or exceeds a limit.
     pub fn consume_framing(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut count = 0;
         for byte in bytes {
@@ -121,8 +125,9 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// Reads a byte of `chunk-size [ BWS ";" chunk-ext ] CR`. The line break must be CR LF: a
-    /// recipient that accepts a lone LF disagrees with others about where an extension stops.
+    /// Reads a byte of `chunk-size [ BWS ";" chunk-ext ] CR`. The line break must be CR LF.
+    /// Recipients that also accept a lone LF may see a different end of an extension than strict
+    /// recipients.
     fn step_size_line(&mut self, byte: u8) -> Result<ChunkState, ProtocolError> {
         self.line_bytes += 1;
         if self.line_bytes > SIZE_LINE_BYTES_MAX {
@@ -177,7 +182,7 @@ impl ChunkedDecoder {
     }
 }
 
-/// Returns whether the byte is visible ASCII, space, tab or obs-text, and no control character.
+/// Returns whether the byte may occur in a field value: visible ASCII, space, tab or obs-text.
 fn is_field_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
@@ -187,20 +192,20 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Frames a body of unknown length. Chunk framing is written before and after the data, which is
-/// not copied.
+/// Frames a body of unknown length as chunks. The caller writes the framing before and after the
+/// data, so the data is not copied.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkEncoder;
 
 impl ChunkEncoder {
-    /// Follows the data of each chunk.
+    /// The framing bytes after the data of each chunk.
     pub const CHUNK_END: &[u8] = b"\r\n";
-    /// Ends the body, after the `CHUNK_END` of the final data: the zero-size chunk and an empty
-    /// trailer section.
+    /// The framing bytes after the last `CHUNK_END`: the zero-size chunk and an empty trailer
+    /// section.
     pub const BODY_END: &[u8] = b"0\r\n\r\n";
 
-    /// Appends the line that precedes `data_len` bytes of data. A chunk must not be empty: that
-    /// would end the body.
+    /// Appends the chunk-size line for `data_len` bytes of data. `data_len` must not be 0, because
+    /// an empty chunk would end the body.
     pub fn write_chunk_start(out: &mut Vec<u8>, data_len: usize) {
         out.extend_from_slice(format!("{data_len:x}\r\n").as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Violations of the protocol, as a closed list.
+//! Violations of HTTP/1.1 that the codec detects.
 
 use std::fmt;
 
@@ -16,11 +16,12 @@ pub enum ProtocolError {
     ContentLength,
     /// Two `Content-Length` fields differ.
     ContentLengths,
-    /// The transfer coding is not exactly `chunked`, or an HTTP/1.0 response has one.
+    /// The transfer coding is not exactly `chunked`, or an HTTP/1.0 response has a transfer coding.
     TransferEncoding,
     /// A chunk's size line is malformed, or its size has more than 15 digits.
     ChunkSize,
-    /// A chunk's size line, or all chunk extensions of a body, are over their limit.
+    /// A chunk-size line is too long, or the total size of a body's chunk extensions exceeds the
+    /// limit.
     ChunkExtensionsTooLong,
     /// A chunk's data is not followed by CR LF.
     ChunkEnd,

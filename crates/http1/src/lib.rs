@@ -1,14 +1,15 @@
 //! A sans-IO HTTP/1.1 codec (RFC 9112) for every crate that sends requests: `store`, `upstream` and
 //! the load tester.
 //!
-//! - [`write_request_head`] formats a request, [`ResponseHead::parse`] reads the response's head.
-//! - [`BodyDecoder`] finds the body's bytes in the bytes that follow the head. It copies nothing
-//!   and has no buffer, so the caller may also skip body bytes or splice them into a pipe.
+//! - [`write_request_head`] formats the head of a request, and [`ResponseHead::parse`] parses the
+//!   head of a response.
+//! - [`BodyDecoder`] finds the body's bytes in the bytes that follow the head. The decoder copies
+//!   nothing and has no buffer, so the caller may also skip body bytes or splice them into a pipe.
 //! - [`ChunkEncoder`] frames a request body of unknown length.
 //!
-//! The codec rejects input that two recipients could parse differently. If they disagree about the
-//! end of a response, one of them reads bytes of this response as part of another one. All input is
-//! bounded.
+//! The codec rejects input that two recipients could parse differently. If two recipients disagree
+//! about the end of a response, one of them reads a part of this response as the next response. The
+//! codec limits the size of heads and of chunk framing.
 //!
 //! ```
 //! use http1::{HeadLimits, ResponseHead};

@@ -2,11 +2,12 @@
 
 use http::Method;
 
-/// Appends a request's head: the request line, the given fields in their order, the empty line.
+/// Appends the head of a request: the request line, the fields in the given order, and the empty
+/// line.
 ///
 /// Names and values must be valid, like those in an [`http::HeaderMap`]. `target` must not contain
-/// spaces or control characters, like the target of an [`http::Uri`]. The caller chooses the fields
-/// that frame the body.
+/// spaces or control characters, like the target of an [`http::Uri`]. The caller must include the
+/// fields that frame the body.
 pub fn write_request_head<'a>(
     out: &mut Vec<u8>,
     method: &Method,

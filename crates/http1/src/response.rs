@@ -1,18 +1,20 @@
-//! Response heads: the status line, and the fields that decide about the body and the connection.
+//! Response heads: the status line, and the fields that determine the body's framing and the reuse
+//! of the connection.
 
 use crate::{BodyDecoder, ChunkedDecoder, ProtocolError};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::mem::MaybeUninit;
 
-/// The most fields that any caller accepts; the parser stores them on the stack.
+/// Maximum number of fields for any caller. The parser reserves stack memory for this number of
+/// fields.
 const FIELDS_MAX: usize = 128;
 
-/// Bounds on a head.
+/// Limits on the size of a response head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
     /// Maximum size of the status line and the fields, in bytes.
     pub bytes_max: usize,
-    /// Maximum number of fields; at most 128.
+    /// Maximum number of fields. Values above 128 have the same effect as 128.
     pub fields_max: usize,
 }
 
@@ -28,14 +30,14 @@ impl Default for HeadLimits {
 /// The facts of a response's head that decide how to read its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// 100 to 999.
+    /// Status code, from 100 to 999.
     pub status: u16,
-    /// The head's length in bytes; the body follows.
+    /// Length of the head in bytes. The body starts after the head.
     pub len: usize,
     /// The framing of the body.
     pub body: BodyDecoder,
-    /// Whether another request may follow on the connection once the body is complete (RFC 9112
-    /// section 9.3).
+    /// Whether the connection can be reused for another request after the body is complete (RFC
+    /// 9112 section 9.3).
     pub keep_alive: bool,
 }
 
@@ -44,16 +46,18 @@ pub struct ResponseHead {
 struct FramingFields {
     content_length: Option<u64>,
     has_transfer_encoding: bool,
-    /// Whether there is one transfer coding field, which is exactly `chunked`.
+    /// Whether there is exactly one `Transfer-Encoding` field, and its value is `chunked`.
     is_chunked: bool,
     has_close: bool,
     has_keep_alive: bool,
 }
 
 impl ResponseHead {
-    /// Parses the head that `received` starts with and shows each field to `on_field`, with the
-    /// status. Returns `None` while the head is incomplete. `to_head`: the request was `HEAD`, so
-    /// no body follows, even if the fields declare one.
+    /// Parses the head at the start of `received`. Calls `on_field` with the status, the name and
+    /// the value of each field. Returns `None` while the head is incomplete.
+    ///
+    /// `to_head` means that the request was `HEAD`, so no body follows, even if the fields declare
+    /// a body.
     ///
     /// # Errors
     /// When the head is malformed, contradicts itself, or exceeds `limits`.
@@ -93,7 +97,7 @@ impl ResponseHead {
     /// Parses the head like [`ResponseHead::parse`], and returns all fields in a map.
     ///
     /// # Errors
-    /// Same as [`ResponseHead::parse`].
+    /// The same as for [`ResponseHead::parse`].
     pub fn parse_to_map(
         received: &[u8],
         limits: HeadLimits,
@@ -113,7 +117,8 @@ impl ResponseHead {
         }
     }
 
-    /// Returns whether the final response is still to come (1xx, except that 101 ends HTTP/1.1).
+    /// Returns whether the response is interim (1xx), which means that a final response follows.
+    /// Status 101 is not interim here, because it ends the use of HTTP/1.1 on the connection.
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }
@@ -153,8 +158,8 @@ impl FramingFields {
             return Ok(BodyDecoder::Length(0));
         }
         match (self.has_transfer_encoding, self.content_length) {
-            // Our requests accept no transfer coding except `chunked` in responses, and HTTP/1.0
-            // has no transfer codings.
+            // Our requests accept no transfer coding except `chunked` in responses. HTTP/1.0 has no
+            // transfer codings.
             (true, _) if !self.is_chunked || !is_http11 => Err(ProtocolError::TransferEncoding),
             (true, _) => Ok(BodyDecoder::Chunked(ChunkedDecoder::default())),
             (false, Some(len)) => Ok(BodyDecoder::Length(len)),
@@ -162,9 +167,9 @@ impl FramingFields {
         }
     }
 
-    /// Returns whether the connection may be used again. A response with both `Content-Length` and
-    /// `Transfer-Encoding` may be an attempt at response splitting: its body is read as chunks, and
-    /// the connection is not used again.
+    /// Returns whether the connection may be reused. A response with both `Content-Length` and
+    /// `Transfer-Encoding` may be an attempt at response splitting. Its body is read as chunks, and
+    /// the connection is not reused.
     fn allows_reuse(&self, is_http11: bool) -> bool {
         let is_ambiguous = self.has_transfer_encoding && self.content_length.is_some();
         !is_ambiguous && !self.has_close && (is_http11 || self.has_keep_alive)

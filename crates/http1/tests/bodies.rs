@@ -1,4 +1,4 @@
-//! Body framing: any split of the same bytes gives the same result.
+//! Body framing: the decoder returns the same body for any split of the same bytes.
 #![allow(clippy::unwrap_used, missing_docs, dead_code)]
 
 #[path = "../../../fuzz/bodies/http1.rs"]
@@ -81,8 +81,8 @@ fn framing_without_data_is_bounded() {
     );
 }
 
-/// Without this test, a mutant survived that compared sizes with the limits by `==`, so it rejected
-/// the longest allowed trailers.
+/// Mutation testing showed that no other test fails if the size checks use `==` instead of `>`.
+/// With `==`, the decoder would reject the longest allowed trailers.
 #[test]
 fn the_longest_trailers_and_extensions_are_accepted() {
     let trailers = |len: usize| format!("0\r\nx:{}\r\n\r\n", "y".repeat(len - 6));
@@ -92,7 +92,7 @@ fn the_longest_trailers_and_extensions_are_accepted() {
     assert_eq!(longer, Err(ProtocolError::TrailersTooLong));
     let fields = format!("0\r\n{}\r\n", "x: y\r\n".repeat(100));
     assert!(decode_chunks(fields.as_bytes()).unwrap().is_complete);
-    // The size's digit, the semicolon and CR count, too.
+    // The limit of 4096 bytes includes the digit of the size, the semicolon and the CR.
     let line = |len: usize| format!("0;{}\r\n\r\n", "x".repeat(len - 3));
     assert!(decode_chunks(line(4096).as_bytes()).unwrap().is_complete);
     let longer = decode_chunks(line(4097).as_bytes());

@@ -1,4 +1,4 @@
-//! Tables of heads: how their bodies end, and which heads are errors.
+//! Tables of response heads, each with the framing of its body or with the expected error.
 #![allow(clippy::unwrap_used)]
 
 use http::{HeaderMap, Method};
@@ -114,7 +114,7 @@ fn ambiguous_or_malformed_heads_are_errors() {
             "1 200 O\r\nTransfer-Encoding: gzip, chunked",
             Some(ProtocolError::TransferEncoding),
         ),
-        // Regression: only the last of several fields counted.
+        // Regression: the parser checked only the last of several Transfer-Encoding fields.
         (
             "1 200 O\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
             Some(ProtocolError::TransferEncoding),

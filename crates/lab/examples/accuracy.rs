@@ -1,4 +1,4 @@
-//! Compares emulated links with their settings: a table of theory and measurement.
+//! Compares emulated links with their settings. Prints a table of requested and measured values.
 //!
 //! `cargo run --release -p lab --example accuracy`
 
@@ -31,8 +31,8 @@ fn print_row(what: &str, requested: f64, measured: f64, bed: &TestLink) {
     println!("| {what} | {requested:.3} | {measured:.3} | {off:+.2} % | {late} |");
 }
 
-/// TCP goodput over ten seconds: 1448 of every 1500 bytes are payload. Connecting and slow start
-/// take 0.2 s.
+/// Measures TCP goodput for about ten seconds. The requested value assumes 1448 bytes of payload in
+/// each packet of 1500 bytes. The measured time includes about 0.2 s for connecting and slow start.
 fn measure_goodput(mbit: u64) {
     let bed = TestLink::new("", direction_shape(Some(mbit * 1_000_000), 5), 1).unwrap();
     let bytes = mbit as usize * 1_000_000 / 8 * 10;
@@ -47,7 +47,7 @@ fn measure_goodput(mbit: u64) {
     );
 }
 
-/// Without a rate, the machine is the limit.
+/// Measures TCP goodput over a link without a rate, where the machine is the bottleneck.
 fn measure_capacity() {
     let bed = TestLink::new("", direction_shape(None, 0), 1).unwrap();
     let took = bed.time_download(1_000_000_000, &["cubic"]).as_secs_f64();
@@ -61,7 +61,7 @@ fn measure_capacity() {
     );
 }
 
-/// One small UDP packet at a time.
+/// Measures the round-trip time with one small UDP packet at a time.
 fn round_trip(delay_ms: u64) {
     let bed = TestLink::new("", direction_shape(None, delay_ms), 1).unwrap();
     let (here, there) = bed.connect_udp();
@@ -87,7 +87,7 @@ fn round_trip(delay_ms: u64) {
     print_row("round trip, p99, ms", requested, times[198], &bed);
 }
 
-/// A hundred thousand UDP packets.
+/// Measures the loss of 100,000 UDP packets.
 fn measure_losses(share: f64) {
     let lossy = DirectionShape {
         loss: LossModel::Independent(share),
@@ -112,7 +112,8 @@ fn measure_losses(share: f64) {
     );
 }
 
-/// Delay of the last packet of a burst that fills the queue: link delay plus queue divided by rate.
+/// Measures the delay of the last packet of a burst that fills the queue. The requested value is
+/// the link delay plus the queue size divided by the rate.
 fn measure_queueing(bytes: u64) {
     let narrow = DirectionShape {
         queue: QueueSize::Bytes(bytes),
@@ -129,7 +130,8 @@ fn measure_queueing(bytes: u64) {
     while here.recv(&mut [0; 2000]).is_ok() {
         last = began.elapsed();
     }
-    // Counts whole packets of 1028 bytes.
+    // The queue holds only whole packets. A packet has 1028 bytes: 1000 bytes of data, and the IP
+    // and UDP headers.
     let fits = (bytes / 1028 * 1028) as f64;
     let requested = 10.0 + fits * 8.0 / 10e6 * 1e3;
     let what = format!("longest way past a queue of {bytes} bytes, ms");

@@ -1,6 +1,6 @@
 //! Suggestions for misspelled names.
 
-/// Returns the known name that was probably meant; `None` if all are too different.
+/// Returns the known name that was probably meant, or `None` if all known names are too different.
 pub(crate) fn find_closest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     if name.len() > 64 {
         return None;
@@ -12,7 +12,7 @@ pub(crate) fn find_closest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a
     (distance_min <= 1 + name.len() / 4).then_some(close)
 }
 
-/// Returns the Levenshtein distance.
+/// Returns the Levenshtein distance of two names.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

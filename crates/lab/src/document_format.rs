@@ -1,4 +1,4 @@
-//! Reads an experiment document in either of its formats: TOML, or an NBMP workflow description.
+//! Reads an experiment document, which is either TOML or an NBMP workflow description.
 
 use crate::experiment::{DocumentFault, ExperimentDocument, check_document};
 
@@ -20,10 +20,11 @@ pub struct ParsedDocument {
 }
 
 impl ParsedDocument {
-    /// Parses and checks TOML, or JSON if the text starts with a brace.
+    /// Parses and checks a document. A text that starts with a brace is parsed as JSON, and any
+    /// other text as TOML.
     ///
     /// # Errors
-    /// All faults: those of the syntax, or, if the syntax is valid, those of the content.
+    /// The text has faults. If its syntax is invalid, its content is not checked.
     pub fn parse(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
         if text.trim_start().starts_with('{') {
             return parse_json(text);

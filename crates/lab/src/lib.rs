@@ -1,12 +1,13 @@
-//! The testbed: reproducible network experiments with video on one machine or several.
+//! The testbed for reproducible network experiments with video, on one machine or several.
 //!
-//! [`link`] emulates networks: namespaces joined by links with a rate, a delay, a queue and losses.
-//! [`experiment`] runs documents over them, and [`report`] presents their records. `nbmp` (feature
-//! `nbmp`) implements the second document format, and `serve` is its Workflow Manager. `agent`
-//! (feature `nats`) runs experiments on several hosts. [`commands`] defines the commands.
+//! [`link`] emulates networks, which consist of namespaces and of links with a rate, a delay, a
+//! queue and losses. [`experiment`] runs the experiments that documents describe, and [`report`]
+//! presents the records of their runs. `nbmp` (feature `nbmp`) implements NBMP, the second document
+//! format. `serve` is the Workflow Manager of NBMP. `agent` (feature `nats`) runs experiments on
+//! several hosts. [`commands`] defines the commands of `headwater lab`.
 //!
 //! This crate contains no server or client of Headwater. A function of an experiment is a command
-//! line, so that any server can be a function.
+//! line, so that a function can be any server.
 
 #[cfg(feature = "nats")]
 mod agent;

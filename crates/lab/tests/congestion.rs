@@ -1,4 +1,4 @@
-//! Congestion controls behave over a link as over a real network.
+//! Tests that congestion controls behave over an emulated link as over a real network.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,16 +7,18 @@ mod bed;
 use bed::{TestLink, direction_shape};
 use lab::link::{DirectionShape, QueueSize};
 
-/// Microseconds of lateness (p99) above which the machine is too busy.
+/// Maximum lateness of a link (p99) in microseconds. Above this limit, the machine is too busy for
+/// the test.
 const LATEST_US: u64 = 2000;
 const ATTEMPTS: usize = 3;
 /// Concurrent links per algorithm.
 const LINKS: usize = 2;
 
-/// Returns the mean seconds of 5 MB with reno and with bbr over concurrent links; `None` if a link
-/// was late.
+/// Returns the mean time in seconds of downloads of 5 MB over concurrent links, with reno and with
+/// bbr. Returns `None` if a link was too late.
 fn measure_round() -> Option<[f64; 2]> {
-    // 20 Mbit/s and a round trip of 200 ms: the queue holds a tenth of their product.
+    // The link has a rate of 20 Mbit/s and a round-trip time of 200 ms. Its queue holds a tenth of
+    // the bandwidth-delay product.
     let shallow = DirectionShape {
         queue: QueueSize::Bdp(0.1),
         ..direction_shape(Some(20_000_000), 100)
@@ -26,10 +28,11 @@ fn measure_round() -> Option<[f64; 2]> {
         let (name, shallow) = (*name, shallow.clone());
         std::thread::spawn(move || {
             let bed = TestLink::new("congestion", shallow, 1).unwrap();
-            // The socket starts with bbr. Its congestion control is set after the request, as the
-            // edge does, and the kernel keeps pacing the socket. A socket that starts with reno
-            // sends bursts, which a shallow queue drops long before the rate is reached. The ratio
-            // would be about 2.5 instead of 1.5.
+            // The socket starts with bbr and then switches to the tested congestion control. The
+            // edge does the same after a request, and the kernel keeps pacing the socket. A socket
+            // that starts with reno sends bursts, which a shallow queue drops long before the rate
+            // is reached. Reno would then take about 2.5 times as long as bbr, instead of 1.5
+            // times.
             let seconds = bed.time_download(5_000_000, &["bbr", name]).as_secs_f64();
             let report = bed.link.report();
             (seconds, report.lateness_us.p99)
@@ -61,7 +64,7 @@ fn bbr_is_faster_than_reno_over_a_shallow_queue() {
         println!("SKIPPED {test}: the machine is too busy, links were late {ATTEMPTS} times");
         return;
     };
-    // Measurements gave about 1.5; the limits are wide.
+    // Measured ratios are about 1.5. The limits leave a wide margin.
     let ratio = reno / bbr;
     assert!((1.15..2.5).contains(&ratio), "reno {reno} s, bbr {bbr} s");
 }

@@ -1,4 +1,4 @@
-//! Experiments in TOML and NBMP: a round trip loses nothing.
+//! Tests that a round trip of experiments between TOML and NBMP loses nothing.
 
 #![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
@@ -41,13 +41,14 @@ fn every_experiment_survives_a_round_trip() {
             &OWN_FUNCTIONS,
         );
         assert_eq!(offences, [], "{path}: {workflow:#}");
-        // Everything is supported.
+        // The lab supports every member of these workflows.
         assert_eq!(
             (find_unsupported(&workflow), find_ignored(&workflow)),
             (vec![], vec![]),
             "{path}"
         );
-        // Serializes to text, because experiments are read from files.
+        // Serializes the workflow to text and parses it again, because experiments are read from
+        // files.
         let workflow =
             parse_bounded(serde_json::to_string_pretty(&workflow).unwrap().as_bytes()).unwrap();
         let again = to_experiment(&workflow);
@@ -85,8 +86,8 @@ fn the_congestion_experiment_is_strictly_nbmp() {
         .iter()
         .find(|one| one["connection-id"] == "access")
         .unwrap();
-    // A field of NBMP is used where there is one. The rate is not a number, because the document
-    // varies it.
+    // The delay is stored in a field of NBMP. The rate is not stored there, because it is a
+    // placeholder for a variable and not a number.
     assert_eq!(link["flowcontrol"], json!({"min-delay": 100}));
     assert_eq!(
         workflow["general"]["id"],
@@ -132,7 +133,7 @@ fn public_descriptions_survive_a_round_trip() {
     }
 }
 
-/// Asserts a round trip by way of TOML text.
+/// Asserts that a workflow survives a conversion to TOML text and back.
 fn assert_round_trip(workflow: &Value) {
     let table = to_experiment(workflow);
     let text = toml::to_string_pretty(&table).unwrap();
@@ -140,7 +141,7 @@ fn assert_round_trip(workflow: &Value) {
     assert_eq!(&to_workflow(&again), workflow, "{text}");
 }
 
-/// Texts with escapes, placeholders and other scripts.
+/// Generates texts with escapes, placeholders and various scripts.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{1,12}",
@@ -155,7 +156,7 @@ fn any_name() -> impl Strategy<Value = String> {
     "[a-c][a-z0-9-]{0,4}"
 }
 
-/// Values of variables.
+/// Generates values of variables.
 fn any_scalar() -> impl Strategy<Value = toml::Value> {
     prop_oneof![
         any_text().prop_map(toml::Value::from),
@@ -198,7 +199,8 @@ fn any_number() -> BoxedStrategy<toml::Value> {
         .boxed()
 }
 
-/// Some of these values can be stored in a field of NBMP, others cannot.
+/// Generates rates, delays and other texts. Only some of these values can be stored in a field of
+/// NBMP.
 fn any_rates() -> BoxedStrategy<toml::Value> {
     prop_oneof!["[0-9]{1,4}[kmg]?bit", "[0-9]{1,4}(ms|s|us)", any_text()]
         .prop_map(toml::Value::from)
@@ -236,7 +238,7 @@ fn any_expectations() -> BoxedStrategy<toml::Value> {
         .boxed()
 }
 
-/// Experiments of the right form, though names may not resolve.
+/// Generates experiments with the right structure, although their names do not always resolve.
 fn any_experiment() -> BoxedStrategy<Table> {
     let inputs = || {
         prop::collection::vec(any_name().prop_map(toml::Value::from), 1..3)
@@ -317,7 +319,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A document with other values at some places.
+/// Generates copies of a document in which up to three values are replaced.
 fn damaged_document(text: &str) -> impl Strategy<Value = Value> + use<> {
     let document: Value = serde_json::from_str(text).unwrap();
     let mut pointers = Vec::new();

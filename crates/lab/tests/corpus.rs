@@ -1,4 +1,4 @@
-//! Replays the fuzzing corpus of descriptions.
+//! Replays the fuzzing corpus of NBMP descriptions.
 
 #![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]

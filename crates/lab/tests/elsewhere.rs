@@ -1,5 +1,5 @@
-//! Documents of other projects: accepted leniently, faults found strictly, and nothing lost in a
-//! round trip.
+//! Tests NBMP documents of other projects. The lenient level accepts the documents, and the strict
+//! level finds their faults. Conversion to TOML and back loses nothing.
 
 #![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
@@ -11,8 +11,8 @@ use lab::nbmp::{
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Documents in the form of public ones (`nbmp/elsewhere/README.md`), with the faults that strict
-/// validation finds.
+/// Our own documents, which imitate public documents (`nbmp/elsewhere/README.md`). Each has a list
+/// of the faults that strict validation finds.
 const OURS: [(&str, &str); 2] = [
     (
         include_str!("nbmp/elsewhere/live.wdd.json"),
@@ -29,7 +29,7 @@ fn fault_paths(document: &Value, kind: DescriptionKind, level: ConformanceLevel)
     found.into_iter().map(|offence| offence.path).collect()
 }
 
-/// Asserts a round trip by way of TOML text.
+/// Asserts that conversion to TOML text and back does not change a document.
 fn assert_round_trip(document: &Value) {
     let text = toml::to_string_pretty(&to_experiment(document)).unwrap();
     let again: toml::Table = toml::from_str(&text).unwrap();
@@ -69,7 +69,7 @@ fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
     assert_round_trip(&task);
 }
 
-/// Returns a path relative to the repository.
+/// Returns the path of `name`, which is relative to the root of the repository.
 fn repository_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")

@@ -1,4 +1,4 @@
-//! Findings of records with known results.
+//! Tests the findings that are computed from records with known results.
 
 #![allow(clippy::unwrap_used)]
 
@@ -86,8 +86,9 @@ struct Bench {
 }
 
 impl Bench {
-    /// Writes a catalogue and a document, and records of another version of the document. The slow
-    /// arm takes 3 times as long without loss, and 30 times with it.
+    /// Writes a catalogue, an experiment document, and the records of a run of `recorded`. The
+    /// document `recorded` may be another version of `document`. The slow arm takes 3 times as long
+    /// as the fast arm without loss, and 30 times as long with loss.
     fn new(catalogue: &str, document: &str, recorded: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("claims.toml"), catalogue).unwrap();
@@ -129,7 +130,7 @@ fn sample_lines(document: &str) -> String {
     rounds.map(line).collect()
 }
 
-/// Returns the verdict of a claim in the overview.
+/// Returns the verdict of a claim from the overview table of the page.
 fn find_verdict(page: &str, claim: u32) -> String {
     let start = format!("| {claim} | ");
     let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
@@ -139,8 +140,8 @@ fn find_verdict(page: &str, claim: u32) -> String {
 #[test]
 fn verdicts_are_recomputed_from_raw_records() {
     let page = Bench::new(CATALOGUE, DOCUMENT, DOCUMENT).page().unwrap();
-    // The least favorable part decides. If the source leaves a condition open, the best value of
-    // that condition decides.
+    // The least favorable loss rate decides claim 1. The source of claim 2 does not report the loss
+    // rate (`any-of`), so the most favorable loss rate decides claim 2.
     assert_eq!(find_verdict(&page, 1), "stronger", "{page}");
     assert_eq!(find_verdict(&page, 2), "repeated");
     assert_eq!(find_verdict(&page, 3), "contradicted");
@@ -148,8 +149,8 @@ fn verdicts_are_recomputed_from_raw_records() {
     let headline = "**4 claims: 1 repeated, 1 stronger, 1 contradicted, 1 not measured.**";
     assert!(page.contains(headline), "{page}");
     assert!(page.contains("the testbed is on Earth"));
-    // The largest deviation comes first: the source claims that slow takes less time, but it takes
-    // thirty times as long.
+    // The page lists the claim with the largest deviation first. The source of claim 3 states that
+    // the slow arm takes less time. In the records, the slow arm takes thirty times as long.
     assert!(
         page.contains("\n1. Claim 3, slow takes less (loss 1%): "),
         "{page}"
@@ -205,7 +206,8 @@ fn an_expectation_that_no_run_of_the_catalogue_contains_is_refused() {
     );
 }
 
-/// Every claim of the four documents has an expectation with two-sided bounds, or a physical reason.
+/// The catalogue lists all claims of the four source documents. `Findings::read` fails unless every
+/// claim has an expectation, or a reason why the claim cannot be measured.
 #[test]
 fn the_catalogue_covers_all_claims_of_the_source_documents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

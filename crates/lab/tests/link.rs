@@ -1,7 +1,8 @@
-//! Links with real packets and sockets, in this process.
+//! Tests emulated links in this process, with real packets and sockets.
 //!
-//! Asserts only what a link guarantees: no packet arrives early or faster than the rate. Slowness
-//! is asserted within margins that a busy machine keeps.
+//! The lower limits of times are strict, because a link guarantees that no packet arrives too early
+//! or faster than the rate. The upper limits have margins, so that the tests pass on a busy
+//! machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -54,7 +55,7 @@ fn tcp_reaches_the_rate_and_not_more() {
     assert_eq!((report.down.lost, report.refused), (0, 0), "{report:?}");
 }
 
-/// Returns which of many numbered packets arrive.
+/// Sends numbered packets and returns the numbers of the packets that arrive.
 fn count_survivors(bed: &TestLink, packets: u32) -> Vec<u32> {
     let (here, there) = bed.connect_udp();
     let mut came = Vec::new();
@@ -63,7 +64,7 @@ fn count_survivors(bed: &TestLink, packets: u32) -> Vec<u32> {
         .unwrap();
     for n in 0..packets {
         there.send(&n.to_be_bytes()).unwrap();
-        // Reads often enough that the kernel's buffers drop nothing.
+        // Read often enough that the kernel's buffers drop no packet.
         if n % 64 == 0 {
             while let Ok(4) = here.recv(&mut buffer) {
                 came.push(u32::from_be_bytes(buffer[..4].try_into().unwrap()));
@@ -92,7 +93,8 @@ fn losses_are_counted_and_the_seed_decides_them() {
     let counts = bed.link.report().down;
     assert_eq!(counts.packets, u64::from(packets), "{counts:?}");
     assert_eq!(counts.delivered, first.len() as u64, "{counts:?}");
-    // Six standard deviations.
+    // The expected loss is 300 packets, with a standard deviation of 16. The limits are more than
+    // five standard deviations away.
     assert!((210..=390).contains(&counts.lost), "{counts:?}");
     let again = TestLink::new("loss", lossy.clone(), 42).unwrap();
     assert_eq!(count_survivors(&again, packets), first);
@@ -110,7 +112,8 @@ fn a_full_queue_drops_the_newest() {
         return;
     };
     let (here, there) = bed.connect_udp();
-    // A tenth of a second of packets at once, 1028 bytes each on the link, and many more.
+    // Send 100 packets at once, far more than fit in the queue. Each packet has 1028 bytes on the
+    // link.
     for n in 0..100u32 {
         let mut packet = vec![0; 1000];
         packet[..4].copy_from_slice(&n.to_be_bytes());
@@ -125,8 +128,8 @@ fn a_full_queue_drops_the_newest() {
     let counts = bed.link.report().down;
     assert_eq!(counts.dropped + counts.delivered, 100, "{counts:?}");
     assert!(counts.queue_max_bytes <= 10_000, "{counts:?}");
-    // Nine packets fit in the queue. More arrive if the machine needs a second or two to send all
-    // of them.
+    // Nine packets fit in the queue. More packets arrive if the machine needs a second or two to
+    // send all 100 packets.
     assert!((9..60).contains(&came.len()), "{came:?}");
     assert_eq!(came[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
@@ -146,7 +149,7 @@ fn a_competing_download_takes_its_share() {
     let took = bed.time_download(1_000_000, &[]).as_secs_f64();
     let beside = flow.received_bytes() - before;
     assert!(beside > 0);
-    // Together, the two downloads do not exceed the rate, except for packets in flight.
+    // Together, the two downloads do not exceed the rate of the link, except for packets in flight.
     let bits = (1_000_000 + beside) as f64 * 8.0;
     assert!(bits < 16e6 * took + 8e6, "{took} s, {beside} beside");
     drop(flow);

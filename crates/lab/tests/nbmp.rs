@@ -1,5 +1,5 @@
-//! Validation of NBMP descriptions: valid ones are accepted, and each damage is reported at its
-//! path.
+//! Tests the validation of NBMP descriptions. Valid descriptions are accepted, and every fault is
+//! reported with its path.
 
 #![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 #[path = "nbmp/wrongs.rs"]
 mod wrongs;
 
-/// Strictly valid: contains every member of the standard.
+/// A description that is valid at the strict level and contains every member of the standard.
 const PREMIERE: &str = include_str!("nbmp/premiere.wdd.json");
-/// Leniently valid, like documents of other projects.
+/// A description that is valid only at the lenient level, like documents of other projects.
 const TERSE: &str = include_str!("nbmp/terse.wdd.json");
 
 fn validate_at(document: &Value, level: ConformanceLevel) -> Vec<NbmpFault> {
@@ -35,7 +35,8 @@ fn valid_descriptions_are_accepted() {
     assert!(validate_at(&terse, ConformanceLevel::Strict).len() > 20);
 }
 
-/// Lists all places of a document as RFC 6901 pointers and JSONPaths.
+/// Adds the place of every value of a document to `all`, as a JSON Pointer (RFC 6901) and as a
+/// JSONPath.
 fn list_places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, String)>) {
     all.push((pointer.to_owned(), path.to_owned()));
     match value {
@@ -62,7 +63,7 @@ fn list_places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, 
     }
 }
 
-/// Members with arbitrary contents.
+/// Members that may have arbitrary contents.
 const FREE: [&str; 5] = [
     "patch-script/",
     "information/",
@@ -138,7 +139,8 @@ fn an_unknown_field_is_refused_everywhere() {
     assert!(tried > 80, "{tried}");
 }
 
-/// Optional members, by the names of the parent and the member.
+/// Names of optional members. Each name with a colon is a parent, and the following names are its
+/// optional members. The root of the document has no name.
 const OPTIONAL: &str = "
     : scheme repository step client-assistant failover monitoring assertion reporting notification
       acknowledge security scale schedule
@@ -219,7 +221,8 @@ fn each_missing_required_field_is_reported() {
         };
         map.remove(name);
         if is_optional(&pointer) {
-            // Removing it may break other members, but is no fault itself.
+            // The missing optional member is not a fault itself, although other members may become
+            // invalid without it.
             spared += 1;
             let found = validate_at(&document, ConformanceLevel::Strict);
             assert!(
@@ -253,7 +256,7 @@ fn every_wrong_value_is_refused_with_its_path() {
 fn an_unknown_function_is_refused_unless_a_repository_may_define_it() {
     let mut document = read_premiere();
     document["processing"]["connection-map"][1]["to"]["instance"] = json!("crowd");
-    // A named repository may define it.
+    // The repository that the document names may define the unknown function.
     assert_eq!(
         validate_at(&document, ConformanceLevel::Lenient).len(),
         1,
@@ -301,7 +304,7 @@ fn cycles_are_refused_unless_they_are_breakable() {
             "circle",
         );
     }
-    // One breakable connection suffices.
+    // One breakable connection is enough to allow the cycle.
     document["processing"]["connection-map"][0]["breakable"] = json!(true);
     assert_eq!(validate_at(&document, ConformanceLevel::Strict), []);
     let itself = json!({

@@ -1,4 +1,4 @@
-//! The same link emulated by the kernel's netem, if available.
+//! Tests the link that the kernel's netem emulates, if netem is available.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Reports of records with known results.
+//! Tests reports on records with known results.
 
 #![allow(clippy::unwrap_used)]
 
@@ -98,8 +98,9 @@ fn sample_histogram(scale: u64) -> HistogramRecord {
     HistogramRecord { v2, times: 0.5 }
 }
 
-/// The slow arm takes three times as long as the fast one, apart from noise; `out` is about
-/// 0.99 × in × size in the first six of eight steps, and 0.5 × in × size in the others.
+/// Returns records in which the slow arm takes three times as long as the fast arm, apart from
+/// noise. The series `out` is about 0.99 × in × size in the first six of eight steps, and 0.5 × in
+/// × size in the last two steps.
 fn sample_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
     let mut all = Vec::new();
     for round in 0..plan.rounds {
@@ -178,7 +179,7 @@ fn assert_near(found: &Value, wanted: f64) {
 fn a_report_finds_the_effects_in_its_records() {
     let plan = parse_plan(DOCUMENT);
     let (report, json) = create_report(&plan, &sample_records(&plan, 1.0));
-    // For visual inspection.
+    // Write the page to a file, for visual inspection.
     let page = concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html");
     std::fs::write(page, report.html()).unwrap();
     assert_eq!(report.finding.outcome, FindingOutcome::Repeated);
@@ -206,8 +207,9 @@ fn a_report_finds_the_effects_in_its_records() {
     let fit = &find_plot(&json, "linear fit")["panels"][0]["table"]["rows"];
     for row in fit.as_array().unwrap() {
         let cell = |n: usize| serde_json::from_str::<Value>(row[n].as_str().unwrap()).unwrap();
-        // Two losses, two sizes and eight rounds, each with six steps below the knee and two beyond it.
-        // The first knee is the seventh step of size 1.
+        // Each row covers 32 runs: two losses, two sizes and eight rounds. Each run has six steps
+        // below the knee and two steps beyond the knee. The lowest knee is at the seventh step of
+        // size 1.
         assert_eq!(
             (row[1].as_str().unwrap(), row[7].as_str().unwrap()),
             ("192", "64"),
@@ -218,7 +220,9 @@ fn a_report_finds_the_effects_in_its_records() {
         assert_near(&cell(6), 700.0);
     }
     let percentiles = &find_plot(&json, "by percentile")["panels"][0]["table"]["rows"];
-    // The median of 10, 20, … 10000 is halved for the fast arm. Each size has its own panel.
+    // The record's factor `times` halves all values. The slow arm recorded 30, 60, … 30000, so its
+    // median is 7500. The fast arm recorded 10, 20, … 10000, so its median is 2500. Each panel has
+    // one loss and one size, so each row contains the samples of eight rounds.
     assert_eq!(
         (percentiles[0][0].as_str(), percentiles[0][1].as_str()),
         (Some("slow"), Some("8000"))
@@ -264,7 +268,8 @@ fn every_arm_and_every_discarded_run_is_reported_and_html_is_escaped() {
         assert!(html.contains(&escaped), "{escaped}");
     }
     assert!(html.contains("link access was &lt;i&gt;late&lt;/i&gt;"));
-    // Three scripts of the page; the library may contain one in a comment.
+    // The page has three scripts. End tags are counted, because the chart library may contain a
+    // start tag in a comment.
     assert_eq!(html.matches("</script>").count(), 3);
     assert!(!html.contains("<img") && !html.contains("<script>alert"));
     for word in ["src=\"", "href=\"http", "@import", "url(http"] {
@@ -278,7 +283,8 @@ fn every_arm_and_every_discarded_run_is_reported_and_html_is_escaped() {
 #[test]
 fn the_first_lines_explain_the_verdict() {
     let plan = parse_plan(DOCUMENT);
-    // Each of the two is slower in every other round.
+    // In each round, one of the two arms is slower by 1 %. The slower arm alternates between
+    // rounds.
     let alternate = |record: RunRecord| {
         let slower = record.round % 2 == u32::from(record.arm["kind"] == "slow");
         let seconds = if slower { 1.01 } else { 1.0 };
@@ -336,7 +342,7 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
     assert!((ratio - 1.2).abs() < 0.01, "{ratio}");
     let page = other.html();
     assert!(page.contains("&lt;b&gt;") && !page.contains("<b>"));
-    // Each quantity is drawn with a bar for each folder.
+    // The page has one chart for each quantity, with a group of bars for each folder.
     let quantities: std::collections::BTreeSet<_> =
         other.rows.iter().map(|row| &row.quantity).collect();
     assert_eq!(page.matches("class=\"canvas\"").count(), quantities.len());
@@ -366,7 +372,7 @@ fn plots_are_suggested_by_default() {
     ];
     let mut missing = wanted.iter().filter(|title| !titles.contains(title));
     assert_eq!(missing.next(), None, "{titles:?}");
-    // A report without runs is possible.
+    // A report can also be created without runs.
     let none = ExperimentReport::new(&plan, text, &[], Vec::new());
     assert!(none.failed() && none.plots.is_empty());
     assert!(none.html().contains("no run counts") && none.json().is_ok());
@@ -413,7 +419,7 @@ fn a_changed_bound_turns_earlier_runs_into_not_measured() {
         report.finding.sentence,
         "Claims of the source: 4 not measured."
     );
-    // Texts may change.
+    // Changing the text of an expectation does not invalidate earlier runs.
     let reworded = DOCUMENT.replace("slow takes longer", "slow is slower");
     let (report, _) = create_report(&parse_plan(&reworded), &records);
     assert_eq!(report.finding.sentence, "Claims of the source: 4 repeated.");
@@ -510,7 +516,7 @@ fn without_bounds_the_headline_states_the_medians_of_the_arms() {
     }
     let end = ", and 4 more arms. No expectation has bounds.";
     assert!(sentence.ends_with(end), "{sentence}");
-    // Nothing ran.
+    // No run was recorded.
     let (report, _) = create_report(&plan, &[]);
     assert_eq!(report.finding.sentence, "No values were measured.");
 }

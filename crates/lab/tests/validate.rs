@@ -1,4 +1,5 @@
-//! Invalid documents: mutations of a valid one, each reported at its place.
+//! Tests that faults of experiment documents are reported at the right path and line. Most of the
+//! invalid documents are mutations of a valid document.
 
 #![allow(clippy::unwrap_used)]
 
@@ -105,7 +106,8 @@ fn find_faults(text: &str) -> Vec<DocumentFault> {
     }
 }
 
-/// Replaced text, replacement, and path of the fault, which must be on the changed line.
+/// Each line contains the text to replace, the replacement, and the path of the fault. The fault
+/// must be reported on a changed line.
 const MUTATIONS: &str = r#"
 rounds = 3 => rounds = 0 => rounds
 rounds = 3 => rounds = 10001 => rounds
@@ -215,8 +217,8 @@ where.loss = "1%" => where.los = "1%" => expect[0].where.los
 at-least = 1.0 => at-least = 'much' =>
 "#;
 
-/// Mutations whose fault is reported at the start of the table, or at the other key if two keys
-/// conflict.
+/// Mutations whose fault may be reported outside the changed lines. The fault is reported at the
+/// start of the table, or at the other key if two keys conflict.
 const ELSEWHERE: &str = r#"
 at = "viewer" =>  => sink.players.at
 measure.seconds = "/seconds"\nmeasure.more = "/more"\nseries.mbps = { from = "steps.jsonl", t = "/t", value = "/mbps", times = 8e-6 }\nhistogram.latency = { from = "load.hdr", tag = "*/due" } =>  => sink.players.measure
@@ -268,7 +270,7 @@ fn every_mutation_is_refused_at_its_place() {
     }
 }
 
-/// Returns the columns of a table's lines; `\n` is a line break.
+/// Returns the three columns of each line of a table. In a table, `\n` stands for a line break.
 fn table_rows(table: &str) -> impl Iterator<Item = (String, String, String)> {
     table.trim().lines().map(|line| {
         let mut columns = line
@@ -336,7 +338,7 @@ fn only_mergeable_sinks_run_in_parts() {
             "{found:?}"
         );
     }
-    // Without links, all places share their ports.
+    // Without links, all places count as one place, so two functions cannot use the same port.
     let two = text("sum /x", "b") + "[place.c]\n[function.g]\nrun='x'\nport=80\nat='c'\n";
     assert_eq!(find_faults(&two)[0].path, "function.g.port");
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Interval at which the stop flag is checked.
+/// Maximum time between two checks of the stop flag.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A run that could not start or did not finish.
+/// The reason why a run could not start or did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorError {
     /// A target's request cannot be encoded.
@@ -30,18 +30,18 @@ pub enum GeneratorError {
     WriteOutput(#[from] OutputError),
 }
 
-/// An event for the collecting loop.
+/// An event for the loop that collects the threads' reports.
 pub(crate) enum GeneratorEvent<T> {
     /// A thread's report.
     Report(Box<T>),
     /// No report arrived within [`STOP_CHECK_INTERVAL`].
     Nothing,
-    /// The user requested a stop; sent once.
+    /// The user requested a stop. This event is sent only once.
     Stop,
 }
 
-/// Starts `threads` threads that run `work`, and passes their reports to `on_event` until all have
-/// finished.
+/// Starts `threads` threads that run `work`. Passes their reports to `on_event` until all threads
+/// have finished.
 ///
 /// # Errors
 /// A thread could not start or failed, or `on_event` failed.

@@ -1,9 +1,10 @@
-//! Runs one job on a generated film, for counting and timing.
+//! Runs one job on a generated film, to count its instructions or to measure its time.
 //!
-//! `hot JOB HOURS TIMES` prints nothing; `bench/callgrind.py` counts its instructions. `hot JOB
-//! HOURS TIMES ms` prints the median in milliseconds for `bench/table.py`. `JOBS` lists the jobs.
+//! `hot JOB HOURS TIMES` prints nothing; `bench/callgrind.py` counts the instructions of the
+//! process. `hot JOB HOURS TIMES ms` prints the median time of a run in milliseconds, for
+//! `bench/table.py`. The constant `JOBS` lists the jobs.
 
-// The test muxer, which is included by its path, refers to its crate by these names.
+// The test muxer, which is included by its path, needs the names `crate::bytes` and `crate::index`.
 use media::codec::Codec;
 use media::index::{Index, Indexer};
 use media::manifest::dash::{self, SegmentAddressing};
@@ -26,10 +27,10 @@ use testing::{MuxTrack, MuxedFile, ProgressiveLayout, mux_progressive, sample_ro
 mod testing;
 
 type JobRun = Box<dyn Fn()>;
-/// Prepares a job for a film of this many hours.
+/// Prepares a job on a film of this many hours.
 type JobSetup = fn(u32) -> media::Result<JobRun>;
 
-/// The jobs. Their preparation is counted too, but only once.
+/// The jobs by name. The preparation of a job runs once, however often the job runs.
 const JOBS: &[(&str, JobSetup)] = &[
     ("index", prepare_index),
     ("cut", prepare_cut),
@@ -94,7 +95,8 @@ const JOBS: &[(&str, JobSetup)] = &[
     }),
     ("first-text-mpd", |hours| {
         prepare_text(hours, |p| {
-            // Setting the text again discards its measured bandwidth.
+            // `with_text` discards the measured bandwidth of the text, so the MPD writer must
+            // measure the bandwidth again.
             let unmeasured = p.clone().with_text(p.text.clone());
             drop(black_box(dash::write_mpd(
                 &unmeasured,
@@ -155,7 +157,7 @@ fn prepare_cut(hours: u32) -> media::Result<JobRun> {
     prepare_cold(hours, |_| ())
 }
 
-/// Prepares a job that starts with nothing but the indexes in memory.
+/// Prepares a job that starts with only the indexes in memory, and cuts the segments in each run.
 fn prepare_cold(hours: u32, text: impl Fn(&Presentation) + 'static) -> media::Result<JobRun> {
     let files = build_ladder(hours)?;
     cut_ladder(&files)?;
@@ -195,7 +197,7 @@ fn build_cues(hours: u32) -> CueList {
     CueList::from_cues(String::new(), cues.collect(), &mut Vec::new())
 }
 
-/// Prepares a film with 5000 cues.
+/// Prepares a job on a film with 5000 cues.
 fn prepare_text(hours: u32, work: impl Fn(&Presentation) + 'static) -> media::Result<JobRun> {
     let text = TextRendition {
         language: "en".to_owned(),
@@ -207,7 +209,7 @@ fn prepare_text(hours: u32, work: impl Fn(&Presentation) + 'static) -> media::Re
     Ok(Box::new(move || work(&presentation)))
 }
 
-/// Prepares a job that writes one segment as WebVTT and one in CMAF.
+/// Prepares a job that writes the same text segment twice: as plain WebVTT, and as WebVTT in CMAF.
 fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
     let cues = build_cues(hours);
     prepare_text(hours, move |presentation| {
@@ -226,7 +228,7 @@ fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
     })
 }
 
-/// Prepares a job that writes one segment as IMSC.
+/// Prepares a job that writes one text segment as IMSC.
 fn prepare_imsc_segment(hours: u32) -> media::Result<JobRun> {
     let cues = build_cues(hours);
     prepare_text(hours, move |presentation| {
@@ -237,7 +239,7 @@ fn prepare_imsc_segment(hours: u32) -> media::Result<JobRun> {
     })
 }
 
-/// Prepares the built-in film's video as one segment of about a megabyte.
+/// Prepares a job that muxes the video of the built-in film as one segment of about 1 MB.
 fn prepare_transport_stream(_: u32) -> media::Result<JobRun> {
     let file = include_bytes!("../../../media/demo/video-540p.mp4");
     let mut indexer = Indexer::new(file.len() as u64);
@@ -262,7 +264,7 @@ fn prepare_transport_stream(_: u32) -> media::Result<JobRun> {
     }))
 }
 
-/// Muxes as `serve` does for a local file.
+/// Muxes a transport stream segment in batches, as `serve` does for a local file.
 fn mux_in_batches(
     codec: &Codec,
     units: &SegmentAccessUnits,
@@ -281,7 +283,7 @@ fn mux_in_batches(
     Ok(len)
 }
 
-// ── material, equal in every run ──────────────────────────────────────────────────────────
+// ── input, the same in every run ─────────────────────────────────────────────────────────────
 
 fn cut_ladder(files: &[Arc<Index>]) -> media::Result<Presentation> {
     Presentation::new(
@@ -292,7 +294,7 @@ fn cut_ladder(files: &[Arc<Index>]) -> media::Result<Presentation> {
     )
 }
 
-/// Builds a ladder of eight video renditions. Each file also contains the audio.
+/// Builds the indexes of eight video renditions. Each file also contains the audio.
 fn build_ladder(hours: u32) -> media::Result<Vec<Arc<Index>>> {
     let files = (1..=8).map(|weight| index_muxed(&build_film(hours, weight)).map(Arc::new));
     files.collect()
@@ -306,8 +308,8 @@ fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
     indexer.finish()
 }
 
-/// Builds a film with 25 frames per second, two B-frames between P-frames, a key frame every 2 s,
-/// and audio; interleaved every half second.
+/// Builds a film with 25 frames per second, a key frame every 2 s, and audio. Three of every five
+/// frames are B-frames. The file interleaves video and audio about every half second.
 fn build_film(hours: u32, weight: u32) -> MuxedFile {
     let cts = |n: u32| [2, 5, 2, 0, 1].get(n as usize % 5).copied().unwrap_or(0) * 512;
     let size = |n: u32| weight * (600 + n.wrapping_mul(2_654_435_761) % 9_000);

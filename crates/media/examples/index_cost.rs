@@ -1,9 +1,9 @@
-//! Measures the cost of an index for large generated films: milliseconds to build it, and bytes of
-//! memory per sample.
+//! Measures what an index of a large generated film costs: the milliseconds to build the index, and
+//! the bytes of memory per sample.
 //!
-//! Run it with `cargo run --release -p media --example index_cost`.
+//! Run this example with `cargo run --release -p media --example index_cost`.
 
-// The test muxer, which is included by its path, refers to its crate by these names.
+// The test muxer, which is included by its path, needs the names `crate::bytes` and `crate::index`.
 use media::index::{Index, Indexer};
 use media::{bytes, index};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use testing::{
 #[path = "../src/index/testing/mod.rs"]
 mod testing;
 
-/// Runs of each film. The median is printed.
+/// Number of times that each film is indexed. The median time is printed.
 const RUNS: usize = 9;
 
 fn main() {
@@ -68,8 +68,8 @@ fn heap_bytes_and_samples(index: &Index) -> (usize, u32) {
     (index.heap_bytes(), samples)
 }
 
-/// Indexes a generated file. Each range is copied, as in a read from the page cache, so the
-/// measured time includes the reads.
+/// Indexes a generated file. Each range is copied, like a read from the page cache, so the measured
+/// time includes the time to read.
 fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {
@@ -78,13 +78,13 @@ fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
     indexer.finish()
 }
 
-/// Returns a realistic sample size, equal in every run.
+/// Returns a realistic size for sample `n`, in bytes. The size is the same in every run.
 fn film_sample_size(n: u32) -> u32 {
     3000 + n.wrapping_mul(2_654_435_761) % 60_000 + if n.is_multiple_of(48) { 90_000 } else { 0 }
 }
 
 fn video_track(frames: u32, ticks: u32) -> MuxTrack {
-    // The pattern of two B-frames between P-frames.
+    // Composition offsets for a pattern with three B-frames in every five frames.
     let cts = |n: u32| [2, 5, 2, 0, 1].get(n as usize % 5).copied().unwrap_or(0) * ticks as i32;
     let rows =
         (0..frames).map(|n| sample_row(ticks, cts(n), film_sample_size(n), n.is_multiple_of(48)));
@@ -104,12 +104,12 @@ fn audio_track(frames: u32) -> MuxTrack {
     MuxTrack::audio(2, rows.collect())
 }
 
-/// Interleaves every half second, with the `moov` last.
+/// Writes a file that interleaves the tracks every half second, with the `moov` box at the end.
 fn mux_interleaved(tracks: &[MuxTrack]) -> MuxedFile {
     mux_chunked(tracks, &[12, 23])
 }
 
-/// Interleaves sample by sample, the worst case.
+/// Writes a file with one or two samples per chunk, which is the worst case for an index.
 fn mux_scattered(tracks: &[MuxTrack]) -> MuxedFile {
     mux_chunked(tracks, &[1, 2])
 }
@@ -127,7 +127,8 @@ fn mux_chunked(tracks: &[MuxTrack], samples: &[u32]) -> MuxedFile {
 }
 
 fn mux_fragments(tracks: &[MuxTrack]) -> MuxedFile {
-    // Fragments are stored with their media, so the samples are a tenth of the size.
+    // The test muxer stores the media of fragments in memory, so samples have only a tenth of the
+    // size.
     let mut tracks = tracks.to_vec();
     let rows = tracks.iter_mut().flat_map(|track| &mut track.rows);
     rows.for_each(|row| row.size = row.size / 10 + 1);

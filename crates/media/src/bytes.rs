@@ -1,11 +1,11 @@
-//! A big-endian reader with a sticky error, and functions that write boxes.
+//! A big-endian reader that remembers a read past the end, and functions that write boxes.
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// Reads big-endian values from a slice.
 ///
 /// After the first read past the end, every read returns zero and [`ByteReader::check_complete`]
-/// fails. Parsers therefore check once, after the last field.
+/// fails. Parsers therefore need only one check, after the last field.
 #[derive(Debug, Clone)]
 pub struct ByteReader<'a> {
     rest: &'a [u8],
@@ -21,7 +21,7 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// Reads `n` bytes, or returns an empty slice if fewer remain.
+    /// Reads `n` bytes. If fewer bytes remain, returns an empty slice.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         match self.rest.split_at_checked(n) {
             Some((head, rest)) => {
@@ -36,7 +36,7 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// Reads `N` bytes, or returns zeros if fewer remain.
+    /// Reads `N` bytes. If fewer bytes remain, returns zeros.
     pub fn read_array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().unwrap_or([0; N])
     }
@@ -77,7 +77,7 @@ impl<'a> ByteReader<'a> {
         u64::from_be_bytes(self.read_array())
     }
 
-    /// The bytes that were not read yet.
+    /// Returns the unread bytes.
     pub fn remaining(&self) -> &'a [u8] {
         self.rest
     }
@@ -90,7 +90,7 @@ impl<'a> ByteReader<'a> {
     /// Checks that no read went past the end.
     ///
     /// # Errors
-    /// `Truncated` if one did.
+    /// Returns `Truncated` if a read went past the end.
     pub fn check_complete(&self) -> Result<()> {
         if self.is_truncated {
             return Err(Error::new(
@@ -102,9 +102,9 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// Appends one box to `out`: size, `name`, and the content that `body` writes.
+/// Appends one box to `out`, with its size, its `name` and the content that `body` writes.
 ///
-/// The size is patched afterwards, so a box of 4 GiB or more cannot be written this way.
+/// The box must be smaller than 4 GiB, because the size field has 32 bits.
 pub fn write_box(out: &mut Vec<u8>, name: &[u8; 4], body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -114,7 +114,8 @@ pub fn write_box(out: &mut Vec<u8>, name: &[u8; 4], body: impl FnOnce(&mut Vec<u
     out[start..start + 4].copy_from_slice(&size.to_be_bytes());
 }
 
-/// Appends one full box: a box that starts with version and flags (ISO/IEC 14496-12, 4.2.2).
+/// Appends one full box, which is a box with version and flags before its content (ISO/IEC
+/// 14496-12, 4.2.2).
 pub fn write_full_box(
     out: &mut Vec<u8>,
     name: &[u8; 4],

@@ -1,37 +1,40 @@
-//! Errors of a media file or manifest, with the box or line and the byte offset.
+//! Errors in media files and manifests, with their location.
 
 use std::fmt;
 
 /// Result of every function that reads media.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The reason why a file cannot be packaged. The file is at fault, not this crate or its caller.
+/// The reason why a file cannot be packaged. The cause is in the file, not in this crate or its
+/// caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Class of the error.
     pub kind: ErrorKind,
-    /// Location of the error: the boxes, outermost first, such as `moov/trak/mdia`; or a line or
-    /// element of a manifest, such as `line 4`. Empty if unknown.
+    /// Location of the error. In a media file, the location lists the boxes from the outermost to
+    /// the innermost, such as `moov/trak/mdia`. In a manifest, the location is a line or an
+    /// element, such as `line 4`. Empty if unknown.
     pub location: String,
-    /// Offset in the file, in bytes, if known.
+    /// Byte offset of the error in the file, if known.
     pub byte_offset: Option<u64>,
-    /// Cause and, after a semicolon or colon, the remedy. Lower case, no final period.
+    /// Cause of the error, and sometimes a remedy after a semicolon or a colon. The text is lower
+    /// case, without a final period.
     pub message: String,
 }
 
-/// Classes of error, by what the owner of the file can do about them.
+/// Classes of errors, distinguished by what the owner of the file can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The file ends before something it declares.
+    /// The file ends before the end of something that it declares.
     Truncated,
-    /// The bytes contradict the standard or each other.
+    /// The bytes contradict the standard, or contradict other bytes of the file.
     Malformed,
-    /// The file is legal but uses a feature that this crate does not support: a codec, encryption,
-    /// several edits.
+    /// The file is valid, but uses a feature that this crate does not support, such as a codec,
+    /// encryption or several edits.
     Unsupported,
     /// A limit of this crate is exceeded. The message contains the limit.
     TooLarge,
-    /// The file is well-formed but contains nothing to play.
+    /// The file is valid but contains nothing to play.
     Empty,
 }
 
@@ -46,18 +49,18 @@ impl Error {
         }
     }
 
-    /// Creates a [`ErrorKind::Malformed`] error: the bytes contradict the standard.
+    /// Creates an [`ErrorKind::Malformed`] error, for bytes that contradict the standard.
     pub fn malformed(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Malformed, message)
     }
 
-    /// Creates an [`ErrorKind::Unsupported`] error: the file is legal, but this crate does not
-    /// support it.
+    /// Creates an [`ErrorKind::Unsupported`] error, for a valid file that this crate does not
+    /// support.
     pub fn unsupported(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unsupported, message)
     }
 
-    /// Adds an enclosing box to the location.
+    /// Adds the box that encloses the current location to the location.
     pub fn in_box(mut self, name: [u8; 4]) -> Error {
         let name = format_fourcc(name);
         self.location = if self.location.is_empty() {
@@ -68,7 +71,7 @@ impl Error {
         self
     }
 
-    /// Names the track in the message.
+    /// Adds the ID of the track to the message.
     pub(crate) fn message_in_track(mut self, id: u32) -> Error {
         self.message = format!("track {id}: {}", self.message);
         self
@@ -95,7 +98,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Formats a four-letter code for messages. Unprintable bytes become `\xNN`.
+/// Formats a four-letter code for messages. Unprintable bytes appear as `\xNN`.
 pub fn format_fourcc(code: [u8; 4]) -> String {
     code.escape_ascii().to_string()
 }

@@ -1,11 +1,12 @@
-//! Hand-made tracks and indexes for tests of the modules that use the index.
+//! Generated tracks and indexes, for tests of the modules that use an index.
 
 use crate::codec::{CicpColor, Codec, MediaFormat, sample_entry_vectors};
 use crate::index::{Index, Sample, SampleTableBuilder, Track};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A sample: (duration, composition offset, size, is sync). Offsets are assigned contiguously.
+/// A sample as (duration, composition offset, size, is sync). The bytes of the samples are
+/// contiguous.
 pub(crate) type FixtureRow = (u32, i32, u32, bool);
 
 fn parse_hex_entry(hex: &str) -> Codec {
@@ -18,7 +19,7 @@ fn parse_hex_entry(hex: &str) -> Codec {
     Codec::parse(&entry).expect("a sample entry as FFmpeg writes it")
 }
 
-/// AVC with this size and BT.709 colour.
+/// Returns an AVC codec with this picture size and BT.709 colour.
 pub(crate) fn avc_codec(width: u32, height: u32) -> Codec {
     let mut codec = parse_hex_entry(sample_entry_vectors::AVC);
     if let MediaFormat::Video(video) = &mut codec.format {
@@ -33,7 +34,7 @@ pub(crate) fn avc_codec(width: u32, height: u32) -> Codec {
     codec
 }
 
-/// HEVC with PQ and BT.2020.
+/// Returns an HEVC codec with PQ and BT.2020 colour.
 pub(crate) fn hevc_pq_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::HVC1_PQ)
 }
@@ -85,8 +86,8 @@ pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[Fix
     }
 }
 
-/// Video with 25 frames per second, a key frame every `gop` frames, B-frames in between, and an
-/// edit list that compensates for their delay.
+/// Builds a video track with 25 frames per second, a key frame every `gop` frames, and B-frames
+/// between key frames. An edit list compensates for the delay of the B-frames.
 pub(crate) fn build_video_track(seconds: u32, gop: u32, size: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..seconds * 25)
         .map(|n| {
@@ -103,7 +104,7 @@ pub(crate) fn build_video_track(seconds: u32, gop: u32, size: u32) -> Track {
     build_track(avc_codec(1280, 720), 12_800, -1024, &rows)
 }
 
-/// AAC at 48 kHz with the usual 1024 ticks of priming.
+/// Builds an AAC track at 48 kHz, with the usual 1024 ticks of priming.
 pub(crate) fn build_audio_track(seconds: u32, size: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024 + 1)
         .map(|n| (1024, 0, size + n % 3, true))
@@ -128,8 +129,9 @@ pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
 }
 
 prop_compose! {
-    /// Any legal video track: constant or varying durations (some of them zero), any reordering,
-    /// any key frames, leading samples that cannot be decoded.
+    /// Any valid video track. Durations are constant or varying, and may be zero. Frames may be
+    /// reordered, and any frame may be a key frame. Samples before the first key frame cannot be
+    /// decoded.
     pub(crate) fn any_video()(
         timescale in prop_oneof![Just(12_800u32), Just(90_000), Just(24_000), Just(1000), Just(10_000_000)],
         frame in prop_oneof![Just((1, 25)), Just((1001, 30_000)), Just((1, 60))],
@@ -149,7 +151,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Any legal audio track.
+    /// Any valid audio track.
     pub(crate) fn any_audio()(
         timescale in prop_oneof![Just(48_000u32), Just(44_100), Just(90_000)],
         duration in prop_oneof![Just(1024u32), Just(1536), Just(960)],
@@ -164,8 +166,8 @@ prop_compose! {
     }
 }
 
-/// Any legal title: a few video and audio tracks in one file or several. The tracks are short, so
-/// their lengths are similar enough for one title.
+/// Any valid title, with a few video and audio tracks in one file, or in one file per track. All
+/// tracks are short, so their durations are similar enough for one title.
 pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
     let videos = proptest::collection::vec(any_video(), 0..4);
     let audios = proptest::collection::vec(any_audio(), 0..3);

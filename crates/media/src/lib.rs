@@ -1,19 +1,20 @@
-//! Packaging of films without I/O: sample tables, segments and manifests.
+//! Packages films without I/O, from sample tables to segments and manifests.
 //!
 //! The data flows through four modules:
 //!
-//! 1. [`index`]: [`index::Indexer`] requests byte ranges of one file and receives them until it can
-//!    build an [`index::Index`]: compact sample tables for each track.
-//! 2. [`presentation`]: the indexes of a title's files plus rules become a
-//!    [`presentation::Presentation`]: renditions on one grid of segment boundaries.
-//! 3. [`plan`]: a segment (rendition, n) becomes a [`plan::Plan`]: generated head bytes and source
-//!    ranges. The exact length is known before any media byte is read.
-//! 4. [`manifest`]: HLS playlists and DASH MPDs of a presentation.
+//! 1. In [`index`], [`index::Indexer`] requests byte ranges of one file and receives them. The
+//!    result is an [`index::Index`] with compact sample tables for each track.
+//! 2. In [`presentation`], the indexes of a title's files and a set of rules become a
+//!    [`presentation::Presentation`]. Its renditions share one grid of segment boundaries.
+//! 3. In [`plan`], a segment (rendition, n) becomes a [`plan::Plan`], which consists of generated
+//!    head bytes and source ranges. The exact length of the segment is known before any media byte
+//!    is read.
+//! 4. [`manifest`] writes the HLS playlists and DASH MPDs of a presentation.
 //!
-//! [`text`] parses subtitles and cuts them along the same segments. [`protection`] adds Common
-//! Encryption to the segments and manifests of a presentation.
+//! [`text`] parses subtitles and splits them at the same segment boundaries. [`protection`] adds
+//! Common Encryption to the segments and manifests of a presentation.
 //!
-//! Beside them, [`mp4`] writes index MP4s (an index stored as a file) and progressive MP4s. [`ism`]
+//! In addition, [`mp4`] writes index MP4s (an index stored as a file) and progressive MP4s. [`ism`]
 //! reads and writes server manifests, and [`ts`] muxes transport streams and packed audio.
 //!
 //! This crate has no I/O, no clock, no threads and no async code. The caller supplies the bytes.

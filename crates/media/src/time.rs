@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A time or duration as a fraction of seconds: `ticks / timescale`. Never rounded.
 ///
-/// `timescale` is never zero: the indexer refuses such files.
+/// `timescale` is never zero, because the indexer refuses files with a timescale of zero.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     /// Number of ticks; negative before the start of the film.
@@ -33,9 +33,10 @@ impl Time {
         Time::new(ms, 1000)
     }
 
-    /// Returns the nearest tick of `timescale`; halves are rounded away from zero.
+    /// Returns the nearest tick of `timescale`. Halves are rounded away from zero.
     pub fn round_to(self, timescale: u32) -> i64 {
-        // 64 bits are nearly always enough, and a 64-bit division is many times faster.
+        // 64 bits are nearly always enough, and a 64-bit division is many times faster than a
+        // 128-bit division.
         let half = i64::from(self.timescale / 2);
         let away = if self.ticks < 0 { -half } else { half };
         let scaled = self.ticks.checked_mul(timescale.into());
@@ -60,12 +61,13 @@ impl Time {
         clamp_to_i64(-(-scaled).div_euclid(self.timescale as i128))
     }
 
-    /// Returns seconds as a float, for messages and limits only. Timeline arithmetic stays exact.
+    /// Returns seconds as a float. Use it only for messages and limits, so that timeline arithmetic
+    /// stays exact.
     pub fn as_seconds_f64(self) -> f64 {
         self.ticks as f64 / self.timescale as f64
     }
 
-    /// Returns nanoseconds, rounded to the nearest, for printing decimals.
+    /// Returns the time in nanoseconds, rounded to the nearest, for printing decimals.
     pub fn as_nanos(self) -> i64 {
         self.round_to(1_000_000_000)
     }

@@ -1,5 +1,5 @@
-//! XML parsed into a bounded tree of local names, attributes and text. Entities that the document
-//! declares are not expanded, and DTDs are not read.
+//! Parses XML into a bounded tree of local names, attributes and text. DTDs are not read, so a
+//! reference to an entity that the document declares is an error.
 
 use crate::error::{Error, ErrorKind, Result};
 use quick_xml::XmlVersion;
@@ -18,9 +18,9 @@ pub(crate) struct XmlElement {
     pub(crate) name: String,
     attributes: Vec<(String, String)>,
     pub(crate) children: Vec<XmlElement>,
-    /// All text directly in the element, without that of its children.
+    /// All text directly in the element, without the text of its children.
     pub(crate) text: String,
-    /// Length of the parent's text in front of this element, in bytes.
+    /// Length of the parent's text before this element, in bytes.
     text_position: usize,
 }
 
@@ -36,11 +36,11 @@ impl XmlElement {
     /// Returns the value of the attribute with this local name.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(found, _)| found == name);
-        // Trims only the white space of XML: other kinds may be part of a name.
+        // Trims only the white space of XML, because other white space may be part of a name.
         found.map(|(_, value)| value.trim_matches([' ', '\t', '\r', '\n']))
     }
 
-    /// Parses an attribute as a whole number; `None` if it is absent.
+    /// Parses an attribute as a whole number. Returns `None` if the attribute is absent.
     ///
     /// # Errors
     /// `Malformed` if the value is not a number.
@@ -86,7 +86,8 @@ impl XmlElement {
 /// Parses a document and returns its root element.
 ///
 /// # Errors
-/// `Malformed` for invalid XML, `Truncated` for an element without an end, `TooLarge` over a limit.
+/// `Malformed` for invalid XML, `Truncated` for an element without an end, and `TooLarge` for a
+/// document that exceeds a limit.
 pub(crate) fn parse_document(text: &str) -> Result<XmlElement> {
     let mut reader = quick_xml::Reader::from_str(text);
     // The open elements, outermost first. The first entry is a placeholder for the document.

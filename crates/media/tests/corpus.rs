@@ -1,4 +1,4 @@
-//! Replays the fuzzing corpus and mutations of it, so that fixed bugs stay fixed.
+//! Replays the fuzzing corpus and mutations of its files, so that fixed bugs stay fixed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,7 +1,7 @@
-//! Pins the bytes of every public format, for the built-in film.
+//! Compares the bytes of every public format of the built-in film with recorded hashes.
 //!
-//! Caches and players store these bytes. A change of one of these hashes therefore needs a new
-//! packaging version and an entry in the change log.
+//! Caches and players store these bytes. Therefore, if one of the hashes changes, the change needs
+//! a new packaging version and an entry in the change log.
 #![allow(clippy::unwrap_used)]
 
 use media::index::{MediaVersion, index_file_in_memory};
@@ -59,7 +59,7 @@ fn assemble_plan(plan: &Plan, files: &[Vec<u8>]) -> Vec<u8> {
     [plan.head.clone(), source].concat()
 }
 
-/// Wraps the second segment, because the first one starts at time 0.
+/// Wraps the second segment. The first segment starts at time 0, which could hide wrong times.
 fn wrap_second_segment(title: &Presentation, rendition: &Rendition, files: &[Vec<u8>]) -> Vec<u8> {
     let units = title.segment_access_units(rendition, 1);
     let parts = slice_ranges(&files[units.file_index], &units.source_ranges);
@@ -117,7 +117,7 @@ fn segments_have_their_pinned_bytes() {
 fn index_mp4s_have_their_pinned_bytes() {
     let write = |name: &str, content_hash| {
         let mut index = index_file_in_memory(&read_demo_file(name)).unwrap();
-        // The origin adds a hash of media bytes to the fingerprint in the same way.
+        // The origin combines the fingerprint with a hash of media bytes in the same way.
         index.fingerprint ^= content_hash;
         index.media_version = Some(MediaVersion::ContentHash(content_hash));
         hash_bytes(write_index_mp4(&index, &format!("../lib/demo/{name}")).unwrap())

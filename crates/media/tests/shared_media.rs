@@ -5,7 +5,7 @@
 use media::index::{Index, index_file_in_memory};
 use std::path::Path;
 
-/// Indexes a shared file. Prints a message and returns `None` if it is missing.
+/// Indexes a shared file. Prints a message and returns `None` if the file is missing.
 fn index_shared_file(name: &str) -> Option<media::Result<Index>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = here
@@ -18,7 +18,8 @@ fn index_shared_file(name: &str) -> Option<media::Result<Index>> {
     found.map(|bytes| index_file_in_memory(&bytes))
 }
 
-/// Codec, language, timescale, presentation offset, samples, sync samples, ticks, bytes.
+/// Codec, language, timescale, presentation offset, sample count, sync sample count, duration in
+/// ticks, bytes.
 type TrackFacts = (&'static str, &'static str, u32, i64, u32, usize, u64, u64);
 
 #[test]
@@ -73,6 +74,6 @@ const PROG_8S: &[TrackFacts] = &[
     ("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386),
 ];
 const BBB_AAC: &[TrackFacts] = &[("mp4a.40.2", "eng", 48000, 0, 235, 235, 240640, 79082)];
-/// Its language code is 0, which means English in QuickTime files only.
+/// The language code in this file is 0, which means English only in QuickTime files.
 const V300: &[TrackFacts] = &[("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386)];
 const OPUS: &[TrackFacts] = &[("opus", "mon", 48000, -312, 50, 50, 48000, 16000)];

@@ -1,8 +1,9 @@
-//! A minimal server on `net`, for measuring the cost of this layer.
+//! A minimal server that uses only the `net` crate. It measures the cost of this crate.
 //!
-//! `cargo run --release -p net --example send -- 127.0.0.1:0 1` prints its address. Then run `wrk
-//! -c 32 -d 5 http://…/small` (5 KB from memory). With `/large`, each response is 1 MB in 16
-//! blocks, from a different place in a 200 MB buffer.
+//! `cargo run --release -p net --example send -- 127.0.0.1:0 1` starts the server with one worker
+//! and prints the address. Then run `wrk -c 32 -d 5 http://…/small`. Each response to `/small` is
+//! 5 KB from memory. Each response to `/large` is 1 MB in 16 blocks, from a different place in a
+//! 200 MB buffer.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ fn main() -> std::io::Result<()> {
     server.run(factory, Shutdown::on_signals()?)
 }
 
-/// Returns the n-th megabyte as blocks with gaps of seven bytes between them.
+/// Returns 1 MB of `media` as blocks, with gaps of seven bytes between the blocks. Each `n` selects
+/// another place in `media`.
 fn large_body(media: &Bytes, n: usize) -> Vec<Bytes> {
     const STEP: usize = LARGE + 4097;
     let start = n * STEP % (MEDIA - 2 * LARGE);

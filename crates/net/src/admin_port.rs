@@ -1,5 +1,5 @@
-//! The admin port, for operators. It has few connections and requires a token for everything except
-//! probes.
+//! The admin port for operators. It accepts few connections and requires a token for all requests
+//! except health probes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use http::{Response, StatusCode};
 use crate::config::UsageError;
 use crate::{Body, Error, InheritedListener, Limits, ListenOptions, ProgramError, Server, token};
 
-/// The admin port's name in the log and in its announcement.
+/// The name of the admin port in the log and in the announcement of its address.
 pub const ADMIN: &str = "admin";
 
-/// Open connections of the port.
+/// Maximum number of open connections of the port.
 const CONNECTIONS_MAX: usize = 64;
-/// Without a short timeout, a client without the token could hold all connections.
+/// The timeout is short, because a client without the token could otherwise occupy all connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Reads the token and binds the port. `settings` contains its address and the file with the token.
-/// The port stays open while the main port drains, and reports the drain.
+/// Reads the token and binds the port. `settings` contains the address of the port and the path of
+/// the token file. The port stays open while the main port drains, and reports the drain.
 ///
 /// # Errors
 /// [`ProgramError`] when the token or the address cannot be used.
@@ -50,8 +50,8 @@ pub fn bind_admin_port(
     Ok(Some((server, token)))
 }
 
-/// Returns 401 for a request without the token. Browsers then prompt for the token and may show
-/// `realm`, which must contain neither quotes nor backslashes.
+/// Returns a 401 response if the request does not contain the token. Browsers then prompt for the
+/// token and may show `realm`, which must contain neither quotes nor backslashes.
 pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
     if token::has_valid_token(headers, token) {
         return None;
@@ -64,12 +64,12 @@ pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Res
     Some(response)
 }
 
-/// Status pages are self-contained and load nothing from other sites.
+/// `Content-Security-Policy` of status pages, which load nothing from other sites.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
 );
 
-/// Returns a status page, which is part of the program.
+/// Returns a response with a status page, which is compiled into the program.
 pub fn page_response(page: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::full(page));
     let headers = response.headers_mut();
@@ -79,7 +79,7 @@ pub fn page_response(page: &'static str) -> Response<Body> {
     response
 }
 
-/// Returns a JSON document.
+/// Returns a response with a JSON document.
 pub fn json_response(value: &serde_json::Value) -> Response<Body> {
     let mut response = Response::new(Body::full(format!("{value}\n")));
     let kind = HeaderValue::from_static("application/json");

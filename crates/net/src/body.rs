@@ -1,12 +1,14 @@
-//! Response bodies: one chunk, or a stream of chunks.
+//! A response body is one chunk or a stream of chunks.
 //!
-//! A [`Chunk`] consists of typed parts ([`BodyPart`]): bytes in memory, ranges of a file, pages of an
-//! arena, bytes in a pipe. On unencrypted HTTP/1.1 connections our response writer matches on the type
-//! and lets the kernel send most parts without a copy. `hyper` serves all other connections; it receives
-//! copies in small frames (`copied_frames`).
+//! A [`Chunk`] consists of typed parts ([`BodyPart`]): bytes in memory, ranges of a file, pages of
+//! an arena, or bytes in a pipe. On unencrypted HTTP/1.1 connections, our response writer chooses
+//! the system call by the type of the part. The kernel then sends most parts without a copy.
+//! `hyper` serves all other connections and receives copies of the bytes in small frames
+//! (`copied_frames`).
 //!
-//! The length is exact, so a response carries `Content-Length`, and a client detects a body that
-//! ends early. Only a proxied response may have an unknown length; it then uses chunked framing.
+//! The length of a body is known exactly. Therefore, a response carries `Content-Length`, and a
+//! client detects a body that ends early. Only a proxied response may have an unknown length. Over
+//! HTTP/1.1, such a response uses chunked framing.
 
 use std::fmt;
 use std::pin::Pin;
@@ -36,15 +38,16 @@ mod incoming;
 pub(crate) mod part;
 mod request_body;
 
-/// A producer of chunks; each is sent as soon as it is available.
+/// A producer of chunks. Each chunk is sent as soon as it is available.
 type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, BodyCut>> + Send>>;
 
 enum BodySource {
-    /// No chunk is left.
+    /// All chunks have been produced.
     Done,
     /// A single chunk.
     Once(Chunk),
-    /// A stream of chunks. `left` bytes remain, if the length is known.
+    /// A stream of chunks. `left` is the number of bytes that are not produced yet, if the length
+    /// is known.
     Stream {
         source: ChunkStream,
         left: Option<u64>,
@@ -56,11 +59,11 @@ enum BodySource {
 pub struct Body {
     kind: BodySource,
     progress: Option<Arc<SendProgress>>,
-    /// Marks the response as in flight on its connection.
+    /// Counts the response as in flight on its connection.
     in_flight: Option<InFlight>,
-    /// The chunk that is being copied into frames, if the connection cannot send without copies.
+    /// The state of copying chunks into frames. Present only if the connection needs copies.
     copying: Option<Box<CopyState>>,
-    /// Fields of the response's head that are not in its map.
+    /// Header fields of the response that are not in the response's header map.
     fields: Option<SerializedFields>,
 }
 
@@ -75,12 +78,13 @@ impl Body {
         Body::from_chunk(Chunk::from(bytes.into()))
     }
 
-    /// Creates a body from many buffers, sent as one chunk. Buffers may be empty.
+    /// Creates a body from several buffers, which are sent as one chunk. Buffers may be empty.
     pub fn from_pieces(pieces: Vec<Bytes>) -> Body {
         Body::from_chunk(Chunk::from_pieces(pieces))
     }
 
-    /// Creates a body from slices of arena memory, sent as one chunk: see [`BodyPart::Arena`].
+    /// Creates a body from slices of arena memory (see [`BodyPart::Arena`]). The slices are sent as
+    /// one chunk.
     pub fn from_arena(slices: Vec<Bytes>) -> Body {
         let parts = slices.into_iter().map(BodyPart::Arena).collect();
         Body::from_chunk(Chunk::from_parts(None, parts))
@@ -100,8 +104,8 @@ impl Body {
         Body::from_chunk_stream(Some(len), source)
     }
 
-    /// Creates a body of unknown length, which only a proxied response should need. It is sent in
-    /// chunked framing (HTTP/1.0: until the connection closes).
+    /// Creates a body of unknown length. Use this only for proxied bodies. The body is sent in
+    /// chunked framing. In HTTP/1.0, the end of the connection marks the end of the body.
     pub fn unsized_stream<S, C, E>(source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
@@ -127,7 +131,7 @@ impl Body {
         })
     }
 
-    /// Returns the bytes that remain to be sent; 0 if the length is unknown.
+    /// Returns the number of bytes that the body still contains, or 0 if the length is unknown.
     pub fn len(&self) -> u64 {
         match &self.kind {
             BodySource::Done => 0,
@@ -136,7 +140,7 @@ impl Body {
         }
     }
 
-    /// Returns whether nothing remains to be sent.
+    /// Returns whether the body contains no more bytes.
     pub fn is_empty(&self) -> bool {
         !self.is_unsized() && self.len() == 0
     }
@@ -146,11 +150,11 @@ impl Body {
         matches!(self.kind, BodySource::Stream { left: None, .. })
     }
 
-    /// Calls `hook` once: when the last byte has been written to the connection, or when the body
-    /// is dropped before that.
+    /// Calls `hook` once, when the last byte has been written to the connection or when the body is
+    /// dropped earlier.
     ///
-    /// Call this before the body is read. If several hooks are set, all of them are called. Times
-    /// are only measured if `timed` is set.
+    /// Set the hook before the body is read. If several hooks are set, all of them are called.
+    /// Times are measured only if `timed` is true.
     pub fn on_end(
         &mut self,
         timed: bool,
@@ -170,8 +174,8 @@ impl Body {
         )));
     }
 
-    /// Adds these fields to the response's head. The response's header map must not contain them as
-    /// well.
+    /// Adds `fields` to the header of the response. The response's header map must not contain the
+    /// same fields.
     #[must_use]
     pub fn with_serialized_fields(mut self, fields: SerializedFields) -> Body {
         self.fields = Some(fields);
@@ -188,7 +192,8 @@ impl Body {
         self.in_flight = Some(guard);
     }
 
-    /// Keeps the length but sends no bytes: the response to HEAD.
+    /// Discards the bytes of the body, as in the response to HEAD. Set `Content-Length` before this
+    /// call, because the length of the body becomes 0.
     pub(crate) fn discard_bytes(&mut self) {
         self.kind = BodySource::Done;
         if let Some(progress) = &self.progress {
@@ -215,16 +220,16 @@ impl Body {
         }
     }
 
-    /// Returns the next chunk of the source. Dropping the future loses nothing.
+    /// Returns the next chunk of the source. No bytes are lost if the future is dropped.
     ///
     /// # Errors
-    /// When the source fails or does not produce the declared length.
+    /// An error if the source fails, or if the source does not produce the declared length.
     pub async fn next_chunk(&mut self) -> Option<Result<Chunk, BodyCut>> {
         std::future::poll_fn(|cx| self.poll_source(cx)).await
     }
 
-    /// Returns the next chunk for our own response writer. The chunk reports the bytes sent, and
-    /// the last chunk keeps the response in flight.
+    /// Returns the next chunk for our own response writer. The chunk reports its sent bytes to the
+    /// hooks. The last chunk keeps the response in flight until that chunk is sent.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -241,12 +246,12 @@ impl Body {
         }))
     }
 
-    /// Returns whether nothing is left to be produced.
+    /// Returns whether all chunks have been produced.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.kind, BodySource::Done)
     }
 
-    /// Returns the length, if it is known.
+    /// Returns the number of bytes that the body still contains, if the length is known.
     pub(crate) fn known_len(&self) -> Option<u64> {
         (!self.is_unsized()).then(|| self.len())
     }

@@ -1,7 +1,7 @@
-//! Common Media Client Data, versions 1 and 2 (CTA-5004, CTA-5004-B): the state of a player, sent
-//! with its requests as one query argument or as four header fields.
+//! Common Media Client Data, versions 1 and 2 (CTA-5004, CTA-5004-B). A player sends its state with
+//! its requests, in one query argument or in four header fields.
 //!
-//! [`CmcdData`] parses the data of a client; [`CmcdReport`] writes the data of an emulated player.
+//! [`CmcdData`] parses the data of a client. [`CmcdReport`] writes the data of an emulated player.
 
 mod parse;
 mod value;

@@ -7,28 +7,28 @@ use http::{Method, StatusCode};
 
 use crate::http_date::parse_http_date;
 
-/// The validators of the representation that would be sent.
+/// The validators of the selected representation (RFC 9110 section 8.8).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Validators {
-    /// The entity tag as printed, quotes (and `W/`) included.
+    /// The entity tag as in the ETag header, including the quotes and an optional `W/`.
     pub etag: Option<HeaderValue>,
     /// Time of the last change.
     pub modified: Option<LastModified>,
-    /// Date of a cached response. It replaces an absent `modified` for If-Modified-Since (RFC 9111
-    /// section 4.3.2).
+    /// The `Date` header of a cached response. If `modified` is missing, this date replaces it for
+    /// If-Modified-Since (RFC 9111 section 4.3.2).
     pub date: Option<LastModified>,
 }
 
-/// A time of last change in whole seconds, and its printed form.
+/// The time of the last change in whole seconds, and the same time as an HTTP date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastModified {
-    /// Seconds since 1970.
+    /// Seconds since the Unix epoch.
     seconds: u64,
     printed: HeaderValue,
 }
 
 impl LastModified {
-    /// Returns `None` for times that an HTTP date cannot express.
+    /// Returns `None` if an HTTP date cannot express `time`.
     pub fn from_time(time: SystemTime) -> Option<LastModified> {
         Some(LastModified {
             seconds: unix_seconds(time)?,
@@ -37,19 +37,20 @@ impl LastModified {
     }
 }
 
-/// The result of a request's conditions.
+/// The result of evaluating a request's conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionOutcome {
     /// Serve the request as if it had no conditions.
     Proceed,
-    /// The client's copy is current: 304.
+    /// The client's copy is current. The response is 304.
     NotModified,
-    /// The client expected another representation: 412.
+    /// The client expected another representation. The response is 412.
     Failed,
 }
 
 impl ConditionOutcome {
-    /// Returns the status if the response must not contain the representation; otherwise `None`.
+    /// Returns the status of a response without the representation, or `None` if the request
+    /// proceeds.
     pub fn status(self) -> Option<StatusCode> {
         match self {
             ConditionOutcome::Proceed => None,
@@ -60,8 +61,8 @@ impl ConditionOutcome {
 }
 
 impl Validators {
-    /// Creates validators from a tag, such as `"abc"` or `W/"abc"`. A tag that is not a valid
-    /// header value is ignored.
+    /// Creates validators from an entity tag, such as `"abc"` or `W/"abc"`. A tag that is not a
+    /// valid header value is ignored.
     pub fn from_etag(etag: &str) -> Validators {
         Validators {
             etag: HeaderValue::from_str(etag).ok(),
@@ -88,14 +89,14 @@ impl Validators {
         }
     }
 
-    /// Adds a time of last change.
+    /// Sets the time of the last change.
     #[must_use]
     pub fn modified_at(mut self, modified: SystemTime) -> Validators {
         self.modified = LastModified::from_time(modified);
         self
     }
 
-    /// Inserts the validators as ETag and Last-Modified.
+    /// Inserts the validators into `headers` as ETag and Last-Modified.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         if let Some(etag) = &self.etag {
             headers.insert(header::ETAG, etag.clone());
@@ -116,13 +117,13 @@ impl Validators {
     }
 }
 
-/// Evaluates the conditions in the order of section 13.2.2.
+/// Evaluates the conditions in the order of RFC 9110 section 13.2.2.
 pub fn evaluate_conditions(
     method: &Method,
     headers: &HeaderMap,
     ours: &Validators,
 ) -> ConditionOutcome {
-    // One pass over the names costs less than four look-ups.
+    // One pass over the header names costs less than four lookups.
     if !headers.keys().any(is_condition) {
         return ConditionOutcome::Proceed;
     }
@@ -157,7 +158,8 @@ pub fn evaluate_conditions(
     }
 }
 
-/// Returns whether If-Range is absent or matches (section 13.1.5): a strong tag or the exact date.
+/// Returns whether If-Range is absent, or contains our strong tag or our exact date (RFC 9110
+/// section 13.1.5).
 pub fn range_holds(headers: &HeaderMap, ours: &Validators) -> bool {
     let Some(value) = headers.get(header::IF_RANGE) else {
         return true;
@@ -184,9 +186,10 @@ fn is_condition(name: &HeaderName) -> bool {
     )
 }
 
-/// Formats an HTTP date (section 5.6.7); `None` for times that it cannot express.
+/// Formats an HTTP date (RFC 9110 section 5.6.7). Returns `None` if an HTTP date cannot express
+/// `time`.
 fn format_date(time: SystemTime) -> Option<HeaderValue> {
-    // The formatter below accepts the years 1970 to 9999 only.
+    // The formatter below accepts times up to the last second of the year 9999.
     const LAST: u64 = 253_402_300_799;
     let seconds = unix_seconds(time).filter(|seconds| *seconds <= LAST)?;
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -207,7 +210,7 @@ fn parse_date(text: &str) -> Option<u64> {
     parse_http_date(text).and_then(unix_seconds)
 }
 
-/// Returns whether a list of tags, or `*`, contains our tag.
+/// Returns whether the header `name` is `*`, or lists an entity tag that is the `same` as ours.
 fn any_tag(
     headers: &HeaderMap,
     name: HeaderName,
@@ -227,7 +230,7 @@ fn any_tag(
         })
 }
 
-/// An entity tag (section 8.8.3): quoted opaque text, possibly weak.
+/// An entity tag (RFC 9110 section 8.8.3), which may be weak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EntityTag<'a> {
     weak: bool,
@@ -249,7 +252,8 @@ impl<'a> EntityTag<'a> {
     }
 }
 
-/// Iterates over the tags of a list, up to the first invalid one. A tag may contain commas.
+/// Iterates over the entity tags of a list, up to the first invalid tag. A valid tag may contain
+/// commas.
 fn parse_tags(text: &str) -> EntityTags<'_> {
     EntityTags { rest: text.trim() }
 }

@@ -1,8 +1,8 @@
 //! Settings from flags, `HEADWATER_*` variables and a TOML file.
 //!
-//! A program declares each setting once, in a table of [`Setting`]. [`SettingLayers`] collects the values and
-//! their sources. [`CommonSettings`] parses the settings that all servers share; each program
-//! parses its own.
+//! A program declares each setting once, in a table of [`Setting`]. [`SettingLayers`] collects the
+//! values and their sources. [`CommonSettings`] parses the settings that all servers share. Each
+//! program parses its other settings itself.
 
 mod address;
 mod closest_name;
@@ -36,7 +36,7 @@ pub use units::{bytes, count, duration, memory_bytes, switch};
 
 use std::fmt;
 
-/// A usage error: the mistake, its place, and the correct form.
+/// A usage error. The text contains the mistake, its place and the correct form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageError(pub String);
 

@@ -22,23 +22,23 @@ mod send_parts;
 mod splice;
 pub(crate) mod tcp;
 
-/// The connection of a request. Cheap to clone.
+/// The connection of a request. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Conn {
     pub(crate) shared: Arc<ConnectionState>,
-    /// The request's number on its connection, from 1.
+    /// The request's number on its connection, starting at 1.
     pub request: u64,
     pub(crate) client: IpAddr,
 }
 
 impl Conn {
     /// Returns the peer's address. Behind a trusted proxy that sends the PROXY header, this is the
-    /// proxy's client.
+    /// address of the proxy's client.
     pub fn peer(&self) -> SocketAddr {
         self.shared.peer()
     }
 
-    /// Returns the client's address: the peer's, or the one that a trusted proxy reports.
+    /// Returns the client's address that a trusted proxy has reported, or else the peer's address.
     pub fn client(&self) -> IpAddr {
         self.client
     }
@@ -48,22 +48,22 @@ impl Conn {
         self.shared.secure
     }
 
-    /// Returns the connection's number, unique in this process, from 1.
+    /// Returns the connection's number, which is unique in this process. Numbers start at 1.
     pub fn id(&self) -> u64 {
         self.shared.id
     }
 
     /// Returns whether bodies are copied into this process before they are sent, as TLS and HTTP/2
-    /// require. Otherwise the kernel sends most bytes by itself.
+    /// require. Otherwise, the kernel sends most bytes without a copy.
     pub fn copies_bodies(&self) -> bool {
         self.shared.copy_policy().is_some()
     }
 
-    /// Reserves memory for a response that needs copies. Call it for every response, before it is
-    /// recorded.
+    /// Reserves memory for a response that needs copies. Call this for every response, before the
+    /// response is recorded.
     ///
     /// # Errors
-    /// 503 when the copies of other responses use up `send-memory`.
+    /// An error with status 503 if the copies of other responses use up `send-memory`.
     pub fn admit(&self, response: &mut Response<Body>) -> Result<(), Error> {
         match self.shared.copy_policy() {
             Some(copying) if !response.body_mut().admit(&copying) => Err(Error {
@@ -75,7 +75,7 @@ impl Conn {
         }
     }
 
-    /// Returns a handle that sends interim responses (1xx) before the final one.
+    /// Returns a handle that sends interim responses (1xx) before the final response.
     pub fn interim_sender(&self) -> InterimSender {
         InterimSender {
             connection: Arc::downgrade(&self.shared),
@@ -86,13 +86,13 @@ impl Conn {
     /// Returns TCP's statistics of the connection.
     ///
     /// # Errors
-    /// When the kernel does not provide them.
+    /// An error if the kernel does not provide the statistics.
     pub fn tcp_info(&self) -> std::io::Result<TcpInfo> {
         self.shared.tcp_info()
     }
 
-    /// Applies these options until the connection's next request, which restores the former ones.
-    /// Returns the refused options.
+    /// Applies these options until the next request on the connection. That request restores the
+    /// former options. Returns the refused options.
     ///
     /// The former options are not restored at the end of the response, because its last bytes still
     /// wait in the socket and must be sent with the new options.
@@ -106,17 +106,18 @@ impl Conn {
     }
 }
 
-/// A connection that may have been closed.
+/// A handle to a connection that may already be closed.
 #[derive(Debug, Clone)]
 pub struct ConnectionWatch(pub(crate) Weak<ConnectionState>);
 
 impl ConnectionWatch {
-    /// Returns TCP's statistics; `None` when the connection is closed.
+    /// Returns TCP's statistics, or `None` if the connection is closed or the kernel provides no
+    /// statistics.
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         self.0.upgrade()?.tcp_info().ok()
     }
 
-    /// Returns the number of requests so far; `None` when the connection is closed.
+    /// Returns the number of requests so far, or `None` if the connection is closed.
     pub fn request_count(&self) -> Option<u64> {
         Some(self.0.upgrade()?.request_count())
     }

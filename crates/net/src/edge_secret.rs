@@ -1,8 +1,10 @@
-//! The secret that edges send and their origin requires, so that viewers cannot bypass the edges.
+//! The secret that edges send to their origin. The origin requires the secret, so that viewers
+//! cannot bypass the edges.
 //!
-//! The file contains one value per line. Edges send the first; origins accept all. To rotate the
-//! secret without a refused request, add the new value to the files of the origins. Then make it
-//! the first value in the files of the edges, and then remove the old value.
+//! The file contains one value per line. Edges send the first value, and origins accept all values.
+//! To rotate the secret without a refused request, first add the new value to the files of the
+//! origins. Then make the new value the first value in the files of the edges. Finally, remove the
+//! old value.
 
 use std::fmt;
 use std::io;
@@ -18,16 +20,16 @@ use crate::{ProgramError, RunningProgram};
 /// The header with the secret.
 pub const EDGE_AUTH: HeaderName = HeaderName::from_static("headwater-edge-auth");
 
-/// Shorter secrets could be guessed.
+/// Minimum length of a secret in bytes, because shorter secrets could be guessed.
 const SECRET_BYTES_MIN: usize = 16;
-/// Limit on a secret, so that requests stay below the header limits of other servers.
+/// Limit on the bytes of a secret, so that requests stay below the header limits of other servers.
 const SECRET_BYTES_MAX: usize = 512;
-/// The most values that are valid at the same time.
+/// Limit on the number of values that are valid at the same time.
 const VALUES_MAX: usize = 4;
-/// Interval between checks of the file.
+/// Interval between checks of the secret's file.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The current values of a secret. Cheap to clone; all clones share them.
+/// The current values of a secret. Cloning is cheap, and all clones share the values.
 #[derive(Clone)]
 pub struct EdgeSecret {
     path: Arc<Path>,
@@ -35,10 +37,10 @@ pub struct EdgeSecret {
 }
 
 impl EdgeSecret {
-    /// Reads the file.
+    /// Reads the secret from a file.
     ///
     /// # Errors
-    /// With the name of the file, when it is unreadable or contains an invalid value.
+    /// An error with the name of the file, if the file is unreadable or contains an invalid value.
     pub fn read(path: PathBuf) -> io::Result<EdgeSecret> {
         let values = read_values(&path)?;
         Ok(EdgeSecret {
@@ -47,7 +49,7 @@ impl EdgeSecret {
         })
     }
 
-    /// Returns whether a request contains one of the values, compared in constant time.
+    /// Returns whether a request contains one of the values. The comparison takes constant time.
     pub fn has_valid_secret(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(&EDGE_AUTH) else {
             return false;
@@ -55,13 +57,13 @@ impl EdgeSecret {
         let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
         let is_equal =
             |value: &HeaderValue| equals_in_constant_time(given.as_bytes(), value.as_bytes());
-        // Compares with all values, so that the time does not depend on the matching one.
+        // Compares with all values, so that the time does not depend on which value matches.
         values
             .iter()
             .fold(false, |any, value| any | is_equal(value))
     }
 
-    /// Adds the first value to the headers of a request, in place of any other.
+    /// Adds the first value to the headers of a request, and replaces any other value there.
     pub fn authenticate(&self, headers: &mut HeaderMap) {
         let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = values.first() {
@@ -86,8 +88,9 @@ impl fmt::Debug for EdgeSecret {
 }
 
 impl RunningProgram {
-    /// Reads the secret again while the program runs: the file, or the target of a link, may be
-    /// replaced. An invalid file is ignored with a warning, and the old values stay.
+    /// Reads the secret again at intervals while the program runs, because the file, or the target
+    /// of a symbolic link, may be replaced. An invalid file is ignored with a warning, and the old
+    /// values stay valid.
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
@@ -147,7 +150,7 @@ fn parse_value(line: &str) -> Result<HeaderValue, String> {
     }
     let value = HeaderValue::from_str(line);
     let mut value = value.map_err(|_| "invalid secret".to_owned())?;
-    // Debug output then hides it.
+    // Hides the value in debug output.
     value.set_sensitive(true);
     Ok(value)
 }

@@ -1,5 +1,5 @@
-//! Content codings (RFC 9110 sections 8.4 and 12.5.3): choosing the client's preferred one, and
-//! compressing.
+//! Chooses the content coding that the client prefers (RFC 9110 sections 8.4 and 12.5.3), and
+//! compresses bodies.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,8 @@ pub enum ContentCoding {
     Zstd,
 }
 
-/// Our preference among codings of the same weight: Brotli makes the smallest manifests.
+/// Our order of preference among codings of the same weight. Brotli is first, because it makes the
+/// smallest manifests.
 const PREFERENCE: [ContentCoding; 4] = [
     ContentCoding::Brotli,
     ContentCoding::Zstd,
@@ -37,7 +38,7 @@ impl ContentCoding {
         }
     }
 
-    /// Returns the Content-Encoding header; `None` for identity.
+    /// Returns the value of the Content-Encoding header, or `None` for identity.
     pub fn header_value(self) -> Option<HeaderValue> {
         (self != ContentCoding::Identity).then(|| HeaderValue::from_static(self.name()))
     }
@@ -48,8 +49,8 @@ impl ContentCoding {
     }
 }
 
-/// Returns the coding that a request's Accept-Encoding prefers. A client that refuses everything,
-/// even identity, gets identity (section 12.5.3 allows it).
+/// Returns the coding that a request's Accept-Encoding prefers. A client that refuses all codings,
+/// even identity, still gets identity, as RFC 9110 section 12.5.3 allows.
 pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
     let mut weights = [None; PREFERENCE.len()];
     let mut wildcard = None;
@@ -74,8 +75,8 @@ pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
 fn best_coding(weights: [Option<u16>; PREFERENCE.len()], wildcard: Option<u16>) -> ContentCoding {
     let mut best = (0, ContentCoding::Identity);
     for (coding, weight) in PREFERENCE.into_iter().zip(weights) {
-        // If the header does not name identity, identity has the weight of `*`, or else the lowest
-        // weight.
+        // If the header does not name identity, identity has the weight of `*`. If the header does
+        // not contain `*` either, identity has the lowest positive weight.
         let unnamed = if coding == ContentCoding::Identity {
             wildcard.or(Some(1))
         } else {
@@ -99,11 +100,11 @@ pub(crate) fn parse_weighted(item: &str) -> (&str, u16) {
 
 fn parse_thousandths(text: &str) -> u16 {
     let value = text.parse::<f32>().unwrap_or(0.0);
-    // Within 0..=1000 after the clamp; a NaN becomes 0.
+    // After the clamp, the product is within 0..=1000. The cast turns a NaN into 0.
     (value.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
-/// Compresses text at a high level, at a few megabytes per second, because the result is cached and
+/// Compresses text. The levels favor small results over speed, because the result is cached and
 /// sent often.
 pub fn compress(coding: ContentCoding, bytes: &[u8]) -> io::Result<Vec<u8>> {
     match coding {

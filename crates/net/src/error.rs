@@ -1,5 +1,5 @@
-//! Errors and the responses that report them: the failing side, the status, whether a retry may
-//! help, and the cause.
+//! Errors and the responses that report them. An error contains the failing side, the status,
+//! whether a retry may help, and the cause.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use crate::headers::ERROR;
 pub enum ErrorSide {
     /// The request was wrong.
     Client,
-    /// The storage or server behind us failed.
+    /// The storage or server behind this server failed.
     Upstream,
     /// This server or its machine failed.
     Internal,
 }
 
 impl ErrorSide {
-    /// `client`, `upstream` or `internal`.
+    /// Returns `client`, `upstream` or `internal`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorSide::Client => "client",
@@ -31,7 +31,7 @@ impl ErrorSide {
     }
 }
 
-/// A request that cannot be served.
+/// The reason why a request cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The side that caused the error.
@@ -40,10 +40,11 @@ pub struct Error {
     pub status: StatusCode,
     /// Whether the same request may succeed a little later.
     pub retry: bool,
-    /// The cause and its place (object, box, byte). Shown to the client, and written to the record
-    /// if there is no `detail`.
+    /// The cause and its place, such as an object, an MP4 box or a byte. The client receives this
+    /// text. The record also contains this text, unless there is a `detail`.
     pub context: String,
-    /// The cause for operators, such as the address of a server. Written to the record only.
+    /// The cause for operators, such as the address of a server. Only the record contains this
+    /// text.
     pub detail: Option<String>,
 }
 
@@ -51,7 +52,7 @@ pub struct Error {
 const HEADER_CHARS_MAX: usize = 400;
 
 impl Error {
-    /// Creates an error of the client: a 4xx status.
+    /// Creates an error that the client caused, with a 4xx status.
     pub fn client(status: StatusCode, context: impl fmt::Display) -> Error {
         Error {
             side: ErrorSide::Client,
@@ -62,8 +63,8 @@ impl Error {
         }
     }
 
-    /// Creates an error of the storage or server behind this one: 502, 503 or 504. A retry may
-    /// help.
+    /// Creates an error of the storage or server behind this server, with status 502, 503 or 504. A
+    /// retry may help.
     pub fn upstream(status: StatusCode, context: impl fmt::Display) -> Error {
         Error {
             side: ErrorSide::Upstream,
@@ -74,7 +75,7 @@ impl Error {
         }
     }
 
-    /// Creates an error of this server: 500.
+    /// Creates an error of this server, with status 500.
     pub fn internal(context: impl fmt::Display) -> Error {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Error {
@@ -86,29 +87,30 @@ impl Error {
         }
     }
 
-    /// The same error, with its retry advice changed.
+    /// Returns the error with a changed value of `retry`.
     #[must_use]
     pub fn with_retry(mut self, retry: bool) -> Error {
         self.retry = retry;
         self
     }
 
-    /// The same error, with the cause for operators.
+    /// Returns the error with the cause for operators as `detail`.
     #[must_use]
     pub fn with_detail(mut self, detail: impl fmt::Display) -> Error {
         self.detail = Some(detail.to_string());
         self
     }
 
-    /// Returns the cause for operators.
+    /// Returns the cause for operators, which is `detail` or else `context`.
     pub fn cause(&self) -> &str {
         self.detail.as_deref().unwrap_or(&self.context)
     }
 
     /// Returns a response with a short text body and the reason in `Headwater-Error`.
     ///
-    /// Caches may store a client's error for one second, which absorbs a storm of wrong requests.
-    /// They never store a server's failure, nor a 429, which is for one client.
+    /// Caches may store an error of the client for one second, which absorbs a burst of wrong
+    /// requests. Caches must not store a failure of the server. They must not store a 429 either,
+    /// because it concerns only one client.
     pub fn response(&self) -> Response<Body> {
         let mut response = Response::new(Body::full(format!("{self}\n")));
         *response.status_mut() = self.status;
@@ -131,7 +133,7 @@ impl Error {
         response
     }
 
-    /// `side; reason` in visible ASCII.
+    /// Returns `side; reason` in visible ASCII.
     fn header_value(&self) -> HeaderValue {
         let reason = self.context.chars().take(HEADER_CHARS_MAX);
         let reason = reason.map(|c| {

@@ -1,4 +1,5 @@
-//! Fuzz cases of the server. Their bodies are in `fuzz/bodies`, next to those of the other crates.
+//! Fuzz targets of the server. Their code is in `fuzz/bodies`, next to the fuzz targets of the
+//! other crates.
 #![allow(missing_docs, dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../fuzz/bodies/head.rs"]

@@ -13,13 +13,13 @@ pub(crate) use self::header_map_pool::take_map;
 mod fields;
 mod header_map_pool;
 
-/// The reason of a failed request: `side; reason`.
+/// The header with the reason of a failed request, in the form `side; reason`.
 pub const ERROR: HeaderName = HeaderName::from_static("headwater-error");
 
-/// Response headers that pages of another origin may read.
+/// Response headers that web pages of another origin may read.
 const EXPOSED: &str = "Content-Length, Content-Range, ETag, Headwater-Error, Link";
 
-/// Lets pages of any origin read the response (the Fetch standard, section 3.3).
+/// Lets web pages of any origin read the response (section 3.3 of the Fetch standard).
 pub fn allow_any_origin(headers: &mut HeaderMap) {
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -31,7 +31,8 @@ pub fn allow_any_origin(headers: &mut HeaderMap) {
     );
 }
 
-/// Returns the response to `OPTIONS`: the permitted methods and headers, also for other origins.
+/// Returns the response to `OPTIONS`. It lists the permitted methods and headers, also for web
+/// pages of other origins.
 pub fn preflight_response() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -52,7 +53,7 @@ pub fn preflight_response() -> Response<Body> {
     response
 }
 
-/// Adds `Server-Timing` if there is a value. A page of another site may read it.
+/// Adds `Server-Timing` if there is a value, and lets web pages of any site read it.
 pub fn add_server_timing(headers: &mut HeaderMap, value: Option<String>) {
     let value = value.and_then(|value| HeaderValue::try_from(value).ok());
     if let Some(value) = value {

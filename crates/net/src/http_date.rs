@@ -1,4 +1,4 @@
-//! HTTP dates (RFC 9110 section 5.6.7), read as leniently as other caches read them.
+//! Parses HTTP dates (RFC 9110 section 5.6.7) as leniently as other caches do.
 
 use std::time::SystemTime;
 
@@ -11,11 +11,11 @@ const WEEKDAYS: [&str; 7] = [
     "Saturday",
     "Sunday",
 ];
-/// Longer than any valid date.
+/// Limit on the bytes of a date. All valid dates are shorter.
 const DATE_BYTES_MAX: usize = 40;
 
-/// Parses a date in any of the three formats. Letter case does not matter, and the weekday need not
-/// be that of the date, because the date is unambiguous without it.
+/// Parses a date in any of the three HTTP formats. Letter case is ignored. A wrong weekday is
+/// accepted, because the date is unambiguous without the weekday.
 pub fn parse_http_date(text: &str) -> Option<SystemTime> {
     let text = text.trim();
     let exact = httpdate::parse_http_date(text).ok();
@@ -37,7 +37,7 @@ fn parse_with_any_weekday(text: &str) -> Option<SystemTime> {
     names.into_iter().find_map(parse)
 }
 
-/// Writes weekday and month as `Sun` and `Nov`, and the time zone as `GMT`.
+/// Capitalizes each word, as in `Sun` and `Nov`. The time zone becomes `GMT`.
 fn capitalize_words(text: &str) -> String {
     let words = text.split_inclusive(|c: char| !c.is_ascii_alphabetic());
     let capitalized = words.map(|word| {

@@ -1,8 +1,9 @@
-//! Errors of the system, for operators.
+//! Describes errors of the operating system for operators.
 
 use std::io::{Error, ErrorKind};
 
-/// Returns the cause and, where there is a usual one, the remedy. The number of the error is omitted.
+/// Returns the cause and, if there is a usual remedy, the remedy. The number of the system error is
+/// omitted.
 pub fn describe_io_error(error: &Error) -> String {
     let mut cause = error.to_string();
     if let Some(start) = cause.find(" (os error ")
@@ -11,8 +12,8 @@ pub fn describe_io_error(error: &Error) -> String {
         cause.replace_range(start..=start + length, "");
     }
     let remedy = match error.kind() {
-        // An error without a system error number was created by a program, which added its own
-        // remedy.
+        // An error without a system error number was created by a program. Its text already
+        // contains the remedy.
         _ if error.raw_os_error().is_none() => "",
         ErrorKind::NotFound => "; check the path",
         ErrorKind::PermissionDenied => "; run as a user with access, or change the permissions",

@@ -1,14 +1,16 @@
-//! HTTP serving: sockets, requests, response bodies, and records about them.
+//! This crate serves HTTP. It contains the code for sockets, requests, response bodies, records and
+//! metrics.
 //!
-//! [`server`] accepts a connection, and a worker's own runtime serves HTTP/1.1, HTTP/2 or TLS on it
-//! through the socket wrapper of [`conn`]. The program's handler receives each request together
-//! with its [`Conn`] and returns a [`Body`]. When the body has been sent, [`record`] writes a line
-//! and [`metrics`] counts it.
+//! [`server`] accepts connections. Each worker serves its connections on its own runtime, over
+//! HTTP/1.1, HTTP/2 or TLS, through the socket wrapper of [`conn`]. The program's handler receives
+//! each request together with its [`Conn`] and returns a [`Body`]. When the body has been sent,
+//! [`record`] writes a record of the request and [`metrics`] counts the request.
 //!
 //! This crate contains no routes, files, cache or media. The modules that only compute ([`range`],
 //! [`conditional`], [`encoding`]) use neither sockets nor a clock.
 
-// Fuzz bodies refer to this crate as `net`, because other crates run some of them too.
+// The code in `fuzz/bodies` refers to this crate as `net`, because other crates also run parts of
+// this code.
 #[cfg(any(test, fuzzing))]
 extern crate self as net;
 

@@ -1,4 +1,4 @@
-//! A server program: its ports and threads while it runs, and its exit.
+//! A server program, with its ports and threads while it runs, and its exit.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -22,12 +22,12 @@ mod service_manager;
 pub use self::handover::InheritedPorts;
 use self::service_manager::{ServiceState, notify_service_manager};
 
-/// The error that prevented a program from starting, or ended it.
+/// The error that prevented a program from starting, or that ended the program.
 #[derive(Debug)]
 pub enum ProgramError {
-    /// Wrong usage: exit code 2.
+    /// Wrong usage. The exit code is 2.
     Usage(UsageError),
-    /// The failed step and its cause: exit code 1.
+    /// The failed step and its cause. The exit code is 1.
     Cannot(String, io::Error),
 }
 
@@ -38,7 +38,7 @@ impl ProgramError {
         move |why| ProgramError::Cannot(what, why)
     }
 
-    /// Prints the error to standard error and returns its exit code.
+    /// Prints the error, if there is one, to standard error. Returns the exit code.
     pub fn report_result(result: Result<(), ProgramError>) -> ExitCode {
         let Err(failed) = result else {
             return ExitCode::SUCCESS;
@@ -70,11 +70,11 @@ impl From<UsageError> for ProgramError {
     }
 }
 
-/// Running servers, each on threads of its own. One [`Shutdown`] ends all of them.
+/// Running servers, each with its own threads. One [`Shutdown`] ends all servers.
 #[derive(Debug)]
 pub struct RunningProgram {
     shutdown: Shutdown,
-    /// Ends the admin port, which reports the drain until the main port is done.
+    /// Ends the admin port, which continues to report the drain until the main port has finished.
     admin_shutdown: Shutdown,
     ports: Vec<ServedPort>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -121,19 +121,19 @@ impl RunningProgram {
         self.notices.push(line);
     }
 
-    /// Offers each port that is started after this call to a successor, if `common` has a hand-over
-    /// socket.
+    /// Offers each port that is started after this call to a successor, if `common` contains a
+    /// hand-over socket.
     pub fn offer_ports_of(&mut self, common: &CommonSettings) {
         self.offers_ports = common.handover_socket.is_some();
     }
 
-    /// Adds a recorder that [`RunningProgram::join`] closes, so that all records are written
-    /// before it returns.
+    /// Adds a recorder that [`RunningProgram::join`] closes. All records are then written before
+    /// `join` returns.
     pub fn close_on_exit(&mut self, recorder: Option<&Recorder>) {
         self.records.extend(recorder.cloned());
     }
 
-    /// Starts a server on a new thread; see [`Server::run`].
+    /// Starts a server on a new thread (see [`Server::run`]).
     ///
     /// `name` is [`MAIN`], or the name that [`RunningProgram::announce`] prints for an additional
     /// port.
@@ -176,8 +176,8 @@ impl RunningProgram {
         })
     }
 
-    /// Drains the admin port together with the main port after a hand-over: both then belong to the
-    /// successor.
+    /// Drains the admin port together with the main port after a hand-over, because both ports then
+    /// belong to the successor.
     fn hand_over_with_main(&mut self, admin_shutdown: Shutdown) -> Result<(), ProgramError> {
         let shutdown = self.shutdown.clone();
         self.until_drained("admin-hand-over", move || async move {
@@ -188,7 +188,7 @@ impl RunningProgram {
         })
     }
 
-    /// Runs other work on a new thread. The work must return when the program drains.
+    /// Runs `work` on a new thread. The work must return when the program drains.
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
@@ -221,7 +221,7 @@ impl RunningProgram {
         })
     }
 
-    /// Calls `work` on each SIGHUP, which no longer ends the process.
+    /// Calls `work` on each SIGHUP. The signal then no longer ends the process.
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system rejects the handler or cannot create a thread.
@@ -231,8 +231,8 @@ impl RunningProgram {
     ) -> Result<(), ProgramError> {
         use tokio::signal::unix::{SignalKind, signal};
         let runtime = build_runtime().map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
-        // Installs the handler here and not on the new thread: until it is installed, SIGHUP ends
-        // the process.
+        // Installs the handler before the new thread starts. Until the handler is installed, SIGHUP
+        // ends the process.
         let within = runtime.enter();
         let registered = signal(SignalKind::hangup());
         drop(within);
@@ -269,13 +269,13 @@ impl RunningProgram {
         self.ports.iter().find(|port| port.name == name)
     }
 
-    /// Prints the addresses to standard output: `listening on http://HOST:PORT` for the main port,
-    /// and `NAME on http://HOST:PORT` for each other port. Then reports to the service manager
+    /// Prints the addresses to standard output, as `listening on http://HOST:PORT` for the main
+    /// port and `NAME on http://HOST:PORT` for each other port. Then reports to the service manager
     /// that the program is ready.
     pub fn announce(&self) {
         let mut out = io::stdout().lock();
         for line in &self.notices {
-            // Ignores the error, as below.
+            // Ignores the error, because the parent process may have closed our standard output.
             let _ = writeln!(out, "{line}");
         }
         for port in &self.ports {
@@ -285,7 +285,7 @@ impl RunningProgram {
                 name => name,
             };
             for address in &port.addresses {
-                // The parent process may have closed our standard output.
+                // Ignores the error for the same reason.
                 let _ = writeln!(out, "{verb} on {scheme}://{address}");
             }
         }
@@ -315,7 +315,7 @@ impl RunningProgram {
         result.map_err(ProgramError::cannot("the server failed"))
     }
 
-    /// Reports the start of the drain to the service manager.
+    /// Reports the start of the drain to the service manager, unless a successor may take over.
     fn announce_stop(&mut self) -> io::Result<()> {
         // After a hand-over, the service continues in the successor.
         if self.offers_ports || !service_manager::is_present() {

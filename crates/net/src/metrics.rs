@@ -1,7 +1,8 @@
 //! Metrics. A [`MetricSpec`] declares the name, unit and help text of one metric. `/metrics`
 //! returns all metrics in the text format that the scraper prefers.
 //!
-//! Handles are resolved once; counting is one relaxed atomic addition.
+//! Callers look up the handle of a metric once and store it. Counting then costs one relaxed atomic
+//! addition.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -29,17 +30,17 @@ mod response;
 mod scrape_gauge;
 mod text_format;
 
-/// Prefix of every name, except of the metrics of the process.
+/// Prefix of every metric name. Only the metrics of the process have no prefix.
 const PREFIX: &str = "headwater";
 
-/// One metric's declaration.
+/// The declaration of one metric.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricSpec {
     /// The name without the prefix `headwater_`, without the unit, and without a counter's
     /// `_total`.
     pub name: &'static str,
-    /// The unit, such as `bytes` or `seconds`, printed as the name's suffix. Empty for a plain
-    /// number.
+    /// The unit, such as `bytes` or `seconds`, which becomes the suffix of the name. Empty for a
+    /// number without a unit.
     pub unit: &'static str,
     /// The help text: a sentence without a final period.
     pub help: &'static str,
@@ -68,7 +69,8 @@ impl Metrics {
         }
     }
 
-    /// Creates a registry with the metrics of this process, which runs `headwater PROGRAM`.
+    /// Creates a registry with the metrics of this process. `program` is the subcommand of
+    /// `headwater` that this process runs.
     pub fn of_process(program: &'static str) -> Metrics {
         let metrics = Metrics::new();
         metrics
@@ -83,14 +85,14 @@ impl Metrics {
         metrics
     }
 
-    /// Registers a number that only grows.
+    /// Registers a number that only increases.
     pub fn counter(&self, row: &MetricSpec) -> Counter {
         let counter = Counter::default();
         self.register_metric(row, counter.clone());
         counter
     }
 
-    /// Registers a number that goes up and down.
+    /// Registers a number that can increase and decrease.
     pub fn gauge(&self, row: &MetricSpec) -> Gauge {
         let gauge = Gauge::default();
         self.register_metric(row, gauge.clone());
@@ -108,7 +110,7 @@ impl Metrics {
         CounterFamily { labels, inner }
     }
 
-    /// Registers a histogram per value of one label; `buckets` are upper bounds.
+    /// Registers a histogram per value of one label. `buckets` are the upper bounds of the buckets.
     pub fn histogram_family(
         &self,
         row: &MetricSpec,
@@ -120,7 +122,7 @@ impl Metrics {
         HistogramFamily { label, inner }
     }
 
-    /// Registers a histogram without labels; `buckets` are upper bounds.
+    /// Registers a histogram without labels. `buckets` are the upper bounds of the buckets.
     pub fn histogram(&self, row: &MetricSpec, buckets: &'static [f64]) -> Histogram {
         let histogram = Histogram::new(buckets.iter().copied());
         self.register_metric(row, histogram.clone());
@@ -134,8 +136,8 @@ impl Metrics {
         histogram
     }
 
-    /// Registers a number that `read` returns whenever the metrics are requested. With `None`, the
-    /// metric has no sample.
+    /// Registers a gauge. `read` returns its value whenever the metrics are requested. If `read`
+    /// returns `None`, the gauge has no sample.
     pub(crate) fn gauge_of(
         &self,
         row: &MetricSpec,
@@ -144,8 +146,8 @@ impl Metrics {
         self.register_metric(row, ScrapeGauge(Box::new(read)));
     }
 
-    /// Registers a number per combination of label values, which `read` returns whenever the metrics
-    /// are requested.
+    /// Registers a gauge per combination of label values. `read` returns all samples whenever the
+    /// metrics are requested.
     pub(crate) fn gauge_family_of(
         &self,
         row: &MetricSpec,
@@ -209,7 +211,7 @@ pub struct HistogramFamily {
 }
 
 impl HistogramFamily {
-    /// Records one value.
+    /// Records one value in the histogram of a label value.
     pub fn observe(&self, label: &str, value: f64) {
         let labels = vec![(self.label, label.to_owned())];
         self.inner.get_or_create(&labels).observe(value);
@@ -217,8 +219,8 @@ impl HistogramFamily {
 }
 
 impl CounterFamily {
-    /// Creates the counters of these values of the only label. If a counter appeared only with its
-    /// first event, Prometheus would not see that increase.
+    /// Creates one counter per value of the family's only label, before any event. If a counter
+    /// appeared only with its first event, Prometheus would miss this first increase.
     #[must_use]
     pub fn with_label_values(self, values: &[&str]) -> CounterFamily {
         for value in values {
@@ -227,8 +229,8 @@ impl CounterFamily {
         self
     }
 
-    /// Returns the counter of these label values, in the order of the declaration. Store the
-    /// counter: finding it takes a lock.
+    /// Returns the counter of these label values, which must be in the order of the declared
+    /// labels. Callers should store the counter, because the look-up takes a lock.
     pub fn with_labels(&self, values: &[&str]) -> Counter {
         let pairs = self.labels.iter().zip(values);
         let labels = pairs
@@ -260,14 +262,14 @@ const RESPONSE_BYTES: MetricSpec = MetricSpec {
     help: "Bytes of response bodies sent",
 };
 
-/// Statuses with a cached counter of their own.
+/// Status codes whose counters are cached.
 const STATUSES: [u16; 20] = [
     200, 204, 206, 301, 304, 400, 403, 404, 405, 406, 408, 410, 412, 414, 415, 416, 500, 502, 503,
     504,
 ];
 
-/// Counters of requests by kind and status, and of bytes by kind. After its first use, a counter is
-/// found without a lock.
+/// Counters of requests by kind and status, and counters of sent bytes by kind. After its first
+/// use, a counter of a status in `STATUSES` is found without a lock.
 #[derive(Debug, Clone)]
 pub struct TrafficMetrics {
     inner: Arc<TrafficCells>,
@@ -282,7 +284,7 @@ struct TrafficCells {
 }
 
 impl TrafficMetrics {
-    /// Registers both metrics for these kinds.
+    /// Registers both metrics. `kinds` are the values of the label `kind`.
     pub fn new(metrics: &Metrics, kinds: &'static [&'static str]) -> TrafficMetrics {
         let requests = metrics.counter_family(&REQUESTS, &["kind", "status"]);
         let bytes = metrics.counter_family(&RESPONSE_BYTES, &["kind"]);
@@ -301,7 +303,7 @@ impl TrafficMetrics {
         }
     }
 
-    /// Counts one response with this status; `kind` is an index into the declared kinds.
+    /// Counts one response with this status. `kind` is an index into the declared kinds.
     pub fn count_request(&self, kind: usize, status: StatusCode) {
         let TrafficCells {
             kinds,
@@ -320,7 +322,7 @@ impl TrafficMetrics {
         };
     }
 
-    /// Counts `bytes` sent; `kind` is an index into the declared kinds.
+    /// Adds `bytes` to the sent bytes of a kind. `kind` is an index into the declared kinds.
     pub fn count_bytes(&self, kind: usize, bytes: u64) {
         if let Some(counter) = self.inner.bytes.get(kind) {
             counter.inc_by(bytes);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 
-/// An IP network: an address and its prefix length.
+/// An IP network, given by an address and a prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     address: IpAddr,
@@ -15,7 +15,7 @@ impl Cidr {
     /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a single address.
     ///
     /// # Errors
-    /// A message for the user when the text is neither.
+    /// A message for the user when the text is neither a network nor an address.
     pub fn parse(text: &str) -> Result<Cidr, String> {
         let wrong = || format!("invalid network {text:?}; expected a form such as 10.0.0.0/8");
         let (address, bits) = match text.split_once('/') {
@@ -34,8 +34,8 @@ impl Cidr {
         Ok(Cidr { address, bits })
     }
 
-    /// Returns whether the network contains the address. An IPv4-mapped IPv6 address counts as
-    /// IPv4.
+    /// Returns whether the network contains the address. An IPv4-mapped IPv6 address is treated as
+    /// an IPv4 address.
     pub fn contains_address(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address_bits)) => {
@@ -50,24 +50,25 @@ impl Cidr {
         }
     }
 
-    /// Returns the prefix length. Of two networks that contain an address, the one with the longer
-    /// prefix is more specific.
+    /// Returns the prefix length in bits. If two networks contain an address, the network with the
+    /// longer prefix is more specific.
     pub fn prefix_bits(&self) -> u8 {
         self.bits
     }
 }
 
 /// Networks of proxies that are trusted to report the client's address. Addresses that other peers
-/// send are ignored.
+/// report are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedNetworks {
-    /// Proxies that start each connection with a PROXY header, version 2.
+    /// Networks of proxies that start each connection with a PROXY header, version 2.
     pub proxy: Vec<Cidr>,
-    /// Proxies whose `X-Forwarded-For` is trusted.
+    /// Networks of proxies whose `X-Forwarded-For` is trusted.
     pub forwarded: Vec<Cidr>,
 }
 
-/// Limit on the entries of `X-Forwarded-For` that are read, starting with the last one.
+/// Limit on the number of `X-Forwarded-For` entries that are read. Reading starts with the last
+/// entry.
 const HOPS_MAX: usize = 32;
 
 impl TrustedNetworks {
@@ -83,8 +84,9 @@ impl TrustedNetworks {
 
     /// Returns the client's address.
     ///
-    /// Walks `X-Forwarded-For` back from the connection's peer to the first address that is not a
-    /// trusted proxy, or to the last address that can be parsed.
+    /// Starts with the connection's peer and reads `X-Forwarded-For` from the last entry to the
+    /// first. Stops at the first address that is not a trusted proxy, or before an entry that is
+    /// not an address.
     pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         if self.forwarded.is_empty() {
@@ -109,7 +111,7 @@ fn any_contains(networks: &[Cidr], address: IpAddr) -> bool {
         .any(|network| network.contains_address(address))
 }
 
-/// Parses `192.0.2.1` or `2001:db8::1`, also in brackets or with a port.
+/// Parses an address such as `192.0.2.1` or `2001:db8::1`. Brackets and a port are allowed.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let plain = text.parse().ok();
@@ -173,7 +175,8 @@ mod tests {
             ("192.0.2.9", &["198.51.100.1"][..], "192.0.2.9"),
             ("10.0.0.1", &[], "10.0.0.1"),
             ("10.0.0.1", &["198.51.100.1"], "198.51.100.1"),
-            // The client's own claim stands before the entry that our proxy appended.
+            // The client itself sent the entry 1.1.1.1, and the trusted proxy appended the client's
+            // real address.
             ("10.0.0.1", &["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
             (
                 "10.0.0.1",

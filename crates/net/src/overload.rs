@@ -1,8 +1,9 @@
-//! Refuses work before the system ends the process for using too much memory.
+//! Refuses work when memory is nearly used up, before the kernel kills the process.
 //!
 //! A thread compares the memory in use with the limit and stores an [`OverloadLevel`]. Each request
-//! loads it once, relaxed. The limits on connections and copies bound the memory that clients can
-//! use. This module is the last protection, for memory that those limits do not count.
+//! reads this level with relaxed atomic loads. The limits on connections and on copied response
+//! bytes bound the memory that clients can use. This module is the last protection, and also covers
+//! memory that these limits do not count.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,8 +16,8 @@ use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use crate::resources::MemoryLimit;
 
-/// The pauses between measurements. The shorter pause applies near the limit. In 100 ms, a server
-/// that fills its cache at 1 GB/s uses 100 MB: a tenth of a limit of 1 GiB.
+/// The shortest pause between measurements, which applies near the limit. In 100 ms, a server that
+/// fills its cache at 1 GB/s uses 100 MB, about a tenth of a limit of 1 GiB.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const CONSTRAINED_PERCENT: u64 = 90;
@@ -47,11 +48,11 @@ const REFUSED: MetricSpec = MetricSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OverloadLevel {
-    /// No consequence.
+    /// No restrictions.
     Normal = 0,
-    /// At 90 % of the limit: nothing more is cached, and new HTTP/2 streams are refused.
+    /// From 90 % of the limit, the server stops caching responses and refuses new HTTP/2 streams.
     Constrained = 1,
-    /// At 95 % of the limit: requests get 503.
+    /// From 95 % of the limit, requests get 503.
     Overloaded = 2,
 }
 
@@ -68,10 +69,10 @@ impl OverloadLevel {
     }
 }
 
-/// Frees memory. Called with the level at each measurement.
+/// A function that frees memory. Each measurement calls this function with the current level.
 type ReliefAction = Box<dyn Fn(OverloadLevel) + Send + Sync>;
 
-/// Watches the memory of a process. Cheap to clone; all clones share the level.
+/// Watches the memory use of a process. Cheap to clone; all clones share the level.
 #[derive(Clone, Default)]
 pub struct OverloadManager(Arc<OverloadState>);
 
@@ -86,9 +87,10 @@ struct OverloadState {
 }
 
 impl OverloadManager {
-    /// Starts to watch the memory, on a thread that ends with the last clone.
+    /// Starts a thread that measures the memory in use. The thread ends after the last clone of the
+    /// manager is dropped.
     ///
-    /// [`OverloadManager::default`] watches nothing and stays normal.
+    /// A manager from [`OverloadManager::default`] measures nothing, and its level stays normal.
     ///
     /// # Errors
     /// When the system cannot create a thread.
@@ -127,13 +129,14 @@ impl OverloadManager {
         }
     }
 
-    /// Returns whether there is memory for caching a response.
+    /// Returns whether enough memory is available to cache a response.
     pub fn has_memory_to_cache(&self) -> bool {
         self.level() == OverloadLevel::Normal
     }
 
-    /// Calls `action` with the level at each measurement. A cache uses this to shrink: otherwise
-    /// the memory that it holds could cause requests to be refused forever.
+    /// Registers an action that each measurement calls with the current level. A cache must shrink
+    /// in such an action. Otherwise the memory of the cache could keep the level high, and requests
+    /// would be refused forever.
     pub fn on_measurement(&self, action: impl Fn(OverloadLevel) + Send + Sync + 'static) {
         let mut actions = self
             .0
@@ -143,9 +146,9 @@ impl OverloadManager {
         actions.push(Box::new(action));
     }
 
-    /// Returns whether an HTTP/2 stream is refused. Its client may repeat the request elsewhere or
-    /// later (RFC 9113 section 8.7). At the next higher level, the request gets 503 like all other
-    /// requests.
+    /// Returns whether an HTTP/2 stream is refused. The client may repeat a refused request on
+    /// another server or later (RFC 9113 section 8.7). At the next higher level, HTTP/2 requests
+    /// get 503 like all other requests.
     pub(crate) fn refuses_stream<B>(&self, request: &Request<B>, essential: &[&str]) -> bool {
         let refused = self.level() == OverloadLevel::Constrained
             && request.version() >= Version::HTTP_2
@@ -156,8 +159,8 @@ impl OverloadManager {
         refused
     }
 
-    /// Returns the error of a request that is not served. Paths in `essential` are always served:
-    /// probes and metrics have to show the overload.
+    /// Returns the error for a request that must be refused, or `None`. Paths in `essential` are
+    /// always served, because health probes and metrics must show the overload.
     pub(crate) fn find_refusal<B>(
         &self,
         request: &Request<B>,
@@ -200,8 +203,8 @@ impl OverloadState {
     }
 }
 
-/// Returns the time until the first threshold is reached if the use grows by 1 GB/s: a nanosecond
-/// per byte.
+/// Returns the time in which the memory use reaches the first threshold, within the limits on the
+/// pause. The assumed growth is 1 GB/s, which is one byte per nanosecond.
 fn next_measurement_delay(used_bytes: u64, limit_bytes: u64) -> Duration {
     let threshold = limit_bytes / 100 * CONSTRAINED_PERCENT;
     Duration::from_nanos(threshold.saturating_sub(used_bytes)).clamp(PAUSE_MIN, PAUSE_MAX)

@@ -1,8 +1,14 @@
 //! Range requests (RFC 9110 section 14).
 //!
-//! The standard leaves some choices. This module serves the whole representation for a malformed
-//! header, for another unit, for more than [`RANGES_MAX`] ranges, and for overlapping ranges that
-//! are together longer than the representation. It neither merges nor reorders ranges.
+//! The standard lets the server decide some cases. This module serves the whole representation in
+//! these cases:
+//!
+//! - a malformed header
+//! - a unit other than bytes
+//! - more than [`RANGES_MAX`] ranges
+//! - overlapping ranges that together are longer than the representation
+//!
+//! Ranges are neither merged nor reordered.
 
 use std::ops::Range;
 
@@ -11,13 +17,13 @@ use http::{HeaderMap, HeaderValue, Method, header};
 
 use crate::conditional::{self, Validators};
 
-// The path is explicit because the fuzz target includes this file alone.
+// The fuzz target includes this file outside of its crate, so the path must be explicit.
 #[path = "range/multipart.rs"]
 mod multipart;
 
 pub use multipart::Multipart;
 
-/// The most ranges in one response; a request for more gets the whole representation.
+/// Limit on the ranges in one response. A request for more ranges gets the whole representation.
 pub const RANGES_MAX: usize = 16;
 
 /// The ranges that a request selects.
@@ -25,15 +31,16 @@ pub const RANGES_MAX: usize = 16;
 pub enum RequestedRanges {
     /// The whole representation.
     Whole,
-    /// No range overlaps the representation: 416.
+    /// No range overlaps the representation, so the response is 416.
     Unsatisfiable,
-    /// These byte ranges, in the requested order: at least one, none empty, all within the length.
+    /// The byte ranges in the requested order. The list contains at least one range, and each range
+    /// is within the representation and not empty.
     Ranges(Vec<Range<u64>>),
 }
 
 /// Returns the ranges that a request selects from a representation of `len` bytes.
 ///
-/// Only `GET` has ranges (section 14.2), and only when If-Range is absent or matches the
+/// Ranges apply only to `GET` (section 14.2), and only if If-Range is absent or matches the
 /// representation.
 pub fn requested_ranges(
     method: &Method,
@@ -41,7 +48,8 @@ pub fn requested_ranges(
     ours: &Validators,
     len: u64,
 ) -> RequestedRanges {
-    // A pass over the names costs less than the look-up, and most requests have no range.
+    // Comparing all header names costs less than a look-up in the map, and most requests have no
+    // range.
     if !headers.keys().any(|name| *name == header::RANGE) {
         return RequestedRanges::Whole;
     }
@@ -88,8 +96,8 @@ fn check_ranges(ranges: Vec<Range<u64>>, count: usize, len: u64) -> RequestedRan
         .iter()
         .try_fold(0u64, |sum, range| sum.checked_add(range.end - range.start));
     let longer = total.is_none_or(|total| total > len);
-    // If ranges remain but have a total of 0 bytes, they are suffixes of an empty representation,
-    // which Content-Range cannot express.
+    // Ranges with a total of 0 bytes are suffixes of an empty representation. Content-Range cannot
+    // express such a range.
     if count == 0 || longer || (total == Some(0) && !ranges.is_empty()) {
         RequestedRanges::Whole
     } else if ranges.is_empty() {
@@ -105,7 +113,7 @@ enum ParsedRange {
     Within(Range<u64>),
 }
 
-/// Parses one `first-last`, `first-` or `-suffix` (section 14.1.1).
+/// Parses one range of the form `first-last`, `first-` or `-suffix` (section 14.1.1).
 fn parse_one(spec: &str, len: u64) -> ParsedRange {
     let Some((first, last)) = spec.split_once('-') else {
         return ParsedRange::Malformed;
@@ -129,7 +137,7 @@ fn clip_range(first: u64, last: u64, len: u64) -> ParsedRange {
     }
 }
 
-/// Parses decimal digits. A number above 64 bits counts as the largest one.
+/// Parses decimal digits. A number that exceeds 64 bits becomes the largest 64-bit number.
 fn parse_number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -137,18 +145,19 @@ fn parse_number(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::MAX))
 }
 
-/// Returns `bytes first-last/len`, for a 206 with one range.
+/// Returns `bytes first-last/len`, the Content-Range of a 206 response with one range.
 pub fn content_range(range: &Range<u64>, len: u64) -> HeaderValue {
     let last = range.end.saturating_sub(1);
     text_value(format!("bytes {}-{last}/{len}", range.start))
 }
 
-/// Returns `bytes */len`, for a 416.
+/// Returns `bytes */len`, the Content-Range of a 416 response.
 pub fn content_range_unsatisfied(len: u64) -> HeaderValue {
     text_value(format!("bytes */{len}"))
 }
 
-/// Converts text that is visible ASCII by construction.
+/// Converts text to a header value. All callers pass printable ASCII, so the conversion cannot
+/// fail.
 fn text_value(text: String) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
@@ -161,7 +170,7 @@ pub fn slice_pieces(pieces: &[Bytes], range: &Range<u64>) -> Vec<Bytes> {
         let end = start + piece.len() as u64;
         let (from, to) = (range.start.clamp(start, end), range.end.clamp(start, end));
         if from < to {
-            // Both are within the piece, whose length is a usize.
+            // Both differences are at most the length of the piece, so they fit into a usize.
             out.push(piece.slice((from - start) as usize..(to - start) as usize));
         }
         start = end;

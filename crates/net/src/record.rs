@@ -1,5 +1,7 @@
-//! Records: one line each, as a JSON object or in a format of access logs. A separate thread writes them, so that no request waits for a
-//! disk. Reports are computed from these lines, never from the state of the process.
+//! A record describes one event, such as a request. It is one line of a file, either a JSON object
+//! or a line of an access log. A separate thread writes the records, so that no request waits for
+//! the disk. Reports about past requests are computed from these lines, never from the state of the
+//! process.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +21,7 @@ mod format;
 mod recorder;
 mod time;
 
-/// The most characters of a path, an error or a user agent.
+/// Limit on the characters of a path, an error or a user agent. Longer text is cut.
 pub const CHARS_MAX: usize = 512;
 
 /// One request served by a server. The fields and their units are a public format.
@@ -137,7 +139,8 @@ pub struct CmcdRecord {
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 impl AccessRecord {
-    /// Creates the record of a request that has just arrived, without its response.
+    /// Creates the record of a request that has just arrived. The fields of the response are still
+    /// empty.
     pub fn from_request(parts: &Parts, conn: &Conn) -> AccessRecord {
         let text = |name: &HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
         let request_id = match text(&REQUEST_ID) {
@@ -211,12 +214,12 @@ pub struct StorageRequestRecord {
     pub error: Option<BoundedText>,
 }
 
-/// Converts to whole microseconds, the unit of records.
+/// Converts a duration to whole microseconds, the unit of durations in records.
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Returns the version as written in a record.
+/// Returns the name of an HTTP version in records.
 pub fn version_name(version: http::Version) -> &'static str {
     match version {
         http::Version::HTTP_10 => "HTTP/1.0",

@@ -1,7 +1,8 @@
 //! The memory and processors that this process may use.
 //!
-//! Inside a container, the machine's totals mislead: the control group decides. Both versions of
-//! control groups are read, with the groups above the process's own, because each may set a limit.
+//! Inside a container, the limits of the control group apply instead of the machine's totals. The
+//! process's own group and all parent groups are read in both versions, because each group may set
+//! a limit.
 
 use std::path::PathBuf;
 
@@ -11,22 +12,24 @@ use self::memory_group::MemoryGroup;
 mod control_group;
 mod memory_group;
 
-/// The memory that this process may use, and the means to measure its use.
+/// The limit on the memory of this process, and the control groups that report the memory in use.
 #[derive(Debug, Clone)]
 pub struct MemoryLimit {
     bytes: u64,
-    /// The groups whose limit is below the machine's RAM. If empty, the memory of the process
-    /// itself is measured.
+    /// The control groups whose limit is below the machine's RAM. Without such groups, the memory
+    /// of the process itself is measured.
     groups: Vec<MemoryGroup>,
 }
 
 impl MemoryLimit {
-    /// Returns the limit of the control group, or the machine's RAM if no group has a lower one.
+    /// Returns the lowest limit of all control groups, or the machine's RAM if no group has a lower
+    /// limit.
     pub fn detect() -> MemoryLimit {
         MemoryLimit::from_groups(&ControlGroups::of_this_process(), ram_bytes())
     }
 
-    /// A limit that an operator has set. The process's own memory is compared with it.
+    /// Creates a limit that an operator has set. The memory of the process itself is compared with
+    /// this limit.
     pub fn of_process(bytes: u64) -> MemoryLimit {
         let groups = Vec::new();
         MemoryLimit { bytes, groups }
@@ -47,10 +50,11 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// Returns the memory in use, in bytes that can be compared with [`MemoryLimit::bytes`].
+    /// Returns the memory in use in bytes, for comparison with [`MemoryLimit::bytes`].
     ///
-    /// The use of a group is scaled from its own limit to this limit. Among nested groups, the one
-    /// that is closest to its limit counts. Returns `None` if the system does not report the use.
+    /// The memory use of a control group is scaled from the group's own limit to this limit. Among
+    /// nested groups, the group that is closest to its limit determines the result. Returns `None`
+    /// if the system does not report the memory use.
     pub(crate) fn used_bytes(&self) -> Option<u64> {
         if self.groups.is_empty() {
             return process_bytes();
@@ -63,15 +67,16 @@ impl MemoryLimit {
     }
 }
 
-/// Returns the number of workers for this machine: one per processor that the affinity mask and the
-/// quota of the control group allow. A fraction of a processor in the quota counts as a whole one.
+/// Returns the default number of workers, which is the number of processors that this process may
+/// use. The affinity mask and the quota of the control group limit this number. A fraction of a
+/// processor in the quota is rounded up.
 pub fn default_workers() -> usize {
     let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
     worker_count(allowed, ControlGroups::of_this_process().cpu_quota())
 }
 
 fn worker_count(allowed: usize, quota: Option<f64>) -> usize {
-    // The cast saturates.
+    // The cast saturates, so no quota is too large for a usize.
     let quota = quota.map_or(usize::MAX, |quota| quota.ceil() as usize);
     allowed.min(quota).max(1)
 }
@@ -81,8 +86,8 @@ fn ram_bytes() -> u64 {
     info.totalram.saturating_mul(info.mem_unit.into())
 }
 
-/// Returns the memory that only this process uses. Mapped files are not counted: the kernel drops
-/// their pages when memory is short.
+/// Returns the anonymous and shared memory of this process in bytes. Mapped files are not counted,
+/// because the kernel drops their pages when memory is short.
 fn process_bytes() -> Option<u64> {
     let status = std::fs::read_to_string(PathBuf::from("/proc/self/status")).ok()?;
     let kib = |name: &str| -> Option<u64> {

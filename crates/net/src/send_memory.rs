@@ -1,13 +1,16 @@
-//! The budget for response bytes that are copied into this process and not sent yet.
+//! The budget for response bytes that were copied into the memory of this process and are not sent
+//! yet.
 //!
 //! The kernel sends most bytes without a copy. TLS and HTTP/2 need copies, and a client that does
-//! not read decides how long they stay. Every connection therefore reads a body in small frames,
-//! only when it can send. Every frame is counted in one [`SendMemory`] until its bytes are sent:
+//! not read keeps these copies in memory. Each connection with copies therefore reads a body in
+//! small frames, and only when the connection can send. Each frame is counted in the server's
+//! [`SendMemory`] until the bytes of the frame are sent. Four rules apply:
 //!
-//! - When the budget is used up, new responses that need copies are refused with 503.
-//! - Responses in flight continue in frames of [`SMALL_FRAME_BYTES`].
-//! - Above 80 % of the budget, connections with a stream below the minimum rate are cut, the slowest
-//!   first. Below that, no connection is cut: paused players are legitimate.
+//! - If the budget is used up, new responses that need copies are refused with 503.
+//! - If the budget is used up, responses in flight continue in frames of [`SMALL_FRAME_BYTES`].
+//! - Above 80 % of the budget, connections with a stream below the minimum rate are cut, the
+//!   slowest connection first.
+//! - Below 80 % of the budget, all connections stay open, because paused players are legitimate.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,8 +18,8 @@ use std::time::Duration;
 
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 
-/// Frame length of responses in flight while the budget, or the connection's share of it, is used
-/// up.
+/// Length of the frames that are sent while the budget, or the connection's share of the budget, is
+/// used up.
 pub(crate) const SMALL_FRAME_BYTES: u64 = 4 << 10;
 
 const IN_USE: MetricSpec = MetricSpec {
@@ -35,7 +38,7 @@ const REFUSED: MetricSpec = MetricSpec {
     help: "Responses refused with 503 because send-memory was used up",
 };
 
-/// The budget of a server. Cheap to clone; all clones share it.
+/// The send-memory budget of a server. Cheap to clone; all clones share the budget.
 #[derive(Debug, Clone)]
 pub(crate) struct SendMemory(Arc<SendBudget>);
 
@@ -59,13 +62,15 @@ impl SendMemory {
         }))
     }
 
-    /// Returns the number of bytes to release so that at most 80 % of the budget is in use.
+    /// Returns the number of bytes that must be released so that at most 80 % of the budget is in
+    /// use.
     pub(crate) fn excess_bytes(&self) -> u64 {
         let comfortable = self.0.limit_bytes / 5 * 4;
         self.0.used_bytes.load(Relaxed).saturating_sub(comfortable)
     }
 
-    /// Counts `bytes`, unless that would exceed the budget.
+    /// Adds `bytes` to the used bytes, unless the sum would exceed the budget. Returns whether the
+    /// bytes were added.
     fn try_add(&self, bytes: u64) -> bool {
         let before = self.0.used_bytes.fetch_add(bytes, Relaxed);
         let fits = before.saturating_add(bytes) <= self.0.limit_bytes;
@@ -88,11 +93,12 @@ impl SendMemory {
     }
 }
 
-/// A connection's part of the budget, and its streams.
+/// The part of the budget that one connection uses, and the connection's streams.
 #[derive(Debug)]
 pub(crate) struct ConnectionMemory {
     budget: SendMemory,
-    /// Beyond this, the connection's streams continue in small frames.
+    /// The connection's share of the budget. If a frame would exceed the share, the frame is
+    /// limited to [`SMALL_FRAME_BYTES`].
     bytes_max: u64,
     held_bytes: AtomicU64,
     streams: Mutex<Vec<Weak<StreamMemory>>>,
@@ -129,8 +135,8 @@ impl ConnectionMemory {
         stream
     }
 
-    /// Completes the rate windows that have elapsed. Returns the bytes per second of the slowest
-    /// stream that holds memory and is slower than `min_rate`.
+    /// Starts a new rate window for each stream whose window has elapsed. Returns the rate in bytes
+    /// per second of the slowest stream that holds memory and is slower than `min_rate`.
     pub(crate) fn slowest_rate_below(&self, now_ms: u64, min_rate: &MinRate) -> Option<u64> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let rates = streams.iter().filter_map(Weak::upgrade);
@@ -139,10 +145,10 @@ impl ConnectionMemory {
     }
 }
 
-/// The rate that is enforced while memory is short.
+/// The minimum rate that is enforced while send memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MinRate {
-    /// Bytes per second of one response; 0 disables the rule.
+    /// Minimum rate of one response in bytes per second. 0 disables the rule.
     pub bytes_per_s: u64,
     /// Time over which the rate is measured.
     pub window: Duration,
@@ -157,7 +163,8 @@ impl Default for MinRate {
     }
 }
 
-/// The memory of one response: of an HTTP/2 stream, or of the current request of a connection.
+/// The send memory of one response, which belongs to an HTTP/2 stream or to the current request of
+/// an HTTP/1 connection.
 #[derive(Debug)]
 pub(crate) struct StreamMemory {
     connection: Arc<ConnectionMemory>,
@@ -169,14 +176,15 @@ pub(crate) struct StreamMemory {
 #[derive(Debug, Default)]
 struct RateWindow {
     start_ms: u64,
-    /// Value of [`StreamMemory::sent_bytes`] at the start.
+    /// Value of [`StreamMemory::sent_bytes`] at the start of the window.
     start_sent_bytes: u64,
-    /// Bytes per second in the window before this one.
+    /// Rate in the previous window, in bytes per second.
     last_rate: Option<u64>,
 }
 
 impl StreamMemory {
-    /// Counts the first frame of a new response; `None` when the budget is used up.
+    /// Reserves memory for the first frame of a new response. Returns `None` if the budget is used
+    /// up.
     pub(crate) fn admit_response(self: &Arc<Self>, wanted: u64) -> Option<SendPermit> {
         let bytes = self.frame_share(wanted);
         if self.connection.budget.try_add(bytes) {
@@ -186,18 +194,20 @@ impl StreamMemory {
         None
     }
 
-    /// Counts a frame of a response in flight: `wanted` bytes, or fewer when memory is short.
+    /// Reserves memory for a frame of a response in flight. The frame has `wanted` bytes, or fewer
+    /// if memory is short.
     pub(crate) fn reserve_frame(self: &Arc<Self>, wanted: u64) -> SendPermit {
         let mut bytes = self.frame_share(wanted);
         if !self.connection.budget.try_add(bytes) {
             bytes = bytes.min(SMALL_FRAME_BYTES);
-            // Exceeds the budget by at most one small frame for each response in flight.
+            // The budget can be exceeded by at most one small frame for each response in flight.
             self.connection.budget.add(bytes);
         }
         self.issue_permit(bytes)
     }
 
-    /// Returns `wanted`, or the length of a small frame if the connection already holds its share.
+    /// Returns `wanted` if the connection's share has room for this frame. Otherwise returns at
+    /// most the length of a small frame.
     fn frame_share(&self, wanted: u64) -> u64 {
         let connection = &self.connection;
         let fits = connection.held_bytes().saturating_add(wanted) <= connection.bytes_max;
@@ -238,14 +248,14 @@ impl StreamMemory {
                 last_rate: Some(rate),
             };
         } else if rate >= min_rate.bytes_per_s {
-            // The client has resumed.
+            // The client reads fast enough in the current window.
             return None;
         }
         window.last_rate.filter(|rate| *rate < min_rate.bytes_per_s)
     }
 }
 
-/// Bytes counted in the budget until this is dropped.
+/// Bytes that are counted in the budget until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct SendPermit {
     stream: Arc<StreamMemory>,
@@ -257,13 +267,14 @@ impl SendPermit {
         self.bytes
     }
 
-    /// Releases all but `bytes`.
+    /// Keeps `bytes` and releases the rest.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let surplus = self.bytes.saturating_sub(bytes);
         self.release(surplus);
     }
 
-    /// Records that the connection took `count` bytes, for the minimum rate.
+    /// Records that the connection has accepted `count` bytes. The minimum rate is checked against
+    /// these bytes.
     pub(crate) fn note_sent(&self, count: u64) {
         self.stream.sent_bytes.fetch_add(count, Relaxed);
     }
@@ -345,7 +356,7 @@ mod tests {
         slow.note_sent(3);
         fast.note_sent(5000);
         assert_eq!(slowest(30), Some(0));
-        // A client that resumes is not slow any more.
+        // A client that resumes reading is no longer slow.
         slow.note_sent(100_000);
         assert_eq!(slowest(35), None);
         drop(slow);

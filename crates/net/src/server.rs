@@ -1,7 +1,7 @@
 //! Listening, accepting, serving and draining.
 //!
-//! Each worker is a thread with a runtime and listeners of its own. The kernel distributes
-//! connections over the workers (SO_REUSEPORT), and no request crosses threads.
+//! Each worker is a thread with its own runtime and listeners. The kernel distributes connections
+//! over the workers (SO_REUSEPORT), and each request stays on one thread.
 
 use std::io;
 use std::net::SocketAddr;
@@ -58,7 +58,7 @@ mod tests;
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
-    /// The listeners of each worker, one per address.
+    /// The listeners of each worker, usually one per address.
     listeners: Vec<Vec<std::net::TcpListener>>,
     common: Arc<ServerState>,
     /// The configured addresses.
@@ -93,15 +93,15 @@ fn default_send_memory_bytes() -> u64 {
 }
 
 impl Server {
-    /// Resolves and binds all addresses. Clients can connect from then on; they are served when
-    /// [`Server::run`] is called.
+    /// Resolves and binds all addresses. From then on, clients can connect, but the server serves
+    /// them only after [`Server::run`] is called.
     pub fn bind(listen: ListenOptions) -> io::Result<Server> {
         Server::bind_inherited(listen, Vec::new())
     }
 
-    /// Binds like [`Server::bind`]. If another process has already opened sockets for an address,
-    /// those are used and no new ones are opened. Sockets of a service manager replace all
-    /// addresses.
+    /// Binds like [`Server::bind`]. If `inherited` contains sockets for an address, the server uses
+    /// these sockets and opens no new sockets for the address. Sockets of a service manager replace
+    /// all configured addresses.
     ///
     /// # Errors
     /// When an address cannot be bound.
@@ -174,7 +174,8 @@ impl Server {
         self.common.tls.is_some()
     }
 
-    /// Returns a handle for replacing the certificate while the server runs; `None` without TLS.
+    /// Returns a handle for replacing the certificate while the server runs. Returns `None` without
+    /// TLS.
     pub fn certificates(&self) -> Option<CurrentCertificates> {
         self.common.tls.clone()
     }
@@ -193,8 +194,9 @@ impl Server {
 
     /// Serves until `shutdown` has drained or stopped the server.
     ///
-    /// Calls `factory` once on each worker's thread, inside its runtime, with the worker's number.
-    /// The returned handler serves that worker's requests.
+    /// Calls `factory` once for each worker, on the worker's thread and inside the worker's
+    /// runtime. The argument is the worker's number. The returned handler serves the requests of
+    /// this worker.
     pub fn run<F, H, R>(self, factory: F, shutdown: Shutdown) -> io::Result<()>
     where
         F: Fn(usize) -> H + Send + Sync,
@@ -214,7 +216,7 @@ impl Server {
                     .spawn_scoped(scope, work)
             };
             let threads: Vec<_> = self.listeners.into_iter().enumerate().map(start).collect();
-            // A worker that cannot start or that fails stops the others too.
+            // If a worker cannot start or fails, all other workers stop too.
             let join = |thread: io::Result<std::thread::ScopedJoinHandle<'_, io::Result<()>>>| {
                 let result = thread.and_then(|thread| match thread.join() {
                     Ok(result) => result,

@@ -11,19 +11,20 @@ use base64::engine::general_purpose::GeneralPurpose;
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use http::header::{self, HeaderMap, HeaderName};
 
-/// Shorter tokens could be guessed.
+/// Smallest accepted length of a token. A shorter token could be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// Base64 of `Basic` (RFC 7617, 2). Scripts often omit the padding.
+/// Base64 decoder for `Basic` authentication (RFC 7617 section 2). Padding is optional, because
+/// scripts often omit the padding.
 const BASIC: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Reads a token from a file and trims it.
+/// Reads a token from a file and removes white space around the token.
 ///
 /// # Errors
-/// An error with the file's name when the file cannot be read or the token is too short.
+/// When the file cannot be read or the token is too short. The error contains the file's name.
 pub fn read_token(path: &Path) -> io::Result<Arc<str>> {
     let named =
         |what: &dyn std::fmt::Display| format!("cannot use token file {}: {what}", path.display());
@@ -40,7 +41,8 @@ pub fn read_token(path: &Path) -> io::Result<Arc<str>> {
     Ok(text.into())
 }
 
-/// Checks `Bearer TOKEN`, or `Basic` with the token as password (for browsers).
+/// Returns whether the Authorization header contains the token. Accepts `Bearer TOKEN`, and for
+/// browsers also `Basic` with the token as the password.
 pub fn has_valid_token(headers: &HeaderMap, token: &str) -> bool {
     let value = headers.get(header::AUTHORIZATION);
     let Some((scheme, given)) = value
@@ -63,7 +65,8 @@ pub fn has_valid_token(headers: &HeaderMap, token: &str) -> bool {
     password.is_some_and(|password| equals_in_constant_time(password, token.as_bytes()))
 }
 
-/// The header in which a client sends the token to request `Server-Timing`. It is for one hop only.
+/// The header in which a client sends the token to request `Server-Timing`. The header is meant for
+/// one hop only.
 pub const TIMING_TOKEN: HeaderName = HeaderName::from_static("headwater-timing");
 
 /// A request header that must contain a token.
@@ -78,7 +81,7 @@ impl RequiredTokenHeader {
         RequiredTokenHeader { name, token }
     }
 
-    /// Returns whether the request contains the token.
+    /// Returns whether the request has this header with the token.
     pub fn is_in(&self, request: &HeaderMap) -> bool {
         let given = request.get(&self.name);
         given.is_some_and(|given| equals_in_constant_time(given.as_bytes(), self.token.as_bytes()))
@@ -91,7 +94,7 @@ impl fmt::Debug for RequiredTokenHeader {
     }
 }
 
-/// Compares in constant time.
+/// Compares two byte strings in a time that does not depend on their content.
 pub(crate) fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     let differ = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
     a.len() == b.len() && differ == 0

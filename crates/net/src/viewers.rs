@@ -1,11 +1,13 @@
-//! The CMCD collector (CTA-5004-B): the sessions of viewers, from the reports of their players.
+//! The CMCD collector (CTA-5004-B), which builds sessions of viewers from the reports of their
+//! players.
 //!
-//! A report arrives with a request (query or headers), or as a line of `POST /cmcd`. [`CmcdCollector`]
-//! applies it to the session of its `sid` in a bounded table, counts it in metrics, and records it.
-//! The admin port shows the sessions as a page and as JSON.
+//! A report arrives in the query or the headers of a request, or as a line of `POST /cmcd`.
+//! [`CmcdCollector`] applies the report to a session in a bounded table. The session is selected by
+//! the session id in the report (`sid`). The collector also counts the report in metrics, and
+//! records it. The admin port shows the sessions as a page and as JSON.
 //!
-//! Reports are untrusted: each value is bounded, and a session never contains more than its latest
-//! values. It contains the client's network, not its address.
+//! Reports are untrusted, so each value is bounded, and a session contains only the latest values.
+//! A session contains the client's network, but not the client's address.
 
 mod admin_paths;
 mod client_network;

@@ -1,4 +1,4 @@
-//! Replays the inputs that fuzzing of ranges and conditions has saved, to prevent regressions.
+//! Replays the inputs that the fuzzing of ranges and conditions has saved, to detect regressions.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use net::{conditional, range};

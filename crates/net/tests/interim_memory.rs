@@ -1,5 +1,5 @@
-//! Peak memory while a handler sends interim responses to a client that does not read. The only test of
-//! this binary, because it reads the peak memory of its own process.
+//! Measures the peak memory while a handler sends interim responses to a client that does not read.
+//! This test is the only test of its binary, because it reads the peak memory of the process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,8 @@ use net::{Body, Conn, ListenOptions, Server, Shutdown};
 
 const INTERIM_RESPONSES: usize = 8000;
 const HEADER_BYTES: usize = 32 << 10;
-/// All responses together have about eight times this size.
+/// Maximum growth of the peak memory. All interim responses together are about eight times as
+/// large.
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
 /// Returns the peak resident memory of this process.
@@ -26,7 +27,8 @@ fn peak_memory_bytes() -> u64 {
     kib.parse::<u64>().unwrap() << 10
 }
 
-/// Sends many interim responses, and lets the connection write after each. Reports the end.
+/// Sends many interim responses, and lets the connection write after each of them. Then reports
+/// through `done` that all responses were sent.
 async fn respond_after_hints(conn: Conn, done: Sender<()>) -> Response<Body> {
     let mut headers = HeaderMap::new();
     let value = HeaderValue::try_from("y".repeat(HEADER_BYTES)).unwrap();
@@ -40,7 +42,8 @@ async fn respond_after_hints(conn: Conn, done: Sender<()>) -> Response<Body> {
     Response::new(Body::full(Bytes::from_static(b"end")))
 }
 
-/// Regression: each interim response extended a buffer that shrank only once the client had read all.
+/// Regression: each interim response extended a buffer, which shrank only after the client had read
+/// everything.
 #[test]
 fn interim_responses_to_a_client_that_does_not_read_hold_little_memory() {
     let server = Server::bind(ListenOptions {
@@ -62,7 +65,7 @@ fn interim_responses_to_a_client_that_does_not_read_hold_little_memory() {
     stream
         .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
-    // The client reads only after the last interim response.
+    // Until the last interim response is sent, the client does not read.
     all_sent.recv_timeout(Duration::from_secs(60)).unwrap();
     let growth = peak_memory_bytes().saturating_sub(before);
     assert!(growth < GROWTH_BYTES_MAX, "{} MiB", growth >> 20);
@@ -73,7 +76,8 @@ fn interim_responses_to_a_client_that_does_not_read_hold_little_memory() {
     running.join().unwrap().unwrap();
 }
 
-/// Returns the number of interim responses that were not dropped, and the body of the final one.
+/// Returns the number of interim responses that were not dropped, and the body of the final
+/// response.
 fn read_to_final_response(stream: &mut BufReader<TcpStream>) -> (usize, Vec<u8>) {
     let mut interim = 0;
     loop {

@@ -1,5 +1,5 @@
-//! A program that contains only `headwater serve`. `bench/callgrind.py` counts its CPU
-//! instructions, and need not build the other programs.
+//! A program that contains only `headwater serve`. `bench/callgrind.py` counts the CPU instructions
+//! of this program, and therefore need not build the other programs.
 
 use std::process::ExitCode;
 

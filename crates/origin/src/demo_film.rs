@@ -1,5 +1,5 @@
-//! The built-in film: a small ladder embedded in the program, for a first try without a film at
-//! hand.
+//! The built-in film, a small bitrate ladder that is embedded in the program. With this film, users
+//! can try the program without a film of their own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 #[allow_missing = true]
 struct EmbeddedFilm;
 
-/// The library with the built-in film, in the folder for temporary files. Dropping it removes the
-/// files.
+/// A library that contains the built-in film, in the system's folder for temporary files. The files
+/// are removed when the library is dropped.
 #[derive(Debug)]
 pub(crate) struct DemoFilm {
     path: PathBuf,
@@ -49,7 +49,7 @@ impl DemoFilm {
 
 impl Drop for DemoFilm {
     fn drop(&mut self) {
-        // Ignores the error: the system cleans its folder for temporary files.
+        // Ignores the error, because the system cleans its folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Conversion of every error to an HTTP status, in one table.
+//! Converts every error to an HTTP status, in one place.
 
 use crate::route::RouteError;
 use crate::title::references;
@@ -6,7 +6,7 @@ use http::StatusCode;
 use net::Error;
 use store::{BadKey, Key};
 
-/// Converts a malformed or unknown URL.
+/// Converts the error of a malformed or unknown URL.
 pub(crate) fn from_route(bad: RouteError) -> Error {
     let status = match bad {
         RouteError::TooLong => StatusCode::URI_TOO_LONG,
@@ -22,7 +22,7 @@ pub(crate) fn from_route(bad: RouteError) -> Error {
     Error::client(status, bad)
 }
 
-/// Returns the error for a GET of a license.
+/// Returns the error for a license request that does not use POST.
 pub(crate) fn license_needs_post() -> Error {
     let what = "a license is requested with POST";
     Error::client(StatusCode::METHOD_NOT_ALLOWED, what)
@@ -38,7 +38,8 @@ pub(crate) fn from_store(error: &store::Error) -> Error {
             from_media("", &media::Error::unsupported(error.to_string()))
         }
         store::Error::Unlisted => Error::client(StatusCode::NOT_FOUND, error),
-        // The server's credentials are wrong, not the client's.
+        // The storage refused the credentials of this server, so the error is not the client's
+        // fault.
         store::Error::Denied(_) => {
             Error::upstream(StatusCode::BAD_GATEWAY, error).with_retry(false)
         }
@@ -58,12 +59,12 @@ pub(crate) fn from_store(error: &store::Error) -> Error {
 
 /// Returns whether this machine is short of descriptors or memory.
 fn is_local_shortage(error: &std::io::Error) -> bool {
-    // ENOMEM, ENFILE, EMFILE: the same numbers on every Linux.
+    // ENOMEM, ENFILE and EMFILE have these numbers on every Linux architecture.
     matches!(error.raw_os_error(), Some(12 | 23 | 24))
 }
 
-/// Converts an error about a file that cannot be packaged. It is not the client's fault, and a
-/// retry does not help.
+/// Converts an error about a file that cannot be packaged. The error is not the client's fault, and
+/// a retry does not help.
 pub(crate) fn from_media(file: &str, error: &media::Error) -> Error {
     let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     let context = if file.is_empty() {
@@ -74,23 +75,24 @@ pub(crate) fn from_media(file: &str, error: &media::Error) -> Error {
     Error::upstream(status, context).with_retry(false)
 }
 
-/// Converts an error about a file that another file names. It is not the client's fault.
+/// Converts a storage error about a file to which another file refers. The error is not the
+/// client's fault.
 pub(crate) fn from_referenced_file(holder: &Key, name: &Key, error: &store::Error) -> Error {
     let what = format_args!("{holder} refers to {name}: {error}");
     Error::upstream(StatusCode::BAD_GATEWAY, what)
 }
 
-/// Converts a reference that is not followed.
+/// Converts the error of a reference that is not followed.
 pub(crate) fn from_reference(holder: &Key, name: &str, bad: &references::ReferenceError) -> Error {
     let name: String = name.chars().take(NAME_CHARS_MAX).collect();
     let what = format!("reference {name:?} is not followed: {bad}");
     from_media(holder.as_str(), &media::Error::unsupported(what))
 }
 
-/// Maximum length of a name in an error message.
+/// Maximum number of characters of a name in an error message.
 const NAME_CHARS_MAX: usize = 100;
 
-/// Returns the error for a title of too many files.
+/// Returns the error for a title with too many files.
 pub(crate) fn too_many_files(title: &Key) -> Error {
     let what = media::Error::unsupported("the title has more than 64 files");
     from_media(title.as_str(), &what)
@@ -101,7 +103,7 @@ pub(crate) fn not_found(what: &str) -> Error {
     Error::client(StatusCode::NOT_FOUND, what)
 }
 
-/// Returns the 404 for a segment that the rendition lacks.
+/// Returns the 404 for a segment that the rendition does not have.
 pub(crate) fn no_such_segment() -> Error {
     not_found("unknown segment")
 }

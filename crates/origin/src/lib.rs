@@ -1,17 +1,19 @@
-//! The origin: HLS and DASH from stored films, packaged on request.
+//! The origin, which serves stored films as HLS and DASH, and packages them on request.
 //!
-//! Modules in the order of a request (ARCHITECTURE.md names each step):
+//! Modules in the order in which a request passes through them (ARCHITECTURE.md names each step):
 //!
 //! - `startup` starts the server, which passes each request to `request_handler`.
-//! - `response::response_cache` responds if the same URL was served recently.
+//! - `response::response_cache` responds if a response for the URL is cached.
 //! - `route` parses the URL.
-//! - `title` opens and indexes the title, or takes it from the catalog.
-//! - `segment` locates, plans and materialises a segment. `response` produces everything else:
-//!   manifests, files, JSON, the page.
-//! - `response::responder` applies conditions and ranges, and `send` builds the body.
-//! - `telemetry` attaches the access record, which is written when the body has been sent.
+//! - `title` opens and indexes the title, or takes the title from the catalog.
+//! - `segment` locates and plans a segment, and produces its bytes. `response` produces all other
+//!   responses, such as manifests, files, JSON and the player page.
+//! - `response::responder` evaluates conditional headers and byte ranges, and `send` builds the
+//!   body.
+//! - `telemetry` attaches the access record to the response. The record is written when the body
+//!   has been sent.
 //!
-//! The crate contains no MP4 box, no socket option and no system call.
+//! This crate contains no code for MP4 boxes, socket options or system calls.
 
 mod admin;
 pub mod check;

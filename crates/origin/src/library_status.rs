@@ -1,5 +1,6 @@
-//! Whether a remote library is available. It is listed once at start, and until that succeeds the
-//! server is not ready. An HTTP server cannot be listed, so it must respond to one request instead.
+//! Finds out whether a remote library is available. At start, the library is listed until a listing
+//! succeeds, and the server is not ready before that. An HTTP server cannot be listed, so it must
+//! respond to one request instead.
 
 use crate::response::library_list::remote_listing::list_titles;
 use net::Shutdown;
@@ -9,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{Error, Key, Store};
 
-/// Time for which the start waits for the first listing. Later results are logged only.
+/// Time for which the start of the server waits for the first listing. A later result is only
+/// logged.
 const FIRST_LISTING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pause between two attempts to list the library.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -21,12 +23,13 @@ pub(crate) struct LibraryStatus {
     failure: Mutex<Option<String>>,
 }
 
-/// Attempts to list a library until one succeeds.
+/// Lists a library repeatedly until a listing succeeds.
 struct ListingTask {
     store: Arc<Store>,
     status: Arc<LibraryStatus>,
     shutdown: Shutdown,
-    /// Channel for the line to print at start.
+    /// Channel for the result of a listing, which is the line to print at start, or `None` after a
+    /// failure.
     first: SyncSender<Option<String>>,
 }
 
@@ -40,7 +43,8 @@ impl LibraryStatus {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the result. Returns whether it differs from the last one.
+    /// Stores the result of an attempt. Returns whether the result differs from the previous
+    /// result.
     fn set(&self, failure: Option<String>) -> bool {
         let mut current = self.lock();
         let differs = *current != failure;
@@ -48,8 +52,9 @@ impl LibraryStatus {
         differs
     }
 
-    /// Starts a thread that lists a remote library. If the first listing finishes soon, returns a line that
-    /// describes the library. A local library needs no thread: opening it has shown that it is available.
+    /// Starts a thread that lists a remote library. If the first listing soon succeeds, returns a
+    /// line that describes the library. A local library needs no thread, because opening the
+    /// library has shown that it is available.
     ///
     /// # Errors
     /// When the system cannot create a thread.
@@ -69,8 +74,8 @@ impl LibraryStatus {
             shutdown: shutdown.clone(),
             first,
         };
-        // The thread is not joined: a request to a storage that does not respond must not delay the
-        // exit.
+        // The thread is not joined, because a request to a storage that does not respond would
+        // delay the exit.
         let builder = std::thread::Builder::new().name("library".into());
         builder.spawn(move || task.run())?;
         Ok(line.recv_timeout(FIRST_LISTING_TIMEOUT).unwrap_or_default())
@@ -81,8 +86,8 @@ impl ListingTask {
     fn run(self) {
         while !self.shutdown.is_draining() {
             let result = self.list();
-            // Ignores the error: the start waits only for the first line, and only for a limited
-            // time.
+            // Ignores the error, because the start of the server receives only the first result,
+            // and waits only for a limited time.
             let _ = self.first.try_send(result.clone());
             if result.is_some() {
                 return;
@@ -91,10 +96,12 @@ impl ListingTask {
         }
     }
 
-    /// Returns a description of the library if it is available.
+    /// Lists the library, and stores the result. Returns a description of the library if it is
+    /// available.
     fn list(&self) -> Option<String> {
         let place = self.store.location();
-        // The root only: a large library is ready before all of its folders are listed.
+        // Lists only the root, so that a large library is ready before all of its folders are
+        // listed.
         let root = self.store.list_at_most(&Key::ROOT, 1);
         let failure = match &root {
             Ok(_) => None,
@@ -116,7 +123,7 @@ impl ListingTask {
         Some(line)
     }
 
-    /// Returns the error if the server of an unlisted library does not respond.
+    /// Returns the error if the library is at an HTTP server that does not respond.
     fn probe_server(&self) -> Option<String> {
         let error = self.store.remote()?.probe().err()?;
         let text = format!("the library is unreachable: {error}");
@@ -144,7 +151,7 @@ impl ListingTask {
 pub(crate) fn describe_failure(error: &Error) -> String {
     let text = format!("the library cannot be listed: {error}");
     match error {
-        // Most errors contain a remedy.
+        // Most errors already contain a remedy.
         Error::Slow(_) | Error::Broken(_) if !text.contains("; check ") => {
             format!("{text}; check the endpoint, and that the storage runs")
         }

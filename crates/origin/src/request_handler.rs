@@ -1,4 +1,4 @@
-//! The request handler: from a request to a response that is recorded when it has been sent.
+//! Responds to requests, and records each request when its response has been sent.
 
 use crate::library_status::LibraryStatus;
 use crate::resource_kind::ResourceKind;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 type ResponseResult = Result<Response<Body>, Error>;
 
-/// Everything that a response needs. One instance serves the whole process.
+/// Responds to requests. The process has one instance, which all connections share.
 pub(crate) struct RequestHandler {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) segment_cache: Arc<SegmentCache>,
@@ -43,7 +43,7 @@ pub(crate) struct RequestHandler {
     pub(crate) shutdown: Shutdown,
     /// Whether `/metrics` is served on the admin port only.
     pub(crate) has_admin_port: bool,
-    /// The secret that requests must contain.
+    /// Secret of the edge servers. If the secret is set, requests without the secret are rejected.
     pub(crate) edge_secret: Option<EdgeSecret>,
 }
 
@@ -55,8 +55,8 @@ impl RequestHandler {
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> {
         // Drops the request body before the future is created, so that the future does not reserve
-        // memory for it. Only the collector reads request bodies. A body for the collector is
-        // boxed, so that it takes little space in the future.
+        // memory for the body. Only the CMCD collector reads request bodies. A body for the
+        // collector is boxed, so that the future stores only a pointer.
         let (parts, body) = request.into_parts();
         let reports = self.is_for_collector(&parts).then(|| Box::new(body));
         async move {
@@ -138,8 +138,8 @@ impl RequestHandler {
         response
     }
 
-    /// Returns whether a request must contain the secret of the edges and does not. Health probes
-    /// need no secret.
+    /// Returns whether the secret of the edge servers is required, but missing in a request. Health
+    /// probes need no secret.
     fn lacks_secret(&self, parts: &Parts) -> bool {
         let Some(secret) = &self.edge_secret else {
             return false;
@@ -155,8 +155,8 @@ impl RequestHandler {
     ) -> (ResourceKind, ResponseResult) {
         match self.respond_from_cache(uri, client_request).await {
             Some(cached) => cached,
-            // Boxed: a future is as large as its largest branch, and is moved as a whole. Responses
-            // from a cache do not take this branch.
+            // Boxed, because this branch would make the whole future larger, and a future is moved
+            // as a whole. Responses from a cache do not take this branch.
             None => Box::pin(self.respond_uncached(uri, client_request)).await,
         }
     }
@@ -176,8 +176,9 @@ impl RequestHandler {
         }
         let known = reads && uri.query().is_none();
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
-        // Boxed, so that it does not enlarge the future that responds with a manifest, which is far
-        // smaller. Allocating two small futures is faster than allocating one large one.
+        // Boxed, because the future that sends a segment is much larger than the future that sends
+        // a manifest. Without the box, a manifest would need the larger future, too. Two small
+        // allocations are faster than one large allocation.
         let result =
             Box::pin(
                 self.segment_cache
@@ -287,7 +288,8 @@ impl RequestHandler {
         }
     }
 
-    /// Responds to `/readyz`: 503 while the process drains, or while the library cannot be listed.
+    /// Responds to `/readyz`. The status is 503 while the process drains, or while the library
+    /// cannot be listed.
     pub(crate) fn ready_response(&self) -> ResponseResult {
         if !self.shutdown.is_ready() {
             return Err(Error {
@@ -309,15 +311,15 @@ impl RequestHandler {
     }
 }
 
-/// If the file of a film is requested, rejects parameters that would select a part of the film.
+/// If a film file is requested, rejects query parameters that would select a part of the film.
 fn refuse_parts_of_films(
     request: OriginRequest,
     query: Option<&str>,
 ) -> Result<OriginRequest, RouteError> {
     if let OriginRequest::File(key) = &request {
         let name = key.name();
-        // A name without a suffix may also be a film. Other files have parameters of their own,
-        // such as versions.
+        // A name without a suffix may also be a film. Other files may have query parameters for
+        // other purposes, such as a version.
         if is_media(name) || !name.contains('.') {
             route::refuse_selections(query)?;
         }
@@ -349,7 +351,7 @@ fn method_not_allowed(method: &Method) -> Response<Body> {
     response
 }
 
-/// Returns the error text for a request without the secret of the edges.
+/// Returns the error text for a request without the secret of the edge servers.
 fn missing_secret(path: &str) -> &'static str {
     match path {
         "/metrics" => {

@@ -1,8 +1,8 @@
-//! Resource kinds: the labels of records and counters.
+//! Kinds of resources, which label access records and request counters.
 
 use crate::route::{ManifestKind, OriginRequest, SegmentPart, TextPart};
 
-/// The kind of resource that a request names, as a label of records and counters.
+/// The kind of the requested resource, which labels access records and request counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResourceKind {
     Segment,

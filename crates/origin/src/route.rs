@@ -1,8 +1,10 @@
-//! Converts a URL to an [`OriginRequest`] and back. Syntax only: nothing is looked up here. Every
-//! URL that Headwater prints parses into the same request.
+//! Converts a URL to an [`OriginRequest`] and back. Only the syntax of the URL matters, and no file
+//! is looked up. Every URL that Headwater prints is parsed into the request from which it was
+//! printed.
 //!
-//! A URL is a title's path followed by the requested resource of the title. The second part is not
-//! on disk, and is recognised from the end of the URL, so that titles may have any name.
+//! The URL of a title's resource consists of the title's path and the name of the resource. The
+//! name of the resource is not a path on disk. It is recognised from the end of the URL, so that
+//! titles may have any name.
 
 use std::borrow::Cow;
 use store::{BadKey, Key};
@@ -12,7 +14,7 @@ use store::{BadKey, Key};
 pub enum OriginRequest {
     /// The player page.
     Page,
-    /// An asset of the page, by its name below `/-/`.
+    /// An asset of the page. The string is the asset's name below `/-/`.
     Asset(String),
     /// The list of titles as JSON.
     Library,
@@ -28,13 +30,13 @@ pub enum OriginRequest {
         title: Key,
         /// The kind of manifest.
         manifest: ManifestKind,
-        /// The path as a file key, if there may be a static file at this path. Such a file takes
-        /// precedence.
+        /// The path as a file key, if a static file may exist at this path. Such a file takes
+        /// precedence over the generated manifest.
         file: Option<Key>,
     },
     /// A media segment of a title.
     Segment(SegmentUrl),
-    /// A segment or file of a title's text.
+    /// A text resource of a title, other than a playlist.
     Text(TextUrl),
     /// The content key of a title.
     Key(Key),
@@ -49,11 +51,12 @@ pub enum OriginRequest {
 pub enum ManifestKind {
     /// HLS multivariant playlist.
     Multivariant(HlsContainer),
-    /// HLS media playlist of a rendition, in the folder of its segments.
+    /// HLS media playlist of a rendition. Its URL is in the folder of the rendition's segments.
     Media(SegmentSet, HlsContainer, String),
-    /// HLS I-frame playlist of a rendition, in the folder of its segments.
+    /// HLS I-frame playlist of a rendition. Its URL is in the folder of the rendition's segments.
     KeyFrames(SegmentSet, String),
-    /// HLS media playlist of a text rendition, in the folder of its segments.
+    /// HLS media playlist of a text rendition. Its URL is in the folder of the rendition's
+    /// segments.
     Text(TextVersion, TextPlaylist, String),
     /// DASH MPD.
     Dash(DashAddressing),
@@ -79,12 +82,12 @@ pub enum DashAddressing {
     Number,
 }
 
-/// Name of a segment set: `6000-9f86d081884c7d65`.
+/// Name of a segment set, such as `6000-9f86d081884c7d65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentSet {
     /// Target segment length, in milliseconds.
     pub segment_ms: u32,
-    /// Hash of content and packaging rules.
+    /// Hash of the title's content and the packaging rules.
     pub version: u64,
 }
 
@@ -93,7 +96,7 @@ pub struct SegmentSet {
 pub struct SegmentUrl {
     /// The title.
     pub title: Key,
-    /// Segment set: the title version and its segmentation.
+    /// Segment set, which identifies the version of the title and its segmentation.
     pub set: SegmentSet,
     /// Name of the rendition.
     pub rendition: String,
@@ -101,20 +104,20 @@ pub struct SegmentUrl {
     pub part: SegmentPart,
 }
 
-/// Segments of a rendition. Times are presentation times of the first sample, in the track's ticks.
+/// Segments of a rendition. Times are presentation times, in ticks of the track's timescale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentPart {
     /// The CMAF header.
     Init,
     /// The segment that starts at this time.
     At(u64, SegmentContainer),
-    /// The CMAF segment with this number, from 1.
+    /// The CMAF segment with this number. The first number is 1.
     Number(u32),
-    /// The key frame at this time, as a CMAF segment of its own.
+    /// A CMAF segment that contains only the key frame at this time.
     KeyFrame(u64),
 }
 
-/// Container of a segment, given by the suffix of its URL.
+/// Container of a segment, which the suffix of the segment's URL determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentContainer {
     /// CMAF.
@@ -136,15 +139,15 @@ pub enum SegmentContainer {
 pub enum RouteError {
     /// The URL is longer than [`URL_BYTES_MAX`].
     TooLong,
-    /// A `%` without two hexadecimal digits, or bytes that are not UTF-8.
+    /// The URL contains a `%` without two hexadecimal digits, or is not UTF-8 after decoding.
     Encoding,
     /// The path is not a valid file path.
     Path(BadKey),
     /// A known query parameter has an unknown value.
     Query(&'static str),
-    /// A query parameter that would select a part of the title.
+    /// A query parameter would select a part of the title, which is not supported.
     UnsupportedParameter(&'static str),
-    /// The URL is well-formed, but nothing can exist there.
+    /// The URL is well-formed, but no resource can exist at this URL.
     NotFound,
 }
 
@@ -160,7 +163,7 @@ const CONTAINER_SUFFIXES: [(SegmentContainer, &str); 6] = [
     (SegmentContainer::Mp3, ".mp3"),
 ];
 
-/// Manifests whose name is only a suffix.
+/// File names of manifests that consist only of a suffix.
 const NAMELESS_MANIFESTS: [&str; 3] = [".m3u8", ".mpd", ".json"];
 /// Name of a title's content key.
 const KEY_NAME: &str = ".key";
@@ -170,7 +173,7 @@ pub const LICENSE_NAME: &str = ".license";
 /// Parses the path and query of a URL.
 ///
 /// # Errors
-/// [`RouteError`] for URLs that are malformed or can never exist.
+/// A [`RouteError`] if the URL is malformed, or if no resource can ever exist at the URL.
 pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, RouteError> {
     if path.len() + query.map_or(0, str::len) > URL_BYTES_MAX {
         return Err(RouteError::TooLong);
@@ -185,12 +188,13 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
     }
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     if name.is_empty() {
-        // The URL of a folder with a trailing slash. The folder's path must be valid.
+        // A URL with a trailing slash names a folder, which is not a resource. An invalid folder
+        // path is a separate error.
         parse_key(folder)?;
         return Err(RouteError::NotFound);
     }
     if name == KEY_NAME || name == LICENSE_NAME {
-        // Accepts a single spelling, so that a proxy can protect the keys by their URL.
+        // Accepts only one spelling, so that a proxy can protect the keys with a rule for this URL.
         if query.is_some() || !spelled.ends_with(name) {
             return Err(RouteError::NotFound);
         }
@@ -209,7 +213,8 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
     match parse_manifest(folder, name, query)? {
         Some((title, manifest)) => {
             refuse_selections(query)?;
-            // A nameless manifest or one inside a set is never a file; any other may be.
+            // A manifest URL inside a segment set, or with a name in `NAMELESS_MANIFESTS`, never
+            // names a static file. Any other manifest URL may name a static file.
             let named = !NAMELESS_MANIFESTS.contains(&name) && manifest.segment_set().is_none();
             let file = named.then(|| parse_key(&path)).transpose()?;
             Ok(OriginRequest::Manifest {
@@ -225,7 +230,7 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
     }
 }
 
-/// URLs of the server itself, at the root.
+/// Parses the URLs of the server itself, which are at the root.
 fn parse_own_path(path: &str) -> Option<Result<OriginRequest, RouteError>> {
     let request = match path {
         "" => OriginRequest::Page,
@@ -296,7 +301,8 @@ fn parse_playlist(
         "hls" => ManifestKind::Media(set, HlsContainer::Cmaf, rendition),
         "ts" => ManifestKind::Media(set, HlsContainer::Ts, rendition),
         "keyframes" => ManifestKind::KeyFrames(set, rendition),
-        // A segment set contains only generated resources, so no other name exists.
+        // A segment set contains only generated resources, so a file with another name cannot
+        // exist.
         _ => return Err(RouteError::NotFound),
     };
     Ok(Some((parse_key(title)?, manifest)))
@@ -305,8 +311,7 @@ fn parse_playlist(
 fn parse_segment(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteError> {
     let mut up = folder.rsplitn(4, '/');
     let (a, b, c, d) = (up.next(), up.next(), up.next(), up.next());
-    // Either `title/set/rendition` or `title/set/rendition/n`. The part after the title is never
-    // empty.
+    // The folder is `title/set/rendition`, `title/set/rendition/n` or `title/set/rendition/key`.
     let near = (a.unwrap_or_default(), b.and_then(SegmentSet::parse_name), 1);
     let far = (b.unwrap_or_default(), c.and_then(SegmentSet::parse_name), 2);
     let ((rendition, Some(set), names), part) = (match (name, a) {
@@ -329,7 +334,7 @@ fn parse_segment(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteEr
         d.map(Cow::Borrowed)
     };
     let title = parse_key(&title.unwrap_or_default())?;
-    // A segment set contains only generated resources, so no other name exists.
+    // A segment set contains only generated resources, so a file with another name cannot exist.
     let part = part.ok_or(RouteError::NotFound)?;
     if !rendition.contains('=') {
         return Err(RouteError::NotFound);
@@ -360,7 +365,8 @@ fn parse_time_part(name: &str, part: fn(u64) -> SegmentPart) -> Option<SegmentPa
     Some(part(parse_decimal(name.strip_suffix(".m4s")?)?))
 }
 
-/// Parses a decimal number in its canonical spelling: no sign, no leading zero, no overflow.
+/// Parses a decimal number in its canonical spelling. Returns `None` for a sign, a leading zero or
+/// an overflow.
 fn parse_decimal(digits: &str) -> Option<u64> {
     let canonical = digits == "0" || !digits.starts_with('0');
     let digits_only = digits.bytes().all(|b| b.is_ascii_digit());
@@ -373,7 +379,7 @@ fn parse_key(path: &str) -> Result<Key, RouteError> {
     Key::parse(path).map_err(RouteError::Path)
 }
 
-/// Percent-decodes once. An escaped `/` is an error, because no file name may contain a `/`.
+/// Percent-decodes a text once. An escaped `/` is an error, because no file name may contain a `/`.
 fn percent_decode(path: &str) -> Result<Cow<'_, str>, RouteError> {
     if path.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(RouteError::Path(BadKey::Character));
@@ -415,7 +421,7 @@ impl ManifestKind {
         }
     }
 
-    /// Returns the same manifest in another segment set and text set.
+    /// Returns the same manifest in the given segment set or text set.
     #[must_use]
     pub fn with_sets(self, set: SegmentSet, text: TextVersion) -> ManifestKind {
         match self {
@@ -437,7 +443,7 @@ impl SegmentSet {
     }
 }
 
-/// Parses a version in its canonical spelling: 16 lower-case hexadecimal digits.
+/// Parses a version in its canonical spelling of 16 lower-case hexadecimal digits.
 fn parse_version(digits: &str) -> Option<u64> {
     let lower_hex = digits
         .bytes()
@@ -447,7 +453,7 @@ fn parse_version(digits: &str) -> Option<u64> {
 }
 
 impl SegmentContainer {
-    /// Returns the URL suffix, with its dot.
+    /// Returns the URL suffix, including the dot.
     pub fn suffix(self) -> &'static str {
         CONTAINER_SUFFIXES
             .iter()
@@ -456,7 +462,7 @@ impl SegmentContainer {
     }
 }
 
-// Explicit paths, because the fuzz target includes this file by its path.
+// The modules have explicit paths, because the fuzz target includes this file by its path.
 #[path = "route/display.rs"]
 mod display;
 #[path = "route/parameters.rs"]

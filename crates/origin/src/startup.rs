@@ -1,4 +1,4 @@
-//! Starts `headwater serve`: from arguments to a running server.
+//! Starts `headwater serve`. Reads the arguments and starts the server.
 
 use crate::admin::{self, AdminPort};
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers};
@@ -36,13 +36,16 @@ use std::time::{Duration, Instant};
 use store::Store;
 use trace::{CollectorHeaders, RequestTracing, Tracer};
 
-/// Name of this program. A process can take over the ports only from a process of the same program.
+/// Name of this program. A process can take over ports only from a process with the same program
+/// name.
 const PROGRAM: &str = "serve";
 
-/// Time for which a path is assumed to lead to the same files, if checking costs little.
+/// Time after a check for which a path is assumed to lead to the same files. This value is for
+/// local storage, where a check costs little.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-/// The same time for storage on a network. Every read verifies the indexed version. After a title
-/// was replaced, its old version is therefore served from caches only, and for at most this time.
+/// Like [`RECHECK_AFTER`], but for storage on a network. Every read from the storage verifies the
+/// indexed version. After a title has been replaced, the old version is therefore served only from
+/// caches, and for at most this time.
 const RECHECK_AFTER_REMOTE: Duration = Duration::from_secs(60);
 
 /// Runs `headwater serve` until a signal stops it, and returns the exit status.
@@ -54,7 +57,7 @@ fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
     let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     let settings = ServeSettings::new(&layers)?;
     if layers.print {
-        // The reader may have closed the pipe.
+        // Ignores a write error, because the reader may have closed the pipe.
         let _ = write!(io::stdout().lock(), "{layers}");
         return Ok(());
     }
@@ -68,7 +71,7 @@ fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
 /// Starts a server on its own threads.
 ///
 /// # Errors
-/// [`ProgramError`] if the library, a certificate or an address is unavailable.
+/// Returns a [`ProgramError`] if the library, a certificate or an address is unavailable.
 pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProgram, ProgramError> {
     if let Err(error) = net::server::raise_descriptor_limit() {
         tracing::warn!(%error, "cannot raise the limit of open files");
@@ -125,15 +128,15 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, server.connections(), bound)?;
     }
-    // Lists the library only after the port is bound. If the start fails before, the storage
-    // receives no request.
+    // Lists the library only after the ports are bound. If binding fails, the storage receives no
+    // request.
     let library = origin.catalog.library();
     let line = origin.library_status.watch(library, &shutdown);
     if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
         running.add_notice(line);
     }
     running.start_server(MAIN, server, move |_| {
-        // Keeps the files of the built-in film until the server stops.
+        // Moving `demo` here keeps the files of the built-in film until the server stops.
         let _demo = &demo;
         let origin = origin.clone();
         move |request, conn| origin.clone().handle_request(request, conn)
@@ -235,7 +238,8 @@ fn build_request_handler(
         catalog_bytes,
     );
     let catalog = Arc::new(catalog.with_read_ahead(settings.read_ahead));
-    // A cached segment belongs to a cached title, so no segments are cached if no titles are.
+    // A cached segment is valid only while its title is cached. Therefore, no segments are cached
+    // if titles are not cached.
     let segment_bytes = catalog_bytes.map_or(0, |_| settings.segment_memory_bytes);
     let segment_cache = Arc::new(SegmentCache::new(segment_bytes, overload.clone()));
     let shrinking = Arc::downgrade(&segment_cache);

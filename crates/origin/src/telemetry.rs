@@ -1,4 +1,4 @@
-//! Telemetry: access and storage records, counters and the log.
+//! Telemetry of the server, namely access records, storage records, metrics, traces and the log.
 
 use crate::resource_kind::{RESOURCE_KINDS, ResourceKind};
 use crate::response::response_cache::segments::SegmentCache;
@@ -103,7 +103,7 @@ const INDEX_DISK: MetricSpec = MetricSpec {
     help: "Disk space of the index cache",
 };
 
-/// Counters, gauges and the recorder.
+/// The metrics, the recorder and the tracing of the server.
 pub(crate) struct Telemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
@@ -149,7 +149,7 @@ impl RemoteStorageMetrics {
         }
     }
 
-    /// Updates the metrics to the sums over all remote stores.
+    /// Sets the metrics to the sums over all remote stores.
     fn refresh_remotes(&self, remotes: &[&Remote]) {
         let sum = |read: fn(&Remote) -> u64| remotes.iter().map(|remote| read(remote)).sum();
         raise_counter(&self.opened, sum(|remote| remote.connections().opened()));
@@ -192,13 +192,13 @@ pub(crate) fn storage_request_recorder(recorder: Recorder) -> RequestObserver {
 /// A request whose response has not been sent yet.
 pub(crate) struct RequestInProgress {
     started: Instant,
-    /// The access record; `None` if neither a recorder nor the debug log needs it.
+    /// The access record. `None` if neither a recorder nor the debug log needs the record.
     access: Option<Box<AccessRecord>>,
     traced: Option<Box<TracedRequest>>,
 }
 
 impl RequestInProgress {
-    /// Returns the trace of the request, if it is traced.
+    /// Returns the trace of the request. Returns `None` if the request is not traced.
     pub(crate) fn active_trace(&self) -> Option<&ActiveTrace> {
         self.traced.as_ref().map(|traced| traced.active_trace())
     }
@@ -234,7 +234,7 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Updates the metrics that other modules count, before the metrics are sent.
+    /// Updates the metrics that other modules count. This must happen before the metrics are sent.
     pub(crate) fn refresh_gauges(&self, catalog: &Catalog, segments: &SegmentCache) {
         let stores = catalog.stores();
         for reason in Reason::ALL {
@@ -267,7 +267,7 @@ impl Telemetry {
         }
     }
 
-    /// Starts the access record of a request.
+    /// Starts the access record and the trace of a request, if they are enabled.
     pub(crate) fn start_request(
         &self,
         parts: &http::request::Parts,
@@ -291,7 +291,8 @@ impl Telemetry {
         }
     }
 
-    /// Attaches the access record to the response. It is written when the body has been sent.
+    /// Attaches the access record to the response. The record is written when the body has been
+    /// sent.
     pub(crate) fn finish_request(
         &self,
         in_progress: RequestInProgress,

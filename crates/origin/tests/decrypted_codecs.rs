@@ -1,5 +1,6 @@
-//! For each scheme, codec and protocol, ffmpeg decrypts all segments, the last segment, ranges and
-//! key frames. The result equals the frames of the unencrypted film.
+//! For each scheme, codec and protocol, ffmpeg decrypts all segments and, separately, the last
+//! segment. The playlists of key frames are included. The result equals the frames of the
+//! unencrypted film. Range requests return the same bytes as requests for whole segments.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -11,10 +12,10 @@ use std::process::{Command, Stdio};
 use support::TestServer;
 use support::keys::*;
 
-/// `VALUE` in hexadecimal, as ffmpeg requires, and another key.
+/// The key `VALUE` in hexadecimal, as ffmpeg requires.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const WRONG_KEY: &str = "0f0e0d0c0b0a09080706050403020100";
-/// Titles of `fixtures/make.sh`, with the codecs that they cover.
+/// Titles that `fixtures/make.sh` writes, each with its codec.
 const TITLES: [(&str, &str); 6] = [
     ("avc.mp4", "avc1"),
     ("hevc.mp4", "hvc1"),
@@ -24,7 +25,7 @@ const TITLES: [(&str, &str); 6] = [
     ("flac.mp4", "fLaC"),
 ];
 
-/// The titles whose fixtures exist.
+/// Returns the titles whose fixtures exist, with codec and path.
 fn available_titles() -> Vec<(&'static str, &'static str, PathBuf)> {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fixtures/library");
     if Command::new("ffmpeg").arg("-version").output().is_err() {
@@ -54,14 +55,14 @@ fn serve_titles(titles: &[(&str, &str, PathBuf)], flags: &[&str]) -> TestServer 
     TestServer::from_folder(root, &[&["--segment", "2s"], flags].concat())
 }
 
-/// Decodes files with ffmpeg, each once.
+/// Decodes files with ffmpeg, and caches the result for each file and key.
 #[derive(Default)]
 struct FrameDecoder {
     decoded: HashMap<(Vec<u8>, Option<&'static str>), String>,
 }
 
 impl FrameDecoder {
-    /// Returns times and hashes of all frames.
+    /// Returns the times and hashes of all frames.
     fn hash_frames(&mut self, file: Vec<u8>, key: Option<&'static str>) -> String {
         let run = |file: &[u8]| {
             let key = key.map_or(Vec::new(), |key| vec!["-decryption_key", key]);
@@ -72,7 +73,7 @@ impl FrameDecoder {
             let mut child = command.stderr(Stdio::null()).spawn().unwrap();
             let mut stdin = child.stdin.take().unwrap();
             std::thread::scope(|scope| {
-                // FFmpeg may stop reading after an error.
+                // Ignores the error, because ffmpeg may stop reading after a decoding error.
                 scope.spawn(move || stdin.write_all(file).ok());
                 let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
                 let lines = text.lines().filter(|line| !line.starts_with("#software"));
@@ -88,7 +89,7 @@ impl FrameDecoder {
     }
 }
 
-/// Returns the URLs of init segment and segments of each rendition in the MPD.
+/// Returns the URLs of the init segment and the media segments of each rendition in the MPD.
 fn dash_segments(server: &TestServer, title: &str) -> Vec<Vec<String>> {
     let mpd = server.text(&format!("/{title}/.mpd"));
     let between = |text: &str, start: &str, end: &str| {
@@ -126,12 +127,12 @@ fn dash_segments(server: &TestServer, title: &str) -> Vec<Vec<String>> {
         ids.map(list_urls).collect::<Vec<_>>()
     });
     let mut found: Vec<Vec<String>> = sets.flatten().collect();
-    // The adaptation sets are in another order if they have different keys.
+    // Sorts the renditions, because the keys determine the order of the adaptation sets.
     found.sort_by_key(|urls| urls[0].rsplit('/').nth(1).unwrap().to_owned());
     found
 }
 
-/// Returns the URLs of each media and I-frame playlist, and of each rendition of the MPD.
+/// Returns the segment URLs of each media and I-frame playlist, and of each rendition in the MPD.
 fn list_renditions(server: &TestServer, title: &str) -> Vec<Vec<String>> {
     let hls = playlists(server, title);
     let hls = hls.iter().map(|playlist| segments(server, playlist));
@@ -161,7 +162,7 @@ fn expect_equal_frames(scheme: &str) {
     let document = TextFile::new(&cpix(&[(LOW, VALUE, "")]));
     let keys = document.keys("cpix");
     let flags = ["--drm-keys", &*keys, "--drm-scheme", scheme];
-    // Without a cache, each range is encrypted by itself.
+    // Without a segment cache, the server encrypts each range separately.
     let uncached = [&flags[..], &["--segment-memory", "0B"]].concat();
     let (clear, ours) = (serve_titles(&titles, &[]), serve_titles(&titles, &flags));
     let uncached = serve_titles(&titles, &uncached);
@@ -235,7 +236,7 @@ fn three_keys_decrypt_only_their_own_renditions() {
     let mut used = Vec::new();
     let renditions = dash_segments(&ours, "film").into_iter();
     for (own, theirs) in renditions.zip(dash_segments(&clear, "film")) {
-        // The first segments suffice.
+        // The init segment and the first two media segments are enough.
         let read = |server, urls: &[String]| -> Vec<u8> {
             let bodies = urls.iter().take(3).map(|url| get_body(server, url));
             bodies.collect::<Vec<_>>().concat()

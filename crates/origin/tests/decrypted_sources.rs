@@ -1,4 +1,5 @@
-//! Films that are already encrypted, decrypted and encrypted again with the title's own keys.
+//! Tests of source films that are already encrypted. The server decrypts the films, and encrypts
+//! them again with the title's own keys.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -15,7 +16,7 @@ const NEW_UUID: &str = "00000000-0000-0000-0000-0000000000b1";
 const ALL_TRACKS: &str = "<VideoFilter/><AudioFilter/>";
 const SCHEMES: [&str; 2] = ["cbcs", "cenc"];
 
-/// The keys of a title and of its source.
+/// The key documents of a title and of its source.
 struct KeyFiles {
     own: TextFile,
     source: TextFile,
@@ -29,7 +30,8 @@ impl KeyFiles {
         }
     }
 
-    /// Keys for films of ffmpeg and of the reference packager, among others.
+    /// Returns the keys for films that ffmpeg or the reference packager encrypts. The source
+    /// document also contains a key that no film uses.
     fn of_film() -> KeyFiles {
         KeyFiles::new(&[(AUDIO, NEW_VALUE), (UUID, VALUE)])
     }
@@ -61,7 +63,8 @@ impl Flags {
     }
 }
 
-/// Writes keys of any scheme, without usage rules.
+/// Returns a document with source keys and without usage rules. The keys decrypt films of any
+/// scheme, although the document declares `cens`.
 fn source_document(keys: &[(&str, &str)]) -> String {
     let key = |(kid, value): &(&str, &str)| {
         format!(
@@ -84,8 +87,8 @@ fn sorted_playlists(server: &TestServer, title: &str) -> Vec<String> {
     found.into_iter().flatten().collect()
 }
 
-/// Checks that ffmpeg decrypts the frames of the unencrypted film with the new key, and not with the
-/// old one.
+/// Checks that ffmpeg decrypts the frames of the unencrypted film with the new key. The old key
+/// must not decrypt these frames.
 fn expect_frames_of_new_key(ours: &TestServer, clear: &TestServer, title: &str) {
     let (ours_lists, clear_lists) = (
         sorted_playlists(ours, title),
@@ -212,8 +215,8 @@ fn encode_film(out: &Path) {
     run("ffmpeg", &[&inputs[..], &audio, &video, &rest].concat());
 }
 
-/// Writes the segments of a film, encrypted by this server with the old key, as a folder of fragmented
-/// files.
+/// Encrypts a film with this server and the old key. Writes the segments to a folder, as one
+/// fragmented file for video and one for audio.
 fn encrypt_with_this_server(scheme: &str, film: &Path, folder: &Path) {
     let keys = TextFile::new(&cpix(&[(UUID, VALUE, ALL_TRACKS)]));
     let keys = keys.keys("cpix");
@@ -415,7 +418,7 @@ fn a_key_that_is_added_later_is_used_without_a_restart() {
     assert!(ours.text("/film.mp4/.mpd").contains(UUID));
     std::fs::write(keys.source.path(), source_document(&[(UUID, VALUE)])).unwrap();
     expect_new_signaling(&ours, "film.mp4", "cbcs");
-    // With a failing source of keys, cached ones stay in use.
+    // The source keys are no longer available, so the cached keys stay in use.
     std::fs::remove_file(keys.source.path()).unwrap();
     expect_new_signaling(&ours, "film.mp4", "cbcs");
 }

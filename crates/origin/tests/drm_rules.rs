@@ -1,4 +1,4 @@
-//! Protection per folder: `[[drm.rule]]`.
+//! Tests of protection rules for each folder (`[[drm.rule]]`).
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -8,7 +8,7 @@ use origin::config::{SETTINGS, ServeSettings, SettingLayers, serve_command};
 use support::TestServer;
 use support::keys::*;
 
-/// A library with the same film in several folders.
+/// Serves a library with the same film in several folders.
 fn serve_folders(file: &str) -> TestServer {
     let root = tempfile::tempdir().unwrap();
     let film = support::demo_folder().join("video-180p.mp4");
@@ -55,8 +55,8 @@ fn the_first_matching_rule_protects_a_title() {
         !films.contains("widevine") && !films.contains("l.example"),
         "{films}"
     );
-    // Key ids are derived from the secret and the title's path. Both differ here, so the key ids
-    // differ, too.
+    // Key ids are derived from the secret and the title's path. The two titles have different
+    // secrets and paths, so their key ids differ.
     let kid = |mpd: &str| mpd.split("default_KID=\"").nth(1).unwrap()[..36].to_owned();
     assert_ne!(kid(&kids), kid(&films));
     let trailers = server.text("/trailers/a.mp4/.mpd");

@@ -1,4 +1,4 @@
-//! Encrypted segments: what an encrypting server serves and what it refuses.
+//! Tests which resources a server with AES-128 encryption serves and which it refuses.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -33,7 +33,7 @@ fn serve_encrypted(secret: &Secret, flags: &[&str]) -> TestServer {
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef\n";
 
-/// Returns the URLs in a playlist, resolved.
+/// Returns the URLs in a playlist as absolute paths.
 fn resolved_urls(server: &TestServer, playlist: &str) -> Vec<String> {
     let (folder, _) = playlist.rsplit_once('/').unwrap();
     let text = server.text(playlist);
@@ -52,7 +52,7 @@ fn resolved_urls(server: &TestServer, playlist: &str) -> Vec<String> {
     quoted.chain(lines).map(at).collect()
 }
 
-/// Returns the media playlists of a title in a container.
+/// Returns the media playlists of a title. `query` selects the container.
 fn playlists(server: &TestServer, title: &str, query: &str) -> Vec<String> {
     let text = server.text(&format!("/{title}/.m3u8{query}"));
     let quoted = text.split('"').filter(|word| word.ends_with(".m3u8"));
@@ -143,7 +143,8 @@ fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
     let (ours, theirs) = (video(&server), video(&clear));
     let gone = ["0.m4s", "n/1.m4s", "0.ts", "key/0.m4s", "init.mp4"];
     for name in gone {
-        // A cache may hold the URLs of a server without encryption. They differ from ours.
+        // A cache may still contain URLs of a server without encryption. These URLs differ from the
+        // URLs of this server.
         let response = server.get(&format!("{theirs}/{name}"));
         assert_eq!(response.status, 410, "{name}: {response:?}");
     }
@@ -164,9 +165,10 @@ fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
         assert_eq!(response.status, 404, "{target}");
         assert!(response.body.len() < 500, "{target}");
     }
-    // A stored playlist of this name is not served: the generated one takes its place.
+    // The library contains a file of this name, but the server returns the generated playlist
+    // instead.
     assert!(!server.text("/film/ready.m3u8").contains("ready"));
-    // A server without encryption provides no keys either.
+    // A server without encryption has no keys to serve.
     assert_eq!(clear.get("/film/.key").status, 404);
     let described = server.text("/film/.json");
     assert!(described.contains("\"encryption\":\"aes-128\""));
@@ -214,7 +216,8 @@ fn ranges_and_conditions_apply_to_encrypted_bytes() {
 #[test]
 fn external_key_urls_are_printed_and_keys_not_served() {
     let secret = Secret::new(SECRET);
-    // Playlists have no modification date, because it would not change with the key URL.
+    // Playlists have no modification date, because the date would stay the same when the key URL
+    // changes.
     let here = serve_encrypted(&secret, &[]);
     let playlist = &playlists(&here, "film", "")[0];
     assert_eq!(here.get(playlist).header("last-modified"), "");
@@ -231,7 +234,7 @@ fn another_secret_gives_other_urls() {
     let (one, other) = (Secret::new(SECRET), Secret::new("another secret of ours"));
     let (one, other) = (serve_encrypted(&one, &[]), serve_encrypted(&other, &[]));
     assert_ne!(playlists(&one, "film", ""), playlists(&other, "film", ""));
-    // A trailing newline is not part of the secret.
+    // Trailing newlines are not part of the secret.
     let lines = Secret::new("0123456789abcdef0123456789abcdef\n\n");
     let lines = serve_encrypted(&lines, &[]);
     assert_eq!(playlists(&one, "film", ""), playlists(&lines, "film", ""));

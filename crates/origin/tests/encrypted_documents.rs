@@ -1,5 +1,6 @@
-//! CPIX documents with encrypted key values. `documents/encrypted.cpix` was written with pycpix and
-//! pyca/cryptography for two recipients; `recipient.pem` is the key of the second one.
+//! Tests of CPIX documents with encrypted key values. `documents/encrypted.cpix` was written with
+//! pycpix and pyca/cryptography for two recipients. `recipient.pem` is the private key of the
+//! second recipient.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -17,7 +18,7 @@ fn recipient_key() -> String {
 fn serve_document(text: &str, flags: &[&str]) -> TestServer {
     let document = TextFile::new(text);
     let server = serve_with_keys(&document.keys("cpix"), flags);
-    // The keys are read before the file is removed.
+    // This request loads the keys. The document is removed at the end of this function.
     server.get("/film/.m3u8");
     server
 }

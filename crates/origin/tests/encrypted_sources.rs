@@ -1,4 +1,5 @@
-//! Films that are already encrypted: ffmpeg encrypts the demo film, and decrypts what is served.
+//! Tests of films that are already encrypted. ffmpeg encrypts the demo film, and decrypts the
+//! segments that the server sends.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -71,7 +72,8 @@ fn the_settings_signal_systems_of_an_encrypted_film() {
     if !has_ffmpeg() {
         return;
     }
-    // The key document is missing, and not needed.
+    // The key document does not exist. The server does not need the document, because the film is
+    // already encrypted.
     let flags = [
         "--drm-keys",
         "cpix:missing.cpix",
@@ -93,7 +95,8 @@ fn an_index_on_disk_keeps_the_encryption() {
         return;
     }
     let server = serve_film(&[], encrypt_film);
-    // Entries are stored only for files that have not just been modified.
+    // Sets an older modification time, because the index cache does not store files that were
+    // modified just now.
     let film = std::fs::File::options()
         .write(true)
         .open(server.path("film.mp4"))

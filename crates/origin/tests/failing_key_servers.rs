@@ -1,4 +1,5 @@
-//! Key servers that are down, slow or damaged, or whose errors contain internal details.
+//! Tests of key servers that are unavailable or slow, that send damaged responses, or whose errors
+//! contain internal details.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -63,7 +64,7 @@ fn a_key_server_that_is_down_or_silent_is_unavailable() {
     }
 }
 
-/// Starts a server that reads a request and writes arbitrary bytes.
+/// Starts a server that reads each request and responds with the bytes that `write` sends.
 fn start_raw_server(write: impl Fn(&mut TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -108,7 +109,8 @@ fn damaged_responses_of_key_servers_are_refused() {
 fn a_key_server_that_never_completes_its_response_is_unavailable() {
     let url = start_raw_server(|stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
-        // Each byte arrives in time, until the client closes the connection.
+        // Each byte arrives in time, but the response never completes. The loop ends when the
+        // client closes the connection.
         while stream.write_all(b" ").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
@@ -136,7 +138,8 @@ fn cached_keys_survive_a_failing_key_server() {
     assert!(keys.requests().len() > 1);
 }
 
-/// Regression test: a slow key server occupied the permits that all titles need to be built.
+/// Regression test: titles that waited for a slow key server occupied all build permits, so other
+/// titles could not be built.
 #[test]
 fn titles_of_other_rules_are_served_while_a_key_server_hangs() {
     const WAITING: usize = 40;
@@ -192,7 +195,8 @@ fn titles_of_other_rules_are_served_while_a_key_server_hangs() {
     });
 }
 
-/// Regression test: the list waited five seconds for each title whose key server hangs.
+/// Regression test: the library list waited five seconds for each title whose key server does not
+/// respond.
 #[test]
 fn the_library_list_names_titles_whose_key_server_hangs() {
     let silent = KeyServer::new(|_| None);
@@ -212,7 +216,8 @@ fn the_library_list_names_titles_whose_key_server_hangs() {
     }
 }
 
-/// Regression test: the list contained the error of a key server until the film's files changed.
+/// Regression test: the library list showed the error of a key server until the film's files
+/// changed, even if the key server had recovered.
 #[test]
 fn the_library_list_recovers_with_the_key_server() {
     let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -233,7 +238,7 @@ fn the_library_list_recovers_with_the_key_server() {
     let error = film()["error"].clone();
     assert!(error.as_str().unwrap().contains("status 500"), "{error}");
     is_down.store(false, std::sync::atomic::Ordering::SeqCst);
-    // After a failure, the keys are requested again after ten seconds.
+    // The server requests the keys again ten seconds after a failure.
     let recovered = (0..60).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_secs(1));
         Some(film()).filter(|film| film["error"].is_null())
@@ -246,8 +251,8 @@ fn list_titles(server: &support::TestServer) -> Vec<serde_json::Value> {
     list["titles"].as_array().unwrap().clone()
 }
 
-/// Regression test: the response contained the address of the key server, the path of a document
-/// and errors of the system.
+/// Regression test: the error response contained the address of the key server, the path of a
+/// document and errors of the operating system.
 #[test]
 fn viewers_do_not_learn_addresses_paths_and_texts_of_key_servers() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Files that change while they are served, concurrent requests, and shutdown.
+//! Tests of files that change while they are served, of concurrent requests, and of shutdown.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -76,7 +76,7 @@ fn a_replaced_file_is_served_as_another_film() {
     );
 }
 
-/// Frequent requests trigger background checks before any of them has to wait.
+/// Frequent requests trigger checks in the background, so that no request waits for a check.
 #[test]
 fn frequent_clients_see_a_changed_file() {
     let server = TestServer::new(&["--recheck", "200ms"]);
@@ -116,7 +116,7 @@ fn other_media_under_the_same_tables_has_other_names() {
     let server = TestServer::new(&["--recheck", "0s"]);
     let old = segments(&server, "film.mp4");
     let mut bytes = fs::read(server.path("film.mp4")).unwrap();
-    // The demo films start with the moov: the second half is media.
+    // The demo films start with the `moov` box, so the second half of the file is media.
     let half = bytes.len() / 2;
     bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
     fs::write(server.path("next"), bytes).unwrap();
@@ -180,7 +180,8 @@ fn a_file_that_is_added_or_removed_changes_a_folder() {
 
 #[test]
 fn a_file_that_is_overwritten_in_place_is_noticed_at_the_next_segment() {
-    // Paths are not checked again here: only the open file shows the change.
+    // With this setting, the server does not check the path again during the test. Only a check of
+    // the open file reveals the change.
     let server = TestServer::new(&["--recheck", "1h"]);
     let old = segments(&server, "film.mp4");
     assert_eq!(server.get(&old[0]).status, 200);
@@ -221,8 +222,8 @@ fn truncating_a_file_while_it_is_sent_closes_the_connection() {
     let mut begin = [0; 4096];
     stream.read_exact(&mut begin).unwrap();
     assert!(begin.starts_with(b"HTTP/1.1 200 "));
-    // The test reads nothing more until the file is truncated. The sockets' buffers hold far less
-    // than the rest of the file.
+    // The test does not read further bytes before it truncates the file. The buffers of the sockets
+    // hold far less than the rest of the file, so most bytes have not been sent yet.
     fs::OpenOptions::new()
         .write(true)
         .open(&path)
@@ -246,7 +247,7 @@ fn a_broken_file_is_not_indexed_on_every_request() {
     for _ in 0..20 {
         assert_eq!(server.get("/broken.mp4/.m3u8").status, 415);
     }
-    // Failures are cached for a second each.
+    // The server caches each failure for one second.
     let most = 1 + began.elapsed().as_secs() + 1;
     assert!(server.metric("headwater_index_builds_total") <= most);
 }

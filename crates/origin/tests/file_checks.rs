@@ -1,6 +1,6 @@
-//! Each request for a segment checks its file for changes once (`fstat`).
+//! Tests that each request for a segment checks the film's file for changes once, with `fstat`.
 //!
-//! The counter covers the process, so this binary contains a single test.
+//! The counter counts the checks of the whole process, so this binary contains only one test.
 #![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,8 @@ fn a_segment_request_checks_its_file_once() {
         root.path().join("film.mp4"),
     )
     .unwrap();
-    // Only the requests of this test may check the file.
+    // With these flags, no background check occurs, so only the requests of this test check the
+    // file.
     let flags = ["--recheck", "1h", "--segment", "12s"];
     let server = TestServer::from_folder(root, &flags);
     let text = server.text("/film.mp4/.json");
@@ -41,7 +42,7 @@ fn a_segment_request_checks_its_file_once() {
     let long = segment(0);
     let before = store::change_checks();
     let first = server.get(&long);
-    // The tail of a long body is sent only if the file is still unchanged.
+    // The server checks the file again before it sends the tail of a long body.
     assert_eq!(store::change_checks() - before, 2, "first frame and tail");
     let etag = first.header("etag");
     assert!(first.body.len() > 256 << 10, "sent in more than one frame");

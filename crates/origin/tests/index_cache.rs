@@ -1,5 +1,5 @@
-//! With the index cache on disk, and without any cache, the current version of a film is always
-//! served.
+//! Tests that the server always serves the current version of a film, with the index cache on disk,
+//! in memory, or off.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use support::{TestServer, demo_folder};
 
-/// Creates a library with one film that was modified long ago.
+/// Creates a library with one film whose modification time is 1,000 seconds ago.
 fn create_library() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     replace_film(&root.path().join("film.mp4"), "video-180p.mp4", 1000);
     root
 }
 
-/// Replaces a film with a modification time some seconds ago.
+/// Replaces a film, and sets its modification time to `seconds` ago.
 fn replace_film(to: &Path, name: &str, seconds: u64) {
     let next = to.with_extension("next");
     fs::copy(demo_folder().join(name), &next).unwrap();
@@ -43,7 +43,7 @@ fn serve_with_cache(root: tempfile::TempDir, cache: &Path) -> TestServer {
     TestServer::from_folder(root, &flags)
 }
 
-/// Returns the description of the film and its first segment.
+/// Returns the JSON description of the film, and the first segment of its first rendition.
 fn description_and_segment(server: &TestServer) -> (String, Vec<u8>) {
     let text = server.text("/film.mp4/.json");
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -110,7 +110,7 @@ fn a_changed_film_is_indexed_again() {
     let second = description_and_segment(&server);
     assert_ne!(first, second);
     assert_eq!(cache_lookups(&server, "hit"), 0);
-    // The same holds while the server runs, and for a file of the same length.
+    // A change is also noticed while the server runs, and if the new file has the same length.
     let path = server.path("film.mp4");
     let mut bytes = fs::read(&path).unwrap();
     let half = bytes.len() / 2;
@@ -163,7 +163,7 @@ fn damaged_cache_files_are_rebuilt() {
         assert_eq!(fs::read(&path).unwrap(), whole, "written again");
         root = stop_server(server);
     }
-    // An entry that another program wrote: its checksum is valid, but it contains no index.
+    // Another program wrote this entry. The checksum is valid, but the entry contains no index.
     let disk = store::DiskCache::open(cache.path(), 1 << 20).unwrap();
     let name = format!("{}/film.mp4", root.path().canonicalize().unwrap().display());
     let version = whole[24 + name.len()..][..49].to_vec();

@@ -1,4 +1,4 @@
-//! Key documents from files and key servers, also from those that fail.
+//! Tests of key documents from files and key servers, including key servers that fail.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -38,12 +38,13 @@ fn a_key_server_is_requested_once_per_title() {
             .contains("\r\nauthorization: basic c2vjcmv0\r\n"),
         "{requests:?}"
     );
-    // For a missing title, no keys are requested.
+    // The server requests no keys for a missing title.
     assert_eq!(server.get("/missing/.m3u8").status, 404);
     assert_eq!(keys.requests().len(), 1);
 }
 
-/// Returns the number of requests that a slow key server gets for these concurrent requests.
+/// Sends requests for `targets` concurrently. Returns the number of requests that a slow key server
+/// receives.
 fn count_fetches(path: &str, flags: &[&str], targets: &[&str]) -> usize {
     let keys = KeyServer::new(|_| {
         std::thread::sleep(std::time::Duration::from_secs(1));
@@ -63,7 +64,7 @@ fn count_fetches(path: &str, flags: &[&str], targets: &[&str]) -> usize {
 fn concurrent_requests_share_one_fetch() {
     let of_title = ["/film/.mpd", "/film/.m3u8", "/film/.json", "/film/.mpd"];
     assert_eq!(count_fetches("/keys/{title}", &[], &of_title), 1);
-    // The keys are loaded again for every check of the title's files.
+    // With this flag, the keys are loaded again for every check of the title's files.
     let rechecked = ["--recheck", "0s"];
     assert_eq!(count_fetches("/keys/{title}", &rechecked, &of_title), 1);
     let of_two = [
@@ -73,7 +74,7 @@ fn concurrent_requests_share_one_fetch() {
         "/film.mp4/.m3u8",
     ];
     assert_eq!(count_fetches("/keys/{title}", &[], &of_two), 2);
-    // Both titles have the same document.
+    // Both titles have the same document URL, so they share one fetch.
     assert_eq!(count_fetches("/keys", &[], &of_two), 1);
 }
 
@@ -82,7 +83,7 @@ fn source_keys_of_another_server_are_requested_without_the_headers() {
     if !has_ffmpeg() {
         return;
     }
-    // The base64 of the film's key id.
+    // `key_id` is the key id of the film in base64.
     let source = format!(r#"[{{"key":"{VALUE}","key_id":"oKGio6SlpqeoqaqrrK2urw=="}}]"#);
     let document = cpix(&[(LOW, VALUE, "<VideoFilter/><AudioFilter/>")]);
     let server = move || {
@@ -234,7 +235,7 @@ fn key_documents_are_found_by_the_titles_path() {
     let other = server.get("/film.mp4/.mpd");
     let error = other.header("headwater-error");
     assert_eq!(other.status, 503, "{error}");
-    // The path of the key folder is not for viewers.
+    // The error must not show the path of the key folder to viewers.
     assert!(!error.contains(folder.path().to_str().unwrap()), "{error}");
 }
 
@@ -250,7 +251,7 @@ const WISEPLAY_KEY: &str = "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"wise://1\",KEYFOR
 const WISEPLAY_SESSION: &str =
     "#EXT-X-SESSION-KEY:METHOD=SAMPLE-AES,URI=\"wise://1\",KEYFORMAT=\"wise\"\n";
 
-/// Returns a document with one key and a `DRMSystem` element for each of these systems.
+/// Returns a document with one key and a `DRMSystem` element for each system.
 fn cpix_with_systems(systems: &[(&str, &str)]) -> String {
     let systems = systems.iter().map(|(uuid, content)| {
         format!("<DRMSystem kid=\"{LOW}\" systemId=\"{uuid}\">{content}</DRMSystem>")
@@ -295,7 +296,8 @@ fn explicit_signaling_of_any_system_is_written_unchanged() {
         "{}><cenc:pssh>{COMMON_PSSH}</cenc:pssh></ContentProtection>",
         start(COMMON)
     );
-    // The document's systems are in its order, after the systems of the settings.
+    // The systems of the settings come first. The systems of the document follow in the order of
+    // the document.
     let places = ["value=\"ClearKey1.0\"", &wiseplay, &common].map(|part| mpd.find(part));
     assert!(
         places[0].is_some() && places.is_sorted(),
@@ -322,12 +324,13 @@ fn explicit_signaling_of_any_system_is_written_unchanged() {
             [1, 1],
             "{playlist}"
         );
-        // For ClearKey, no second common box is added.
+        // The document already contains a common box, so ClearKey adds no second common box.
         assert_eq!(count(b"pssh"), 3, "{playlist}");
     }
 }
 
-/// Init segments contain `pssh` boxes and may be cached for a year, so other boxes need other URLs.
+/// Init segments contain `pssh` boxes and may be cached for a year, so different boxes need
+/// different URLs.
 #[test]
 fn another_pssh_box_changes_the_urls_of_init_segments() {
     let urls = [WISEPLAY_PSSH, COMMON_PSSH].map(|pssh| {
@@ -355,7 +358,8 @@ fn other_systems_of_nginx_vod_key_servers_are_signaled() {
     assert!(contains(&server.get(init).body, b"wise"));
 }
 
-/// CPIX 2.4: the output protection of a key, and the devices that a system trusts.
+/// Tests two attributes of CPIX 2.4. `HLSHDCPLevel` is the output protection that a key requires,
+/// and `HLSAllowedCPC` lists the devices that a system trusts.
 #[test]
 fn variants_declare_what_their_keys_require_of_devices() {
     let hdcp = "<HDCPData HLSHDCPLevel=\"TYPE-1\"/><Data>";

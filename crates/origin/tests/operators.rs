@@ -1,4 +1,4 @@
-//! Metrics, the admin port and records: the operators' view of the origin.
+//! Tests of the metrics, the admin port and the records of the origin.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -11,7 +11,7 @@ use support::TestServer;
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// Sends a request to another port of the server. Returns the head and the body.
+/// Sends a request to any port of the server. Returns the head and the body.
 fn request(address: SocketAddr, method: &str, target: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head =
@@ -102,7 +102,7 @@ fn requests_are_timed_by_their_kind() {
     server.text("/film.mp4/.m3u8");
     server.text("/film.mp4/.m3u8");
     server.get("/film.mp4");
-    // The response to HEAD has no body.
+    // The response to HEAD has no body, so no time to the first byte of a body is recorded.
     server.request("HEAD", "/film.mp4/.mpd", "");
     for (kind, requests, with_body) in [
         ("playlist", 2, 2),
@@ -113,7 +113,7 @@ fn requests_are_timed_by_their_kind() {
         assert_eq!(count_of("http_request_duration", kind), requests, "{kind}");
         assert_eq!(count_of("http_first_byte", kind), with_body, "{kind}");
     }
-    // The request for the metrics is in flight itself.
+    // The request for the metrics is itself in flight.
     assert_eq!(server.metric("headwater_http_requests_in_flight"), 1);
 }
 
@@ -161,7 +161,8 @@ fn the_delay_of_workers_is_sampled_while_connections_are_open() {
     }
 }
 
-/// Sends requests with CMCD to a server with these flags, and returns the lines of its records.
+/// Starts a server with these flags and sends requests, some of them with CMCD. Returns the lines
+/// of the server's records.
 fn recorded_lines(folder: &Path, flags: &[&str]) -> Vec<String> {
     let path = folder.join("records");
     let records = ["--records", path.to_str().unwrap()];
@@ -172,7 +173,7 @@ fn recorded_lines(folder: &Path, flags: &[&str]) -> Vec<String> {
     server.request("GET", "/film.mp4/.mpd", headers);
     let headers = "User-Agent: a \"quoted\" \\ agent\r\nReferer: http://page/\r\n";
     server.request("GET", "/film.mp4/.mpd?a=b", headers);
-    // All records are in the file once the server has exited.
+    // The server writes all records to the file before it exits.
     drop(server);
     let text = std::fs::read_to_string(path).unwrap();
     text.lines().map(str::to_owned).collect()
@@ -232,7 +233,7 @@ fn access_logs_have_the_chosen_format() {
     }
 }
 
-/// Like logrotate, the test moves the file away and sends SIGHUP.
+/// Like logrotate, the test renames the file of the records and sends SIGHUP.
 #[test]
 fn hangup_continues_the_records_in_a_new_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Common Encryption: what a protecting server serves and refuses.
+//! Tests which resources a server with Common Encryption serves and which it refuses.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -137,7 +137,7 @@ fn a_license_contains_the_keys_of_the_manifests() {
         described.contains("\"encryption\":\"cbcs\",\"license\":\".license\""),
         "{described}"
     );
-    // With a license server, this one keeps the keys.
+    // The settings contain no license URL, so the manifest contains the license URL of this server.
     let mpd = server.text("/film/.mpd");
     assert!(
         mpd.contains("<dashif:Laurl>/film/.license</dashif:Laurl>"),
@@ -289,7 +289,7 @@ fn the_table_of_the_file_nests() {
     );
 }
 
-/// One flag for each system overrides the table of the file.
+/// Flags for each system override the table of the settings file.
 #[test]
 fn license_urls_are_set_by_system() {
     let secret = TextFile::new(SECRET);
@@ -338,7 +338,7 @@ fn a_document_gives_each_rendition_its_key() {
         3,
         "{multivariant}"
     );
-    // Keys of a key server are not given away.
+    // A license of this server never contains the keys of a document, so there is no license URL.
     assert_eq!(server.request("POST", "/film/.license", "").status, 404);
     assert!(!server.text("/film/.json").contains("license"));
 }
@@ -358,7 +358,7 @@ fn a_track_without_a_key_needs_permission() {
     }
 }
 
-/// Returns init segment and segments of a title's video, one after another.
+/// Returns the init segment and the media segments of a title's video, in order.
 fn video_bytes(server: &TestServer, title: &str) -> Vec<Vec<u8>> {
     let all = playlists(server, title);
     let is_video = |name: &&String| name.contains("/video=") && name.ends_with("/hls.m3u8");

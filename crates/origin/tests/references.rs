@@ -1,4 +1,4 @@
-//! References in index MP4s and server manifests: which are followed and which are refused.
+//! Tests which references in index MP4s and server manifests are followed and which are refused.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,18 +18,18 @@ fn index() -> Index {
     index_file_in_memory(&film()).unwrap()
 }
 
-/// Returns an index MP4 of the demo film with this media name.
+/// Returns an index MP4 of the demo film that refers to its media by `name`.
 fn index_mp4_of(name: &str) -> Vec<u8> {
     mp4::write_index_mp4(&index(), name).unwrap()
 }
 
-/// Returns a server manifest of one file.
+/// Returns a server manifest that lists one file.
 fn manifest(src: &str) -> String {
     let index = index();
     ism::write_server_manifest([(src, &index)].into_iter())
 }
 
-/// Serves a library with a secret film outside of it.
+/// Serves a library. The film `secret.mp4` is outside of the library.
 fn serve_library() -> (tempfile::TempDir, TestServer) {
     serve_library_with(&[])
 }
@@ -78,7 +78,7 @@ fn names_outside_are_refused() {
     let (outside, server) = serve_library();
     let secret = outside.path().join("secret.mp4");
     let secret = secret.to_str().unwrap();
-    // Failures are cached for a second, so each case uses its own title.
+    // Failures are cached for one second, so each case uses its own title.
     for (n, (name, why)) in [
         ("../secret.mp4", "out of the library"),
         ("x/../../secret.mp4", "out of the library"),
@@ -227,7 +227,7 @@ fn changed_media_is_not_served_with_old_tables() {
     let other = fs::read(server.path("film.mp4")).unwrap();
     let other = mp4::write_index_mp4(&index_file_in_memory(&other).unwrap(), "film.mp4").unwrap();
     fs::write(server.path("x.mp4"), other).unwrap();
-    // The failure is cached for a second.
+    // The server caches the failure for one second, so the test tries again.
     let again = (0..40).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(100));
         server.get("/x.ism/.m3u8").status == 200
@@ -297,7 +297,7 @@ fn an_init_segment_is_served_as_a_static_file() {
     assert_eq!(server.get("/film.mp4").body, film);
 }
 
-/// Returns the boxes in a box's body.
+/// Returns the child boxes in the body of a box.
 fn boxes(body: &[u8]) -> Vec<&[u8]> {
     let (mut at, mut found) = (0, Vec::new());
     while at + 8 <= body.len() {
@@ -308,7 +308,7 @@ fn boxes(body: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// Returns an index MP4 of several media: the tracks of the second next to those of the first.
+/// Joins two index MP4s. The result refers to both media files and has the tracks of both.
 fn join_index_mp4s(first: &[u8], second: &[u8]) -> Vec<u8> {
     let of = |file: &[u8], name: &[u8]| -> Vec<Vec<u8>> {
         let all = boxes(file);
@@ -319,7 +319,7 @@ fn join_index_mp4s(first: &[u8], second: &[u8]) -> Vec<u8> {
     };
     let mut traks = of(second, b"trak");
     for (n, trak) in traks.iter_mut().enumerate() {
-        // The track number follows version, flags and two times of the tkhd.
+        // In a `tkhd` box, the track number follows the version, the flags and two times.
         trak[8 + 20..8 + 24].copy_from_slice(&(77 + n as u32).to_be_bytes());
     }
     let inside = [of(first, b"mvhd"), of(first, b"trak"), traks]
@@ -332,7 +332,7 @@ fn join_index_mp4s(first: &[u8], second: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the bytes of all samples by track.
+/// Returns the sample bytes of each track.
 fn samples(file: &[u8]) -> Vec<Vec<u8>> {
     let index = index_file_in_memory(file).unwrap();
     let track = |track: &media::index::Track| {
@@ -365,7 +365,7 @@ fn an_index_mp4_of_several_media_is_one_film() {
     let expected = [samples(&film()), samples(&audio)].concat();
     assert!(samples(&whole) == expected, "not the samples of both");
     let len = whole.len();
-    // Ranges within a file, across file boundaries, and several at once.
+    // Requests a range at the start, in the middle and at the end of the joined film.
     for (from, to) in [
         (0, 1),
         (len / 3, len / 3 + 900_000.min(len / 3)),

@@ -1,4 +1,4 @@
-//! The segment cache: a cached segment equals the first response in every way.
+//! Tests of the segment cache. A response from the cache must equal the first response.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -53,7 +53,7 @@ fn repeated_responses_equal_the_first() {
             "Range: bytes=100-70000\r\n",
             "Range: bytes=999999999-\r\n",
         ];
-        // The first request goes to a server that has not served the segment.
+        // A new server, which has not cached the segment, sends the expected response.
         for way in ways {
             let fresh = comparable_parts(&TestServer::new(&[]).request("GET", path, way));
             for _ in 0..4 {
@@ -101,7 +101,7 @@ fn cached_segments_expire_with_their_film() {
             assert_eq!(server.get(path).status, 200);
         }
     }
-    // Overwrites the file in place with the same length and other media.
+    // Overwrites the file in place with other media of the same length.
     let mut bytes = fs::read(server.path("film.mp4")).unwrap();
     let half = bytes.len() / 2;
     bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
@@ -115,7 +115,8 @@ fn cached_segments_expire_with_their_film() {
     }
 }
 
-/// Serves a film whose segments are too long to be promoted on their second request.
+/// Serves a film with long segments. The cache copies such a segment into memory ("promotes" it)
+/// only after several requests.
 fn serve_long_segments(flags: &[&str]) -> (TestServer, Vec<String>) {
     let root = tempfile::tempdir().unwrap();
     fs::copy(
@@ -162,7 +163,7 @@ fn long_segments_requested_rarely_are_not_promoted() {
     let (rare, often) = (&paths[0], &paths[1]);
     let first = comparable_parts(&server.get(rare));
     for _ in 0..4 {
-        // More bytes than the cache holds.
+        // Requests more bytes than the cache can hold.
         let mut between = 0;
         while between < 2 << 20 {
             between += server.get(often).body.len();

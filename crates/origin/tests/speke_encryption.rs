@@ -1,6 +1,6 @@
-//! SPEKE with encrypted key values: the request contains a certificate, and the key server encrypts
-//! the values for the owner of the certificate. `documents/recipient.crt` is the certificate of
-//! `documents/recipient.pem`.
+//! Tests of SPEKE with encrypted key values. The request contains a certificate, and the key server
+//! encrypts the values for the owner of the certificate. `documents/recipient.crt` is the
+//! certificate of `documents/recipient.pem`.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -42,7 +42,8 @@ fn cipher_data(algorithm: &str, bytes: &[u8]) -> String {
     )
 }
 
-/// Encrypts with the public key of `recipient.pem`, as `DeliveryData` contains it.
+/// Encrypts with the public key of `recipient.pem`. Returns the elements that `DeliveryData`
+/// contains.
 fn encrypt_for_recipient(plain: &[u8]) -> String {
     let key = PrivateDecryptingKey::from_pkcs8(&read_pem("recipient.pem", "PRIVATE KEY")).unwrap();
     let key = OaepPublicEncryptingKey::new(key.public_key()).unwrap();
@@ -53,7 +54,7 @@ fn encrypt_for_recipient(plain: &[u8]) -> String {
     cipher_data("rsa-oaep-mgf1p", out)
 }
 
-/// Returns the `Secret` of a value, encrypted with the document key.
+/// Encrypts a value with the document key. Returns the content of the `Secret` element.
 fn encrypt_value(plain: &[u8]) -> String {
     let key = UnboundCipherKey::new(&AES_256, &DOCUMENT_KEY).unwrap();
     let key = PaddedBlockEncryptingKey::cbc_pkcs7(key).unwrap();
@@ -67,7 +68,7 @@ fn encrypt_value(plain: &[u8]) -> String {
     format!("<pskc:EncryptedValue>{data}</pskc:EncryptedValue><pskc:ValueMAC>{mac}</pskc:ValueMAC>")
 }
 
-/// Fills a request in, with encrypted values.
+/// Fills encrypted key values into a SPEKE request, as a key server does.
 fn fill_encrypted(request: &str) -> String {
     let document_key = encrypt_for_recipient(&DOCUMENT_KEY);
     let mac_key = encrypt_for_recipient(&MAC_KEY);
@@ -131,7 +132,8 @@ fn encrypted_values_of_a_speke_server_encrypt_as_plain_ones() {
         let request = keys.requests().remove(0);
         let element = format!("<ds:X509Certificate>{certificate}</ds:X509Certificate>");
         assert!(request.contains(&element), "{request}");
-        // The private key stays here, and a request without a certificate has no recipients.
+        // The request contains no document key, because the key server chooses the document key. A
+        // request without a certificate names no recipients.
         assert!(!request.contains("DocumentKey"), "{request}");
         let request = plain_keys.requests().remove(0);
         assert!(!request.contains("DeliveryData"), "{request}");
@@ -157,7 +159,7 @@ fn damaged_encrypted_values_of_a_speke_server_are_refused() {
         |request: &str| fill_encrypted(request).replace("<pskc:ValueMAC>", "<pskc:ValueMAC>AAAA");
     let without_recipient =
         |request: &str| fill_encrypted(request).replace("DeliveryDataList", "OtherList");
-    // A document key that is not encrypted for this recipient.
+    // Replaces the document key by bytes that are not encrypted for this recipient.
     let of_others = |request: &str| {
         let mut bytes = vec![0; 256];
         rand::fill(&mut bytes).unwrap();

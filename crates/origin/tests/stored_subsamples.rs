@@ -1,4 +1,5 @@
-//! Subsamples that are known before the media is read: encrypted segments stream from storage.
+//! Tests of subsamples that are known before the media is read. Encrypted segments can then be
+//! streamed from storage.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -14,8 +15,8 @@ use support::{TestServer, demo_folder, start};
 
 const READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
 
-/// Counter of the reads of a Headwater server that is used as storage: one for each range that it
-/// serves.
+/// Counts the reads of a Headwater server that is used as storage. Each range that this server
+/// serves counts as one read.
 const STORED_READS: &str = "headwater_storage_requests_total{reason=\"plain\"}";
 
 /// Returns a folder with `film.mp4`.
@@ -26,7 +27,7 @@ fn make_film() -> tempfile::TempDir {
     root
 }
 
-/// Writes `film-index.mp4` and `film.ism` of a film to a folder.
+/// Writes the index files `film-index.mp4` and `film.ism` of a film to a folder.
 fn write_index(film: &str, folder: &Path, flags: &[&str]) {
     let own = ["index", film, "-o", folder.to_str().unwrap()];
     let flags = index_command().get_matches_from(own.iter().chain(flags));
@@ -41,14 +42,14 @@ fn make_library(flags: &[&str]) -> tempfile::TempDir {
     root
 }
 
-/// Makes a library with an index of a film at a URL.
+/// Makes a library with an index of a film. The film itself is stored at a URL.
 fn make_remote_library(url: &str, flags: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     write_index(&format!("{url}/film.mp4"), root.path(), flags);
     root
 }
 
-/// Serves a folder with keys.
+/// Serves a folder, encrypted with keys that are derived from a secret.
 fn serve(root: &Path, scheme: &str, secret: &TextFile, flags: &[&str]) -> TestServer {
     let keys = secret.keys("secret");
     let own = [
@@ -62,11 +63,12 @@ fn serve(root: &Path, scheme: &str, secret: &TextFile, flags: &[&str]) -> TestSe
     TestServer::from_running(start(root, &[&own, flags].concat()).unwrap())
 }
 
-/// A proxy in front of a storage. The storage counts requests, and the proxy can withhold the rest
-/// of a body.
+/// A proxy in front of a storage server. The storage server counts requests, and the proxy can
+/// withhold the rest of a response.
 struct SlowStorage {
     url: String,
-    /// Number of bytes of the next body that the proxy passes on before it waits for `resume`.
+    /// Approximate number of bytes of the next response that the proxy sends before it waits for
+    /// `resume`.
     limit: Arc<Mutex<Option<usize>>>,
     resume: Sender<()>,
 }
@@ -139,8 +141,8 @@ fn an_index_with_subsamples_serves_the_same_encrypted_bytes() {
     let secret = TextFile::new(SECRET);
     let (plain, mapped) = (make_library(&[]), make_library(&["--subsamples"]));
     let size = |root: &Path| std::fs::read(root.join("film-index.mp4")).unwrap().len();
-    // The film has 1,200 pictures with one slice each, and the subsamples of a picture take nine
-    // bytes.
+    // The film has 1,200 pictures with one slice each. The subsamples of a picture take nine bytes
+    // in the index.
     assert!(size(mapped.path()) > size(plain.path()) + 8 * 1200);
     for scheme in ["cbcs", "cenc"] {
         let ours = serve(mapped.path(), scheme, &secret, &[]);
@@ -171,7 +173,8 @@ fn a_cold_encrypted_segment_has_a_length_before_its_media_is_read() {
     let from = format!("{url}={url}");
     for scheme in ["cbcs", "cenc"] {
         let remote = serve(library.path(), scheme, &secret, &["--media-from", &from]);
-        // Another server: its index contains no subsamples, so it finds them in the media.
+        // The index of the other server contains no subsamples, so that server finds the subsamples
+        // in the media.
         let plain = make_remote_library(&url, &[]);
         let other = serve(plain.path(), scheme, &secret, &["--media-from", &from]);
         let urls = media_segments(&remote, "film.ism");
@@ -213,7 +216,8 @@ fn an_encrypted_segment_streams_while_its_media_arrives() {
     *slow.limit.lock().unwrap() = Some(whole.len() / 2);
     let head = format!("GET {url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let mut response = remote.send(&head);
-    // The storage withholds the second half of the media until the start has arrived.
+    // The proxy withholds the second half of the media until the test has received the first 1,000
+    // bytes.
     let mut first = vec![0; 1000];
     let done = response.read_exact(&mut first);
     let text = String::from_utf8_lossy(&first).into_owned();
@@ -234,7 +238,7 @@ fn a_segment_that_was_encrypted_before_has_a_known_length() {
     let secret = TextFile::new(SECRET);
     let storage = TestServer::from_folder(make_film(), &[]);
     let url = format!("http://{}", storage.address());
-    // Room for the subsamples of a segment of 20 s, but not for the segment.
+    // The cache has room for the subsamples of a segment of 20 s, but not for the segment itself.
     let keys = secret.keys("secret");
     let flags = [
         "--drm-keys",

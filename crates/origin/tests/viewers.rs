@@ -1,4 +1,4 @@
-//! The admin port of the origin, and its CMCD collector.
+//! Tests of the origin's admin port and CMCD collector.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -30,7 +30,7 @@ impl CollectingOrigin {
         }
     }
 
-    /// Requests a path of the admin port with the token. Returns head and body.
+    /// Requests a path of the admin port with the token. Returns the head and the body.
     fn admin(&self, path: &str) -> (String, String) {
         let admin = self.server.running().port_address("admin").unwrap();
         let authorization = format!("Authorization: Bearer {TOKEN}\r\n");

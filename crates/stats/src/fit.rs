@@ -2,12 +2,12 @@
 
 use crate::mean;
 
-/// `y = intercept + slope · x` by least squares.
+/// The line `y = intercept + slope · x`, fitted to points by least squares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearFit {
     /// y at x = 0.
     pub intercept: f64,
-    /// Change of y per x.
+    /// Change of y per unit of x.
     pub slope: f64,
     /// Share of the variance of y that the line explains.
     pub r_squared: f64,
@@ -16,7 +16,8 @@ pub struct LinearFit {
 }
 
 impl LinearFit {
-    /// Returns `None` for fewer than three points, or if x is constant.
+    /// Fits a line to points (x, y). Returns `None` for fewer than three points, if x is constant,
+    /// or if a value is not finite.
     pub fn from_points(points: &[(f64, f64)]) -> Option<LinearFit> {
         if points.len() < 3 || points.iter().any(|(x, y)| !(x * y).is_finite()) {
             return None;
@@ -53,7 +54,7 @@ impl LinearFit {
 mod tests {
     use super::*;
 
-    /// NIST's reference data set Norris: y and x.
+    /// The reference data set Norris of NIST, as pairs (y, x).
     const NORRIS: [(f64, f64); 36] = [
         (0.1, 0.2),
         (338.8, 337.4),

@@ -2,12 +2,13 @@
 
 /// Minimum share of the offered load that a server achieves below the knee.
 const SHARE_MIN: f64 = 0.98;
-/// Maximum latency tail below the knee, relative to the first point.
+/// Maximum latency tail below the knee, as a multiple of the latency tail of the first point.
 const TAIL_FACTOR_MAX: f64 = 3.0;
 
-/// Returns the first point at which the server no longer keeps up. It achieves less than 98 % of
-/// the offered load there, or its latency tail exceeds three times that of the first point. Points
-/// are (offered, achieved, latency tail), in order of increasing load.
+/// Returns the index of the first point at which the server no longer keeps up. At this point, the
+/// server achieves less than 98 % of the offered load, or its latency tail exceeds three times the
+/// latency tail of the first point. Each point is (offered load, achieved load, latency tail).
+/// Points must be in order of increasing load.
 pub fn find_knee(points: impl IntoIterator<Item = (f64, f64, f64)>) -> Option<usize> {
     let mut base = None;
     points.into_iter().position(|(offered, achieved, tail)| {

@@ -1,13 +1,13 @@
-//! Statistics of measurements: pure arithmetic.
+//! Statistics of measurements.
 //!
 //! [`SampleSummary`] summarizes one sample, and [`median_interval`] computes confidence intervals.
-//! [`PairedRatio`] compares two samples measured in the same rounds; [`unpaired_ratio`] compares
-//! all other samples. [`has_enough_samples`] decides whether a sample supports a percentile,
-//! [`LinearFit`] fits a line, and [`find_knee`] finds the knee of a ramp. [`random`] provides
-//! seeded random numbers.
+//! [`PairedRatio`] compares two samples that were measured in the same rounds. [`unpaired_ratio`]
+//! compares two samples that were not measured in the same rounds. [`has_enough_samples`] decides
+//! whether a sample is large enough for a percentile, [`LinearFit`] fits a line, and [`find_knee`]
+//! finds the knee of a ramp. [`random`] provides seeded random numbers.
 //!
-//! This crate has no IO, no clock, and no randomness except from a seed: equal input gives equal
-//! results.
+//! This crate does no I/O and reads no clock, and all random numbers are derived from a seed. Equal
+//! input therefore gives equal results.
 
 mod fit;
 mod knee;

@@ -1,9 +1,10 @@
-//! Confidence intervals of medians, from order statistics. They do not assume a particular
-//! distribution.
+//! Confidence intervals of medians. The intervals are computed from order statistics, and do not
+//! assume a particular distribution.
 
 use std::f64::consts::LN_2;
 
-/// Maximum probability that the true value is below an interval. The same maximum applies above it.
+/// Maximum probability that the true value is below the interval. The same maximum applies to a
+/// true value above the interval.
 const TAIL_MAX: f64 = 0.025;
 
 /// A 95 % confidence interval.
@@ -15,11 +16,11 @@ pub struct ConfidenceInterval {
     pub high: f64,
 }
 
-/// Returns the interval of the median of the distribution that the values were drawn from (Hollander
-/// and Wolfe, Nonparametric Statistical Methods, section 3.6). It contains that median in at least
-/// 95 % of all samples of any continuous distribution. With six values it is their range (96.9 %);
-/// below six there is none. Values must be independent: reduce the measurements of one round to one
-/// value first.
+/// Returns a confidence interval of the median of the distribution from which the values were drawn
+/// (Hollander and Wolfe, Nonparametric Statistical Methods, section 3.6). The interval contains
+/// this median in at least 95 % of all samples of any continuous distribution. For six values, the
+/// interval is the range of the values (96.9 %). Returns `None` for fewer than six values. The
+/// values must be independent, so reduce the measurements of one round to one value first.
 pub fn median_interval(values: &[f64]) -> Option<ConfidenceInterval> {
     let outside = find_rank(values.len()).checked_sub(1)?;
     let mut sorted = values.to_vec();
@@ -32,10 +33,10 @@ pub fn median_interval(values: &[f64]) -> Option<ConfidenceInterval> {
 }
 
 /// Returns the rank of both ends of the interval among the sorted values. Ranks start at 1. The
-/// rank of the lower end counts from the smallest value, that of the upper end from the largest.
-/// Returns 0 if no interval of `n` values reaches 95 %.
+/// rank of the lower end is counted from the smallest value, and the rank of the upper end is
+/// counted from the largest value. Returns 0 if no interval of `n` values reaches 95 %.
 fn find_rank(n: usize) -> usize {
-    // The number of values below the median is binomial with probability 1/2.
+    // The number of values below the median has a binomial distribution with probability 1/2.
     let mut ln_probability = -(n as f64) * LN_2;
     let mut tail = 0.0;
     (0..n)
@@ -86,7 +87,8 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_published_tables() {
-        // Hollander and Wolfe, table A.2 (sign test): n, and the rank of the interval's ends.
+        // Pairs of n and the rank of the interval's ends (Hollander and Wolfe, table A.2, sign
+        // test).
         for (n, rank) in [
             (6, 1),
             (8, 1),
@@ -99,7 +101,8 @@ mod tests {
         ] {
             assert_eq!(find_rank(n), rank, "{n}");
         }
-        // The first probabilities are too small for an `f64`. This does not change the rank.
+        // For this n, the first probabilities are too small for an `f64`. This does not change the
+        // rank.
         assert!((4850..5000).contains(&find_rank(10_000)));
     }
 }

@@ -2,26 +2,27 @@
 
 use crate::{ConfidenceInterval, mean, median, median_interval};
 
-/// The ratio of two quantities measured in the same rounds. A disturbance of a round affects both
-/// of its values and cancels.
+/// The ratio of two quantities that were measured in the same rounds. A disturbance of a round
+/// affects both values of the round, so the effect of the disturbance cancels in the ratio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairedRatio {
     /// Ratio of each round, in order.
     pub rounds: Vec<f64>,
-    /// Median of the ratios: the estimate.
+    /// Median of the ratios, which is the estimate of the true ratio.
     pub median: f64,
-    /// 95 % interval of the median ratio; none with fewer than six rounds.
+    /// 95 % confidence interval of the median ratio; `None` for fewer than six rounds.
     pub interval: Option<ConfidenceInterval>,
-    /// Geometric mean of the ratios; `None` if one of them is zero and another one infinite.
+    /// Geometric mean of the ratios; `None` if one ratio is zero and another ratio is infinite.
     pub geometric: Option<f64>,
-    /// Ratio of the means. Use it if the total over all rounds matters, not a typical round.
+    /// Ratio of the mean of `a` to the mean of `b`. Use this ratio if the total over all rounds
+    /// matters, and not a typical round.
     pub of_means: f64,
 }
 
 impl PairedRatio {
     /// Divides `a[k]` by `b[k]`, both measured in round `k`. If `b[k]` is zero, the ratio is
-    /// infinite. Returns `None` without rounds, if a value is negative or not finite, or if both
-    /// values of a round are zero.
+    /// infinite. Returns `None` if there are no rounds, if the lengths differ, if a value is
+    /// negative or not finite, or if both values of a round are zero.
     pub fn from_pairs(a: &[f64], b: &[f64]) -> Option<PairedRatio> {
         let has_ratio = |(a, b): (&f64, &f64)| *a > 0.0 || *b > 0.0;
         if a.len() != b.len() || !are_finite_nonnegative(a) || !are_finite_nonnegative(b) {
@@ -50,8 +51,9 @@ impl PairedRatio {
     }
 }
 
-/// Returns the median of ratios, from their logarithms. If two ratios are in the middle, the median
-/// is their geometric mean, so that exchanging numerators and denominators inverts the median.
+/// Returns the median of the ratios that have these logarithms. For an even number of ratios, the
+/// median is the geometric mean of the two ratios in the middle. Exchanging numerators and
+/// denominators therefore inverts the median.
 fn median_ratio(logs: &[f64]) -> f64 {
     let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -67,7 +69,7 @@ fn median_ratio(logs: &[f64]) -> f64 {
     }
 }
 
-/// Returns whether these values are finite and not negative; `false` if there are none.
+/// Returns whether all values are finite and not negative. Returns `false` if there are no values.
 pub(crate) fn are_finite_nonnegative(values: &[f64]) -> bool {
     !values.is_empty() && values.iter().all(|v| v.is_finite() && *v >= 0.0)
 }
@@ -93,7 +95,7 @@ mod tests {
 
     #[test]
     fn intervals_of_ratios_contain_the_truth_as_often_as_declared() {
-        // The values of different rounds differ by a factor of up to four; the true ratio is 1.25.
+        // The values of different rounds differ by a factor of up to four. The true ratio is 1.25.
         for (name, (draw, middle)) in [
             ("normal", normal_distribution()),
             ("lognormal", lognormal_distribution()),
@@ -138,7 +140,8 @@ mod tests {
         assert_eq!(infinite.geometric, Some(infinity));
         let found = infinite.interval.unwrap();
         assert_eq!((found.low, found.high), (infinity, infinity));
-        // Only some rounds contain a zero: the median comes from the other rounds.
+        // Only the first and the last round contain a zero, so the median is the ratio of another
+        // round.
         let a = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let b = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0];
         let mixed = PairedRatio::from_pairs(&a, &b).unwrap();

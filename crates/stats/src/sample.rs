@@ -9,9 +9,9 @@ pub struct SampleSummary {
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// 95 % interval of the median; none below six values.
+    /// 95 % confidence interval of the median; `None` for fewer than six values.
     pub interval: Option<ConfidenceInterval>,
-    /// Sample standard deviation (n − 1).
+    /// Sample standard deviation, with the divisor n − 1.
     pub deviation: f64,
     /// Median.
     pub median: f64,
@@ -22,7 +22,7 @@ pub struct SampleSummary {
 }
 
 impl SampleSummary {
-    /// Returns `None` for an empty sample, or if a value is not finite.
+    /// Summarizes a sample. Returns `None` if the sample is empty or a value is not finite.
     pub fn from_values(values: &[f64]) -> Option<SampleSummary> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;
@@ -39,17 +39,19 @@ impl SampleSummary {
     }
 }
 
-/// Arithmetic mean; NaN without values.
+/// Returns the arithmetic mean, or NaN if there are no values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Median: the middle value, or the mean of the two in the middle; NaN without values.
+/// Returns the median, which is the middle value or the mean of the two middle values. Returns NaN
+/// if there are no values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Quantile with linear interpolation (Hyndman and Fan 1996, definition 7); NaN without values.
+/// Returns a quantile with linear interpolation (Hyndman and Fan 1996, definition 7). Returns NaN
+/// if there are no values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -59,7 +61,7 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     let place = last as f64 * share.clamp(0.0, 1.0);
     let at = |place: f64| sorted.get(place as usize).copied().unwrap_or(f64::NAN);
     let (low, high) = (at(place.floor()), at(place.ceil()));
-    // Equal neighbours may be infinite; their difference would not be a number.
+    // Both neighbors may be the same infinity, and the difference of equal infinities is NaN.
     match low == high {
         true => low,
         false => low + (high - low) * place.fract(),

@@ -1,24 +1,26 @@
-//! Simulated samples of distributions with a known median, for tests of intervals.
+//! Draws samples from distributions with a known median, for tests of confidence intervals.
 
 use crate::Random;
 
-/// Simulated samples per case. The standard error of a share near 95 % is 0.5 %.
+/// Number of simulated samples per case. A share near 95 % then has a standard error of 0.5
+/// percentage points.
 const SAMPLES: u64 = 2000;
 
-/// A distribution and its median.
+/// A function that draws values from a distribution, and the median of the distribution.
 type KnownDistribution = (fn(&mut Random) -> f64, f64);
 
-/// Mean 10, standard deviation 2.
+/// The normal distribution with mean 10 and standard deviation 2.
 pub(crate) fn normal_distribution() -> KnownDistribution {
     (|random| 10.0 + 2.0 * draw_standard_normal(random), 10.0)
 }
 
-/// Skewed, as response times are.
+/// A lognormal distribution. It is skewed, as response times are.
 pub(crate) fn lognormal_distribution() -> KnownDistribution {
     (|random| draw_standard_normal(random).exp(), 1.0)
 }
 
-/// Two modes, as response times over a lossy link have: 70 % near 1, 30 % near 5.
+/// A distribution with two modes, as response times over a lossy link have. 70 % of the values are
+/// near 1, and 30 % are near 5.
 pub(crate) fn bimodal_distribution() -> KnownDistribution {
     let draw = |random: &mut Random| {
         let mode = if random.unit() < 0.7 { 1.0 } else { 5.0 };
@@ -29,7 +31,7 @@ pub(crate) fn bimodal_distribution() -> KnownDistribution {
     (draw, 1.0 + 0.1 * 0.565_948_8)
 }
 
-/// Box and Muller 1958.
+/// Draws from the standard normal distribution (Box and Muller 1958).
 pub(crate) fn draw_standard_normal(random: &mut Random) -> f64 {
     let angle = std::f64::consts::TAU * random.unit();
     (2.0 * random.exponential()).sqrt() * angle.cos()

@@ -3,19 +3,22 @@
 use crate::ratio::are_finite_nonnegative;
 use crate::{ConfidenceInterval, median};
 
-/// Minimum number of values of each side for an interval, as for paired rounds.
+/// Minimum number of values on each side for which an interval is computed. Paired rounds have the
+/// same minimum.
 const VALUES_MIN: usize = 6;
-/// Maximum number of values of each side that are used. The number of pairs is at most the square
-/// of this.
+/// Maximum number of values that are used on each side. The number of pairs is at most the square
+/// of this number.
 const VALUES_MAX: usize = 400;
-/// Maximum probability that the true value is below an interval. The same maximum applies above it.
+/// Maximum probability that the true value is below the interval. The same maximum applies to a
+/// true value above the interval.
 const TAIL_MAX: f64 = 0.025;
 
-/// Returns the factor by which `a` exceeds `b`: the median of the ratios of every value of `a` to
-/// every value of `b` (Hodges and Lehmann 1963). Its 95 % interval is computed by inverting the
-/// rank-sum test (Hollander and Wolfe, section 4.3). The interval is `None` if a side has fewer
-/// than six values. Uses the first 400 values of each side. The ratio to zero is infinite. Returns
-/// `None` if a side is empty, a value is negative or not finite, or if both sides contain zero.
+/// Returns the estimated ratio of `a` to `b`, and its 95 % confidence interval. The estimate is the
+/// median of the ratios of every value of `a` to every value of `b` (Hodges and Lehmann 1963). The
+/// interval is computed by inverting the rank-sum test (Hollander and Wolfe, section 4.3). The
+/// interval is `None` if a side has fewer than six values. Uses only the first 400 values of each
+/// side. A ratio to zero is infinite. Returns `None` if a side is empty, if a value is negative or
+/// not finite, or if both sides contain a zero.
 pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInterval>)> {
     let first = |values: &[f64]| {
         values
@@ -44,9 +47,10 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
 }
 
 /// Returns the rank of both ends of the interval among the sorted ratios. Ranks start at 1. The
-/// rank of the lower end counts from the smallest ratio, that of the upper end from the largest. If
-/// both distributions are equal, the probability that the Mann-Whitney statistic is less than the
-/// rank is at most 2.5 %. The returned rank is the largest with this property.
+/// rank of the lower end is counted from the smallest ratio, and the rank of the upper end is
+/// counted from the largest ratio. If both distributions are equal, the probability that the
+/// Mann-Whitney statistic is less than the rank is at most 2.5 %. The returned rank is the largest
+/// rank with this property.
 fn find_rank(n: usize, m: usize) -> usize {
     let shares = rank_sum_distribution(n, m);
     let mut tail = 0.0;
@@ -57,8 +61,8 @@ fn find_rank(n: usize, m: usize) -> usize {
     shares.iter().position(exceeds).unwrap_or(0)
 }
 
-/// Returns the probability of each value of the Mann-Whitney statistic, starting with the value 0,
-/// for equal distributions.
+/// Returns the probability of each value of the Mann-Whitney statistic if both distributions are
+/// equal. The first probability is that of the value 0.
 fn rank_sum_distribution(n: usize, m: usize) -> Vec<f64> {
     // The generating function is the product of (1 − q^(m+i)) / (1 − q^i) over i from 1 to n. Each
     // factor is scaled by i / (m+i), so that the coefficients stay probabilities.
@@ -126,7 +130,8 @@ mod tests {
 
     #[test]
     fn the_distribution_is_that_of_published_tables() {
-        // Mann and Whitney 1947: critical values of U for a two-sided test at 5 % are one less.
+        // Tuples of n, m and the rank. The rank is one more than the critical value of U for a
+        // two-sided test at 5 % (Mann and Whitney 1947).
         for (n, m, rank) in [
             (6, 6, 6),
             (8, 8, 14),

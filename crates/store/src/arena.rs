@@ -1,15 +1,16 @@
 //! An allocator for buffers that the kernel can send without copying them.
 //!
-//! `vmsplice(2)` sends the pages of a buffer themselves, so they must not be written to until they
-//! have been sent. A buffer is therefore written once. When it is dropped, its pages return to the
-//! system and its addresses are never used again.
+//! `vmsplice(2)` sends the pages of a buffer without copying them, so the pages must not be written
+//! to until they have been sent. A buffer is therefore written only once. When a buffer is dropped,
+//! its pages return to the system. The addresses of these pages are not used again while the region
+//! of the buffer exists.
 //!
 //! Huge pages make sending cheaper, because the kernel looks up and counts fewer pages. Buffers are
-//! placed side by side in a few large regions of memory, each from the start of a page, and a
-//! region is unmapped with its last buffer. A long-lived buffer may thus be the last one of its
-//! region. It then holds the address space of the region, but not the pages of the other buffers.
-//! The number of regions is bounded. Freed parts of a huge page become available only when the
-//! kernel splits it, which it does when memory is short.
+//! therefore placed side by side in a few large regions of memory. Each buffer starts at a page
+//! boundary. A region is unmapped when its last buffer is dropped, so a long-lived buffer may keep
+//! a region mapped. The buffer then holds the address space of the region, but not the pages of the
+//! other buffers. The number of regions is limited. The freed parts of a huge page become available
+//! only when the kernel splits the huge page. The kernel does so when memory is short.
 //!
 //! A region has one writer at a time. If two writers wrote to the same new huge page, the kernel
 //! would clear one page for each writer and then discard one of the two pages.
@@ -19,11 +20,11 @@ use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Length of a region. A region takes only address space until it is written to.
+/// Length of a region, in bytes. A region takes only address space until it is written to.
 const REGION_BYTES: usize = 64 << 20;
 
-/// The allowed number of regions, as a multiple of the number that the buffers would need without
-/// any waste.
+/// Maximum number of regions, as a multiple of the number that the buffers would need without any
+/// waste.
 const SPREAD: u64 = 4;
 
 /// Allocates buffers for `vmsplice`.
@@ -34,12 +35,13 @@ pub struct Arena {
 
 #[derive(Default)]
 struct ArenaRegions {
-    /// Partly filled regions without a writer; the last one was written to most recently.
+    /// Partly filled regions without a writer. The last element is the region that was written to
+    /// most recently.
     open: Vec<Arc<ArenaRegion>>,
     all: Vec<Weak<ArenaRegion>>,
 }
 
-/// A buffer in the arena; clones share it.
+/// A buffer in the arena. Clones share the buffer.
 #[derive(Debug, Clone)]
 pub struct ArenaBytes {
     bytes: Bytes,
@@ -48,9 +50,9 @@ pub struct ArenaBytes {
 struct SpanOwner(ArenaSpan);
 
 impl Arena {
-    /// Creates an arena for buffers of `bytes` bytes together. The arena may use four times as many
-    /// regions as these buffers need. It may use one more region per processor, because each
-    /// processor may be writing to a region.
+    /// Creates an arena for buffers with a total size of `bytes`. The arena may use four times as
+    /// many regions as these buffers need. It may also use one more region per processor, because
+    /// each processor may be writing to a region.
     pub fn new(bytes: u64) -> Arena {
         let regions_max = SPREAD * bytes.div_ceil(REGION_BYTES as u64).max(1);
         let writers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -65,8 +67,8 @@ impl Arena {
     /// Copies `parts` into one buffer.
     ///
     /// # Errors
-    /// `StorageFull` when old buffers hold as many regions as allowed, `FileTooLarge` for over 64 MiB, or an
-    /// error of the system.
+    /// `StorageFull` if buffers hold the maximum number of regions, `FileTooLarge` if the parts are
+    /// longer than 64 MiB together, or an error of the operating system.
     pub fn copy_parts<'a>(
         &self,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
@@ -76,10 +78,12 @@ impl Arena {
             .map(|(draft, ())| ArenaBytes::new(draft))
     }
 
-    /// Lets `write` fill a buffer of up to `len` bytes and return how many bytes it wrote.
+    /// Lets `write` fill a buffer of `len` bytes. `write` returns the number of bytes that it has
+    /// written, and the buffer is cut to this length.
     ///
     /// # Errors
-    /// Same as [`Arena::copy_parts`]; the inner error is that of `write`.
+    /// The outer error is an error of [`Arena::copy_parts`]. The inner error is the error that
+    /// `write` returned.
     pub fn fill_with<E>(
         &self,
         len: usize,
@@ -92,7 +96,8 @@ impl Arena {
         }))
     }
 
-    /// Reserves `len` bytes in a region and lets `write` fill them as the only writer of the region.
+    /// Reserves `len` bytes in a region, and lets `write` fill these bytes as the only writer of
+    /// the region.
     fn fill_draft<T>(
         &self,
         len: usize,
@@ -103,7 +108,8 @@ impl Arena {
         }
         let (region, mut draft) = self.lock_regions().reserve_draft(len, self.regions_max)?;
         let written = write(&mut draft);
-        // A region whose writer panicked is not filled further, and is unmapped with its last buffer.
+        // If `write` panics, the region is not returned to the open regions. The region then gets
+        // no more buffers, and is unmapped with its last buffer.
         self.lock_regions().open.push(region);
         Ok((draft, written))
     }
@@ -114,7 +120,7 @@ impl Arena {
 }
 
 impl ArenaRegions {
-    /// Takes a region for one writer, and reserves room in it.
+    /// Takes a region for one writer, and reserves `len` bytes in this region.
     fn reserve_draft(
         &mut self,
         len: usize,
@@ -124,7 +130,8 @@ impl ArenaRegions {
             if let Some(draft) = region.draft(len) {
                 return Ok((region, draft));
             }
-            // A full region counts toward the limit only as long as buffers hold it.
+            // This region has no room and is dropped here. The region counts toward the limit only
+            // as long as buffers hold it.
             region.close_for_new_buffers();
         }
         let region = self.add_region(regions_max)?;
@@ -174,7 +181,7 @@ mod tests {
         arena.copy_parts(parts.iter().copied()).unwrap()
     }
 
-    /// Resident pages of this range of memory.
+    /// Returns the number of resident pages in a range of memory.
     fn resident_pages(address: usize, len: usize) -> usize {
         use std::os::unix::fs::FileExt;
         let map = std::fs::File::open("/proc/self/pagemap").unwrap();
@@ -274,7 +281,7 @@ mod tests {
             .abs_diff(inner.address_and_len().0);
         assert!(apart >= REGION_BYTES, "{apart}");
         assert_eq!(after.address_and_len().0, inner.address_and_len().0 + page);
-        // The region that was written to last is continued.
+        // The next buffer is placed in the region that was written to last.
         assert_eq!(
             keep_parts(&arena, &[b"z"]).address_and_len().0,
             outer.address_and_len().0 + page
@@ -289,7 +296,7 @@ mod tests {
         while let Ok(kept) = arena.copy_parts([&b"x"[..]].into_iter()) {
             old.push(kept);
             assert!(old.len() <= arena.regions_max);
-            // A buffer that fills the region is freed at once.
+            // This buffer fills the rest of the region and is dropped immediately.
             arena.copy_parts([&rest[..]].into_iter()).unwrap();
         }
         assert_eq!(old.len(), arena.regions_max);

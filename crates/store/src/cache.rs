@@ -1,9 +1,9 @@
-//! A cache for whole objects in memory, with one fetch per key.
+//! A cache for whole objects in memory, with at most one running fetch per key.
 //!
-//! This folder imports nothing from the other modules of the crate. A body is a [`GrowingBody`]
-//! from its first byte: the fetch appends to it, any number of readers read it meanwhile, and a
-//! complete body may be stored in [`MemoryCache`]. [`FetchTable`] makes sure that one key has one
-//! fetch.
+//! The modules in this folder import nothing from the other modules of the crate. A body is a
+//! [`GrowingBody`] from its first byte. The fetch appends bytes to the body, and any number of
+//! readers can read these bytes at the same time. A complete body may be stored in [`MemoryCache`].
+//! [`FetchTable`] ensures that a key has at most one running fetch.
 
 mod fetch_table;
 mod growing_body;

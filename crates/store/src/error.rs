@@ -3,12 +3,13 @@
 use std::fmt;
 use std::io;
 
-/// The reason why an object is unavailable. No message contains a credential.
+/// The reason why an object is unavailable. Error messages never contain a credential.
 #[derive(Debug)]
 pub enum Error {
-    /// No object of that name or kind exists.
+    /// No object with this name exists, or the object is of another kind, for example a folder.
     NotFound,
-    /// Access is not allowed: permissions, or a link that leads out of the library.
+    /// Access is refused, for example because of file permissions or because a link leads out of
+    /// the library.
     Refused(&'static str),
     /// The object has changed since it was opened.
     Changed,
@@ -21,11 +22,11 @@ pub enum Error {
     Replaced,
     /// This storage cannot list objects.
     Unlisted,
-    /// The storage denies access: its reason, and the remedy.
+    /// The storage denies access. The text contains the reason and the remedy.
     Denied(String),
     /// The storage did not respond in time.
     Slow(String),
-    /// The storage is unreachable, or its response is wrong.
+    /// The storage is unreachable, or its response is invalid.
     Broken(String),
     /// The file system failed; a retry may help.
     Io(io::Error),

@@ -1,29 +1,30 @@
-//! Mapped files and memory for buffers: the only file of this crate with `unsafe`.
+//! Maps files and allocates memory for buffers. This is the only file of this crate with `unsafe`
+//! code.
 //!
-//! Safety of mapped files, for all `unsafe` blocks of [`FileMap`] and [`MappedPages`]:
+//! Safety of mapped files. This applies to all `unsafe` blocks of [`FileMap`] and [`MappedPages`].
 //!
-//! - **The pointer** comes from `mmap` of `len > 0` bytes and is valid until `munmap` in `drop`. Each
-//!   holder of the bytes holds the [`FileMap`] through its `Bytes`.
-//! - **Aliasing.** This process never writes through the mapping: it is `PROT_READ`. Another process may
-//!   write to the file or truncate it. The bytes are therefore passed to system calls only (`writev`),
-//!   which copy in the kernel and fail with `EFAULT` where the file was truncated. Code that reads the
-//!   bytes must use [`crate::Object::read`]. The response writer of `net`, the only user of
-//!   [`crate::LocalFile::mapping`], follows this rule, so that `SIGBUS` cannot occur.
-//! - **Threads.** The memory is only read, so `FileMap` may be sent and shared.
+//! - **The pointer** comes from `mmap` of `len > 0` bytes and is valid until `munmap` in `drop`.
+//!   Each `Bytes` of the mapping holds the [`MappedPages`], so the mapping outlives the `Bytes`.
+//! - **Aliasing.** This process never writes through the mapping, which is `PROT_READ`. Another
+//!   process may write to the file or truncate it. The bytes are therefore passed to system calls
+//!   only (`writev`), which copy in the kernel and fail with `EFAULT` where the file was truncated.
+//!   Code that reads the bytes must use [`crate::Object::read`]. The response writer of `net`, the
+//!   only user of [`crate::LocalFile::mapping`], follows this rule, so that `SIGBUS` cannot occur.
+//! - **Threads.** The memory is only read, so threads may send and share a `FileMap`.
 //!
-//! Safety of buffer memory, for [`ArenaRegion`], [`SpanDraft`] and [`ArenaSpan`]:
+//! Safety of buffer memory. This applies to [`ArenaRegion`], [`SpanDraft`] and [`ArenaSpan`].
 //!
-//! - **The pointer** comes from `mmap` as above; every [`ArenaSpan`] holds its [`ArenaRegion`].
-//! - **Aliasing.** A region gives each of its bytes to one draft only: `taken` only grows, in steps
-//!   of whole pages. A draft writes only within its own span, through `&mut self`. It may also lend
-//!   its unwritten part as a slice, for as long as the draft is borrowed. The kernel has filled
-//!   this part with zeros. A span is readable only after its draft is finished. From then on, it is
-//!   not written to. It is dropped with its last slice, and its pages are then returned to the
-//!   system.
+//! - **The pointer** comes from `mmap` as above. Every [`ArenaSpan`] holds its [`ArenaRegion`].
+//! - **Aliasing.** A region gives each of its bytes to one draft only, because `taken` only grows,
+//!   in steps of whole pages. A draft writes only within its own span, through `&mut self`. The
+//!   draft may also lend its unwritten part as a slice, for as long as the draft is borrowed. The
+//!   kernel has filled this part with zeros. A span is readable only after its draft is finished.
+//!   From then on, the span is not written to. The span is dropped with its last slice, and its
+//!   pages are then returned to the system.
 //! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning the pages removes
-//!   them from our address space, but does not change their content. Their addresses are not used
-//!   again while the region exists.
-//! - **Threads.** A draft writes to its own memory; shared memory is only read.
+//!   them from our address space, but does not change their content. The addresses of the pages are
+//!   not used again while the region exists.
+//! - **Threads.** A draft writes only to its own memory. Shared memory is only read.
 #![allow(unsafe_code)]
 
 use bytes::Bytes;
@@ -63,8 +64,8 @@ impl FileMap {
     /// Maps the first `len` bytes of `file`.
     ///
     /// # Errors
-    /// When the file is empty, there is no address space, there are too many mappings, or the file system
-    /// does not support it.
+    /// If the file is empty, if there is no address space, if there are too many mappings, or if
+    /// the file system does not support mappings.
     pub(crate) fn new(file: &File, len: u64) -> io::Result<FileMap> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let start = unsafe { mmap(null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
@@ -74,16 +75,16 @@ impl FileMap {
         Ok(FileMap { pages, all })
     }
 
-    /// The whole file. User code must not read it; see the top of this file.
+    /// The whole file. Code in user space must not read these bytes; see the top of this file.
     pub(crate) fn bytes(&self) -> Bytes {
         self.all.clone()
     }
 
-    /// Loads a part of the file into memory, and waits for it.
+    /// Loads a part of the file into memory, and waits until this part is loaded.
     ///
     /// # Errors
-    /// When the storage fails or the file was truncated; `InvalidInput` where the kernel (before 5.14) does
-    /// not support it.
+    /// If the storage fails or the file was truncated. `InvalidInput` if the kernel is older than
+    /// Linux 5.14, which added this function.
     pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let page = rustix::param::page_size();
         let start = range.start.min(self.pages.len) / page * page;
@@ -93,8 +94,8 @@ impl FileMap {
         }
         unsafe {
             let at = self.pages.start.as_ptr().add(start).cast();
-            // The first call starts to read the whole range. The second call waits for its pages
-            // one by one.
+            // The first call starts to read the whole range. The second call waits for the pages of
+            // the range one by one.
             madvise(at, len, Advice::WillNeed)?;
             Ok(madvise(at, len, Advice::LinuxPopulateRead)?)
         }
@@ -103,12 +104,13 @@ impl FileMap {
 
 impl Drop for MappedPages {
     fn drop(&mut self) {
-        // Fails only for a range that was never mapped.
+        // Ignores the error, because the call fails only for a range that was never mapped.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Memory in which buffers are allocated one after the other, each from the start of a page.
+/// A region of memory in which buffers are allocated one after the other. Each buffer starts at a
+/// page boundary.
 #[derive(Debug)]
 pub(crate) struct ArenaRegion {
     pages: MappedPages,
@@ -129,23 +131,23 @@ pub(crate) struct ArenaSpan {
     region: Arc<ArenaRegion>,
     start: usize,
     len: usize,
-    /// Bytes of the whole pages that are returned to the system.
+    /// Length of the whole pages that are returned to the system, in bytes.
     pages_len: usize,
 }
 
 impl ArenaRegion {
-    /// Reserves address space for `len` bytes; memory is used once they are written. Uses huge
-    /// pages if available: sending from them costs far less, because the kernel looks up and counts
-    /// fewer pages.
+    /// Reserves address space for `len` bytes. Memory is allocated only when the bytes are written.
+    /// Uses huge pages if available. Sending from huge pages costs far less, because the kernel
+    /// looks up and counts fewer pages.
     ///
     /// # Errors
-    /// When there is no address space.
+    /// If there is not enough address space.
     pub(crate) fn new(len: usize) -> io::Result<ArenaRegion> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = MappedPages { start, len };
-        // Ignores the error: without huge pages, the region uses small ones.
+        // Ignores the error, because the region works without huge pages, too.
         let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(ArenaRegion {
             pages,
@@ -153,11 +155,11 @@ impl ArenaRegion {
         })
     }
 
-    /// Closes the region for new buffers. Prevents the kernel from merging the remaining small pages
-    /// into huge ones, which would allocate the returned pages again.
+    /// Call this function when the region gets no more buffers. Prevents the kernel from merging
+    /// the remaining small pages into huge pages, which would allocate the returned pages again.
     pub(crate) fn close_for_new_buffers(&self) {
         let at = self.pages.start.as_ptr().cast();
-        // Ignores the error: it concerns unused memory only.
+        // Ignores the error, because an error affects only the memory use.
         let _ = unsafe { madvise(at, self.pages.len, Advice::LinuxNoHugepage) };
     }
 
@@ -185,8 +187,8 @@ impl SpanDraft {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let len = bytes.len().min(self.span.len - self.filled);
         let at = self.span.start + self.filled;
-        // The target is within the span, which belongs to this draft only. It therefore does not
-        // overlap `bytes`.
+        // The target is within the span, which belongs to this draft only. The target therefore
+        // does not overlap `bytes`.
         unsafe {
             let to = self.span.region.pages.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
@@ -194,18 +196,17 @@ impl SpanDraft {
         self.filled += len;
     }
 
-    /// The part that is not filled yet.
+    /// Returns the part that is not filled yet.
     pub(crate) fn rest(&mut self) -> &mut [u8] {
         let at = self.span.start + self.filled;
-        // The slice is within the span, which belongs to this draft only. It is borrowed for as
-        // long as `self` is.
+        // The slice is within the span, which belongs to this draft only. The slice borrows `self`.
         unsafe {
             let rest = self.span.region.pages.start.as_ptr().add(at);
             std::slice::from_raw_parts_mut(rest, self.span.len - self.filled)
         }
     }
 
-    /// Records that up to `len` bytes of the rest were written.
+    /// Records that the first `len` bytes of the unfilled part were written.
     pub(crate) fn fill(&mut self, len: usize) {
         self.filled += len.min(self.span.len - self.filled);
     }
@@ -229,8 +230,8 @@ impl AsRef<[u8]> for ArenaSpan {
 impl Drop for ArenaSpan {
     fn drop(&mut self) {
         if self.pages_len > 0 {
-            // Fails only for a range that was never mapped. After a failure, the pages are freed
-            // when the region is unmapped.
+            // Ignores the error, because the call fails only for a range that was never mapped.
+            // After a failure, the pages are freed when the region is unmapped.
             let _ = unsafe {
                 let at = self.region.pages.start.as_ptr().add(self.start);
                 madvise(at.cast(), self.pages_len, Advice::LinuxDontNeed)

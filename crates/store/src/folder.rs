@@ -1,4 +1,4 @@
-//! A library: a local folder, or one file of it.
+//! A library that is a local folder or a single local file.
 
 use crate::{Error, Key, LocalFile, Meter, ObjectVersion};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
@@ -9,13 +9,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder whose files are served, or a single file. Links are followed only within the folder, unless
-/// [`Folder::with_links`] allows others.
+/// A folder whose files are served, or a single served file. Links are followed only if their
+/// targets are within the folder, unless [`Folder::with_links`] allows other targets.
 pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
     only: Option<Key>,
-    /// Extensions of companions: files that are beside a single served file and belong to it.
+    /// File name extensions of companions. A companion belongs to the single served file, and is in
+    /// the same folder.
     companion_extensions: &'static [&'static str],
     /// Whether links may lead out of the folder.
     follow_links: bool,
@@ -27,11 +28,11 @@ pub struct Folder {
 pub struct FolderEntry {
     /// A name that a [`Key`] can contain.
     pub name: String,
-    /// A file's version; `None` for a folder.
+    /// The version of a file, or `None` for a folder.
     pub file: Option<ObjectVersion>,
 }
 
-/// The entries of a folder, and the links that are left out of them.
+/// The entries of a folder, and the links that are not listed as entries.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FolderListing {
     /// Files and folders, sorted by name.
@@ -45,11 +46,11 @@ const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 
 impl Folder {
-    /// Opens the library at `path`: a folder, or a single file.
+    /// Opens the library at `path`, which is a folder or a single file.
     ///
     /// # Errors
-    /// When it does not exist, must not be read, or is a file whose name cannot be served (not UTF-8, or
-    /// starting with a dot).
+    /// When `path` does not exist, cannot be opened, or is a file whose name cannot be served. A
+    /// name can be served if it is a valid [`Key`].
     pub fn new(path: &Path) -> io::Result<Folder> {
         let path = path.canonicalize()?;
         let (path, only) = if path.is_dir() {
@@ -82,9 +83,9 @@ impl Folder {
         }
     }
 
-    /// Adds the companions of a single file, such as `film.en.srt` beside `film.mp4`. Their names
-    /// start with the file's name without its extension, and end in one of these extensions.
-    /// Changes nothing for a folder.
+    /// Also serves the companions of a single file, such as `film.en.srt` for `film.mp4`. The name
+    /// of a companion starts with the file's name without the extension, and ends in one of
+    /// `companion_extensions`. For a folder, this setting has no effect.
     #[must_use]
     pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Folder {
         Folder {
@@ -103,10 +104,10 @@ impl Folder {
         &self.path
     }
 
-    /// Looks up `key`: a file's version, or `None` for a folder. Blocks.
+    /// Looks up `key`. Returns a file's version, or `None` for a folder. Blocks.
     ///
     /// # Errors
-    /// [`Error`]; anything that is neither a file nor a folder is [`Error::NotFound`].
+    /// Any [`Error`]. The error is [`Error::NotFound`] if `key` is neither a file nor a folder.
     pub fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         entry_kind(&self.stat_key(key)?)
     }
@@ -114,9 +115,9 @@ impl Folder {
     /// Opens a file. Blocks.
     ///
     /// # Errors
-    /// [`Error`]; a folder is [`Error::NotFound`].
+    /// Any [`Error`]. For a folder, the error is [`Error::NotFound`].
     pub fn open(&self, key: &Key) -> Result<Arc<LocalFile>, Error> {
-        // Opens without waiting: a named pipe would otherwise wait forever for a writer.
+        // `NONBLOCK` is set because opening a named pipe would otherwise wait for a writer.
         let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         match entry_kind(&rustix::fs::fstat(&fd)?)? {
             Some(identity) => {
@@ -127,18 +128,18 @@ impl Folder {
         }
     }
 
-    /// Lists a folder, sorted by name. Leaves out entries that are hidden, cannot be a key, or lead
-    /// out of the library. Links to a folder above are left out, because following them would never
-    /// end. Blocks.
+    /// Lists a folder, sorted by name. Leaves out entries that are hidden, have a name that a key
+    /// cannot contain, or lead out of the library. Also leaves out links to an ancestor folder,
+    /// because following such links would never end. Blocks.
     ///
     /// # Errors
-    /// [`Error`]; also when there are over 65 536 entries.
+    /// Any [`Error`]. A folder with more than 65 536 entries is also an error.
     pub fn list_folder(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         self.list_prefixed(key, "")
     }
 
-    /// Lists the entries of a folder whose names start with `prefix`, as [`Folder::list_folder`] does. The others
-    /// are not looked up. Blocks.
+    /// Lists as [`Folder::list_folder`] does, but only the entries whose names start with `prefix`.
+    /// Other entries are not looked up. Blocks.
     ///
     /// # Errors
     /// The errors of [`Folder::list_folder`].
@@ -146,7 +147,8 @@ impl Folder {
         Ok(self.list_with_links(key, prefix)?.entries)
     }
 
-    /// Lists as [`Folder::list_prefixed`] does, with the links that lead out of the library. Blocks.
+    /// Lists as [`Folder::list_prefixed`] does, and also returns the links that lead out of the
+    /// library. Blocks.
     ///
     /// # Errors
     /// The errors of [`Folder::list_folder`].
@@ -216,13 +218,15 @@ impl Folder {
         })
     }
 
-    /// Returns whether a key may be opened. A single file is served with its companions only.
+    /// Returns whether `key` belongs to the library. A library of a single file contains only the
+    /// file, the file's companions and the root.
     fn contains(&self, key: &Key) -> bool {
         let contains = |only| key == only || key.is_root() || self.is_companion(only, key.as_str());
         self.only.as_ref().is_none_or(contains)
     }
 
-    /// Returns `None` for a name that a key cannot contain, and for a link to a folder above.
+    /// Looks up an entry of `folder`. Returns `None` if a key cannot contain the name, or if the
+    /// entry is a link to one of the folders in `above`.
     ///
     /// # Errors
     /// [`Error::Refused`] for a link that leads out of the library.
@@ -242,7 +246,7 @@ impl Folder {
         Ok((!leads_back).then_some(FolderEntry { name, file }))
     }
 
-    /// Returns device and inode of a folder and of all folders above it.
+    /// Returns the device and inode numbers of a folder and of all its ancestor folders.
     fn ancestor_inodes(&self, folder: &Key) -> Result<Vec<(u64, u64)>, Error> {
         let keys = std::iter::successors(Some(folder.clone()), Key::parent);
         let stats = keys.map(|key| self.stat_key(&key));
@@ -262,19 +266,22 @@ impl Folder {
         }
         let name = if key.is_root() { "." } else { key.as_str() };
         match self.resolve_links(name.as_ref(), flags) {
-            // Links with absolute targets are refused by the kernel even if they stay inside.
+            // The kernel refuses links with absolute targets, even if the targets are within the
+            // folder.
             Err(Errno::XDEV) => self.beneath_by_name(key, flags),
-            // No openat2 (before 5.6, or a seccomp filter that does not know it).
+            // The kernel has no `openat2` (before Linux 5.6), or a seccomp filter blocks this call.
             Err(Errno::NOSYS) => self.beneath_by_name(key, flags),
             result => Ok(result?),
         }
     }
 
-    /// Resolves links by name first, then opens their target if it is inside.
+    /// Resolves all links in user space first. Then opens the target if it is within the folder, or
+    /// if links may lead out of the folder.
     fn beneath_by_name(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
         let target = self.path.join(key.as_str()).canonicalize()?;
         let inside = match target.strip_prefix(&self.path) {
-            // Happens only without `openat2`, which follows such links itself.
+            // This case occurs only without `openat2`, because `openat2` itself follows links that
+            // lead out of the folder.
             Err(_) if self.follow_links => target.as_path(),
             inside => inside.map_err(|_| Error::from(Errno::XDEV))?,
         };
@@ -294,13 +301,13 @@ impl Folder {
             path
         };
         let how = match self.follow_links {
-            // A key contains no `..`, so only links lead out.
+            // A key contains no `..`, so only links can lead out of the folder.
             true => ResolveFlags::NO_MAGICLINKS,
             false => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
         };
         let flags = flags | OFlags::CLOEXEC;
-        // EAGAIN: something was renamed during the walk, and the kernel cannot guarantee that `..`
-        // stays inside.
+        // `EAGAIN` means that a file or folder was renamed while the kernel resolved the path. The
+        // kernel then cannot guarantee that `..` stays within the folder.
         for _ in 0..8 {
             match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), how) {
                 Err(Errno::AGAIN | Errno::INTR) => {}

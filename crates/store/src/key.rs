@@ -2,28 +2,30 @@
 
 use std::fmt;
 
-/// A path inside the library: names joined by `/`, without one at either end. Empty: the root.
+/// A path inside the library. It consists of names that are joined by `/`, without a `/` at the
+/// start or end. The empty path is the root.
 ///
-/// No name is empty or starts with a dot, contains NUL or a backslash, or is longer than 255 bytes.
+/// No name is empty, starts with a dot, contains a control character or a backslash, or is longer
+/// than 255 bytes. The whole path has at most 4096 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Key(String);
 
 /// The reason why a string is not a [`Key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadKey {
-    /// An empty name: `a//b`, or a slash at an end.
+    /// An empty name, as in `a//b`, or a slash at the start or end.
     Empty,
     /// `.` or `..`.
     Dots,
-    /// Another name that starts with a dot.
+    /// A name other than `.` and `..` that starts with a dot.
     Hidden,
     /// NUL, another control character, or a backslash.
     Character,
-    /// A name over 255 bytes, or a key over 4096.
+    /// A name of more than 255 bytes, or a key of more than 4096 bytes.
     TooLong,
 }
 
-/// Longest name in bytes: the limit of Linux file systems.
+/// Longest name, in bytes. Linux file systems have the same limit.
 const NAME_BYTES_MAX: usize = 255;
 /// Longest key, in bytes.
 const KEY_BYTES_MAX: usize = 4096;
@@ -46,10 +48,10 @@ impl Key {
         Ok(Key(path.to_owned()))
     }
 
-    /// Returns the key of an entry of this folder.
+    /// Returns the key of the entry `name` in this folder.
     ///
     /// # Errors
-    /// Same as [`Key::parse`]; a `/` in `name` is a [`BadKey::Character`].
+    /// Same as [`Key::parse`]. A `/` in `name` is a [`BadKey::Character`].
     pub fn child(&self, name: &str) -> Result<Key, BadKey> {
         if name.contains('/') {
             return Err(BadKey::Character);
@@ -61,17 +63,17 @@ impl Key {
         Key::parse(&format!("{}/{name}", self.0))
     }
 
-    /// Returns whether this is the library's root.
+    /// Returns whether this key is the library's root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The last name; empty for the root.
+    /// The last name of the path. It is empty for the root.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The containing folder; `None` for the root.
+    /// The key of the containing folder, or `None` for the root.
     pub fn parent(&self) -> Option<Key> {
         if self.is_root() {
             return None;

@@ -1,21 +1,23 @@
-//! Objects by name, in a local folder or an object store.
+//! Reads objects by name from a local folder or an object store.
 //!
-//! A [`Store`] is a library: a [`Folder`], or a [`Remote`] (S3, GCS, Azure, any HTTP server that supports
-//! ranges). A [`Key`] names an object in it, and cannot lead out of the library. [`Store::open`] returns an
-//! [`Object`] of one [`ObjectVersion`]; its bytes are never mixed with those of another version.
+//! A [`Store`] is a media library. It is either a local [`Folder`] or a [`Remote`] library (S3,
+//! GCS, Azure, or any HTTP server that supports range requests). A [`Key`] names an object in the
+//! library, and cannot lead out of the library. [`Store::open`] returns an [`Object`] of one
+//! [`ObjectVersion`]. The bytes of two versions are never mixed.
 //!
 //! - A [`LocalFile`] is read, mapped, or sent by the kernel. Its functions block, except
 //!   [`LocalFile::resident`] and [`LocalFile::changed`].
-//! - A [`RemoteObject`] is read by ranges, from the memory cache `ranges` or over `http`. The
-//!   library's own threads serve callers without a runtime. [`RemoteObject::parts`] is
-//!   asynchronous; the functions of [`Store`] and [`Object::read`] block. If nothing is cached,
-//!   [`RemoteObject::splice_range`] splices bytes into a [`Pipe`] without copying them.
+//! - A [`RemoteObject`] is read in ranges, from the memory cache (module `ranges`) or from the
+//!   storage (module `http`). The library's own threads send the requests of callers that have no
+//!   Tokio runtime. [`RemoteObject::parts`] is asynchronous. The functions of [`Store`] block, and
+//!   so does [`Object::read`]. If the memory cache is disabled, [`RemoteObject::splice_range`]
+//!   splices bytes into a [`Pipe`] instead of copying them.
 //!
-//! [`cache`] and, behind it, [`DiskTier`] store objects that were fetched from elsewhere. They do
-//! not depend on libraries.
+//! [`cache`] stores objects that were fetched from other servers. [`DiskTier`] is a second tier
+//! behind this cache. Both are independent of libraries.
 //!
-//! This crate contains no HTTP server and no media formats. `cache` and `ranges` import nothing
-//! from the other modules.
+//! This crate contains no HTTP server and no code for media formats. The modules `cache` and
+//! `ranges` import nothing from the other modules.
 
 mod arena;
 pub mod cache;

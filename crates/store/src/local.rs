@@ -1,4 +1,4 @@
-//! An open local file, and the check whether it has changed.
+//! An open local file, and a check whether the file has changed.
 
 use crate::file_map::FileMap;
 use crate::page_residency::PageResidency;
@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 /// An open file.
 ///
-/// A file that is replaced by a rename stays readable to its end. [`LocalFile::changed`] reports a file that
-/// was overwritten or truncated in place.
+/// If another file replaces the opened file by a rename, the opened file stays readable to its end.
+/// [`LocalFile::changed`] reports a file that was overwritten or truncated in place.
 pub struct LocalFile {
     file: File,
     identity: ObjectVersion,
@@ -25,25 +25,29 @@ pub struct LocalFile {
     meter: Arc<Meter>,
 }
 
-/// Gaps of up to this length are read with the ranges around them, because copying such a gap costs
-/// about as much as another system call.
+/// Gaps of up to this length, in bytes, are read together with the ranges around them. Copying such
+/// a gap costs about as much as another system call.
 const JOINED_GAP_BYTES_MAX: u64 = 8 << 10;
-/// Limit on the bytes read for several ranges, as a multiple of their length. Beyond it, the ranges
-/// are read separately, because the gaps between them stay in memory as long as the returned bytes.
+/// Limit on the bytes read for several ranges, as a multiple of the ranges' total length. If joined
+/// reads would exceed this limit, the gaps between the ranges are not read. The gaps would stay in
+/// memory as long as the returned bytes.
 const READ_AMPLIFICATION_MAX: u64 = 2;
 
-/// Distance between the bytes that [`LocalFile::resident`] probes: the kernel evicts pages in larger runs.
+/// Distance in bytes between two probes of [`LocalFile::resident`]. Probing each page is not
+/// necessary, because the kernel evicts pages in runs that are longer than this distance.
 const PROBE_STRIDE: u64 = 64 * 1024;
-/// Bytes per read where pages cannot be populated.
+/// Bytes per read if pages cannot be loaded through a mapping of the file.
 const WARM_BYTES: usize = 256 * 1024;
 
 /// Calls of [`LocalFile::changed`] in this process.
 #[cfg(debug_assertions)]
 static CHANGE_CHECKS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// Returns how often this process has checked an open file for changes, one `fstat` each.
+/// Returns how many times this process has checked an open file for changes. Each check takes one
+/// `fstat`.
 ///
-/// Counted in debug builds only, for tests: a release build does not pay for the counter.
+/// Only debug builds count the checks, for tests. Release builds do not have the cost of the
+/// counter.
 #[cfg(debug_assertions)]
 pub fn change_checks() -> u64 {
     CHANGE_CHECKS.load(std::sync::atomic::Ordering::Relaxed)
@@ -95,7 +99,8 @@ impl LocalFile {
         match rustix::fs::fstat(&self.file) {
             Ok(stat) => {
                 let now = ObjectVersion::of(&stat);
-                // Ignores ctime: a new link, another owner or a rename do not change the bytes.
+                // Ignores ctime, because a new link, another owner or a rename changes ctime but
+                // not the bytes.
                 now.len != self.identity.len || now.mtime_ns != self.identity.mtime_ns
             }
             Err(_) => true,
@@ -105,7 +110,7 @@ impl LocalFile {
     /// Reads `range`. Blocks.
     ///
     /// # Errors
-    /// [`Error::Changed`] when the file ends before `range` does; [`Error::Io`] when the storage
+    /// [`Error::Changed`] when the file ends before `range` does. [`Error::Io`] when the storage
     /// fails.
     pub fn read(&self, range: Range<u64>, reason: Reason) -> Result<Bytes, Error> {
         let len = self.check_range(&range)?;
@@ -124,8 +129,8 @@ impl LocalFile {
         Ok(Bytes::from(buffer))
     }
 
-    /// Reads several ranges, adjacent ones with one system call. Returns the bytes of each range, in the
-    /// given order. Blocks.
+    /// Reads several ranges. Ranges that are close together are read with one system call. Returns
+    /// the bytes of each range, in the given order. Blocks.
     ///
     /// # Errors
     /// Same as [`LocalFile::read`].
@@ -153,11 +158,11 @@ impl LocalFile {
         ranges.iter().map(slice).collect()
     }
 
-    /// Checks that the file had all of `ranges`, and counts them as one request. The caller then
-    /// reads them with [`LocalFile::read_into`], in any number of calls.
+    /// Checks that all `ranges` are within the file, and counts them as one request. The caller
+    /// then reads the ranges with [`LocalFile::read_into`], in any number of calls.
     ///
     /// # Errors
-    /// [`Error::Changed`] when the file ends before one of them does.
+    /// [`Error::Changed`] when a range extends beyond the end of the file.
     pub fn count_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -171,7 +176,8 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Reads from `start` until `buffer` is full. Blocks. Counts nothing: see [`LocalFile::count_ranges`].
+    /// Reads from `start` until `buffer` is full. Blocks. Counts no request, because the caller has
+    /// already called [`LocalFile::count_ranges`].
     ///
     /// # Errors
     /// Same as [`LocalFile::read`].
@@ -190,18 +196,19 @@ impl LocalFile {
         Ok(())
     }
 
-    /// The whole file, mapped; `None` where it cannot be mapped.
+    /// The whole file, mapped into memory, or `None` if the file cannot be mapped.
     ///
-    /// The bytes are for the kernel only (`writev`). Code that reads them must use [`read`] instead: if the
-    /// file is truncated, the kernel returns `EFAULT`, but a read in user space would end the process.
+    /// The mapped bytes may only be passed to system calls (`writev`). Code that reads bytes itself
+    /// must use [`read`] instead. If the file is truncated, a system call returns `EFAULT`, but an
+    /// access in user space would end the process.
     ///
     /// [`read`]: LocalFile::read
     pub fn mapping(&self) -> Option<Bytes> {
         self.file_map().map(FileMap::bytes)
     }
 
-    /// Returns whether `range` is probably in memory. Blocks that were found there less than a second ago are
-    /// not probed again.
+    /// Returns whether `range` is probably in memory. Blocks of the file that were found in memory
+    /// less than a second ago are not probed again.
     pub fn resident(&self, range: &Range<u64>) -> bool {
         self.residency
             .is_resident(self.len(), range, |part| self.probe_pages(part))

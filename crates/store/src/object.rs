@@ -1,21 +1,21 @@
-//! An object that is open, local or remote.
+//! An open object, which is local or remote.
 
 use crate::{Error, LocalFile, ObjectVersion, Reason, RemoteObject};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An open object, of one version. Cheap to clone.
+/// An open object of one version. Cloning an object is cheap.
 #[derive(Clone)]
 pub enum Object {
     /// A local file, which can be mapped.
     Local(Arc<LocalFile>),
-    /// An object that is read by ranges over a network.
+    /// An object that is read in ranges over a network.
     Remote(Arc<RemoteObject>),
 }
 
 impl Object {
-    /// Returns whether it is read over a network.
+    /// Returns whether the object is read over a network.
     pub fn is_remote(&self) -> bool {
         matches!(self, Object::Remote(_))
     }
@@ -28,7 +28,7 @@ impl Object {
         }
     }
 
-    /// Returns whether a later look-up found the same version.
+    /// Returns whether `now`, the result of a later look-up, is the same version.
     pub fn is(&self, now: &ObjectVersion) -> bool {
         match self {
             Object::Local(file) => file.identity() == now,
@@ -46,8 +46,8 @@ impl Object {
         self.len() == 0
     }
 
-    /// Returns whether the object is known to have changed since it was opened. A local file is checked; a
-    /// remote object is known to have changed once a response shows it.
+    /// Returns whether the object is known to have changed since it was opened. A local file is
+    /// checked now. A remote object is known to have changed once a response has shown the change.
     pub fn changed(&self) -> bool {
         match self {
             Object::Local(file) => file.changed(),
@@ -66,8 +66,8 @@ impl Object {
         }
     }
 
-    /// Reads several ranges, each as its own bytes, in the given order. Adjacent ranges of a local
-    /// file take one system call. Blocks.
+    /// Reads several ranges. Returns the bytes of each range, in the given order. Ranges of a local
+    /// file that are close together are read with one system call. Blocks.
     ///
     /// # Errors
     /// Same as [`Object::read`].
@@ -81,7 +81,7 @@ impl Object {
         }
     }
 
-    /// Frees the first bytes of a remote object, which were stored to build its index.
+    /// Frees the first bytes of a remote object, which were stored to build the object's index.
     pub fn settle(&self) {
         if let Object::Remote(object) = self {
             object.settle();

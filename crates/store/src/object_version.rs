@@ -10,11 +10,13 @@ pub struct ObjectVersion {
     pub len: u64,
     /// Last modification of the bytes, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// Last change of the file or its metadata, in nanoseconds since 1970; no program can set it.
+    /// Last change of the file or its metadata, in nanoseconds since 1970. Programs cannot set this
+    /// time.
     pub ctime_ns: i64,
     /// Device and inode of a file.
     pub inode: (u64, u64),
-    /// Hash of the entity tag, the same in every process; 0 for files and untagged objects.
+    /// Hash of the entity tag. The hash is the same in every process. It is 0 for files and for
+    /// objects without an entity tag.
     pub tag: u64,
 }
 
@@ -29,7 +31,7 @@ impl ObjectVersion {
         }
     }
 
-    /// Time of the last modification; never before 1970.
+    /// Time of the last modification. Times before 1970 are returned as 1970.
     pub fn modified(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or(0))
     }

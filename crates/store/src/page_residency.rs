@@ -1,19 +1,20 @@
-//! Remembers which parts of a file were recently found in memory, so that popular parts are not probed for
-//! each request.
+//! Remembers which parts of a file were recently found in memory, so that popular parts are not
+//! probed for each request.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Bytes of a file that are probed together.
+/// Length of a block in bytes. The result of a probe is remembered for whole blocks.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Time for which a block is assumed to stay in memory, in milliseconds. If the assumption is
 /// wrong, an event loop waits for the storage once.
 const TRUST_MS: u32 = 1000;
 
-/// Per block: the time at which all of it was found in memory, in milliseconds since the first probe of the
-/// process, plus one. 0: never. Allocated at the first probe.
+/// For each block, the time at which the whole block was found in memory. The unit is milliseconds
+/// since the first probe of the process, plus one. 0 means that the block was never found in
+/// memory. The list is allocated at the first probe.
 #[derive(Debug, Default)]
 pub(crate) struct PageResidency {
     found_ms: OnceLock<Box<[AtomicU32]>>,
@@ -59,8 +60,8 @@ impl PageResidency {
 fn now_ms() -> u32 {
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
-    // The time wraps after seven weeks. A block is then trusted for a second too long, or probed
-    // once more.
+    // The milliseconds overflow after seven weeks. A block may then be trusted for one second too
+    // long, or be probed once more than necessary.
     (elapsed.as_millis() as u32).wrapping_add(1).max(1)
 }
 

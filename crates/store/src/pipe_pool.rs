@@ -1,8 +1,8 @@
 //! Pipes that carry bytes from a storage's socket to a client's socket without a copy.
 //!
-//! Each pipe uses two descriptors. It has up to 256 slots, each of which holds a page of kernel
-//! memory or a larger fragment. The number of pipes is therefore bounded, and responses without a
-//! pipe are copied.
+//! Each pipe uses two file descriptors. A pipe has up to 256 slots, and each slot holds a page of
+//! kernel memory or a larger fragment. The number of pipes is therefore bounded. Responses without
+//! a pipe are copied.
 
 use bytes::Bytes;
 use rustix::io::{Errno, ioctl_fionread};
@@ -11,12 +11,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Requested capacity of a pipe in bytes: a slot for each of 256 pages or fragments.
+/// Requested capacity of a pipe in bytes. It gives the pipe 256 slots, each for one page or
+/// fragment.
 const PIPE_BYTES: usize = 1 << 20;
-/// Smaller pipes are not worth using. The kernel creates them for unprivileged users with many pipes.
+/// Minimum capacity of a pipe in bytes. Smaller pipes are not worth using. The kernel creates
+/// smaller pipes for unprivileged users that already have many pipes.
 const PIPE_BYTES_MIN: usize = 128 << 10;
 
-/// Empty pipes, and the number that may still be opened.
+/// Empty pipes, and the number of pipes that may still be opened.
 pub(crate) struct PipePool(Arc<Mutex<SparePipes>>);
 
 struct SparePipes {
@@ -30,8 +32,8 @@ struct PipeEnds {
     write: OwnedFd,
 }
 
-/// A pipe with bytes that move from one socket to another. The reader takes each reported byte
-/// once, in order.
+/// A pipe that carries bytes from one socket to another. The reader must take each reported byte
+/// exactly once, in order.
 pub struct Pipe {
     ends: Arc<PipeEnds>,
     spare: Arc<Mutex<SparePipes>>,
@@ -40,7 +42,7 @@ pub struct Pipe {
 /// The result of an attempt to fill a pipe.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SpliceOutcome {
-    /// The number of bytes moved; 0 at the end of the stream.
+    /// The number of bytes moved into the pipe. It is 0 at the end of the stream.
     Bytes(usize),
     /// The socket has bytes, but the pipe is full.
     Full,
@@ -53,7 +55,8 @@ impl PipePool {
         PipePool(Arc::new(Mutex::new(SparePipes { empty, left })))
     }
 
-    /// Takes an empty pipe. Returns `None` if too many are in use, or if the kernel refuses one.
+    /// Takes an empty pipe. Returns `None` if all pipes are in use, or if the kernel cannot create
+    /// a pipe with enough capacity.
     pub(crate) fn take_pipe(&self) -> Option<Pipe> {
         let mut spare = lock_spare(&self.0);
         let ends = match spare.empty.pop() {
@@ -73,7 +76,7 @@ impl PipePool {
 impl PipeEnds {
     fn new() -> io::Result<PipeEnds> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Ignores the error: the capacity is checked next.
+        // Ignores the error, because the resulting capacity is checked next.
         let _ = fcntl_setpipe_size(&write, PIPE_BYTES);
         if fcntl_getpipe_size(&write)? < PIPE_BYTES_MIN {
             return Err(io::ErrorKind::QuotaExceeded.into());
@@ -86,7 +89,7 @@ impl Pipe {
     /// Moves up to `bytes_max` bytes from a socket into the pipe.
     ///
     /// # Errors
-    /// `WouldBlock` when the socket has no bytes; otherwise its error.
+    /// `WouldBlock` when the socket has no bytes. Any other error is an error of the socket.
     pub(crate) fn fill_from(
         &self,
         socket: BorrowedFd<'_>,
@@ -96,8 +99,8 @@ impl Pipe {
         let bytes_max = bytes_max.min(PIPE_BYTES);
         match rustix::pipe::splice(socket, None, &self.ends.write, None, bytes_max, flags) {
             Ok(count) => Ok(SpliceOutcome::Bytes(count)),
-            // Either the socket is empty or the pipe is full. If the socket has bytes, the pipe is
-            // full, because nothing else reads from the socket.
+            // `EAGAIN` means that either the socket is empty or the pipe is full. If the socket has
+            // bytes, the pipe is full, because nothing else reads from the socket.
             Err(Errno::AGAIN) if ioctl_fionread(socket)? > 0 => Ok(SpliceOutcome::Full),
             Err(error) => Err(error.into()),
         }
@@ -106,7 +109,7 @@ impl Pipe {
     /// Reads the next `bytes` bytes of the pipe into memory.
     ///
     /// # Errors
-    /// When the pipe contains fewer.
+    /// When the pipe contains fewer bytes.
     pub fn read(&self, bytes: usize) -> io::Result<Bytes> {
         let (mut into, mut done) = (vec![0; bytes], 0);
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -119,7 +122,7 @@ impl Pipe {
     }
 }
 
-/// The reading end.
+/// The descriptor of the pipe's reading end.
 impl AsFd for Pipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ends.read.as_fd()

@@ -1,4 +1,5 @@
-//! Bugs that `tests/faults` must find. Only builds with the feature `planted-bugs` contain them.
+//! Deliberate bugs that `tests/faults` must find. Only builds with the feature `planted-bugs`
+//! contain them.
 
 /// Returns whether the environment variable `PLANTED_BUG` names this bug.
 #[cfg(feature = "planted-bugs")]
@@ -8,7 +9,7 @@ pub fn is_planted(bug: &str) -> bool {
     name.as_deref() == Some(bug)
 }
 
-/// Returns false: this build contains no planted bugs.
+/// Returns `false`, because this build contains no planted bugs.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub const fn is_planted(_bug: &str) -> bool {

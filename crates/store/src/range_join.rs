@@ -1,13 +1,13 @@
-//! Joins adjacent byte ranges, so that one read fetches several of them.
+//! Joins byte ranges that are close together, so that one read fetches several ranges.
 //!
-//! A segment of an interleaved film consists of many short ranges with other tracks between them.
-//! For a remote object, another request costs more than receiving many unneeded bytes. For a local
-//! file, a system call costs about as much as copying a few kilobytes.
+//! A segment of an interleaved film consists of many short ranges, with bytes of other tracks
+//! between the ranges. For a remote object, another request costs more than receiving many unneeded
+//! bytes. For a local file, a system call costs about as much as copying a few kilobytes.
 
 use std::ops::Range;
 
-/// Returns extents that contain all non-empty `ranges`, in order and without overlap. Gaps of up to
-/// `gap_bytes_max` between two ranges are included.
+/// Returns extents that contain all non-empty `ranges`. The extents are sorted and do not overlap.
+/// Gaps of up to `gap_bytes_max` bytes between two ranges are included.
 pub(crate) fn join_ranges(mut ranges: Vec<Range<u64>>, gap_bytes_max: u64) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
@@ -23,7 +23,7 @@ pub(crate) fn join_ranges(mut ranges: Vec<Range<u64>>, gap_bytes_max: u64) -> Ve
     extents
 }
 
-/// Returns the bytes of all `ranges` together.
+/// Returns the total length of `ranges` in bytes.
 pub(crate) fn total_len(ranges: &[Range<u64>]) -> u64 {
     let lens = ranges.iter().map(|range| range.end - range.start);
     lens.fold(0, u64::saturating_add)

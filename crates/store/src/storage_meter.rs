@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub enum Reason {
     /// Looking up or listing a path.
     Look,
-    /// A server manifest.
+    /// Reading a server manifest.
     Manifest,
     /// Building an index.
     Index,
-    /// Text inside of a film.
+    /// Reading subtitles or captions inside a film file.
     Text,
     /// A segment for a client.
     Segment,
@@ -19,7 +19,7 @@ pub enum Reason {
     Plain,
     /// A segment that is likely to be requested next.
     Ahead,
-    /// A second request because the first is slow.
+    /// A second request that is sent because the first request is slow.
     Hedge,
     /// A repeated request after a failure.
     Retry,
@@ -55,7 +55,8 @@ impl Reason {
     }
 }
 
-/// Counts by reason. One range of one object is one request, however many system calls it takes.
+/// Counts of requests and bytes by reason. A read of one range of one object counts as one request,
+/// even if the read takes several system calls.
 #[derive(Debug, Default)]
 pub struct Meter {
     rows: [MeterRow; Reason::ALL.len()],
@@ -83,12 +84,14 @@ impl Meter {
         row.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts a request for which a thread waited for the storage.
+    /// Counts a request for bytes that were not in memory, so that the caller waited for the
+    /// storage.
     pub fn count_wait(&self, reason: Reason) {
         self.rows[reason as usize].waits.fetch_add(1, Relaxed);
     }
 
-    /// Counts bytes that were spliced into a pipe. [`count_bytes`](Self::count_bytes) has counted them, too.
+    /// Counts bytes that were spliced into a pipe. [`count_bytes`](Self::count_bytes) also counts
+    /// these bytes.
     pub(crate) fn count_piped(&self, bytes: u64) {
         self.piped.fetch_add(bytes, Relaxed);
     }
@@ -98,17 +101,18 @@ impl Meter {
         self.piped.load(Relaxed)
     }
 
-    /// Requests for a reason.
+    /// Number of requests for `reason`.
     pub fn requests(&self, reason: Reason) -> u64 {
         self.rows[reason as usize].requests.load(Relaxed)
     }
 
-    /// Bytes for a reason.
+    /// Number of bytes read for `reason`.
     pub fn bytes(&self, reason: Reason) -> u64 {
         self.rows[reason as usize].bytes.load(Relaxed)
     }
 
-    /// Requests for which a thread waited for the storage.
+    /// Number of requests for bytes that were not in memory, so that the caller waited for the
+    /// storage.
     pub fn waits(&self, reason: Reason) -> u64 {
         self.rows[reason as usize].waits.load(Relaxed)
     }

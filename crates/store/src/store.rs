@@ -7,19 +7,21 @@ use crate::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// A library: local or remote. Its functions block.
+/// A local or remote library. Its functions block.
 pub enum Store {
-    /// A local folder, or one file.
+    /// A local folder, or a single file.
     Folder(Folder),
     /// Objects of an object store.
     Remote(Remote),
 }
 
 impl Store {
-    /// Opens a library: a path, `file://`, `s3://`, `gs://`, `az://`, `http://` or `https://`.
+    /// Opens the library at `source`, which is a path or a URL (`file://`, `s3://`, `gs://`,
+    /// `az://`, `http://` or `https://`).
     ///
     /// # Errors
-    /// A message for the operator: no such folder, an incomplete URL, or contradictory storage settings.
+    /// A message for the operator, for example if the folder does not exist, the URL is incomplete,
+    /// or the storage settings contradict each other.
     pub fn new(source: &str, options: Options) -> Result<Store, String> {
         if Remote::is_remote(source) {
             return Ok(Store::Remote(Remote::new(source, options)?));
@@ -36,7 +38,8 @@ impl Store {
         Ok(Store::Folder(folder.with_links(options.follow_links)))
     }
 
-    /// Adds the companions of a library of one file; see [`Folder::with_companions`].
+    /// Also serves the companions of a library of one file; see [`Folder::with_companions`]. For a
+    /// remote library, this setting has no effect.
     #[must_use]
     pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Store {
         match self {
@@ -45,12 +48,12 @@ impl Store {
         }
     }
 
-    /// Returns whether reads use a network, so that look-ups should be rare.
+    /// Returns whether reads use a network. If so, look-ups should be rare.
     pub fn is_remote(&self) -> bool {
         matches!(self, Store::Remote(_))
     }
 
-    /// The remote library, if it is one.
+    /// The remote library, or `None` if the library is local.
     pub fn remote(&self) -> Option<&Remote> {
         match self {
             Store::Folder(_) => None,
@@ -74,10 +77,10 @@ impl Store {
         }
     }
 
-    /// Looks up `key`: an object's version, or `None` for a folder.
+    /// Looks up `key`. Returns an object's version, or `None` for a folder.
     ///
     /// # Errors
-    /// Any [`Error`]; a key that is neither an object nor a folder is [`Error::NotFound`].
+    /// Any [`Error`]. The error is [`Error::NotFound`] if `key` is neither an object nor a folder.
     pub fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         match self {
             Store::Folder(folder) => folder.look_up(key),
@@ -88,13 +91,13 @@ impl Store {
     /// Opens an object, to build an index of it.
     ///
     /// # Errors
-    /// [`Error`]; a folder is [`Error::NotFound`].
+    /// Any [`Error`]. For a folder, the error is [`Error::NotFound`].
     pub fn open(&self, key: &Key) -> Result<Object, Error> {
         self.open_for(key, Reason::Index)
     }
 
-    /// Opens an object and counts its requests under `reason`. Over a network, one request opens the object and
-    /// fetches its first bytes.
+    /// Opens an object, and counts the requests for opening under `reason`. Over a network, one
+    /// request opens the object and fetches the object's first bytes.
     ///
     /// # Errors
     /// Same as [`Store::open`].
@@ -102,7 +105,8 @@ impl Store {
         self.open_with(key, remote::HEAD_BYTES, reason)
     }
 
-    /// Opens an object that will be read whole. Over a network, one request fetches up to 8 MiB of it.
+    /// Opens an object that will be read as a whole. Over a network, the request that opens the
+    /// object fetches up to 8 MiB.
     ///
     /// # Errors
     /// Same as [`Store::open`].
@@ -117,12 +121,14 @@ impl Store {
         }
     }
 
-    /// Returns an object with a declared length and entity tag, without looking it up. A tag of 0
-    /// means that no tag is declared. Over a network, its first read checks the declaration, and
-    /// all reads are of one version.
+    /// Returns an object with a declared length and entity tag, without a look-up. A tag of 0 means
+    /// that no tag is declared. Over a network, the first read checks the declaration, and all
+    /// reads return bytes of one version. A local library opens the file and ignores the
+    /// declaration.
     ///
     /// # Errors
-    /// Same as [`Store::open`]. Over a network, [`Error::OtherLength`] or [`Error::Replaced`] at the first read.
+    /// Same as [`Store::open`]. Over a network, the first read may fail with [`Error::OtherLength`]
+    /// or [`Error::Replaced`].
     pub fn open_declared(&self, key: &Key, declared: ObjectVersion) -> Result<Object, Error> {
         match self {
             Store::Folder(_) => self.open(key),
@@ -130,10 +136,12 @@ impl Store {
         }
     }
 
-    /// Lists a folder, sorted by name. Leaves out entries that are hidden or cannot be a key.
+    /// Lists a folder, sorted by name. Leaves out entries that are hidden or have a name that a key
+    /// cannot contain.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Unlisted`] where the storage cannot list; also for over 65 536 entries.
+    /// Any [`Error`]. The error is [`Error::Unlisted`] if the storage cannot list folders. A folder
+    /// with more than 65 536 entries is also an error.
     pub fn list_folder(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list_folder(key),
@@ -141,8 +149,8 @@ impl Store {
         }
     }
 
-    /// Lists the entries of a folder whose names start with `prefix`, with one request per 1000 of
-    /// them. Blocks.
+    /// Lists the entries of a folder whose names start with `prefix`. A remote library takes one
+    /// request per 1000 entries. Blocks.
     ///
     /// # Errors
     /// The errors of [`Store::list_folder`].
@@ -153,7 +161,8 @@ impl Store {
         }
     }
 
-    /// Lists a folder as [`Store::list_folder`] does, with the links that lead out of a local library.
+    /// Lists a folder as [`Store::list_folder`] does, and also returns the links that lead out of a
+    /// local library.
     ///
     /// # Errors
     /// The errors of [`Store::list_folder`].
@@ -167,10 +176,11 @@ impl Store {
         }
     }
 
-    /// Lists up to `entries_max` entries of a folder without reading the rest, sorted by name.
+    /// Lists up to `entries_max` entries of a folder, sorted by name. A remote library does not
+    /// request the other entries.
     ///
     /// # Errors
-    /// Same as [`Store::list_folder`], except for the number of entries.
+    /// Same as [`Store::list_folder`], but the number of entries of a remote folder is not limited.
     pub fn list_at_most(&self, key: &Key, entries_max: usize) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list_folder(key).map(|mut entries| {

@@ -1,4 +1,4 @@
-//! Replays the fuzzing corpus of the disk caches' file formats.
+//! Runs the fuzz targets of the disk caches' file formats on their saved corpora.
 #![allow(clippy::unwrap_used, missing_docs, dead_code)]
 
 #[path = "../src/disk/tier/format.rs"]

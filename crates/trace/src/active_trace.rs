@@ -14,10 +14,10 @@ tokio::task_local! {
     static ACTIVE: ActiveTrace;
 }
 
-/// Maximum number of parts of a request whose durations `Server-Timing` reports.
+/// Maximum number of parts of a request that `Server-Timing` reports.
 const TIMED_PARTS_MAX: usize = 16;
 
-/// The trace of a request, and the span that new spans become children of. Cheap to clone.
+/// The trace of a request, and the span that is the parent of new spans. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ActiveTrace {
     shared: Arc<SharedTrace>,
@@ -27,10 +27,10 @@ pub struct ActiveTrace {
 #[derive(Debug)]
 pub(crate) struct SharedTrace {
     pub(crate) trace_id: u128,
-    /// The caller's span.
+    /// The identifier of the caller's span.
     pub(crate) parent_id: Option<u64>,
     pub(crate) request_id: u64,
-    /// `None`: the spans are only timed, for `Server-Timing`.
+    /// `None` if the spans are only timed for `Server-Timing` and not exported.
     pub(crate) queue: Option<SpanQueue>,
     /// Whether the response reports the durations of the request's parts.
     pub(crate) reports_timing: bool,
@@ -57,7 +57,7 @@ fn active() -> Option<ActiveTrace> {
     ACTIVE.try_with(ActiveTrace::clone).ok()
 }
 
-/// Runs a future with this trace.
+/// Runs a future as a part of this trace.
 pub async fn run_with<F: Future>(trace: ActiveTrace, work: F) -> F::Output {
     ACTIVE.scope(trace, work).await
 }
@@ -83,7 +83,7 @@ pub fn bind_trace_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     }
 }
 
-/// Runs a future in a span of its own, if the current request is traced.
+/// Runs a future within a new span, if the current request is traced.
 pub async fn in_span<F: Future>(name: &'static str, work: F) -> F::Output {
     match start_span(name, SpanKind::Internal) {
         Some(span) => ACTIVE.scope(span.as_parent(), Box::pin(work)).await,
@@ -91,7 +91,7 @@ pub async fn in_span<F: Future>(name: &'static str, work: F) -> F::Output {
     }
 }
 
-/// Starts a span below the current one, if the current request is traced.
+/// Starts a child of the current span, if the current request is traced.
 pub fn start_span(name: &'static str, kind: SpanKind) -> Option<OpenSpan> {
     Some(active()?.start_span(name, kind))
 }
@@ -104,7 +104,7 @@ impl ActiveTrace {
         }
     }
 
-    /// Starts a span below the current one.
+    /// Starts a child of the current span.
     pub fn start_span(&self, name: &'static str, kind: SpanKind) -> OpenSpan {
         OpenSpan {
             trace: self.clone(),
@@ -118,8 +118,8 @@ impl ActiveTrace {
         }
     }
 
-    /// Returns the value of `Server-Timing` (W3C), if the client requested it: the time so far, and that
-    /// of the parts.
+    /// Returns the value of `Server-Timing` (W3C) if the client requested it. The value contains
+    /// the time so far and the durations of the request's parts.
     pub fn server_timing(&self) -> Option<String> {
         let shared = &self.shared;
         shared.reports_timing.then_some(())?;
@@ -150,12 +150,12 @@ impl TracedRequest {
         }
     }
 
-    /// Returns the trace that the request's work belongs to.
+    /// Returns the trace of this request.
     pub fn active_trace(&self) -> &ActiveTrace {
         &self.trace
     }
 
-    /// Returns the identity of the trace, if its spans are exported.
+    /// Returns the trace ID if the spans of the trace are exported.
     pub fn exported_trace_id(&self) -> Option<u128> {
         let shared = &self.trace.shared;
         shared.queue.as_ref().map(|_| shared.trace_id)
@@ -182,23 +182,23 @@ impl TracedRequest {
     }
 }
 
-/// Longest text of an attribute, in characters.
+/// Maximum length of an attribute's text in characters.
 const TEXT_CHARS_MAX: usize = 256;
 
 impl OpenSpan {
-    /// Adds an attribute. Long text is cut.
+    /// Adds a text attribute. Text over 256 characters is truncated.
     pub fn set_text(&mut self, key: &'static str, value: &str) {
         let value = value.chars().take(TEXT_CHARS_MAX).collect();
         self.attributes.push((key, AttributeValue::Text(value)));
     }
 
-    /// Adds an attribute.
+    /// Adds a numeric attribute.
     pub fn set_number(&mut self, key: &'static str, value: u64) {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         self.attributes.push((key, AttributeValue::Number(value)));
     }
 
-    /// Links this span to a span of another trace that it waits for.
+    /// Links this span to a span of another trace, whose result this span waits for.
     pub fn set_link(&mut self, linked: TraceContext) {
         self.link = Some(linked);
     }
@@ -208,7 +208,8 @@ impl OpenSpan {
         self.is_error = true;
     }
 
-    /// Returns the context for requests that this span causes; `None` if the span is not exported.
+    /// Returns the trace context for outgoing requests of this span; `None` if the span is not
+    /// exported.
     pub fn context(&self) -> Option<TraceContext> {
         self.trace.shared.queue.as_ref()?;
         Some(TraceContext {
@@ -218,7 +219,7 @@ impl OpenSpan {
         })
     }
 
-    /// Returns the trace with this span as the parent of new ones.
+    /// Returns the trace with this span as the parent of new spans.
     pub fn as_parent(&self) -> ActiveTrace {
         ActiveTrace {
             shared: self.trace.shared.clone(),

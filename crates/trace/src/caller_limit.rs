@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Traces that callers may start per second. Any client may send `traceparent`, and each trace costs
-/// memory, processor time and room at the collector.
+/// Maximum number of traces per second that callers may start. Any client may send `traceparent`,
+/// and each trace costs memory, processor time and storage at the collector.
 const TRACES_PER_SECOND_MAX: u64 = 1000;
 
-/// Counts the traces of the current second.
+/// Counts the traces that callers start in the current second.
 #[derive(Debug)]
 pub(crate) struct CallerLimit {
     started: Instant,
@@ -24,7 +24,7 @@ impl CallerLimit {
         }
     }
 
-    /// Counts a trace that starts now. Returns whether it is within the limit.
+    /// Counts a trace that a caller starts now. Returns whether the trace is within the limit.
     pub(crate) fn admit(&self) -> bool {
         self.admit_in(self.started.elapsed().as_secs())
     }

@@ -1,4 +1,5 @@
-//! Headers that a collector requires, such as an API key. They are secrets, so they are in a file.
+//! Headers that a collector requires, such as an API key. The headers are in a file, because they
+//! are secret.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Limits on a file, so that a wrong file name cannot exhaust the memory.
+/// Limits on the header file, so that a wrong file name cannot exhaust the memory.
 const FILE_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 16;
 
@@ -21,21 +22,21 @@ const RESERVED: [HeaderName; 7] = [
     header::EXPECT,
 ];
 
-/// The headers of a file with a line `Name: value` for each.
+/// The headers in a file that has one line `Name: value` for each header.
 #[derive(Debug)]
 pub struct CollectorHeaders {
     path: PathBuf,
-    /// Marked as sensitive.
+    /// All values are marked as sensitive.
     headers: HeaderMap,
     has_failed: bool,
 }
 
 impl CollectorHeaders {
-    /// Reads the file.
+    /// Reads the headers from the file at `path`.
     ///
     /// # Errors
-    /// With the name of the file, if it is unreadable or contains an invalid line. The error never
-    /// contains a header's value, because it may be secret.
+    /// When the file is unreadable or contains an invalid line. The error contains the file's name,
+    /// but never a header's value, which may be secret.
     pub fn read(path: PathBuf) -> io::Result<CollectorHeaders> {
         let headers = read_headers(&path)?;
         Ok(CollectorHeaders {
@@ -45,7 +46,8 @@ impl CollectorHeaders {
         })
     }
 
-    /// Reads the file again, and returns its headers. An invalid file leaves them unchanged.
+    /// Reads the file again, and returns the headers. If the file is invalid, returns the previous
+    /// headers.
     pub(crate) fn refresh(&mut self) -> &HeaderMap {
         match read_headers(&self.path) {
             Ok(headers) => {

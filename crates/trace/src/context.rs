@@ -5,7 +5,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 /// The header with the identity of the caller's span.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Bytes of `traceparent` in version 00.
+/// Length of a version 00 `traceparent` in bytes.
 const HEADER_BYTES: usize = 55;
 const SAMPLED: u8 = 1;
 
@@ -16,12 +16,13 @@ pub struct TraceContext {
     pub trace_id: u128,
     /// Never zero.
     pub span_id: u64,
-    /// Whether the caller records its span.
+    /// Whether this span is recorded.
     pub is_sampled: bool,
 }
 
 impl TraceContext {
-    /// Parses the caller's `traceparent`; `None` if it is missing or invalid (section 3.2.2).
+    /// Parses the caller's `traceparent` (section 3.2.2). Returns `None` if the header is missing
+    /// or invalid.
     pub fn from_headers(headers: &HeaderMap) -> Option<TraceContext> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let (value, None) = (values.next()?, values.next()) else {
@@ -36,7 +37,7 @@ impl TraceContext {
         let trace_id = parse_hex(fields.next()?, 32)?;
         let span_id = parse_hex(fields.next()?, 16)?.try_into().ok()?;
         let flags: u8 = parse_hex(fields.next()?, 2)?.try_into().ok()?;
-        // Later versions may add fields.
+        // Versions after 00 may add fields, so their length is not checked.
         let is_known = version == 0 && text.len() == HEADER_BYTES || (1..0xff).contains(&version);
         (is_known && trace_id != 0 && span_id != 0).then_some(TraceContext {
             trace_id,
@@ -45,7 +46,7 @@ impl TraceContext {
         })
     }
 
-    /// Returns the `traceparent` for requests that this span causes.
+    /// Returns the `traceparent` for outgoing requests of this span.
     pub fn to_header(self) -> Option<HeaderValue> {
         let flags = u8::from(self.is_sampled);
         let text = format!(
@@ -67,7 +68,7 @@ fn parse_hex(text: &str, digits: usize) -> Option<u128> {
 mod tests {
     use super::*;
 
-    /// Cases of the W3C's test suite for trace context.
+    /// The cases are from the W3C's test suite for Trace Context.
     #[test]
     fn invalid_headers_are_ignored() {
         let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

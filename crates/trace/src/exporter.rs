@@ -17,10 +17,10 @@ use crate::collector_headers::CollectorHeaders;
 use crate::otlp::{Attribute, AttributeValue, FinishedSpan, encode_spans};
 
 const BATCH_SPANS_MAX: usize = 512;
-/// Pause between batches, so that a batch has several spans.
+/// Pause after a batch that is not full, so that several spans collect for the next batch.
 const BATCH_PAUSE: Duration = Duration::from_millis(500);
-/// Pause after a failure. Meanwhile, spans are queued; once the queue is full, new spans are
-/// dropped.
+/// Pause after a failed batch. Meanwhile, new spans are queued. Once the queue is full, new spans
+/// are dropped.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
@@ -32,11 +32,11 @@ struct Exporter {
     service: Vec<Attribute>,
 }
 
-/// File with the host name; in Kubernetes, this is the name of the pod.
+/// File that contains the host name. In Kubernetes, the host name is the name of the pod.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// Returns the attributes of a server (semantic conventions for resources). The name of the host, which
-/// distinguishes the servers of a fleet, is known on Linux only.
+/// Returns the attributes that identify a server (semantic conventions for resources). The host
+/// name distinguishes the servers of a fleet, and is available on Linux only.
 fn describe_service(name: &str) -> Vec<Attribute> {
     let text = |text: &str| AttributeValue::Text(text.to_owned());
     let mut attributes = vec![
@@ -48,7 +48,7 @@ fn describe_service(name: &str) -> Vec<Attribute> {
     attributes
 }
 
-/// Starts the thread. It ends when all senders are dropped.
+/// Starts the thread that exports spans. The thread ends when all senders are dropped.
 pub(crate) fn spawn_exporter(
     endpoint: &str,
     headers: Option<CollectorHeaders>,

@@ -1,8 +1,8 @@
 //! Traces of sampled requests.
 //!
 //! A [`Tracer`] decides whether a request is traced. The [`ActiveTrace`] of a traced request is a
-//! task-local value: [`in_span`] and [`start_span`] find it, and do nothing in other requests. Finished
-//! spans are queued, and a thread exports them over OTLP/HTTP.
+//! task-local value, which [`in_span`] and [`start_span`] use. In other requests, these functions
+//! create no span. Finished spans are queued, and a thread exports them over OTLP/HTTP.
 
 mod active_trace;
 mod caller_limit;

@@ -32,7 +32,7 @@ pub(crate) struct FinishedSpan {
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_unix_ns: u64,
     pub(crate) attributes: Vec<(&'static str, AttributeValue)>,
-    /// A span of another request that this one depends on.
+    /// A span of another request, on which this span depends.
     pub(crate) link: Option<TraceContext>,
     pub(crate) is_error: bool,
 }
@@ -42,7 +42,7 @@ const STATUS_ERROR: u64 = 2;
 /// An attribute with its name.
 pub(crate) type Attribute = (&'static str, AttributeValue);
 
-/// Encodes spans of the service with these attributes.
+/// Encodes `spans` of a service whose attributes are `service`.
 pub(crate) fn encode_spans(service: &[Attribute], spans: &[FinishedSpan]) -> Vec<u8> {
     let mut resource = ProtobufMessage::default();
     for (key, value) in service {
@@ -120,7 +120,7 @@ impl ProtobufMessage {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Appends a string, bytes or a message.
+    /// Appends a field that contains a string, bytes or a message.
     fn append_bytes_field(&mut self, field: u64, value: &[u8]) {
         self.append_varint(field << 3 | 2);
         self.append_varint(value.len() as u64);

@@ -1,4 +1,4 @@
-//! The decision whether a request is traced, and the queue of finished spans.
+//! Decides whether a request is traced, and queues finished spans.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -17,19 +17,21 @@ use crate::context::TraceContext;
 use crate::exporter::spawn_exporter;
 use crate::otlp::FinishedSpan;
 
-/// Spans that wait for the collector; further ones are dropped. About 4 MiB.
+/// Maximum number of spans that wait for the collector. While the queue is full, new spans are
+/// dropped. A full queue needs about 4 MiB.
 const QUEUE_SPANS_MAX: usize = 8192;
 
-/// Returns whether a client with these request headers requests `Server-Timing` and may see it.
+/// A function of the request headers that returns whether the client wants and may receive
+/// `Server-Timing`.
 pub type ServerTimingCheck = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
 
-/// The tracing of a server's requests.
+/// Traces and times the requests of a server.
 pub struct RequestTracing {
     tracer: Option<Tracer>,
     requests_timing: Option<ServerTimingCheck>,
 }
 
-/// Queues the spans of sampled requests for the collector. Cheap to clone.
+/// Queues the finished spans of sampled requests for the collector. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tracer {
     queue: SpanQueue,
@@ -38,7 +40,7 @@ pub struct Tracer {
     caller_limit: Arc<CallerLimit>,
 }
 
-/// Finished spans on their way to the collector.
+/// The sending end of the queue of finished spans.
 #[derive(Debug, Clone)]
 pub(crate) struct SpanQueue {
     sender: mpsc::Sender<FinishedSpan>,
@@ -82,8 +84,8 @@ impl Tracer {
 }
 
 impl RequestTracing {
-    /// Returns the tracing of requests; `None` if neither a tracer nor timing is configured. With
-    /// `None`, tracing costs only one branch per request.
+    /// Creates the tracing of requests. Returns `None` if neither a tracer nor timing is
+    /// configured, so that each request costs only one branch.
     pub fn new(
         tracer: Option<Tracer>,
         requests_timing: Option<ServerTimingCheck>,
@@ -100,7 +102,7 @@ impl RequestTracing {
         self.tracer.as_ref().map_or(0, Tracer::dropped_spans)
     }
 
-    /// Starts the trace of a request that is sampled, or whose client requests its timing.
+    /// Starts a trace if the request is sampled, or if the client requests `Server-Timing`.
     pub fn start_request(&self, request: &Parts) -> Option<Box<TracedRequest>> {
         let trace = self.start_trace(&request.headers)?;
         Some(Box::new(TracedRequest::new(trace, request)))
@@ -132,8 +134,8 @@ impl RequestTracing {
     }
 }
 
-/// Returns an identifier that is unique within the process. Different processes produce different,
-/// random identifiers (splitmix64). Never zero.
+/// Returns an identifier that is unique within the process and never zero. Each process starts from
+/// a random seed (splitmix64).
 pub(crate) fn next_id() -> u64 {
     static STATE: OnceLock<AtomicU64> = OnceLock::new();
     let seed = || AtomicU64::new(RandomState::new().build_hasher().finish());

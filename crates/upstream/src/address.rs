@@ -7,14 +7,15 @@ use http::Uri;
 pub struct ServerAddress {
     /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// A name, or an IP address without brackets.
+    /// The host name, or an IP address without brackets.
     pub host: String,
-    /// The port, from the scheme if the URL has none.
+    /// The port. If the URL has no port, this is the default port of the scheme.
     pub port: u16,
 }
 
 impl ServerAddress {
-    /// Returns the server that a URL names; `None` for another scheme or without a host.
+    /// Returns the server of an `http` or `https` URL; `None` if the URL has another scheme or no
+    /// host.
     pub fn from_uri(uri: &Uri) -> Option<ServerAddress> {
         let is_tls = match uri.scheme_str() {
             Some("https") => true,

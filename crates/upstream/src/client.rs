@@ -1,5 +1,5 @@
-//! A client for one server: idle connections per worker, timeouts, and one retry on a new
-//! connection if the request is safe to repeat.
+//! A client for one server, with timeouts and a list of idle connections per worker. A request that
+//! is safe to repeat is retried once on a new connection.
 
 use crate::response::ResponseParts;
 use crate::{
@@ -17,28 +17,30 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Maximum number of idle connections per worker; further ones are closed.
+/// Maximum number of idle connections per worker. If there are more, the oldest are closed.
 const IDLE_CONNECTIONS_MAX: usize = 256;
-/// Time for a request's body to be sent, in addition to the first-byte timeout.
+/// Time allowed for sending a request's body, in addition to the first-byte timeout.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of fields in a response head.
 const HEAD_FIELDS_MAX: usize = 100;
 /// Body length that is assumed until the response head arrives. It determines the length of the
-/// read buffer. Together with the head, it fits the shortest recycled buffer.
+/// read buffer. The sum of this length and the space reserved for the head is the length of the
+/// shortest recycled buffer.
 const EXPECTED_BYTES: usize = 14 << 10;
 
-/// Limits on the time and memory that a server may take.
+/// Limits on the time and memory that one server may consume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamLimits {
-    /// Longest time to open a connection including TLS, and separately the longest wait while
-    /// `requests_max` requests are in flight.
+    /// Maximum time to open a connection, including TLS. This is also the maximum time that a
+    /// request waits while `requests_max` requests are in flight.
     pub connect_timeout: Duration,
-    /// Longest time from the request to the response's head.
+    /// Maximum time from sending the request until the response head arrives.
     pub first_byte_timeout: Duration,
-    /// Longest time between two parts of a body.
+    /// Maximum time without new data of a response body.
     pub body_gap_timeout: Duration,
-    /// Longest time that a connection stays open unused. It should be shorter than the server's own
-    /// timeout, so that few requests are sent on a connection that the server is closing.
+    /// Maximum time that a connection stays open while idle. This should be shorter than the
+    /// server's idle timeout, so that requests are rarely sent on a connection that the server is
+    /// closing.
     pub idle_timeout: Duration,
     /// Maximum length of a response head in bytes.
     pub head_bytes_max: usize,
@@ -62,13 +64,13 @@ impl Default for UpstreamLimits {
 /// A client for one server.
 pub struct UpstreamClient {
     authority: String,
-    /// The authority, and the address if it is fixed, for error messages.
+    /// Name for error messages: the authority, and the fixed address if there is one.
     name: String,
     address: ServerAddress,
-    /// Fixed address for connections; `None` resolves the host name.
+    /// Fixed address for all connections. `None` if the host name is resolved.
     at: Option<SocketAddr>,
     connector: Connector,
-    /// One list for each worker: a connection stays on the runtime that opened it.
+    /// There is one list per worker, because a connection stays on the runtime that opened it.
     idle: Vec<Arc<IdleConnections>>,
     buffers: Arc<ReadBuffers>,
     limits: UpstreamLimits,
@@ -76,14 +78,16 @@ pub struct UpstreamClient {
     permits: Arc<Semaphore>,
 }
 
-/// A request that cannot have reached the server, and may be sent elsewhere.
+/// A request of which nothing was sent, so that it may be sent to another server. `None` if the
+/// request may have reached the server.
 pub type UnsentRequest = Option<Box<Request<Option<RequestUpload>>>>;
 
 impl UpstreamClient {
-    /// Creates a client for the server at this URL, `http` or `https`.
+    /// Creates a client for the server at this `http` or `https` URL.
     ///
     /// # Errors
-    /// When the URL names no server, or contains a path or a user name.
+    /// When the URL names no server, or contains a path or a user name, or when the certificate of
+    /// an authority is invalid.
     pub fn new(
         url: &Uri,
         workers: usize,
@@ -113,7 +117,7 @@ impl UpstreamClient {
         &self.authority
     }
 
-    /// Connects to this address instead of resolving the name of the URL. The `Host` header and the
+    /// Connects to this address instead of resolving the URL's host name. The `Host` header and the
     /// TLS server name do not change.
     #[must_use]
     pub fn with_address(self, at: SocketAddr) -> UpstreamClient {
@@ -140,9 +144,9 @@ impl UpstreamClient {
         UpstreamClient { on_open, ..self }
     }
 
-    /// Sends a request without a body on a connection of this worker. If a pooled connection turns
-    /// out to be closed before a response starts, the request is sent once more on a new one, so it
-    /// must be safe to repeat.
+    /// Sends a request without a body on a connection of this worker. If a pooled connection fails
+    /// before the response head arrives, the request is sent again on a new connection. The request
+    /// must therefore be safe to repeat.
     ///
     /// # Errors
     /// When no response head is received.
@@ -167,11 +171,11 @@ impl UpstreamClient {
         Ok(UpstreamResponse::new(parts, permit))
     }
 
-    /// Sends a request that must not be repeated. It is sent on a second connection only if nothing
-    /// of it can have reached the server.
+    /// Sends a request that must not be repeated. If a pooled connection fails before any byte of
+    /// the request was written, the request is sent on a new connection.
     ///
     /// # Errors
-    /// When no response head is received. The error contains the request if no part of it was sent.
+    /// When no response head is received. The error contains the request if no byte of it was sent.
     pub async fn send_once(
         &self,
         worker: usize,
@@ -331,7 +335,7 @@ fn copy_bodiless(request: &Request<()>) -> Request<Option<RequestUpload>> {
     copy
 }
 
-/// Returns the authority and the address of a URL that names a server and nothing else.
+/// Returns the authority and the server address of a URL that contains only scheme, host and port.
 fn parse_server_url(url: &Uri) -> io::Result<(String, ServerAddress)> {
     let invalid = |reason: &str| {
         let reason = format!("{url}: {reason}");

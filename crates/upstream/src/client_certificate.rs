@@ -22,14 +22,14 @@ pub struct ClientCertificate {
     current: Arc<RwLock<Arc<CertifiedKey>>>,
 }
 
-/// The PEM files of a chain and its key.
+/// The PEM files of a certificate chain and its private key.
 struct CertificateFiles {
     cert: PathBuf,
     key: PathBuf,
 }
 
 impl ClientCertificate {
-    /// Reads the chain and its key, both PEM.
+    /// Reads a certificate chain and its private key from PEM files.
     ///
     /// # Errors
     /// When a file is unreadable or invalid, or when the certificate and the key do not match. The
@@ -43,11 +43,12 @@ impl ClientCertificate {
         })
     }
 
-    /// Reads the files again; new connections then present the new certificate. Returns whether it
-    /// changed.
+    /// Reads the files again. New connections then present the new certificate. Returns whether the
+    /// certificate changed.
     ///
     /// # Errors
-    /// As in [`ClientCertificate::read`]. The old certificate then stays.
+    /// The same as for [`ClientCertificate::read`]. After an error, the old certificate stays in
+    /// use.
     pub fn reload(&self) -> io::Result<bool> {
         let new = self.files.read()?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
@@ -79,8 +80,8 @@ fn unusable_file_error(path: &Path, error: &dyn fmt::Display) -> io::Error {
 }
 
 impl ResolvesClientCert for ClientCertificate {
-    /// Presents the certificate whatever authorities the server lists: the server decides whether
-    /// to accept it.
+    /// Presents the certificate regardless of the authorities that the server lists, because the
+    /// server decides whether to accept it.
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Some(current.clone())

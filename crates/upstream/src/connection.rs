@@ -1,4 +1,5 @@
-//! HTTP/1.1 on one connection: a request, and its response read straight into buffers that fit it.
+//! HTTP/1.1 on one connection. Sends a request, and reads the response directly into buffers of
+//! suitable length.
 
 use crate::outgoing::{ExchangeRequest, Outgoing};
 use crate::read_buffers::{ReadBuffer, ReadBuffers};
@@ -17,33 +18,33 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncReadExt;
 use tokio_util::either::Either;
 
-/// Capacity that is reserved for a head.
+/// Buffer space that is reserved for a response head, in bytes.
 const HEAD_BYTES: usize = 2 << 10;
 /// Maximum number of interim responses (1xx) before the final one.
 const INTERIM_RESPONSES_MAX: usize = 8;
-/// A recycled buffer with less room is replaced before a read.
+/// A recycled buffer with less free space is replaced before a read, unless all wanted bytes fit.
 const READ_ROOM_BYTES_MIN: usize = 32 << 10;
-/// Fewer body bytes are copied rather than spliced.
+/// If fewer bytes of the current chunk or body remain, they are copied instead of spliced.
 const SPLICE_BYTES_MIN: u64 = 4 << 10;
-/// Memory only for the body's bytes that is allocated before any of them has arrived. Each later
-/// allocation is as large as the bytes received so far. A server therefore cannot make us allocate
-/// much memory with a large Content-Length alone.
+/// Initial length of a buffer that contains only body bytes. Each later buffer is as long as the
+/// bytes received so far, up to the maximum. A server therefore cannot cause a large allocation
+/// merely by declaring a large Content-Length.
 const EXCLUSIVE_BYTES_MIN: u64 = 256 << 10;
 const EXCLUSIVE_BYTES_MAX: u64 = 1 << 20;
 
-/// A connection that carries one exchange at a time. Dropping it closes it.
+/// A connection that carries one exchange at a time. The connection is closed when it is dropped.
 #[derive(Debug)]
 pub struct Connection {
     stream: ClientStream,
     guard: ConnectionGuard,
     buffers: Arc<ReadBuffers>,
-    /// Bytes that were received and not taken, and room for more.
+    /// Received bytes that have not been taken yet, and space for more bytes.
     buffer: ReadBuffer,
     body: BodyDecoder,
     /// Whether another request may follow once the exchange is complete.
     keep_alive: bool,
     outgoing: Outgoing,
-    /// Whether body bytes are read into memory that contains nothing else.
+    /// Whether body bytes are read into buffers that contain only bytes of this body.
     reads_exclusively: bool,
     received: u64,
 }
@@ -53,7 +54,7 @@ pub struct Connection {
 pub enum BodyData {
     /// Bytes in memory.
     Bytes(Bytes),
-    /// This many bytes were spliced.
+    /// Number of bytes that were spliced into the caller's pipe.
     Spliced(usize),
 }
 
@@ -97,8 +98,8 @@ impl Connection {
     /// response is read.
     ///
     /// # Errors
-    /// When no valid head arrives; [`Connection::has_sent`] then returns whether the request may have
-    /// reached the server.
+    /// When no valid response head arrives. [`Connection::has_sent`] then returns whether the
+    /// request may have reached the server.
     pub async fn exchange(
         &mut self,
         request: ExchangeRequest<'_>,
@@ -122,7 +123,7 @@ impl Connection {
                 self.body = head.body;
                 self.keep_alive = head.keep_alive;
                 if matches!(head.body, BodyDecoder::Chunked(_)) {
-                    // RFC 9112 section 6.3: chunked framing overrides it.
+                    // Chunked framing overrides Content-Length (RFC 9112 section 6.3).
                     headers.remove(header::CONTENT_LENGTH);
                 }
                 return Ok((head, headers));
@@ -139,18 +140,19 @@ impl Connection {
         self.outgoing.has_started
     }
 
-    /// Returns whether the request is incomplete because its upload has not arrived.
+    /// Returns whether the connection waits for more data of the request's upload.
     pub(crate) fn awaits_upload_data(&self) -> bool {
         self.outgoing.awaits_upload_data
     }
 
-    /// Takes back the upload of a request of which nothing was sent.
+    /// Returns the upload of a request of which no byte was sent.
     pub(crate) fn take_upload(&mut self) -> Option<RequestUpload> {
         self.outgoing.upload.take()
     }
 
-    /// Writes until the socket is full or the upload waits. Ignores a socket error once a byte of
-    /// the request has been written: the server may have responded before it closed the connection.
+    /// Writes until the socket's send buffer is full or the upload has no data ready. Once a byte
+    /// of the request has been written, socket errors are ignored, because the server may have
+    /// responded before it closed the connection.
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         match self.poll_send(cx) {
             Poll::Ready(Err(error))
@@ -179,7 +181,8 @@ impl Connection {
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
-                    // A failed upload leaves a request that will never get a response.
+                    // After a failed upload, the request stays incomplete and will never get a
+                    // response.
                     return match sending {
                         Poll::Ready(Err(error @ ExchangeError::Upload(_))) => {
                             Poll::Ready(Err(error))
@@ -191,8 +194,8 @@ impl Connection {
         }
     }
 
-    /// Writes the rest of the request. After an error it writes nothing more, and the connection is not
-    /// used again.
+    /// Writes the rest of the request. After an error, later calls write nothing, and the
+    /// connection is not reused.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         let sent = ready!(self.outgoing.poll(&mut self.stream, cx));
         if sent.is_err() && self.outgoing.has_started {
@@ -201,8 +204,8 @@ impl Connection {
         Poll::Ready(sent)
     }
 
-    /// Makes the body be read into memory that contains nothing else, so that it can be cached
-    /// without a copy. Must be called before the first byte is taken.
+    /// Reads the body into buffers that contain only bytes of this body, so that the body can be
+    /// cached without a copy. Must be called before the first body byte is taken.
     pub fn read_exclusively(&mut self) {
         self.reads_exclusively = true;
         self.grow_exclusive_buffer();
@@ -217,7 +220,7 @@ impl Connection {
         self.swap_buffer(next);
     }
 
-    /// Returns the next bytes of the body; `None` at its end.
+    /// Returns the next bytes of the body; `None` at the end of the body.
     ///
     /// # Errors
     /// When the body is malformed or truncated.
@@ -225,7 +228,7 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
-        // Ignores the error: after a failed upload, the server sends an error response or none.
+        // Ignores a failed upload, because the server may still send the rest of the response.
         let _ = self.poll_send(cx);
         loop {
             let data = match self.body.next_data(&self.buffer) {
@@ -240,7 +243,7 @@ impl Connection {
             if self.body.is_complete() {
                 return Poll::Ready(None);
             }
-            // Reads framing in small steps. Reads at most the data that remains in the current
+            // Reads chunk framing in small steps. Otherwise reads at most the rest of the current
             // chunk or body.
             let wanted = match usize::try_from(self.body.data_ahead()).unwrap_or(usize::MAX) {
                 0 => HEAD_BYTES,
@@ -265,7 +268,8 @@ impl Connection {
         })
     }
 
-    /// Completes when a part of the body, or its end, can be read. Over TLS it completes at once.
+    /// Completes when a part of the body or the end of the body can be read. Over TLS, completes
+    /// immediately.
     ///
     /// # Errors
     /// When the body is truncated.
@@ -284,10 +288,10 @@ impl Connection {
         }
     }
 
-    /// Moves the next bytes of the body with `splice`, or reads them into memory if they are
-    /// encrypted, already received or few. Returns `None` at the end. `splice` gets the socket and
-    /// a limit, and returns how many bytes it moved; if it returns 0, the bytes are read into
-    /// memory.
+    /// Moves the next bytes of the body with `splice`. Encrypted bytes, bytes that were already
+    /// received, and short remainders are read into memory instead. Returns `None` at the end of
+    /// the body. `splice` receives the socket and the maximum number of bytes, and returns the
+    /// number of moved bytes. If it returns 0, the bytes are read into memory.
     ///
     /// # Errors
     /// When the body is malformed or truncated.
@@ -315,8 +319,8 @@ impl Connection {
         self.poll_data(cx).map_ok(BodyData::Bytes)
     }
 
-    /// Reads once, up to `limit` bytes. `wanted` is the number of expected bytes, which sets the
-    /// buffer's length.
+    /// Performs one read of at most `limit` bytes. The length of the buffer is derived from
+    /// `wanted`, the number of expected bytes.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -337,8 +341,8 @@ impl Connection {
 
     fn replace_buffer(&mut self, bytes: usize) {
         let mut next = self.buffers.take(bytes);
-        // Recycled buffers may be shorter than requested. A read into a full buffer returns 0
-        // bytes, as if the connection were closed.
+        // A recycled buffer may be shorter than requested, so that the received bytes would fill
+        // it. A read into a full buffer returns 0 bytes, as if the connection were closed.
         if next.capacity() <= self.buffer.len() {
             self.buffers.recycle(next);
             next = ReadBuffer::new_exclusive(bytes.max(2 * self.buffer.len()));
@@ -352,7 +356,7 @@ impl Connection {
         self.buffers.recycle(last);
     }
 
-    /// Returns whether there is no TLS.
+    /// Returns whether the connection does not use TLS.
     pub fn is_unencrypted(&self) -> bool {
         matches!(self.stream, Either::Left(_))
     }
@@ -362,12 +366,13 @@ impl Connection {
         self.body.is_complete()
     }
 
-    /// Returns how many bytes of the body remain, if the head declared its length.
+    /// Returns the number of remaining body bytes, if the response declared the body's length.
     pub fn remaining(&self) -> Option<u64> {
         self.body.remaining()
     }
 
-    /// Prepares the connection for being idle; `None` if no request may follow.
+    /// Prepares the connection for the idle list. Returns `None` if the connection cannot carry
+    /// another request.
     pub(crate) fn into_idle(mut self, detaches: bool) -> Option<Connection> {
         let is_reusable = self.keep_alive
             && self.is_complete()
@@ -379,8 +384,8 @@ impl Connection {
         is_ready.then_some(self)
     }
 
-    /// Returns whether an idle connection can be used. Unread bytes are accepted only over TLS,
-    /// because the server may have sent session tickets.
+    /// Returns whether an idle connection can be used. Unread bytes are allowed only over TLS,
+    /// where they may be session tickets.
     pub(crate) fn is_open(&self) -> bool {
         match &self.stream {
             Either::Left(socket) => socket.is_open(false),
@@ -388,7 +393,8 @@ impl Connection {
         }
     }
 
-    /// Makes an idle connection usable on the current runtime; `None` if it was closed.
+    /// Makes an idle connection usable on the current runtime. Returns `None` if the connection was
+    /// closed.
     pub(crate) fn into_active(mut self) -> Option<Connection> {
         (self.is_open() && self.socket_mut().attach().is_ok()).then_some(self)
     }

@@ -1,4 +1,4 @@
-//! Opening connections: name resolution, TCP, TLS.
+//! Opens connections: resolves names, connects over TCP, and performs the TLS handshake.
 
 use crate::{
     ClientCertificate, ClientStream, ConnectError, ConnectionCounts, ConnectionGuard,
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::either::Either;
 
-/// Opens connections within a timeout, and counts them.
+/// Opens connections within a timeout, and counts these connections.
 #[derive(Debug, Clone)]
 pub struct Connector {
     tls: Arc<ClientConfig>,
@@ -27,12 +27,12 @@ pub struct Connector {
 pub struct OpenedStream {
     /// The stream, unencrypted or over TLS.
     pub stream: ClientStream,
-    /// Counts the connection as open; must live as long as the stream.
+    /// Counts the connection as open. The guard must live as long as the stream.
     pub guard: ConnectionGuard,
 }
 
 impl Connector {
-    /// Creates a connector. `timeout` covers TCP and TLS together.
+    /// Creates a connector. `timeout` covers name resolution, TCP and TLS together.
     pub fn new(
         tls: Arc<ClientConfig>,
         timeout: Duration,
@@ -69,7 +69,8 @@ impl Connector {
         self.connect_to(address, None).await
     }
 
-    /// Opens a connection to `at` instead of resolving the server's name, which TLS still verifies.
+    /// Opens a connection. If `at` is given, connects to this address instead of resolving the
+    /// server's name. TLS verifies the server's name in both cases.
     ///
     /// # Errors
     /// When TCP or TLS fails, or the timeout elapses.

@@ -1,4 +1,4 @@
-//! Counts of connections, taken where sockets are opened and closed.
+//! Counts of connections, updated when sockets are opened and closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,12 +23,12 @@ impl ConnectionCounts {
         self.closed.load(Relaxed)
     }
 
-    /// Requests sent on a connection that had carried another.
+    /// Requests sent on a connection that had already carried another request.
     pub fn reused(&self) -> u64 {
         self.reused.load(Relaxed)
     }
 
-    /// Opened connections that resumed the TLS session of an earlier one.
+    /// Opened connections that resumed the TLS session of an earlier connection.
     pub fn resumed(&self) -> u64 {
         self.resumed.load(Relaxed)
     }
@@ -39,13 +39,13 @@ impl ConnectionCounts {
         self.opened().saturating_sub(closed)
     }
 
-    /// Records that a request is sent on a connection that had carried another.
+    /// Records that a request is sent on a connection that had already carried another request.
     pub fn record_reuse(&self) {
         self.reused.fetch_add(1, Relaxed);
     }
 }
 
-/// Counts a connection as open until it is dropped.
+/// Counts a connection as open until the guard is dropped.
 #[derive(Debug)]
 pub struct ConnectionGuard {
     counts: Arc<ConnectionCounts>,
@@ -59,7 +59,7 @@ impl ConnectionGuard {
         ConnectionGuard { counts, id }
     }
 
-    /// The connection's number, counted from 1 in the order of opening.
+    /// Returns the connection's number, counted from 1 in the order of opening.
     pub fn connection_number(&self) -> u64 {
         self.id
     }

@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-/// A TCP socket that can leave its runtime and enter another one, so that a shared idle connection
-/// is read on the thread that needs its bytes.
+/// A TCP socket that can move from one runtime to another. A shared idle connection can thus be
+/// read on the thread that needs the response.
 #[derive(Debug)]
 pub struct DetachableSocket(AttachmentState);
 
@@ -18,7 +18,7 @@ pub struct DetachableSocket(AttachmentState);
 enum AttachmentState {
     Attached(TcpStream),
     Detached(std::net::TcpStream),
-    /// The move to or from a runtime failed.
+    /// Moving the socket to or from a runtime failed.
     Lost,
 }
 
@@ -48,8 +48,8 @@ impl DetachableSocket {
         Ok(())
     }
 
-    /// Returns whether the server has left an idle connection open. `may_speak`: whether it may
-    /// have sent bytes without a request.
+    /// Returns whether an idle connection is still open. Unread bytes are allowed only if
+    /// `may_speak` is true, because the server may then send bytes without a request.
     pub(crate) fn is_open(&self, may_speak: bool) -> bool {
         let peeked = match &self.0 {
             AttachmentState::Detached(socket) => socket.peek(&mut [0]),
@@ -68,14 +68,14 @@ impl DetachableSocket {
         }
     }
 
-    /// Completes when a byte or the end can be read.
+    /// Completes when a byte or the end of the stream can be read.
     pub(crate) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.registered_stream()?
             .poll_peek(cx, &mut ReadBuf::new(&mut [0]))
     }
 
-    /// Calls `splice` each time the socket is readable, and returns its first result that is not
-    /// `WouldBlock`.
+    /// Calls `splice` each time the socket is readable, until the result is not `WouldBlock`.
+    /// Returns that result.
     pub(crate) fn poll_splice<T>(
         &self,
         cx: &mut Context<'_>,

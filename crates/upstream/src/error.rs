@@ -6,7 +6,7 @@ use std::{fmt, io};
 /// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// The name has no address, or nothing listens there.
+    /// The host name has no address, or no server listens at the address.
     Tcp(io::Error),
     /// The certificate is not trusted, or the server does not speak TLS.
     Tls(io::Error),
@@ -28,9 +28,9 @@ impl std::error::Error for ConnectError {}
 /// The reason why an exchange on an open connection failed.
 #[derive(Debug)]
 pub enum ExchangeError {
-    /// The socket or its TLS failed.
+    /// The socket or the TLS session failed.
     Io(io::Error),
-    /// The server's bytes are not a valid response, or stop too early.
+    /// The server's response is invalid, or ends too early.
     Protocol(ProtocolError),
     /// The server closed the connection before it sent a whole head.
     Closed,
@@ -41,7 +41,7 @@ pub enum ExchangeError {
     },
     /// The server switched protocols, or sent too many interim responses.
     UnexpectedInterim,
-    /// The request's body failed, or did not have its declared length.
+    /// Reading the request's body failed, or the body did not have its declared length.
     Upload(String),
 }
 
@@ -74,17 +74,17 @@ impl From<ProtocolError> for ExchangeError {
     }
 }
 
-/// The reason why [`UpstreamClient`](crate::UpstreamClient) got no response, or only a part of its
-/// body.
+/// The reason why [`UpstreamClient`](crate::UpstreamClient) received no response, or only a part of
+/// the response body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamError {
     /// Whether a timeout elapsed.
     pub is_timeout: bool,
     /// Whether the request may have reached the server.
     pub may_have_arrived: bool,
-    /// The request's own body failed or did not arrive, which is no fault of the server.
+    /// Whether the request's own body failed or did not arrive. The server is then not at fault.
     pub is_upload: bool,
-    /// The failure as text.
+    /// A description of the failure.
     pub reason: String,
 }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Idle connections to one server, the last used at the end. By default, a list serves one runtime.
-/// If it detaches idle connections, it can serve several runtimes.
+/// A list of idle connections to one server, ordered by their last use. By default, a list serves
+/// one runtime. A list that detaches idle connections can serve several runtimes.
 #[derive(Debug)]
 pub struct IdleConnections {
     entries: Mutex<VecDeque<(Instant, Connection)>>,
@@ -16,7 +16,8 @@ pub struct IdleConnections {
 }
 
 impl IdleConnections {
-    /// Creates a list for the connections of one runtime. Connections over `count_max` are closed.
+    /// Creates a list for the connections of one runtime. If there are more than `count_max`
+    /// connections, the oldest are closed.
     pub fn for_one_runtime(idle_timeout: Duration, count_max: usize) -> IdleConnections {
         IdleConnections {
             entries: Mutex::default(),
@@ -26,8 +27,8 @@ impl IdleConnections {
         }
     }
 
-    /// Creates a list that several runtimes share. Moving a connection to another runtime costs two
-    /// system calls per request.
+    /// Creates a list that several runtimes share. Each idle connection is detached from its
+    /// runtime, which costs two more system calls per request.
     pub fn for_all_runtimes(idle_timeout: Duration, count_max: usize) -> IdleConnections {
         IdleConnections {
             detaches: true,
@@ -35,8 +36,8 @@ impl IdleConnections {
         }
     }
 
-    /// Takes the connection that was used last and is still open. Connections that are not needed
-    /// therefore reach the idle timeout and are closed.
+    /// Takes the most recently used connection that is still open. Surplus connections therefore
+    /// stay unused, reach the idle timeout and are closed.
     pub fn take(&self) -> Option<Connection> {
         let mut entries = self.lock_list();
         while let Some((since, connection)) = entries.pop_back() {

@@ -1,11 +1,11 @@
-//! Interim responses (1xx) of a server, passed to the sender of the request.
+//! Passes interim responses (1xx) of a server to the sender of the request.
 
 use http::{HeaderMap, StatusCode};
 use std::fmt;
 use std::sync::Arc;
 
-/// Receives the interim responses to a request; stored in the request's extensions. 100 and 101 are
-/// not passed on: they concern one connection only.
+/// Receives the interim responses to a request. The handler is stored in the request's extensions.
+/// Statuses 100 and 101 are not passed on, because they concern only one connection.
 #[derive(Clone)]
 pub struct InterimHandler(Arc<HandleInterim>);
 

@@ -1,12 +1,14 @@
-//! HTTP/1.1 connections to upstream servers: object stores for `store`, origins for `edge`.
+//! HTTP/1.1 connections to upstream servers, which are object stores for `store` and origins for
+//! `edge`.
 //!
-//! A [`Connector`] opens TCP and TLS and counts what it opens. A [`Connection`] performs one
-//! exchange at a time with the codec of `http1`. Between exchanges it is stored in
-//! [`IdleConnections`]. [`UpstreamClient`] combines them for one server, with timeouts and repeated
-//! requests. `store` uses the same connections, but limits its requests itself and has its own
-//! HTTP/2 client (decision 21).
+//! A [`Connector`] opens TCP and TLS connections and counts them. A [`Connection`] performs one
+//! exchange at a time with the codec of `http1`. Between exchanges, the connection is stored in
+//! [`IdleConnections`]. [`UpstreamClient`] combines these types for one server, with timeouts and
+//! repeated requests. `store` uses the same connections, but limits its requests itself and has its
+//! own HTTP/2 client (decision 21).
 //!
-//! This crate does not listen, cache, or retry a request on another server.
+//! This crate accepts no connections, caches nothing, and does not retry a request on another
+//! server.
 
 mod address;
 mod client;

@@ -1,4 +1,4 @@
-//! Writing a request on a connection.
+//! Writes a request to a connection.
 
 use crate::{ClientStream, ExchangeError, InterimHandler, RequestUpload};
 use http::{HeaderMap, Method, header};
@@ -15,7 +15,7 @@ pub(crate) struct Outgoing {
     written: usize,
     pub(crate) upload: Option<RequestUpload>,
     needs_flush: bool,
-    /// Whether all upload data received so far has been written, and more is expected.
+    /// Whether all available upload data has been written, and more data is expected.
     pub(crate) awaits_upload_data: bool,
     /// Whether any byte of the request has been written.
     pub(crate) has_started: bool,
@@ -28,13 +28,13 @@ pub struct ExchangeRequest<'a> {
     pub method: &'a Method,
     /// Path and query.
     pub target: &'a str,
-    /// Header fields, with `Host`. Fields that frame the body are ignored.
+    /// Header fields, including `Host`. `Content-Length` and `Transfer-Encoding` are ignored.
     pub headers: &'a HeaderMap,
-    /// Bounds on the response's head.
+    /// Limits on the response head.
     pub limits: HeadLimits,
-    /// Expected bytes of the response's body.
+    /// Expected length of the response body in bytes.
     pub expected_bytes: usize,
-    /// Receives interim responses; without it, they are dropped.
+    /// Receives interim responses. Without a handler, interim responses are dropped.
     pub on_interim: Option<&'a InterimHandler>,
 }
 
@@ -43,7 +43,8 @@ impl Outgoing {
         let mut bytes = Vec::with_capacity(1024);
         let len = match &upload {
             Some(upload) => upload.len(),
-            // RFC 9110 section 8.6: these methods are expected to have content.
+            // These methods are expected to have content, so a request without a body needs
+            // `Content-Length: 0` (RFC 9110 section 8.6).
             None => matches!(*request.method, Method::POST | Method::PUT).then_some(0),
         };
         let len = len.map(|len| len.to_string());

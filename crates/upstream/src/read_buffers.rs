@@ -1,35 +1,35 @@
-//! Recycled memory for reads. Reading into fresh memory costs about twice as much, because the
-//! kernel clears each page when it is first touched.
+//! Recycled buffers for reads. Reading into new memory costs about twice as much, because the
+//! kernel clears each page when it is first used.
 
 use bytes::BytesMut;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lengths of recycled buffers, longest first, and the number of each that is stored.
+/// The length of each kind of recycled buffer, and the maximum number of stored buffers of this
+/// kind. The longest kind is first.
 const SHELVES: [(usize, usize); 3] = [(256 << 10, 96), (64 << 10, 128), (16 << 10, 256)];
 /// Maximum number of buffers that are checked to find a free one.
 const PROBES: usize = 4;
 
-/// Buffers of a few lengths. Some may still have readers: a buffer is free once all bytes that were
-/// split off it have been dropped.
+/// A pool of buffers of a few lengths. Some stored buffers may still have readers. A buffer is free
+/// once all bytes that were split off from it have been dropped.
 #[derive(Debug, Default)]
 pub struct ReadBuffers {
     shelves: [Mutex<VecDeque<BytesMut>>; SHELVES.len()],
 }
 
-/// A buffer while it is filled.
+/// A buffer that is being filled.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: BytesMut,
-    /// Index in `SHELVES` of the list to which it returns; `None` for a length that is not
-    /// recycled.
+    /// Index of the buffer's kind in `SHELVES`; `None` if the buffer is not recycled.
     shelf: Option<usize>,
 }
 
 impl ReadBuffers {
-    /// Takes an empty buffer of at most `wanted` bytes. The bytes read into it may be cached in
-    /// place, so a longer buffer would waste memory.
+    /// Returns an empty buffer of at most `wanted` bytes. The received bytes may be cached in the
+    /// buffer itself, so a longer buffer would waste memory.
     pub(crate) fn take(&self, wanted: usize) -> ReadBuffer {
         let Some(shelf) = SHELVES.iter().position(|(len, _)| *len <= wanted) else {
             return ReadBuffer::new_exclusive(wanted);
@@ -43,7 +43,8 @@ impl ReadBuffers {
 
     fn take_free(&self, shelf: usize) -> Option<BytesMut> {
         let mut buffers = self.lock_shelf(shelf);
-        // The buffer that was used last is likely to be in the core's cache.
+        // Starts with the most recently used buffer, which is likely to be in the processor's
+        // cache.
         for _ in 0..PROBES {
             let mut buffer = buffers.pop_back()?;
             if buffer.try_reclaim(SHELVES[shelf].0) {
@@ -54,7 +55,7 @@ impl ReadBuffers {
         None
     }
 
-    /// Takes a buffer back, which may still have readers.
+    /// Returns a buffer to the pool. The buffer may still have readers.
     pub(crate) fn recycle(&self, buffer: ReadBuffer) {
         let ReadBuffer { mut bytes, shelf } = buffer;
         let Some(shelf) = shelf else {
@@ -63,7 +64,7 @@ impl ReadBuffers {
         bytes.clear();
         let mut buffers = self.lock_shelf(shelf);
         if buffers.len() == SHELVES[shelf].1 {
-            // This buffer was checked longest ago, and was not free then.
+            // Buffers at the front were in use when last checked, or were recycled longest ago.
             buffers.pop_front();
         }
         buffers.push_back(bytes);
@@ -76,7 +77,7 @@ impl ReadBuffers {
 }
 
 impl ReadBuffer {
-    /// A buffer of exactly this length, which is not recycled.
+    /// Creates a buffer of exactly `len` bytes, which is not recycled.
     pub(crate) fn new_exclusive(len: usize) -> ReadBuffer {
         ReadBuffer {
             bytes: BytesMut::with_capacity(len),

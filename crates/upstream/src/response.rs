@@ -1,4 +1,4 @@
-//! A response whose body is taken part by part.
+//! A response whose body is received part by part.
 
 use crate::{Connection, ExchangeError, IdleConnections, UpstreamError};
 use bytes::Bytes;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-/// Shorter bodies are read into recycled memory, and copied when they are cached. This costs less
-/// than fresh memory of exactly their length.
+/// Shorter bodies are read into recycled buffers, and copied if they are cached. For short bodies,
+/// this costs less than new memory of the exact length.
 const EXCLUSIVE_BODY_BYTES_MIN: u64 = 64 << 10;
 
 /// The durations of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamTiming {
-    /// Whether the connection had carried another request.
+    /// Whether the connection had already carried another request.
     pub is_reused: bool,
     /// Time to connect; zero on a pooled connection.
     pub connect: Duration,
@@ -29,11 +29,11 @@ pub struct UpstreamTiming {
 pub struct UpstreamResponse {
     /// The status.
     pub status: StatusCode,
-    /// All headers, hop-by-hop ones included.
+    /// All headers, including hop-by-hop headers.
     pub headers: HeaderMap,
-    /// The durations so far.
+    /// The durations of the exchange so far.
     pub timing: UpstreamTiming,
-    /// The connection and the in-flight permit, until the body is complete.
+    /// The connection and the in-flight permit; `None` once the body is complete.
     connection: Option<(Connection, OwnedSemaphorePermit)>,
     idle: Arc<IdleConnections>,
     has_exclusive_memory: bool,
@@ -66,7 +66,7 @@ impl UpstreamResponse {
             false => Some((connection, permit)),
         };
         UpstreamResponse {
-            // The codec has checked its range.
+            // The HTTP codec has already checked the range of the status.
             status: StatusCode::from_u16(parts.status).unwrap_or(StatusCode::BAD_GATEWAY),
             headers: parts.headers,
             timing: parts.timing,
@@ -77,7 +77,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// Returns how many bytes of the body remain, if that is known.
+    /// Returns the number of remaining body bytes, if it is known.
     pub fn remaining(&self) -> Option<u64> {
         match &self.connection {
             Some((connection, _)) => connection.remaining(),
@@ -90,14 +90,14 @@ impl UpstreamResponse {
         self.remaining() == Some(0)
     }
 
-    /// Returns whether the body's memory contains nothing else, so that it can be cached without a copy.
+    /// Returns whether the body's buffers contain only bytes of this body, so that the body can be
+    /// cached without a copy.
     pub fn has_exclusive_memory(&self) -> bool {
         self.has_exclusive_memory
     }
 
-    /// Returns the next part of the body, or `None` at its end. At the end of the body, the
-    /// connection returns to the pool. If the response is dropped earlier, the connection is
-    /// closed.
+    /// Returns the next part of the body; `None` at the end of the body. The connection then
+    /// returns to the pool. If the response is dropped earlier, the connection is closed.
     ///
     /// # Errors
     /// When the body is malformed or truncated, or nothing arrives within the timeout.

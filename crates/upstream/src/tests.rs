@@ -1,4 +1,4 @@
-//! Exchanges with a server that sends scripted bytes.
+//! Tests exchanges with a server that sends scripted responses.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,8 @@ mod connector_tls;
 mod large_bodies;
 mod uploads;
 
-/// Each connection follows one script: for each request, the bytes of the response; then it closes.
+/// Starts a server. Each connection follows one script, which contains one response per request.
+/// The server then closes the connection.
 fn start_server(scripts: Vec<Vec<&'static str>>) -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -113,7 +114,7 @@ fn connections_are_reused_and_a_closed_one_is_replaced() {
 }
 
 /// A head of more than 16 KiB was once mistaken for a closed connection, because the next buffer
-/// had no room. Mutation testing had found no test of that buffer's length.
+/// had no free space.
 #[test]
 fn a_head_of_several_buffers_is_received() {
     let fields = format!("X: {}\r\n", "y".repeat(500)).repeat(60);
@@ -207,7 +208,7 @@ fn post_request(body: &'static str) -> Request<Option<RequestUpload>> {
         .unwrap()
 }
 
-/// A server that closes without a response may have processed the request.
+/// A server that closes the connection without a response may have processed the request.
 #[test]
 fn unsafe_requests_are_repeated_only_if_they_cannot_have_arrived() {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

@@ -1,4 +1,4 @@
-//! The TLS client set-up: trusted authorities and offered protocols.
+//! The TLS configuration of the client: trusted authorities and offered protocols.
 
 use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
@@ -8,20 +8,20 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// HTTP/1.1 as an ALPN protocol.
+/// The ALPN protocol name of HTTP/1.1.
 pub const ALPN_HTTP1: &[u8] = b"http/1.1";
-/// HTTP/2 over TLS (RFC 9113 section 3.2).
+/// The ALPN protocol name of HTTP/2 over TLS (RFC 9113 section 3.2).
 pub const ALPN_HTTP2: &[u8] = b"h2";
 
-/// The certificate authorities that a server's certificate may come from.
+/// The certificate authorities that may have issued a server's certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TrustedAuthorities {
-    /// The public ones that browsers trust.
+    /// The public authorities that browsers trust.
     #[default]
     Public,
-    /// Only these.
+    /// Only these authorities.
     Private(Vec<CertificateDer<'static>>),
-    /// The public ones and these.
+    /// The public authorities and these authorities.
     PublicAnd(Vec<CertificateDer<'static>>),
 }
 
@@ -29,7 +29,7 @@ impl TrustedAuthorities {
     /// Reads private authorities from a PEM file.
     ///
     /// # Errors
-    /// When the file cannot be read, or contains no certificate or an invalid one.
+    /// When the file cannot be read, contains no certificate, or contains an invalid certificate.
     pub fn private_from_pem_file(path: &Path) -> io::Result<TrustedAuthorities> {
         let certificates = parse_certificates(&std::fs::read(path)?)?;
         let authorities = TrustedAuthorities::Private(certificates);
@@ -37,10 +37,10 @@ impl TrustedAuthorities {
         Ok(authorities)
     }
 
-    /// Adds the authorities of a PEM text to the public ones.
+    /// Returns the public authorities together with the authorities in a PEM text.
     ///
     /// # Errors
-    /// When the text contains no certificate, or an invalid one.
+    /// When the text is invalid PEM or contains no certificate.
     pub fn public_and_pem(pem: &[u8]) -> io::Result<TrustedAuthorities> {
         Ok(TrustedAuthorities::PublicAnd(parse_certificates(pem)?))
     }
@@ -62,7 +62,8 @@ impl TrustedAuthorities {
 }
 
 /// Returns a client configuration that trusts `authorities` and offers `protocols` in this order.
-/// `resumes_sessions`: a new connection may resume the TLS session of an earlier one.
+/// If `resumes_sessions` is true, a new connection may resume the TLS session of an earlier
+/// connection.
 ///
 /// # Errors
 /// When an authority's certificate is invalid.

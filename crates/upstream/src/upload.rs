@@ -9,16 +9,17 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// A request body that is being sent: framed by its length, or in chunks if the length is unknown.
+/// A request body that is being sent. It is framed by its length, or in chunks if the length is
+/// unknown.
 pub struct RequestUpload {
-    /// Never locked: the mutex only makes the body `Sync`. A response must be `Sync`, and its
-    /// connection can contain this body.
+    /// The mutex is never locked, and only makes the body `Sync`. A response must be `Sync`, and
+    /// the connection of a response can contain this body.
     source: Mutex<Pin<Box<dyn UploadSource>>>,
-    /// Remaining bytes; `None` for a body in chunks.
+    /// Number of remaining bytes; `None` for a chunked body.
     remaining: Option<u64>,
 }
 
-/// A body of any type whose frames are data in memory.
+/// A request body of any type, which returns its data as [`Bytes`].
 trait UploadSource: Send {
     fn poll_data(self: Pin<&mut Self>, cx: &mut Context<'_>)
     -> Poll<Option<Result<Bytes, String>>>;
@@ -39,7 +40,7 @@ where
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.to_string()))),
                 None => return Poll::Ready(None),
             };
-            // Trailers of a request are dropped, and empty data would end a chunked body.
+            // Drops trailers. Skips empty data, because an empty chunk would end a chunked body.
             if let Ok(mut data) = frame.into_data()
                 && data.has_remaining()
             {
@@ -50,7 +51,7 @@ where
 }
 
 impl RequestUpload {
-    /// Returns `None` for a body that is known to be empty.
+    /// Creates an upload; `None` if the body is known to be empty.
     pub fn new<B>(body: B) -> Option<RequestUpload>
     where
         B: Body + Send + 'static,

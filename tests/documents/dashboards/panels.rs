@@ -1,5 +1,5 @@
-//! The panels of all dashboards. Queries use the variables of Grafana: `$job`, `$__rate_interval`, and
-//! the numbers of a dashboard.
+//! The panels of all dashboards. Queries use Grafana variables: `$job`, `$__rate_interval`, and the
+//! variables in `numbers` of a dashboard.
 
 use super::viewer_panels::VIEWERS;
 
@@ -7,7 +7,8 @@ use super::viewer_panels::VIEWERS;
 pub struct Dashboard {
     pub name: &'static str,
     pub title: &'static str,
-    /// Numbers that the viewer of the dashboard may change: name, label and default.
+    /// Variables whose numbers the user of the dashboard may change. Each has a name, a label and a
+    /// default.
     pub numbers: &'static [(&'static str, &'static str, &'static str)],
     pub panels: &'static [Panel],
 }
@@ -484,8 +485,8 @@ const EDGE: Dashboard = Dashboard {
     ],
 };
 
-/// Prices are those of a common object store per thousand requests and per GiB; they are variables of
-/// the dashboard.
+/// The default prices are those of a common object store, per thousand requests and per GiB. Users
+/// can change these variables of the dashboard.
 const STORAGE_COST: Dashboard = Dashboard {
     name: "storage-cost",
     title: "Headwater: storage cost",

@@ -1,4 +1,5 @@
-//! The dashboard of the viewers: the CMCD collector's metrics by network and by title class.
+//! The dashboard about viewers. It shows the CMCD collector's metrics by network and by title
+//! class.
 
 use super::panels::{Dashboard, panel};
 

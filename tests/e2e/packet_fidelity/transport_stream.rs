@@ -1,9 +1,10 @@
-//! Packets in transport streams and packed audio.
+//! Tests packets in transport streams and packed audio.
 
 use super::*;
 use crate::ffmpeg::ProbedPacket;
 
-/// HLS with transport streams and packed audio: equal frames, with times on the 90 kHz grid.
+/// Checks HLS with transport streams and packed audio. Frames equal those of the source, and times
+/// are rounded to the 90 kHz clock.
 pub(super) fn ts(name: &str) {
     let Some(title) = open_title(name) else {
         return;
@@ -42,7 +43,8 @@ pub(super) fn ts(name: &str) {
     }
 }
 
-/// Returns the shift of presentation times in seconds if it is the same for all known times.
+/// Returns the shift of presentation times in seconds; `None` if the known times have different
+/// shifts.
 fn measure_presentation_shift(
     source: &ProbedStream,
     served: &ProbedStream,
@@ -62,8 +64,8 @@ fn measure_presentation_shift(
 
 const UNKNOWN: i64 = i64::MIN;
 
-/// Sets the time of the first packet of each segment from its ID3 timestamp (90 kHz), because packed
-/// audio contains no other times.
+/// Sets the time of the first packet of each segment from the segment's ID3 timestamp (90 kHz),
+/// because packed audio contains no other times.
 fn apply_id3_times(title: &FixtureTitle, media: &hls::MediaPlaylist, served: &mut ProbedStream) {
     let mut packets = Vec::new();
     for (_, segment) in &media.segments {

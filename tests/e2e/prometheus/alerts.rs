@@ -1,4 +1,4 @@
-//! The alert rules, tested by `promtool`.
+//! Tests the alert rules with `promtool`.
 
 use crate::support::report_skip;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Each panel of `deploy/grafana` shows data of loaded servers.
+//! Checks that each panel of `deploy/grafana` shows data of servers under load.
 
 use super::faults::write_certificate;
 use super::scraper::{Prometheus, wait_until};
@@ -6,7 +6,8 @@ use crate::support::{HeadwaterServer, TempFolder};
 use serde_json::Value;
 use std::path::Path;
 
-/// Sessions of viewers, which have a network and a title class.
+/// Flags with which the edge collects the CMCD sessions of viewers. The sessions have a network and
+/// a title class.
 const COLLECTOR: &[&str] = &[
     "--cmcd-collector",
     "--cmcd-network",
@@ -52,8 +53,8 @@ fn replace_variables(query: &str, dashboard: &Value) -> String {
     })
 }
 
-/// Reports the start, the buffer, a stall and an error of a new viewer, as a player with CMCD of version 2,
-/// and requests a segment with its bitrate.
+/// Reports a new viewer as a player with CMCD version 2 does: the start, the buffer length, a stall
+/// and an error. Then requests a segment with its bitrate.
 fn report_viewer(edge: &HeadwaterServer, number: u32, segment: &str) {
     let id = format!("cid=\"Headwater\",sid=\"viewer-{number}\"");
     let lines = [
@@ -135,7 +136,7 @@ fn every_panel_shows_data_of_loaded_servers() {
             films.get(path);
             edge.get(path);
         }
-        // A remote library of one film: the file itself.
+        // The library of this origin is another server, so the origin reads this file over HTTP.
         origin.get("/Headwater/video-360p.mp4");
         origin.get("/none");
     };

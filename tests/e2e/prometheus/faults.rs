@@ -1,10 +1,11 @@
-//! Alerts that fire from induced faults at real servers.
+//! Checks that alerts fire when faults are induced in real servers.
 
 use super::scraper::{Prometheus, wait_until};
 use crate::support::{HeadwaterServer, TempFolder};
 use std::path::Path;
 
-/// Returns the rules with windows of seconds instead of minutes and hours.
+/// Returns the rules with windows of 5 seconds instead of minutes and hours, and without `for`
+/// durations.
 fn shorten_windows(rules: &str) -> String {
     let shortened = rules.lines().map(|line| {
         let line = match line.trim_start().starts_with("for: ") {
@@ -23,7 +24,7 @@ fn read_shortened_rules() -> String {
     shorten_windows(&std::fs::read_to_string(path).unwrap())
 }
 
-/// A certificate that expires in 3 days, and its key.
+/// Writes a certificate that expires in 3 days, and its key. Returns both paths.
 pub fn write_certificate(folder: &TempFolder) -> [String; 2] {
     let mut params = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap();
     let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(3 * 86_400);
@@ -40,7 +41,7 @@ fn alerts_fire_from_failing_origins_keys_and_certificates() {
     let folder = TempFolder::new();
     let mut origin = HeadwaterServer::serve(&[]);
     let edge = HeadwaterServer::start_program("edge", &["--origin", &origin.url("")]);
-    // A key server that is not there.
+    // No key server listens at this address.
     let keys = [
         "--drm-keys",
         "speke:http://127.0.0.1:9/",
@@ -68,7 +69,7 @@ fn alerts_fire_from_failing_origins_keys_and_certificates() {
             edge.get(&format!("/Headwater/.m3u8?{number}"));
         }
     };
-    // The rules are evaluated with data before the fault.
+    // Waits until the rules have been evaluated with data from before the first fault.
     let is_loaded = || !prometheus.query("headwater:slow:ratio_rate5m").is_empty();
     assert!(wait_until(load, is_loaded));
     let of_certificate = ["HeadwaterCertificateExpires"];

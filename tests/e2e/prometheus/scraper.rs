@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes servers every second.
+//! A Prometheus process that scrapes servers every second.
 
 use crate::servers::{self, Process};
 use crate::support::{HttpResponse, TempFolder, report_skip, send_request};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Time for any condition to come true.
+/// Maximum time to wait for any condition.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running Prometheus with its folder.
@@ -21,7 +21,7 @@ pub struct Prometheus {
 pub type ScrapeTarget<'a> = (&'a str, &'a str, SocketAddr);
 
 impl Prometheus {
-    /// Starts Prometheus. Reports a skip and returns `None` where it is not installed.
+    /// Starts Prometheus. Reports a skip and returns `None` if Prometheus is not installed.
     pub fn start(targets: &[ScrapeTarget<'_>], rules: Option<&str>) -> Option<Prometheus> {
         if Command::new("prometheus")
             .arg("--version")
@@ -31,7 +31,8 @@ impl Prometheus {
             report_skip("prometheus: not installed; run scripts/install.sh test");
             return None;
         }
-        // Another process may take the free port first.
+        // Tries several ports, because another process may take a free port before Prometheus
+        // listens on it.
         (0..5).find_map(|_| Prometheus::try_start(targets, rules))
     }
 
@@ -59,10 +60,10 @@ impl Prometheus {
         })
     }
 
-    /// Returns the values of an instant query. Panics if Prometheus rejects it.
+    /// Returns the values of an instant query. Panics if Prometheus rejects the query.
     pub fn query(&self, query: &str) -> Vec<f64> {
         let response = self.get(&format!("/api/v1/query?query={}", escape_query(query)));
-        // Not ready yet.
+        // Prometheus is not ready yet.
         if response.status == 503 {
             return Vec::new();
         }
@@ -105,7 +106,7 @@ fn render_config(targets: &[ScrapeTarget<'_>], has_rules: bool) -> String {
     config
 }
 
-/// Calls `is_true` until it returns true, and `work` before each call. Returns whether it did in time.
+/// Calls `work` and then `is_true`, until `is_true` returns true. Returns false after [`PATIENCE`].
 pub fn wait_until(mut work: impl FnMut(), mut is_true: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

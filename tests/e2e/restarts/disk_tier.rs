@@ -1,9 +1,9 @@
-//! The disk tier of an edge passes to its successor.
+//! Checks that a new edge takes over the disk tier of the edge that it replaces.
 
 use super::{RestartSetup, load};
 use std::io::{Read, Write};
 
-/// More than the buffers of a connection hold.
+/// Larger than the buffers of a connection.
 const LARGE_BYTES: usize = 24 << 20;
 
 #[test]
@@ -33,7 +33,7 @@ fn a_successor_serves_from_disk_while_a_slow_client_keeps_the_old_edge_alive() {
     }
     assert!(old.is_alive(), "the old edge waits for its slow client");
     let response = new.get(target);
-    // Only the disk can have it: the new edge received no request for it before.
+    // The hit must come from disk, because this is the new edge's first request for the target.
     let status = response.header("cache-status").unwrap();
     assert!(status.contains("hit"), "{status}");
     assert!(response.body == load::make_body(target));

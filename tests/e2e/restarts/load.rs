@@ -1,4 +1,4 @@
-//! Clients over HTTP/1.1 and HTTP/2 that request without a pause and check every byte.
+//! Clients over HTTP/1.1 and HTTP/2 that send requests without a pause and check every byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ pub const TARGETS: [&str; 3] = ["/small.bin", "/medium.bin", "/large.bin"];
 
 const STREAMS: usize = 4;
 
-/// Returns a body that depends on its target.
+/// Returns the body of a target. Each target has a different body.
 pub fn make_body(target: &str) -> Vec<u8> {
     let len = match target {
         "/small.bin" => 100,
@@ -41,7 +41,7 @@ impl LoadCounts {
         self.http2.load(Relaxed)
     }
 
-    /// Returns the connections that were refused, the responses that were cut, and the wrong ones.
+    /// Returns the numbers of refused connections, truncated responses and wrong responses.
     pub fn failures(&self) -> (u64, u64, u64) {
         let load = |count: &AtomicU64| count.load(Relaxed);
         (load(&self.refused), load(&self.cut), load(&self.wrong))
@@ -96,7 +96,7 @@ impl RunningLoad {
         RunningLoad { state, threads }
     }
 
-    /// Waits until both protocols have served `count` more responses.
+    /// Waits until `count` more responses have arrived over each protocol, or a request has failed.
     pub fn wait_for_responses(&self, count: u64) {
         let counts = &self.state.counts;
         let (http1, http2) = (counts.http1() + count, counts.http2() + count);
@@ -115,7 +115,7 @@ impl RunningLoad {
     }
 }
 
-/// Uses each connection until the server announces its end.
+/// Uses each connection until the server announces that it will close the connection.
 fn run_pooled_client(state: &LoadState, address: SocketAddr) {
     run_http1_client(state, address, "");
 }
@@ -156,7 +156,7 @@ fn run_http1_client(state: &LoadState, address: SocketAddr, fields: &str) {
     }
 }
 
-/// Returns the status, the body, and whether the connection ends.
+/// Returns the status, the body, and whether the server closes the connection.
 fn request_http1(
     stream: &mut BufReader<TcpStream>,
     target: &str,
@@ -200,7 +200,7 @@ fn run_http2_client(state: &LoadState, address: SocketAddr) {
             };
             match h2::client::handshake(stream).await {
                 Ok((sender, connection)) => {
-                    // The streams see the errors of the connection.
+                    // Ignores errors of the connection, because its streams report them.
                     let connection = tokio::spawn(async move { drop(connection.await) });
                     use_http2_connection(state, &sender).await;
                     drop(sender);
@@ -214,7 +214,8 @@ fn run_http2_client(state: &LoadState, address: SocketAddr) {
 
 type Http2Sender = h2::client::SendRequest<bytes::Bytes>;
 
-/// Sends requests on several streams at a time until the server announces the end.
+/// Sends requests on several streams at a time until the server announces the end of the
+/// connection.
 async fn use_http2_connection(state: &LoadState, sender: &Http2Sender) {
     let streams = (0..STREAMS).map(|number| {
         let sender = sender.clone();
@@ -232,7 +233,7 @@ async fn use_http2_connection(state: &LoadState, sender: &Http2Sender) {
                         let counts = &state.counts;
                         counts.count_response(&counts.http2, target, status, &body);
                     }
-                    // The server has not processed the request.
+                    // The server has not processed this request, so the request did not fail.
                     Ok(None) => return,
                     Err(error) => return state.counts.count_cut(&error),
                 }
@@ -254,7 +255,7 @@ async fn join_all<F: Future<Output = ()> + Unpin>(mut futures: Vec<F>) {
     .await;
 }
 
-/// Returns `None` when the connection ended before the request was sent.
+/// Returns `None` if the connection ended before the server processed the request.
 async fn request_http2(
     sender: &mut Http2Sender,
     target: &str,
@@ -265,8 +266,8 @@ async fn request_http2(
     };
     let response = match response.await {
         Ok(response) => response,
-        // The stream is above the last one that GOAWAY names (RFC 9113 section 6.8). Such requests
-        // are repeated without risk.
+        // The stream number is above the last stream that GOAWAY names (RFC 9113 section 6.8). A
+        // client can safely repeat such a request, because the server has not processed it.
         Err(error) if error.is_go_away() && error.is_remote() => return Ok(None),
         Err(error) => return Err(error),
     };

@@ -1,9 +1,9 @@
-//! Rolling restarts at 80 % of the rate that saturates the server. The load does not wait for the server:
-//! requests start when they are due.
+//! Tests rolling restarts at 80 % of the rate that saturates the server. The load is an open loop,
+//! so each request starts at its scheduled time, even if earlier responses are late.
 //!
-//! The server has a quarter of a processor, so that the load generator is not the bottleneck. Where other
-//! work leaves it less than that, the load may exceed what the server can do. The timeouts are therefore
-//! long: requests may be late, but none may fail.
+//! The server has a quarter of a processor, so that the load generator is not the bottleneck. If
+//! other processes use a part of this quarter, the load may exceed the capacity of the server. The
+//! timeouts are therefore long. Requests may be late, but none may fail.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,11 +20,12 @@ const SHA256: &str = "61e6f8e6f59db2c33c8dd6ccece4b2cd7d09edb5c2fbeff86ab480a032
 /// Time under load between two restarts.
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// A control group with [`CPU_PERCENT`] of a processor. Removed when dropped.
+/// A control group that is limited to [`CPU_PERCENT`] of a processor. Dropping it removes the
+/// group.
 struct CpuGroup(PathBuf);
 
 impl CpuGroup {
-    /// Returns None where groups cannot be created.
+    /// Returns None if the test cannot create control groups.
     fn create(name: &str) -> Option<CpuGroup> {
         let name = format!("headwater-{name}-{}", std::process::id());
         let version1 = ("cpu", "cpu.cfs_quota_us", format!("{}", CPU_PERCENT * 1000));
@@ -52,7 +53,8 @@ impl CpuGroup {
 
 impl Drop for CpuGroup {
     fn drop(&mut self) {
-        // An exited process may still be listed for a moment.
+        // The kernel may list an exited process in the group for a moment, so this step is
+        // repeated.
         for _ in 0..100 {
             if std::fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -105,15 +107,15 @@ impl LoadGenerator {
         Command::new("kill").args(["-INT", &pid]).status().unwrap();
     }
 
-    /// Waits for the end, and returns the result.
+    /// Waits until the load generator exits, and returns its result.
     pub fn finish(self) -> serde_json::Value {
         let output = self.child.wait_with_output().unwrap();
         serde_json::from_slice(&output.stdout).expect("a result")
     }
 }
 
-/// Returns the rates of two generators that saturate a server together: the lower of two measurements,
-/// because the load must stay below saturation.
+/// Saturates a server with two generators, and returns the rate of each generator. Measures twice
+/// and returns the lower rates, because the load of the test must stay below saturation.
 fn measure_saturation(url: &str, versions: [&'static str; 2]) -> [f64; 2] {
     let measure = || {
         let start = |version| LoadGenerator::start(url, version, "max", "2s");
@@ -127,7 +129,8 @@ fn measure_saturation(url: &str, versions: [&'static str; 2]) -> [f64; 2] {
     [first[0].min(second[0]), first[1].min(second[1])]
 }
 
-/// Replaces a process again and again under two open loops of these HTTP versions.
+/// Replaces a process repeatedly under the load of two open-loop generators, one for each of these
+/// HTTP versions.
 fn roll_in_open_loop(
     scheme: &str,
     versions: [&'static str; 2],
@@ -157,7 +160,7 @@ fn roll_in_open_loop(
             summary["requests"]
         );
         assert!(summary["requests"].as_u64() > Some(100), "{summary}");
-        // Refused connections, cut responses and wrong bytes are errors.
+        // The errors include refused connections, truncated responses and wrong bytes.
         assert_eq!(
             summary["errors"], 0,
             "HTTP/{version}: {}",
@@ -166,7 +169,7 @@ fn roll_in_open_loop(
     }
 }
 
-/// Runs the test for a program: HTTP/1.1 and HTTP/2, without TLS and with it.
+/// Tests a program with HTTP/1.1 and HTTP/2, first without TLS and then with TLS.
 fn roll_program(program: &str) {
     let versions = ["1", "2"];
     for scheme in ["http", "https"] {

@@ -1,4 +1,4 @@
-//! Rolling restarts under load over TLS, with HTTP/1.1 and HTTP/2.
+//! Tests rolling restarts under load over TLS, with HTTP/1.1 and HTTP/2.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ const RESTARTS: usize = 4;
 /// Time under load between two restarts.
 const BETWEEN: Duration = Duration::from_millis(300);
 
-/// Replaces a process under load over TLS. Refused connections, cut responses and wrong bytes are errors.
+/// Replaces a process repeatedly under load over TLS. Refused connections, truncated responses and
+/// wrong bytes count as errors.
 fn roll_over_tls(setup: &RestartSetup, program: &str, source: &[&str]) {
     let socket = setup.handover_socket();
     let certificate = setup.write_certificate();

@@ -1,4 +1,4 @@
-//! Headers that a collector requires.
+//! Tests the headers that a collector of spans requires.
 
 use super::collector::SpanCollector;
 use super::{find_spans, sampled, trace_id};

@@ -1,4 +1,4 @@
-//! The trace of a request that waits for another one's fetch.
+//! Tests the trace of a request that waits for the fetch of another request.
 
 use super::collector::SpanCollector;
 use super::held_origin::HeldOrigin;

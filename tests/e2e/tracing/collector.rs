@@ -1,4 +1,4 @@
-//! A collector of spans: it stores what it receives, and decodes it with the Python package
+//! A collector that stores the requests with spans, and decodes them with the Python package
 //! `opentelemetry-proto`.
 
 use crate::servers::download_server;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Time for spans to arrive.
+/// Maximum time to wait for spans.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A span as OpenTelemetry's library decodes it.
@@ -26,7 +26,7 @@ pub struct DecodedSpan {
     pub start_ns: u64,
     pub end_ns: u64,
     pub attributes: Value,
-    /// `TRACE-SPAN` of each link.
+    /// The trace id and the span id of each link, as `TRACE-SPAN`.
     pub links: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct SpanCollector {
 }
 
 impl SpanCollector {
-    /// Starts a collector. Reports a skip and returns `None` without the library.
+    /// Starts a collector. Reports a skip and returns `None` if the library is not installed.
     pub fn start() -> Option<SpanCollector> {
         let Some(python) = download_server("otel/bin/python") else {
             report_skip("opentelemetry-proto: not installed; run scripts/otel.sh");
@@ -76,7 +76,8 @@ impl SpanCollector {
         Some(collector)
     }
 
-    /// Refuses further requests without this header line, in lower case, with 401.
+    /// Responds with 401 to later requests without this header line. The line must be in lower
+    /// case.
     pub fn require_header(&self, line: &str) {
         *self.required_line.lock().unwrap() = line.to_owned();
     }
@@ -85,8 +86,8 @@ impl SpanCollector {
         format!("http://{}/v1/traces", self.address)
     }
 
-    /// Returns the spans of a trace when they are complete, and panics if that takes too long. Without an
-    /// identity, the spans are those of all traces.
+    /// Waits until `is_complete` accepts the spans of a trace, and returns the spans. An empty
+    /// `trace_id` selects the spans of all traces. Panics after [`PATIENCE`].
     pub fn wait_for(
         &self,
         trace_id: &str,
@@ -126,7 +127,7 @@ fn accept_all(listener: &TcpListener, folder: &Path, required: &Arc<Mutex<String
     }
 }
 
-/// Stores the body of each request of a connection in a file, and responds to it.
+/// Responds to each request of a connection. Stores the bodies of authorized requests in files.
 fn receive_batches(
     stream: TcpStream,
     connection: usize,

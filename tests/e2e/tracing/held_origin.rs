@@ -38,7 +38,7 @@ impl HeldOrigin {
         self.received.load(Relaxed)
     }
 
-    /// Sends the responses.
+    /// Releases all responses.
     pub fn release(&self) {
         *self.gate.0.lock().unwrap() = true;
         self.gate.1.notify_all();
@@ -51,7 +51,7 @@ fn respond_when_released(
     received: &AtomicUsize,
 ) -> Option<()> {
     let mut input = BufReader::new(client.try_clone().ok()?).lines();
-    // Each head ends with an empty line; the requests have no body.
+    // Each request ends with an empty line, because the requests have no body.
     while input.next()?.is_ok() {
         while !input.next()?.ok()?.is_empty() {}
         received.fetch_add(1, Relaxed);

@@ -1,4 +1,4 @@
-//! A key server: it responds to each request with the same CPIX document.
+//! A key server that responds to each request with the same CPIX document.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -9,7 +9,7 @@ const DOCUMENT: &str = "<CPIX version=\"2.3\" xmlns=\"urn:dashif:org:cpix\"><Con
     <ContentKeyUsageRuleList><ContentKeyUsageRule kid=\"00000000-0000-0000-0000-0000000000a1\">\
     <VideoFilter/></ContentKeyUsageRule></ContentKeyUsageRuleList></CPIX>";
 
-/// Starts a server with a key for video.
+/// Starts a key server with a content key for video.
 pub fn start_key_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,11 +1,12 @@
-//! A proxy that delays the requests to a storage, and stores them.
+//! A proxy in front of a storage, which delays and records the requests.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Delay of each storage request: far longer than packaging, and than the time that no span covers.
+/// Delay of each storage request. It is much longer than the time for packaging, and than the time
+/// that no span covers.
 pub const STORAGE_DELAY: Duration = Duration::from_millis(300);
 
 /// A running proxy.
@@ -15,7 +16,7 @@ pub struct SlowStorage {
 }
 
 impl SlowStorage {
-    /// Starts the proxy of a storage on this port.
+    /// Starts a proxy for the storage on this port.
     pub fn start(storage: u16) -> SlowStorage {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = SlowStorage {

@@ -1,4 +1,4 @@
-//! nginx and Varnish with short timeouts, so that a broken request ends soon.
+//! Starts nginx and Varnish with short timeouts, so that a broken request ends soon.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,11 +12,11 @@ pub struct PeerAddresses {
     pub http2: SocketAddr,
 }
 
-/// Running peers. Stopped when dropped.
+/// The running peers, which are stopped when this value is dropped.
 pub struct PeerServers {
-    /// nginx with the library's files.
+    /// An nginx server with the files of the library.
     pub files: PeerAddresses,
-    /// nginx with `proxy_cache` in front of the origin.
+    /// An nginx server with `proxy_cache` in front of the origin.
     pub proxy: PeerAddresses,
     pub varnish: PeerAddresses,
     processes: Vec<PeerProcess>,
@@ -36,7 +36,7 @@ impl PeerAddresses {
 }
 
 impl PeerServers {
-    /// Returns None if one of the programs is missing.
+    /// Starts the peers. Returns None if nginx or Varnish is not installed.
     pub fn start(folder: &Path, origin: SocketAddr) -> Option<PeerServers> {
         let mut peers = PeerServers {
             files: PeerAddresses::new(),
@@ -44,7 +44,7 @@ impl PeerServers {
             varnish: PeerAddresses::new(),
             processes: Vec::new(),
         };
-        // Varnish accepts both versions on one port.
+        // Varnish accepts both HTTP versions on one port.
         peers.varnish.http2 = peers.varnish.http1;
         let nginx = peers.configure_nginx(folder, origin);
         let addresses = [peers.files.http1, peers.proxy.http2];

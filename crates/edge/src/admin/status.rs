@@ -12,7 +12,7 @@ use crate::cache_entry::CacheEntry;
 
 /// Maximum number of objects on the status page.
 const TOP: usize = 20;
-/// Limit on the connections that are sampled.
+/// Maximum number of connections that are sampled for the status page.
 const LOOKED_AT_MAX: usize = 2000;
 
 pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
@@ -48,8 +48,9 @@ pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
     })
 }
 
-/// Summarizes the sampled connections for each congestion control algorithm: their number, median
-/// RTT, median delivery rate, paced connections and retransmission rate.
+/// Summarizes the sampled connections for each congestion control algorithm. Reports the number of
+/// connections and of paced connections, the median RTT, the median delivery rate and the
+/// retransmission rate.
 fn summarize_connections(admin: &AdminPort) -> Value {
     let (open, some) = admin.connections.list_connections(LOOKED_AT_MAX);
     let mut by: BTreeMap<String, Vec<TcpInfo>> = BTreeMap::new();
@@ -71,7 +72,7 @@ fn summarize_connections(admin: &AdminPort) -> Value {
     json!({ "open": open, "looked_at": looked_at, "by_algorithm": rows.collect::<Vec<_>>() })
 }
 
-/// Returns the median of a figure over the connections that report it.
+/// Returns the median of one TCP statistic over the connections that report a value above zero.
 fn median_of(all: &[TcpInfo], of: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
     let mut values: Vec<u64> = all
         .iter()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use net::config::{Setting, SettingLayers, UsageError};
 
-/// The settings.
+/// The declarations of these settings.
 pub(super) const NATS: &[Setting] = &[
     Setting::new(
         "nats",
@@ -41,24 +41,25 @@ pub(super) const NATS: &[Setting] = &[
 /// Address and credentials of the NATS server, and this edge's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NatsSettings {
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`; several servers of a cluster are separated by commas.
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`. Commas separate several servers of a cluster.
     pub url: String,
-    /// A credentials file (JWT and key).
+    /// Path of a credentials file, which contains a JWT and a key.
     pub creds: Option<PathBuf>,
-    /// A file with a token.
+    /// Path of a file with a token.
     pub token_file: Option<PathBuf>,
-    /// Certificates that replace the system's authorities.
+    /// Path of a file with certificate authorities, which replace the system's authorities.
     pub ca: Option<PathBuf>,
-    /// The edge's name, which must be unique: a stored command is delivered only once for each
-    /// name.
+    /// The edge's name. It must be unique, because the server delivers a stored command only once
+    /// for each name.
     pub node: String,
 }
 
 impl NatsSettings {
-    /// Reads the settings; `None` without `nats`.
+    /// Reads the settings. Returns `None` if `nats` is not set.
     ///
     /// # Errors
-    /// [`UsageError`] for an invalid name, or if this build lacks the feature.
+    /// [`UsageError`] for an invalid edge name, or if `nats` is set and this build lacks the
+    /// feature.
     pub(super) fn from_layers(layers: &SettingLayers) -> Result<Option<NatsSettings>, UsageError> {
         let given = layers.with("node-name", parse_node_name)?;
         let Some(url) = layers.one("nats") else {
@@ -82,7 +83,7 @@ impl NatsSettings {
     }
 }
 
-/// The name becomes a part of the consumer's name.
+/// Checks an edge's name, which becomes a part of the name of the edge's NATS consumer.
 fn parse_node_name(text: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match (1..=64).contains(&text.len()) && text.chars().all(is_allowed) {

@@ -130,7 +130,7 @@ const OWN: &[Setting] = &[
         "forward-host",
         "origin|client",
         "origin",
-        "Host sent to the origin; the client's Host becomes part of the cache key",
+        "Host sent to the origin: that of its URL, or the client's, which is part of the cache key",
     ),
     Setting::new(
         "forward",

@@ -33,7 +33,7 @@ fn the_cache_takes_a_share_of_the_memory_limit() {
     assert_eq!(memory_bytes(&["--memory-limit", "1GiB"]), 512 << 20);
     let quarter = ["--memory-limit", "1GiB", "--memory", "25%"];
     assert_eq!(memory_bytes(&quarter), 256 << 20);
-    // The smallest cache that works.
+    // Half of 1 MiB is below the minimum, so the minimum is used.
     assert_eq!(memory_bytes(&["--memory-limit", "1MiB"]), 16 << 20);
 }
 

@@ -1,10 +1,10 @@
-//! A disk tier that passes from a process to its successor.
+//! A disk tier that a process hands over to its successor.
 //!
-//! A folder belongs to one process. The successor starts without the tier. The successor opens the
-//! tier when the predecessor has written its objects and released the folder, or has exited. If the
-//! successor removes an entry before the tier is open, the entry is still on disk and would be
-//! found later. Therefore the keys of such entries are noted, and the entries are removed when the
-//! tier opens.
+//! Only one process at a time may use the tier's folder. The successor starts without the tier. It
+//! opens the tier when the predecessor has written its objects and released the folder, or has
+//! exited. If the successor removes an entry before the tier is open, the entry is still on disk
+//! and would be found later. Therefore the keys of such entries are noted, and the entries are
+//! removed when the tier opens.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,17 +14,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use store::{DiskTier, TierObject};
 
-/// Limit on the bytes of objects that wait to be written. A single larger object is allowed.
+/// Maximum total size of the objects that wait to be written, in bytes. A single larger object is
+/// allowed.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
-/// Limit on the noted keys. If more entries are removed, the tier opens without any entry.
+/// Maximum number of noted keys. If more entries are removed, the tier starts empty.
 const REMOVED_KEYS_MAX: usize = 65_536;
 
-/// A disk tier that may open later. Cheap to clone; all clones are the same tier.
+/// A disk tier that may be opened later. Cheap to clone; all clones refer to the same tier.
 #[derive(Clone)]
 pub struct DeferredTier(Arc<DeferredState>);
 
 struct DeferredState {
-    /// Folder and limit, if a tier is configured.
+    /// Folder and maximum size in bytes, if a tier is configured.
     place: Option<(PathBuf, u64)>,
     tier: OnceLock<DiskTier>,
     /// Whether this process has released the folder, so that a successor may open it.
@@ -49,19 +50,20 @@ impl DeferredTier {
         }))
     }
 
-    /// Returns the tier, if it is open and not released.
+    /// Returns the tier if it is open and has not been released.
     pub fn get(&self) -> Option<&DiskTier> {
         let tier = self.0.tier.get();
         tier.filter(|_| !self.0.released.load(Ordering::Acquire))
     }
 
-    /// Returns the tier for removals, even if it is released: entries must also be removed when a
-    /// successor uses the folder.
+    /// Returns the tier for removals, even if the tier has been released. Entries must also be
+    /// removed while a successor uses the folder.
     pub fn get_for_removal(&self) -> Option<&DiskTier> {
         self.0.tier.get()
     }
 
-    /// Writes `rest`, and releases the folder for a successor process. Blocks the thread.
+    /// Writes the queued objects and `rest`, and releases the folder for a successor process.
+    /// Blocks the thread.
     pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
         if let Some(tier) = self.get() {
             self.0.released.store(true, Ordering::Release);
@@ -69,7 +71,7 @@ impl DeferredTier {
         }
     }
 
-    /// Returns whether the tier is configured and not open.
+    /// Returns whether the tier is configured and has not been opened yet.
     pub fn is_unopened(&self) -> bool {
         self.0.place.is_some() && self.0.tier.get().is_none()
     }
@@ -77,12 +79,13 @@ impl DeferredTier {
     /// Opens the tier. Returns true if this call opened the tier, or if no tier is configured.
     ///
     /// # Errors
-    /// When the folder is unavailable; `AddrInUse` if another process uses it.
+    /// When the folder is unavailable. The error is `AddrInUse` if another process uses the folder.
     pub fn try_open(&self) -> io::Result<bool> {
         let Some((folder, bytes_max)) = &self.0.place else {
             return Ok(true);
         };
-        // `note_removed` waits for this lock, so no key is noted between the copy and the opening.
+        // `note_removed` waits for this lock. Therefore no key is noted between the copy of the
+        // keys and the opening of the tier.
         let mut removed = self.lock_removed();
         let (all, keys) = (removed.all, removed.keys.clone());
         let outdated = move |key: &str| all || keys.contains(key);

@@ -1,4 +1,4 @@
-//! The on-disk form of an entry without its body.
+//! The on-disk format of a cache entry, without the body.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -18,7 +18,7 @@ use crate::cached_object::CachedObject;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
 use crate::object_body::ObjectBody;
 
-/// An entry without its body. The names of the enum's variants and of the fields of
+/// A cache entry without its body. The names of the enum's variants and of the fields of
 /// [`PersistedHead`] are part of the file format.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PersistedEntry {
@@ -30,7 +30,7 @@ pub(super) enum PersistedEntry {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PersistedHead {
     status: u16,
-    /// Names and values. Each byte of a value is stored as one Latin-1 character.
+    /// Names and values of the headers. Each byte of a value is stored as one Latin-1 character.
     headers: Vec<(String, String)>,
     vary: Vec<(String, String)>,
     tags: Vec<Box<str>>,
@@ -42,13 +42,13 @@ pub(super) struct PersistedHead {
     must_revalidate: bool,
     stale_while_revalidate_s: u64,
     stale_if_error_s: u64,
-    /// Time of writing, and the object's age at that time.
+    /// Time of writing, as Unix time. `age_ms` is the object's age at this time.
     written_unix_ms: u64,
     age_ms: u64,
 }
 
 impl PersistedEntry {
-    /// Returns `None` for entries that are not persistent.
+    /// Converts an entry. Returns `None` for entries that are never stored on disk.
     pub(super) fn from_entry(entry: &CacheEntry, now: SystemTime) -> Option<PersistedEntry> {
         Some(match entry {
             CacheEntry::Object(object) => {
@@ -132,8 +132,8 @@ impl PersistedHead {
         for (name, value) in &self.headers {
             headers.append(name.parse::<HeaderName>().ok()?, value_from_latin1(value)?);
         }
-        // If the clock was set back after the object was written, the age at the time of writing is
-        // used.
+        // If the clock was set back after the object was written, the object's age does not include
+        // the time on disk.
         let mut since = unix_ms_from_time(now).saturating_sub(self.written_unix_ms);
         if is_planted("age-on-disk-forgotten") {
             since = 0;

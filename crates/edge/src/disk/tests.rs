@@ -28,7 +28,7 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, ProgramError
     open_tiers(&settings, &Metrics::new(), replaces)
 }
 
-/// Added after mutation testing: other tests did not detect code that deferred every error, or a
+/// Mutation testing showed that no other test detects these faults: deferral of every error, and a
 /// wrong result of `is_unopened`.
 #[test]
 fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
@@ -45,7 +45,7 @@ fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
     let (_memory, successor) = open_folder(&used, true).unwrap();
     assert!(successor.describe_status().is_null() && successor.is_unopened());
     assert!(!successor.try_open());
-    // The memory tier refers to the disk tier, too.
+    // The memory tier also holds a reference to the disk tier, so both must be dropped.
     drop((memory, first));
     while !successor.try_open() {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Range requests to the origin for one block of a large object.
+//! Range requests to the origin, each for one block of a large object.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
 use crate::origins::OriginResponse;
 
-/// Response to a block's range request, with the block's key and length.
+/// The response to a block's range request, with the block's key and length.
 type BlockReply = (OriginResponse, CacheKey, u64);
 
-/// Starts the fetch of block `n`. Dropping the receiver does not stop it.
+/// Starts the fetch of block `n`. The fetch continues if the receiver is dropped.
 pub fn start_block_fetch(
     edge: &Arc<Edge>,
     mut lead: FetchLeader<CacheKey, FetchOutcome>,
@@ -57,7 +57,7 @@ impl Edge {
         if let FetchOutcome::ValidatorChanged = outcome {
             self.remove_block_object(object);
         }
-        // The leader may have disconnected; followers still get the outcome.
+        // The leader may have disconnected. The followers have already received the outcome.
         let _ = leader.send(outcome.clone());
         let (Ok((reply, key, len)), FetchOutcome::Block(block)) = (reply, outcome) else {
             return;
@@ -71,8 +71,8 @@ impl Edge {
         }
     }
 
-    /// Requests the block's range and checks that the response contains exactly this range of this
-    /// version of the object.
+    /// Requests the block's range from the origin. Checks that the response contains exactly this
+    /// range and the object's entity tag.
     async fn request_block(
         &self,
         request: &FetchRequest,
@@ -110,9 +110,9 @@ impl Edge {
                 let error = Error::upstream(StatusCode::BAD_GATEWAY, what);
                 Err(FetchOutcome::Failed(Arc::new(error)))
             }
-            // The origin ignores ranges. The object's key is marked as unshareable, so that later
-            // requests for it are passed. Otherwise, the origin would send the whole object for
-            // each block.
+            // The origin ignored the range. The object's key is marked as unshareable, so that
+            // later requests for the object bypass the cache. Otherwise, the origin would send the
+            // whole object for each block.
             _ if same_tag => {
                 self.mark_unshareable(&blocks.object_key, true);
                 Err(FetchOutcome::ValidatorChanged)

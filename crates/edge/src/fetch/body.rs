@@ -11,16 +11,16 @@ use crate::Edge;
 use crate::cache_key::CacheKey;
 use crate::object_body::ObjectBody;
 
-/// If a body will not be stored, only this number of its latest bytes stays in memory.
+/// Approximate limit on the bytes in memory of a body that will not be stored.
 const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
 
 impl Edge {
-    /// Receives a body for all clients that read it. Returns whether it is complete, has the expected
-    /// length, and may be stored.
+    /// Receives a body for all clients that read it. Returns whether the body is complete, has the
+    /// expected length, and may be stored.
     ///
-    /// If a body exceeds the limit on an object's size, or if all bodies in flight together exceed
-    /// their limit, the body is delivered but not stored. From then on, no request joins the fetch,
-    /// and the fetch receives no faster than the slowest reader reads.
+    /// A body is delivered but not stored if it exceeds the limit on an object's size, or if all
+    /// bodies in flight together exceed their limit. From then on, no further request joins the
+    /// fetch, and the fetch receives no faster than the slowest reader reads.
     pub(super) async fn receive_body(
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,
@@ -76,8 +76,8 @@ impl Edge {
         share.is_some()
     }
 
-    /// Returns the limit on the total bytes of all bodies that are being fetched: a quarter of the
-    /// memory tier.
+    /// Returns the limit on the total bytes of all bodies that are being fetched. The limit is a
+    /// quarter of the memory tier.
     fn in_flight_bytes_max(&self) -> u64 {
         self.settings.memory_bytes / 4
     }

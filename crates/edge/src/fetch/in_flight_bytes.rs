@@ -1,4 +1,4 @@
-//! The sum of the bytes of all bodies that are being fetched.
+//! The total number of received bytes of all bodies that are being fetched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Clone, Default)]
 pub struct InFlightBytes(Arc<AtomicU64>);
 
-/// One body's contribution to [`InFlightBytes`], subtracted on drop.
+/// One body's contribution to [`InFlightBytes`], which is subtracted when this value is dropped.
 pub(super) struct InFlightBytesShare {
     total: InFlightBytes,
     bytes: u64,
 }
 
 impl InFlightBytes {
-    /// Returns the sum over all bodies.
+    /// Returns the total number of bytes over all bodies.
     pub fn total(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Results of a fetch: one for all waiting requests, and one for the client that leads it.
+//! Results of a fetch, for the waiting requests and for the client that leads the fetch.
 
 use std::sync::Arc;
 
@@ -10,39 +10,40 @@ use crate::cached_object::CachedObject;
 use crate::object_body::ObjectBody;
 use crate::origins::OriginResponse;
 
-/// The result of a fetch, given to every request that waits for it.
+/// The result of a fetch that every waiting request gets.
 #[derive(Clone)]
 pub enum FetchOutcome {
-    /// The origin sent a response that all waiting requests may share. Its body may still be
-    /// growing. For an error response that must not be stored, the second field contains the
-    /// reason; the response is still delivered to the waiting requests.
+    /// The origin sent a response that all waiting requests may share. The body may still be
+    /// growing. If the response is an error that must not be stored, the second field contains the
+    /// reason. Such an error is still delivered to the waiting requests.
     Stored(Arc<CachedObject>, Option<UncacheableReason>),
     /// The origin confirmed the cached object with a 304.
     Revalidated(Arc<CachedObject>),
-    /// The origin failed (no response, or a 5xx), and the cached object may be served stale.
+    /// The origin sent no response or a 5xx, and the cached object may be served stale.
     StaleOnError(Arc<CachedObject>),
-    /// The response is for one client, or too large for the cache: each follower has to send a
-    /// request of its own.
+    /// The response is only for one client, or too large for the cache. Each follower has to send
+    /// its own request.
     Private(UncacheableReason),
-    /// The origin sent no response, or one that violates HTTP.
+    /// The origin sent no valid response.
     Failed(Arc<Error>),
-    /// The requested block of a large object. Its body may still be growing.
+    /// The requested block of a large object. The block may still be growing.
     Block(Arc<ObjectBody>),
     /// The block is unavailable because the object changed at the origin, or because the origin
     /// ignored the range.
     ValidatorChanged,
 }
 
-/// The result of a fetch for the client that leads it.
+/// The result of a fetch for the client that leads the fetch.
 pub enum LeaderReply {
-    /// The same outcome as for the followers.
+    /// The outcome that the followers also get.
     Shared {
         outcome: FetchOutcome,
-        /// Time to the response head of the origin; absent if there was none.
+        /// Time from the request to the origin's response head. `None` if no response head arrived.
         upstream_us: Option<u64>,
-        /// Keeps the first bytes of the body in memory until this client reads them itself.
+        /// Keeps the first bytes of the body in memory until the leader's response has its own
+        /// reader.
         first_bytes: Option<GrowingReader>,
     },
-    /// The response itself, which followers do not get.
+    /// The response of the origin, which followers do not get.
     Private(Box<OriginResponse>, UncacheableReason),
 }

@@ -1,4 +1,4 @@
-//! The part of a client's request that a fetch needs after the client may have disconnected.
+//! The data of a client's request that a fetch still needs if the client disconnects.
 
 use std::sync::Arc;
 
@@ -21,11 +21,12 @@ pub struct FetchRequest {
     /// Cache key without the lines of a variant.
     pub primary_key: CacheKey,
     pub target: String,
-    /// Headers as the client sent them; they select the variant.
+    /// Headers that the client sent. They select the variant.
     pub client_headers: HeaderMap,
-    /// Headers as they are sent to the origin.
+    /// Headers that are sent to the origin. A revalidation or the fetch of a block adds further
+    /// headers.
     pub origin_headers: HeaderMap,
-    /// Host to send in place of the origin's own.
+    /// Host to send instead of the host in the origin's URL.
     pub host: Option<HeaderValue>,
     pub directives: CacheDirectives,
     /// The cached object to revalidate.
@@ -33,17 +34,18 @@ pub struct FetchRequest {
     pub policy: FreshnessPolicy,
     /// Receives the origin's interim responses.
     pub on_interim: Option<InterimHandler>,
-    /// The span of the fetch, if the request that caused it is traced. It ends with the body.
+    /// The trace span of the fetch, if the request that caused the fetch is traced. The span ends
+    /// when the body has been received.
     pub span: Option<OpenSpan>,
 }
 
 impl FetchRequest {
-    /// Returns the identity of the span, for the requests that wait for the fetch.
+    /// Returns the trace context of the span. The spans of waiting requests are linked to it.
     pub fn span_context(&self) -> Option<TraceContext> {
         self.span.as_ref()?.context()
     }
 
-    /// Builds the request to the origin with these headers.
+    /// Builds the request to the origin with `headers`.
     pub fn to_origin(&self, headers: HeaderMap) -> OriginRequest<'_> {
         OriginRequest {
             worker: self.worker,

@@ -1,4 +1,5 @@
-//! Conditional requests to the origin, and the objects that a 304 confirms (RFC 9111 section 4.3).
+//! Conditional requests to the origin, and the update of the objects that a 304 confirms (RFC 9111
+//! section 4.3).
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use crate::origins::OriginResponse;
 impl Edge {
     /// Sends the request to the origin, as a conditional request if there is a cached object.
     ///
-    /// A 304 with another entity tag than the cached object's does not confirm the cached object.
-    /// The request is then repeated without conditions, and `request.cached` is cleared.
+    /// A 304 whose entity tag differs from the object's entity tag does not confirm the cached
+    /// object. The request is then repeated without conditions, and `request.cached` is cleared.
     pub(super) async fn request_from_origin(
         &self,
         request: &mut FetchRequest,
@@ -46,7 +47,8 @@ impl Edge {
             .await
     }
 
-    /// Merges the headers of a 304 into the cached object and stores the result.
+    /// Merges the headers of a 304 into the cached object, and stores the result if this is still
+    /// allowed.
     pub(super) fn revalidate_object(
         &self,
         lead: &FetchLeader<CacheKey, FetchOutcome>,
@@ -60,9 +62,9 @@ impl Edge {
         let new_headers = &reply.response.headers;
         let client_headers = &request.client_headers;
         let mut merged = cached.merge_304(new_headers, cached.lifetime, client_headers);
-        // The merged headers determine whether the object may be stored, and its lifetime (RFC 9111
-        // section 4.3.4). Objects do not store Age, so the Age of the 304 is added for this
-        // decision.
+        // The merged headers determine whether the object may be stored, and how long it is fresh
+        // (RFC 9111 section 4.3.4). Objects do not store Age, so the Age of the 304 is added for
+        // this decision.
         let mut judged = merged.headers.clone();
         if let Some(age) = new_headers.get(header::AGE) {
             judged.insert(header::AGE, age.clone());
@@ -77,8 +79,9 @@ impl Edge {
         ) {
             Ok(lifetime) if !has_long_variant(&merged.headers, client_headers) => {
                 merged.lifetime = lifetime;
-                // A new Vary in the 304 changes the object's key and the keys of its blocks. The
-                // blocks stored under the old keys are no longer found and get evicted.
+                // A new Vary in the 304 changes the object's key and the keys of its blocks.
+                // Lookups no longer find the blocks that are stored under the old keys, so these
+                // blocks are evicted later.
                 if let Some(blocks) = merged.blocks.take() {
                     let object_key =
                         self.register_variant_key(&request.primary_key, &merged, client_headers);
@@ -91,7 +94,8 @@ impl Edge {
                 self.store_object(lead, request, &merged);
                 FetchOutcome::Revalidated(merged)
             }
-            // The 304 forbids further storage. The requests that wait for it still get the response.
+            // With the headers of the 304, the object must not be stored any longer. The requests
+            // that wait for the fetch still get the object.
             _ => {
                 let key = self.register_variant_key(&request.primary_key, cached, client_headers);
                 self.remove_cached(&key);
@@ -101,7 +105,7 @@ impl Edge {
     }
 }
 
-/// Adds the validators of the cached object (RFC 9111 section 4.3.1).
+/// Adds conditions with the validators of the cached object (RFC 9111 section 4.3.1).
 fn add_conditions(headers: &mut HeaderMap, cached: &CachedObject) {
     for (from, to) in [
         (header::ETAG, header::IF_NONE_MATCH),
@@ -113,8 +117,8 @@ fn add_conditions(headers: &mut HeaderMap, cached: &CachedObject) {
     }
 }
 
-/// Returns whether a 304 refers to the cached object (RFC 9111 section 4.3.4): it contains the same
-/// entity tag, or none.
+/// Returns whether a 304 confirms the cached object (RFC 9111 section 4.3.4). The 304 must contain
+/// the object's entity tag, or no entity tag.
 fn confirms_object(reply: &OriginResponse, cached: &CachedObject) -> bool {
     fn opaque_tag(tag: &HeaderValue) -> &[u8] {
         let bytes = tag.as_bytes();

@@ -1,4 +1,4 @@
-//! Storage of fetched objects under the key at which later requests look for them.
+//! Storage of fetched objects under the keys that later requests look up.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +13,15 @@ use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
 use crate::config::EdgeSettings;
 
-/// Limit on the blocks that are removed together with their object.
+/// Maximum number of blocks that are removed together with their object.
 const FORGOTTEN_BLOCKS_MAX: u64 = 4096;
 
 impl Edge {
-    /// Registers a fetch under its variant's key, once the response head has revealed the variant.
+    /// Registers a fetch under the key of its variant. The variant is unknown until the response
+    /// head arrives.
     ///
-    /// Requests for another variant then start a fetch of their own, and requests for this variant
-    /// join this fetch.
+    /// Requests for another variant then start their own fetch, and requests for this variant join
+    /// this fetch.
     pub(super) fn announce_variant(
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,
@@ -38,8 +39,9 @@ impl Edge {
 
     /// Stores a complete object, unless it was purged during the fetch.
     ///
-    /// A purge marks fetches first and searches the cache second. This function inserts first and
-    /// checks the mark second. Whichever runs earlier, a purged object does not stay.
+    /// A purge first marks the running fetches and then searches the cache. This function first
+    /// inserts the object and then checks the mark. In both orders of execution, a purged object
+    /// does not stay in the cache.
     pub(super) fn store_object(
         &self,
         lead: &FetchLeader<CacheKey, FetchOutcome>,
@@ -56,18 +58,20 @@ impl Edge {
         }
     }
 
-    /// Stops coalescing for a key for a while, because its responses are not shareable.
+    /// Stops request coalescing for a key during [`EdgeSettings::UNSHAREABLE_TTL`], because the
+    /// key's responses are not shareable.
     ///
-    /// With `always_pass`, all requests bypass the cache during this time. Without it, one request
-    /// at a time may still lead a fetch, which stores a cacheable response. For a large object,
-    /// each such fetch would cost the origin a whole response.
+    /// With `always_pass`, all requests bypass the cache during this time. Without `always_pass`,
+    /// one request at a time may still lead a fetch, and a cacheable response of this fetch is
+    /// stored. `always_pass` is for large objects, because each such fetch would cost the origin a
+    /// whole response.
     pub(crate) fn mark_unshareable(&self, key: &CacheKey, always_pass: bool) {
         let until = Instant::now() + EdgeSettings::UNSHAREABLE_TTL;
         self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });
     }
 
-    /// Returns the key of an object: the primary key, or the key of its variant. Adds a new variant to the
-    /// variants of the primary key.
+    /// Returns the key of an object. This is the primary key, or the key of the variant if the
+    /// object varies by request headers. Adds a new variant to the variants of the primary key.
     pub(super) fn register_variant_key(
         &self,
         primary: &CacheKey,
@@ -84,8 +88,8 @@ impl Edge {
             {
                 varies
             }
-            // The new set of header names changes all variant keys. Variants stored under the old
-            // keys are no longer found and get evicted.
+            // The new set of header names changes all variant keys. Lookups no longer find the
+            // variants that are stored under the old keys, so these variants are evicted later.
             old => {
                 if let Some(CacheEntry::Variants(old)) = old {
                     names.extend(old.header_names.iter().cloned());
@@ -104,7 +108,7 @@ impl Edge {
         variant
     }
 
-    /// Removes an object that has changed at the origin, together with its blocks.
+    /// Removes an object that is stored in blocks, together with its blocks.
     pub(crate) fn remove_block_object(&self, object: &Arc<CachedObject>) {
         let Some(blocks) = &object.blocks else {
             return;
@@ -114,7 +118,8 @@ impl Edge {
         {
             self.remove_cached(&blocks.object_key);
         }
-        // Further blocks of very large objects are no longer found and get evicted.
+        // For very large objects, some blocks remain. Lookups no longer find these blocks, so they
+        // are evicted later.
         let count = object
             .declared_len
             .unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The commands and their messages. Pure.
+//! The fleet commands, and the parser of their messages.
 
 use http::Uri;
 use serde::Deserialize;
@@ -7,12 +7,12 @@ use crate::cache_key::unescape_unreserved;
 use crate::purge::PurgeTarget;
 use crate::warm;
 
-/// The commands by name.
+/// The names of the commands.
 pub const COMMANDS: [&str; 3] = ["purge", "warm", "reload"];
-/// Limit on an id.
+/// Maximum length of an id, in bytes.
 const ID_BYTES_MAX: usize = 128;
-/// Edges send results only to subjects with this prefix. Otherwise, a command could make all edges
-/// send commands.
+/// Edges send results only to subjects with this prefix. Otherwise, the sender of a command could
+/// make all edges send further commands.
 pub const INBOX_PREFIX: &str = "_INBOX.";
 
 /// A command with its id.
@@ -25,20 +25,21 @@ pub struct IdentifiedCommand {
 /// A command that an edge executes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FleetCommand {
-    /// Removes objects, or keeps them for revalidation if `soft`.
+    /// Removes objects. If `soft` is set, marks the objects for revalidation instead.
     Purge { target: PurgeTarget, soft: bool },
-    /// Fetches these URLs.
+    /// Fetches these URLs into the cache.
     Warm(Vec<Uri>),
     /// Reads the settings again.
     Reload,
 }
 
-/// The JSON of a message. The command's name is the end of the subject.
+/// The JSON message of a command. The command's name is not in the message, but is the last part of
+/// the NATS subject.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandMessage {
     id: String,
-    /// Subject for the results.
+    /// NATS subject to which the edges send their results.
     reply: Option<String>,
     url: Option<String>,
     prefix: Option<String>,
@@ -52,21 +53,21 @@ impl CommandMessage {
     /// Parses the JSON.
     ///
     /// # Errors
-    /// The position and the reason.
+    /// A message with the position and the cause of the JSON error.
     pub fn parse(bytes: &[u8]) -> Result<CommandMessage, String> {
         serde_json::from_slice(bytes).map_err(|error| error.to_string())
     }
 
-    /// Returns the subject for the results.
+    /// Returns the subject for the results if it has the prefix [`INBOX_PREFIX`].
     pub fn reply_subject(&self) -> Option<&str> {
         let reply = self.reply.as_deref();
         reply.filter(|subject| subject.starts_with(INBOX_PREFIX))
     }
 
-    /// Returns the command of this name.
+    /// Converts the message to the command `name`.
     ///
     /// # Errors
-    /// A message about the unknown name, or the missing, invalid or superfluous field.
+    /// A message that describes the unknown name, or the missing, invalid or superfluous field.
     pub fn into_command(self, name: &str) -> Result<IdentifiedCommand, String> {
         let id = self.id.clone();
         if id.is_empty() || id.len() > ID_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Executes commands, each once, and reports the results.
+//! Executes each command once, and reports the result.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ const CONNECTED: MetricSpec = MetricSpec {
     help: "1 while the edge is connected to the NATS server of the fleet",
 };
 
-/// Limit on the remembered ids. The server may deliver some commands again, but far fewer than this
-/// limit at a time.
+/// Maximum number of remembered command ids. The server may deliver some commands again, but far
+/// fewer than this number at a time.
 const IDS_MAX: usize = 4096;
-/// Maximum number of queued warm-ups. Each holds a list of URLs.
+/// Maximum number of queued warm-ups. Each warm-up contains a list of URLs.
 const WARM_UPS_MAX: usize = 16;
 
-/// Metrics of commands.
+/// Metrics of the fleet commands.
 #[derive(Debug, Clone)]
 pub struct FleetMetrics {
     commands: CounterFamily,
@@ -51,8 +51,8 @@ impl FleetMetrics {
         }
     }
 
-    /// Counts a result. All unknown names share one label, so that senders cannot create time
-    /// series.
+    /// Counts a result. All unknown command names share one label value, so that senders cannot
+    /// create new time series.
     fn count(&self, name: &str, result: &str) {
         let known = COMMANDS.into_iter().find(|command| *command == name);
         self.commands
@@ -71,8 +71,8 @@ pub struct CommandExecutor {
     warm_ups: mpsc::Sender<WarmUp>,
 }
 
-/// A queued warm-up. Warm-ups may take minutes, so they have a queue of their own, and a purge does
-/// not wait for them.
+/// A queued warm-up. A warm-up may take minutes. Warm-ups therefore have a separate queue, so that
+/// a purge does not wait for them.
 struct WarmUp {
     urls: Vec<Uri>,
     id: String,
@@ -80,8 +80,8 @@ struct WarmUp {
 }
 
 impl CommandExecutor {
-    /// Creates an executor, and starts the task of the warm-ups in the current runtime. `worker` is
-    /// the worker index that selects the idle upstream connections for the warm-ups.
+    /// Creates an executor, and starts the task that runs warm-ups in the current runtime. `worker`
+    /// is the worker index that selects the idle upstream connections for the warm-ups.
     pub fn new(
         edge: Arc<ReloadableEdge>,
         node: String,
@@ -106,7 +106,8 @@ impl CommandExecutor {
         }
     }
 
-    /// Executes the command of a message, unless its id is known, and sends the result.
+    /// Executes the command of a message and sends the result. A command with a known id is not
+    /// executed again.
     pub async fn execute(&mut self, name: &str, bytes: &[u8]) {
         let message = match CommandMessage::parse(bytes) {
             Ok(message) => message,
@@ -148,7 +149,7 @@ impl CommandExecutor {
         reports.send(reply.as_deref(), name, sent).await;
     }
 
-    /// Runs a command; `None` if the result follows later.
+    /// Runs a command. Returns `None` if the result is sent later.
     fn run(
         &self,
         id: String,
@@ -174,7 +175,7 @@ impl CommandExecutor {
     }
 
     fn log_refusal(&self, name: &str, why: &str) {
-        // The sender chooses the name, so it may be very long.
+        // The sender chooses the command name, so the name may be very long.
         let name: String = name.chars().take(64).collect();
         tracing::warn!(name, why, "refused a command of the fleet");
         self.metrics.count(&name, "refused");
@@ -213,7 +214,8 @@ async fn run_warm_ups(
 ) {
     while let Some(WarmUp { urls, id, reply }) = queue.recv().await {
         let edge = edge.current();
-        // A warm-up has no client, so the rules are evaluated with the loopback address.
+        // A warm-up has no client, so the rules are evaluated with the loopback address as the
+        // client's address.
         let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let warmed = edge
             .warm_urls(worker, urls, &HeaderMap::new(), client)

@@ -20,11 +20,11 @@ use crate::reload::ReloadableEdge;
 /// Time for which the stream stores a command. An edge that was down or disconnected for longer
 /// misses the expired commands, so its disk tier may still contain purged objects.
 const COMMAND_AGE_MAX: Duration = Duration::from_secs(3600);
-/// Limit on the stored commands.
+/// Maximum total size of the stored commands, in bytes.
 const STREAM_BYTES_MAX: i64 = 64 << 20;
-/// Time after which the server deletes the consumer of an edge that is down or disconnected.
+/// Time after which the NATS server deletes the consumer of an edge that is down or disconnected.
 const EDGE_ABSENCE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Wait before another attempt after an error.
+/// Time between an error and the next attempt.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -73,8 +73,8 @@ async fn receive_forever(
     }
 }
 
-/// Connects, and retries until the server is available. The files of the credentials are read again
-/// before each attempt.
+/// Connects to the NATS server, and retries until the server is available. Reads the credential
+/// files again before each attempt.
 async fn connect_with_retries(settings: &NatsSettings, metrics: &FleetMetrics) -> Client {
     loop {
         let attempt = async {
@@ -146,7 +146,7 @@ async fn receive_stored(
     let name = consumer_name(node);
     let config = pull::Config {
         durable_name: Some(name.clone()),
-        // A new edge does not need commands that were sent before it existed.
+        // A new edge does not need commands that were sent before the edge existed.
         deliver_policy: DeliverPolicy::New,
         ack_policy: AckPolicy::Explicit,
         inactive_threshold: EDGE_ABSENCE_MAX,
@@ -181,13 +181,13 @@ async fn execute_message(message: &async_nats::Message, executor: &mut CommandEx
     executor.execute(name, &message.payload).await;
 }
 
-/// Sends results and acknowledgements now. If an acknowledgement is lost, the server delivers the
-/// command again, which is harmless.
+/// Sends results and acknowledgements without further delay. If an acknowledgement is lost, the
+/// server delivers the command again. This is harmless, because the executor ignores known ids.
 async fn flush(client: &Client) {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
 }
 
-/// Returns the name of an edge's consumer. NATS does not allow dots in it.
+/// Returns the name of an edge's consumer. NATS does not allow dots in consumer names.
 fn consumer_name(node: &str) -> String {
     format!("edge-{}", node.replace('.', "_"))
 }

@@ -1,8 +1,9 @@
-//! Commands to all edges of a fleet through a NATS server: purge, warm and reload.
+//! Commands that a NATS server delivers to all edges of a fleet: purge, warm and reload.
 //!
-//! The subject is `headwater.edge.COMMAND`. With JetStream, a stream stores the commands. Each edge
-//! reads them with a durable consumer that is named after the edge, so it also executes commands
-//! that were sent while it was away. Without JetStream, an edge that is away misses them.
+//! The NATS subject of a command is `headwater.edge.COMMAND`. With JetStream, a stream stores the
+//! commands. Each edge reads the stream with a durable consumer that is named after the edge. The
+//! edge therefore also executes commands that were sent while it was disconnected. Without
+//! JetStream, a disconnected edge misses commands.
 
 mod command;
 mod executor;
@@ -14,9 +15,9 @@ mod recent_ids;
 pub(crate) use listener::start_fleet_commands;
 pub use publish::{define_cli_commands, publish_command};
 
-/// All commands begin with this subject.
+/// Prefix of the subjects of all commands.
 const SUBJECT_PREFIX: &str = "headwater.edge.";
-/// The subjects of all commands.
+/// Subject pattern that matches all commands.
 const SUBJECTS: &str = "headwater.edge.*";
-/// The stream that stores the commands.
+/// Name of the JetStream stream that stores the commands.
 const STREAM: &str = "HEADWATER_EDGE";

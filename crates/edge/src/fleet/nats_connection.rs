@@ -8,11 +8,11 @@ use net::config::mask_secrets;
 
 use crate::config::NatsSettings;
 
-/// Messages that may queue for the subscription.
+/// Maximum number of messages that wait in the queue of a subscription.
 const QUEUED_MAX: usize = 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the options with the credentials of these settings.
+/// Returns connection options with the credentials from the settings.
 ///
 /// # Errors
 /// When a file cannot be read. The error contains the file's name.
@@ -42,7 +42,7 @@ pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<Connect
 /// Connects to one of the servers.
 ///
 /// # Errors
-/// When the connection fails. The error contains the URL without its secrets.
+/// When the connection fails. The error contains the URL without secrets.
 pub async fn connect(settings: &NatsSettings, options: ConnectOptions) -> io::Result<Client> {
     let urls: Vec<&str> = settings.url.split(',').map(str::trim).collect();
     let named = |error| {

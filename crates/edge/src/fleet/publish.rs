@@ -16,7 +16,7 @@ use super::nats_connection::{connect, read_connect_options};
 use super::{STREAM, SUBJECT_PREFIX};
 use crate::config::NatsSettings;
 
-/// Defines the commands.
+/// Defines the subcommands of `headwater edge` that send commands to the fleet.
 pub fn define_cli_commands() -> [Command; 3] {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
@@ -89,10 +89,11 @@ pub fn define_cli_commands() -> [Command; 3] {
 }
 
 /// Publishes a command, and prints the result of each edge as a line of JSON. Returns `None` if
-/// `name` is not the name of a command.
+/// there is no command with this name.
 ///
 /// # Errors
-/// [`ProgramError`] when the command is invalid, the server is unavailable, or an edge failed.
+/// [`ProgramError`] when the command is invalid, the server is unavailable, an edge failed, or too
+/// few edges responded.
 pub fn publish_command(name: &str, flags: &ArgMatches) -> Option<Result<(), ProgramError>> {
     COMMANDS.contains(&name).then(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -138,7 +139,7 @@ fn usage(why: &str) -> ProgramError {
     ProgramError::Usage(UsageError(why.into()))
 }
 
-/// Builds the message. The inbox is unique, so the last part of its name also serves as the
+/// Builds the message. The name of the inbox is unique, so its last part also serves as the
 /// command's id.
 fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, ProgramError> {
     let id = inbox.rsplit('.').next().unwrap_or(inbox);
@@ -182,7 +183,7 @@ async fn send_command(client: &Client, name: &str, message: &Value) -> io::Resul
     Ok(())
 }
 
-/// The results that have arrived.
+/// The number of edges that have responded, and the number of edges that failed.
 #[derive(Default)]
 struct ResultTally {
     responded: usize,
@@ -190,13 +191,14 @@ struct ResultTally {
 }
 
 impl ResultTally {
-    /// Prints results until `edges` have responded.
+    /// Prints the results as they arrive, until `edges` edges have responded. If `edges` is `None`,
+    /// only the caller's timeout ends the output.
     async fn collect(&mut self, mut results: Subscriber, edges: Option<usize>) {
         while edges.is_none_or(|edges| self.responded < edges)
             && let Some(message) = results.next().await
         {
             let result: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
-            // The reader may have closed the pipe.
+            // The error is ignored, because the reader may have closed the pipe.
             let _ = writeln!(io::stdout(), "{result}");
             self.responded += 1;
             self.failed += usize::from(result["ok"] != json!(true));

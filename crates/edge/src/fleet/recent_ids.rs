@@ -1,8 +1,8 @@
-//! The ids of the latest commands, so that a command that arrives twice is executed once. Pure.
+//! The ids of the latest commands, so that a command that arrives twice is executed only once.
 
 use std::collections::{HashSet, VecDeque};
 
-/// A bounded set of ids; the oldest is forgotten first.
+/// A bounded set of ids. If the set is full, a new id replaces the oldest id.
 #[derive(Debug)]
 pub struct RecentIds {
     order: VecDeque<String>,
@@ -19,7 +19,7 @@ impl RecentIds {
         }
     }
 
-    /// Adds an id. Returns whether it is new.
+    /// Adds an id. Returns whether the id is new.
     pub fn insert(&mut self, id: &str) -> bool {
         if !self.known.insert(id.to_owned()) {
             return false;

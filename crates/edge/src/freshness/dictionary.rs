@@ -1,9 +1,10 @@
-//! Dictionaries of RFC 8941, the syntax of targeted cache control fields (RFC 9213 section 2.1).
+//! A parser for the dictionaries of RFC 8941. Targeted cache control fields have this syntax (RFC
+//! 9213 section 2.1).
 //!
-//! The parser is strict: one error makes the whole field invalid. Values of types that no directive
-//! uses are checked and not returned.
+//! The parser is strict, so one error makes the whole field invalid. It checks values whose type no
+//! directive uses, but does not return their contents.
 
-/// The value of a member. Types that no directive uses are not distinguished.
+/// The value of a member. All types that no directive uses are `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberValue {
     Boolean(bool),
@@ -12,11 +13,11 @@ pub enum MemberValue {
     Other,
 }
 
-/// Maximum number of members in a dictionary. Responses of real servers contain fewer than ten.
+/// Maximum number of members in a dictionary. Real servers send fewer than ten members.
 const MEMBERS_MAX: usize = 64;
 
-/// Parses a dictionary. If a key occurs several times, its last member is used. Returns `None` if
-/// the text is invalid.
+/// Parses a dictionary. If a key occurs several times, the last member with this key is used.
+/// Returns `None` if the text is invalid or has too many members.
 pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, MemberValue)>> {
     let mut members: Vec<(&str, MemberValue)> = Vec::new();
     let mut rest = FieldText(text.trim_matches(' '));
@@ -43,7 +44,7 @@ pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, MemberValue)>> {
     Some(members)
 }
 
-/// The part of a field that is still to be parsed.
+/// The rest of a field that has not been parsed yet.
 struct FieldText<'a>(&'a str);
 
 impl<'a> FieldText<'a> {
@@ -56,7 +57,7 @@ impl<'a> FieldText<'a> {
         self.0 = self.0.trim_start_matches(spaces);
     }
 
-    /// Takes characters as long as `is_part` is true for them. The result may be empty.
+    /// Takes the leading characters for which `is_part` is true. The result may be empty.
     fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
         let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
         let (run, rest) = self.0.split_at(end);

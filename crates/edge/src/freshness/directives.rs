@@ -8,55 +8,63 @@ use super::dictionary::{MemberValue, parse_dictionary};
 
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
-/// The longest time that a directive can express (RFC 9111 section 1.2.2).
+/// Maximum number of seconds in a directive. A larger number is reduced to this maximum (RFC 9111
+/// section 1.2.2).
 const SECONDS_MAX: u64 = 1 << 31;
 
 /// The cache directives of a request or response. Directives without effect on shared caches are
 /// omitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheDirectives {
-    /// `no-store`: do not store.
+    /// `no-store`: the response must not be stored.
     pub no_store: bool,
-    /// `no-cache`: revalidate before each use. The form with field names is treated like the form
-    /// without them, which the standard allows.
+    /// `no-cache`: the response must be revalidated before each use. The form with field names,
+    /// such as `no-cache="x"`, is treated like `no-cache`. The standard allows this.
     pub no_cache: bool,
-    /// `private`: not for shared caches. The form with field names is treated like the form without
-    /// them.
+    /// `private`: the response must not be stored in shared caches. The form with field names, such
+    /// as `private="x"`, is treated like `private`.
     pub private: bool,
     /// `public`: any cache may store the response.
     pub public: bool,
-    /// `must-revalidate` or `proxy-revalidate`: never use it stale.
+    /// `must-revalidate` or `proxy-revalidate`: a stale response must not be used without
+    /// revalidation.
     pub must_revalidate: bool,
-    /// `must-understand`: store only if the status is understood, and then ignore `no-store`.
+    /// `must-understand`: the response may be stored only if the cache understands its status. In
+    /// this case, `no-store` is ignored.
     pub must_understand: bool,
-    /// `s-maxage`: lifetime in shared caches.
+    /// `s-maxage`: freshness lifetime in shared caches.
     pub s_maxage: Option<Duration>,
-    /// `max-age`: lifetime; in a request, the maximum age.
+    /// `max-age`: in a response, the freshness lifetime. In a request, the maximum age that the
+    /// client accepts.
     pub max_age: Option<Duration>,
     /// `stale-while-revalidate` (RFC 5861 section 3).
     pub stale_while_revalidate: Option<Duration>,
     /// `stale-if-error` (RFC 5861 section 4).
     pub stale_if_error: Option<Duration>,
-    /// `max-stale` of a request: this staleness is acceptable.
+    /// `max-stale` of a request: the maximum staleness that the client accepts.
     pub max_stale: Option<Duration>,
-    /// `min-fresh` of a request: minimum remaining freshness.
+    /// `min-fresh` of a request: the minimum remaining freshness that the client accepts.
     pub min_fresh: Option<Duration>,
-    /// `only-if-cached` of a request: do not contact the origin.
+    /// `only-if-cached` of a request: the edge must not contact the origin.
     pub only_if_cached: bool,
-    /// Whether the directives are from CDN-Cache-Control, which replaces the others (RFC 9213).
+    /// Whether the directives are from CDN-Cache-Control, which replaces Cache-Control and Expires
+    /// (RFC 9213).
     pub targeted: bool,
 }
 
 impl CacheDirectives {
-    /// Parses a response: CDN-Cache-Control if it is valid and not empty, else Cache-Control.
+    /// Parses the directives of a response. Reads CDN-Cache-Control if it is valid and not empty,
+    /// and Cache-Control otherwise.
     pub fn from_response(headers: &HeaderMap) -> CacheDirectives {
         from_cdn_cache_control(headers)
             .unwrap_or_else(|| CacheDirectives::from_cache_control(headers))
     }
 
-    /// Parses a request. `Pragma: no-cache` counts if there is no Cache-Control (section 5.4).
+    /// Parses the directives of a request. `Pragma: no-cache` is used only if Cache-Control is
+    /// absent (RFC 9111 section 5.4).
     pub fn from_request(headers: &HeaderMap) -> CacheDirectives {
-        // Players send neither field. One pass over the names costs less than the look-ups.
+        // Players usually send neither Cache-Control nor Pragma. One pass over the header names
+        // costs less than the look-ups of both names.
         let is_directive =
             |name: &HeaderName| matches!(*name, header::CACHE_CONTROL | header::PRAGMA);
         if !headers.keys().any(is_directive) {
@@ -83,7 +91,7 @@ impl CacheDirectives {
         let mut directives = CacheDirectives::default();
         for value in headers.get_all(header::CACHE_CONTROL) {
             let Ok(text) = value.to_str() else {
-                // Unreadable text may contain any prohibition.
+                // The value is not text and may contain any prohibition.
                 directives.no_store = true;
                 continue;
             };
@@ -94,7 +102,8 @@ impl CacheDirectives {
         directives
     }
 
-    /// Applies a member of a targeted field. Returns `None` if its value has the wrong type.
+    /// Applies a member of a targeted field. Returns `None` if the member's value has the wrong
+    /// type.
     fn apply_member(&mut self, key: &str, value: MemberValue) -> Option<()> {
         match (key, value) {
             (
@@ -104,10 +113,10 @@ impl CacheDirectives {
             ("s-maxage" | "max-age" | "stale-while-revalidate" | "stale-if-error", _) => {
                 return None;
             }
-            // `?0` disables a directive.
+            // The value `?0` means that the directive is not set.
             (_, MemberValue::Boolean(false)) => return Some(()),
             (_, MemberValue::Boolean(true)) => {}
-            // Lists of field names.
+            // A string value is a list of field names.
             ("no-cache" | "private", MemberValue::Text) => {}
             (
                 "no-store" | "no-cache" | "private" | "public" | "must-revalidate"
@@ -144,7 +153,7 @@ impl CacheDirectives {
             "stale-if-error" => {
                 keep_shorter(&mut self.stale_if_error, parse_delta_seconds(argument))
             }
-            // Without an argument, any staleness is acceptable.
+            // `max-stale` without an argument accepts any staleness.
             "max-stale" => {
                 let max_stale = argument.map_or(Duration::from_secs(SECONDS_MAX), |_| {
                     parse_delta_seconds(argument)
@@ -157,13 +166,13 @@ impl CacheDirectives {
     }
 }
 
-/// Keeps the shorter of two values. Section 4.2.1 permits this choice for duplicates.
+/// Keeps the shorter of two times. RFC 9111 section 4.2.1 permits this if a directive occurs twice.
 fn keep_shorter(slot: &mut Option<Duration>, new: Duration) {
     *slot = Some(slot.map_or(new, |old| old.min(new)));
 }
 
-/// Parses delta seconds, quoted or not (section 5.2). Invalid values count as 0, that is, as stale
-/// (section 4.2.1).
+/// Parses a number of seconds, with or without quotes (RFC 9111 section 5.2). An invalid number
+/// becomes 0, so that a response with an invalid lifetime is stale (section 4.2.1).
 fn parse_delta_seconds(argument: Option<&str>) -> Duration {
     let text = argument.unwrap_or_default().trim_matches('"');
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -175,7 +184,8 @@ fn parse_delta_seconds(argument: Option<&str>) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Splits a comma-separated list. Commas in quoted strings do not separate.
+/// Splits a comma-separated list into the names and arguments of its members. Commas in quoted
+/// strings do not separate members.
 fn split_members(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -203,8 +213,8 @@ fn split_members(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
 }
 
 /// Parses CDN-Cache-Control. The field is a dictionary of RFC 8941, so its syntax is stricter than
-/// that of Cache-Control. One syntax error, or one value of the wrong type, invalidates the whole
-/// field (RFC 9213 section 2.1).
+/// the syntax of Cache-Control. One syntax error, or one value of the wrong type, makes the whole
+/// field invalid (RFC 9213 section 2.1).
 fn from_cdn_cache_control(headers: &HeaderMap) -> Option<CacheDirectives> {
     let lines = headers.get_all(CDN_CACHE_CONTROL).iter();
     let lines: Result<Vec<&str>, _> = lines.map(|value| value.to_str()).collect();

@@ -10,17 +10,17 @@ use crate::cache_outcome::RevalidationReason;
 /// The permitted use of a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReuseDecision {
-    /// Use it.
+    /// The response is fresh and may be used.
     Fresh,
-    /// Use it, and revalidate it in the background.
+    /// The response is stale, but may be used while it is revalidated in the background.
     WhileRevalidate,
-    /// It is stale, and the request accepts this staleness.
+    /// The response is stale, and the request accepts this staleness.
     Stale,
-    /// Revalidate it before use, for this reason.
+    /// The response must be revalidated before use, for this reason.
     Revalidate(RevalidationReason),
 }
 
-/// Decides on a stored response. `resident` is the time since its arrival.
+/// Decides how a stored response may be used. `resident` is the time since the response arrived.
 pub fn judge_reuse(
     stored: &FreshnessLifetime,
     resident: Duration,
@@ -61,8 +61,9 @@ pub fn judge_reuse(
     }
 }
 
-/// Returns whether a stored response may be used after a failure of the origin (RFC 5861 section
-/// 4): the response or the request allows it, and the response does not forbid stale use.
+/// Returns whether a stored response may be served stale after a failure of the origin (RFC 5861
+/// section 4). The response, the request or the setting `stale-if-error` must allow stale use.
+/// Neither the response nor the request may forbid stale use.
 pub fn allows_stale_on_error(
     stored: &FreshnessLifetime,
     resident: Duration,

@@ -9,28 +9,28 @@ use store::planted::is_planted;
 use super::CacheDirectives;
 use crate::cache_outcome::UncacheableReason;
 
-/// Properties of the request and its timing that affect storage.
+/// Properties and timing of a request that affect the storage of its response.
 #[derive(Debug, Clone, Copy)]
 pub struct ExchangeFacts<'a> {
     /// Method of the request. Only responses to `GET` are stored.
     pub method: &'a Method,
     /// Whether the request contains Authorization.
     pub has_authorization: bool,
-    /// Whether the request contains Cookie. Its response then gets no heuristic lifetime.
+    /// Whether the request contains Cookie. The response then gets no heuristic lifetime.
     pub has_cookies: bool,
     /// Time from the request to the response head.
     pub delay: Duration,
 }
 
-/// The operator's defaults for responses without directives.
+/// The operator's settings for the freshness of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreshnessPolicy {
-    /// Lifetime of 404 and 410 responses that declare none.
+    /// Lifetime of 404 and 410 responses that declare no lifetime.
     pub negative: Duration,
-    /// Limit on the lifetime derived from Last-Modified.
+    /// Maximum of the lifetime that is derived from Last-Modified.
     pub heuristic_max: Duration,
-    /// Lifetime from a rule's `ttl`. It replaces the response's own lifetime, but does not permit
-    /// storing a response that must not be stored.
+    /// Lifetime from a rule's `ttl`. It replaces the response's own lifetime. It does not permit
+    /// the storage of a response that must not be stored.
     pub ttl: Option<Duration>,
     /// Time for which a stale response may be used after a failure of the origin, if the response
     /// contains no `stale-if-error`.
@@ -48,8 +48,8 @@ impl Default for FreshnessPolicy {
     }
 }
 
-/// The header, rule or policy that determined a freshness lifetime. The names are part of the disk
-/// format.
+/// The header, rule or policy that determined a freshness lifetime. The names of the variants are
+/// part of the disk format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum LifetimeSource {
     /// A rule's `ttl`.
@@ -62,26 +62,26 @@ pub enum LifetimeSource {
     MaxAge,
     /// Expires minus Date.
     Expires,
-    /// 10 % of the time since Last-Modified.
+    /// 10 % of the time from Last-Modified to Date.
     Heuristic,
     /// [`FreshnessPolicy::negative`].
     Negative,
-    /// No lifetime: revalidate before each use.
+    /// The response has no lifetime, so it is revalidated before each use.
     Nothing,
 }
 
-/// The freshness lifetime of a stored response, its age on arrival, and the permitted stale use.
+/// The freshness lifetime of a stored response, its age on arrival, and its permitted staleness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreshnessLifetime {
     /// Freshness lifetime.
     pub fresh: Duration,
-    /// Header or setting that determined the lifetime.
+    /// Header or setting that determined the freshness lifetime.
     pub source: LifetimeSource,
     /// Age on arrival (section 4.2.3).
     pub age: Duration,
-    /// Revalidate before each use.
+    /// Whether the response must be revalidated before each use.
     pub no_cache: bool,
-    /// Never use it stale.
+    /// Whether a stale response must not be used without revalidation.
     pub must_revalidate: bool,
     /// Acceptable staleness during a background revalidation.
     pub stale_while_revalidate: Duration,
@@ -95,11 +95,11 @@ const UNDERSTOOD_STATUSES: [u16; 15] = [
     200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501,
 ];
 
-/// Decides whether a response may be stored, and computes its lifetime. `now` is the wall clock on
-/// arrival.
+/// Decides whether a response may be stored, and computes its lifetime. `now` is the wall-clock
+/// time at which the response arrived.
 ///
 /// # Errors
-/// The first reason against storage.
+/// The first reason why the response must not be stored.
 pub fn judge_storage(
     exchange: &ExchangeFacts<'_>,
     status: StatusCode,
@@ -112,8 +112,8 @@ pub fn judge_storage(
     let date = parse_date_header(headers, header::DATE).unwrap_or(now);
     let (fresh, source) = find_lifetime(exchange, status, headers, &directives, date, policy)?;
     // `s-maxage` forbids stale use, like `proxy-revalidate` (section 5.2.2.10). If the same
-    // response also allows stale use (RFC 5861), the permission takes precedence; otherwise, it
-    // would never have an effect.
+    // response also allows stale use (RFC 5861), the permission takes precedence. Otherwise, the
+    // permission would never have an effect.
     let allows = directives.stale_while_revalidate.is_some() || directives.stale_if_error.is_some();
     let lifetime = FreshnessLifetime {
         fresh,
@@ -135,7 +135,8 @@ pub fn judge_storage(
     }
 }
 
-/// Checks the prohibitions of section 3 in the section's order, and refuses to store `Set-Cookie`.
+/// Checks the prohibitions of RFC 9111 section 3, in the order of that section. Also refuses to
+/// store responses with `Set-Cookie`.
 fn check_prohibitions(
     exchange: &ExchangeFacts<'_>,
     status: StatusCode,
@@ -163,8 +164,8 @@ fn check_prohibitions(
     {
         return Err(UncacheableReason::Authorization);
     }
-    // A cookie is for one client. The standard does not forbid storing it, but all shared caches
-    // refuse to.
+    // A cookie is for one client. The standard does not forbid the storage of a response with a
+    // cookie, but shared caches usually do not store it.
     if headers.contains_key(header::SET_COOKIE) {
         return Err(UncacheableReason::SetCookie);
     }
@@ -175,7 +176,7 @@ fn check_prohibitions(
     Ok(())
 }
 
-/// Finds the lifetime as in section 4.2.1, in its order.
+/// Finds the lifetime in the order of section 4.2.1. A rule's `ttl` takes precedence.
 fn find_lifetime(
     exchange: &ExchangeFacts<'_>,
     status: StatusCode,
@@ -201,7 +202,7 @@ fn find_lifetime(
         return Ok((age, targeted(LifetimeSource::MaxAge)));
     }
     if !directives.targeted && headers.contains_key(header::EXPIRES) {
-        // An invalid date counts as expired (section 5.3).
+        // A response with an invalid Expires is treated as expired (section 5.3).
         let expires = self::parse_date_header(headers, header::EXPIRES);
         let fresh = expires.and_then(|at| at.duration_since(date).ok());
         return Ok((fresh.unwrap_or_default(), LifetimeSource::Expires));
@@ -245,7 +246,7 @@ fn initial_age(
     delay: Duration,
 ) -> Duration {
     let apparent = now.duration_since(date).unwrap_or_default();
-    // The first member of a list counts (section 5.1). An invalid number is ignored.
+    // If Age is a list, its first member is used (section 5.1). An invalid number is ignored.
     let directives = headers.get(header::AGE).and_then(|value| {
         let text = value.to_str().ok()?.split(',').next()?.trim();
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());

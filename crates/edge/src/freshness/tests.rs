@@ -1,6 +1,6 @@
-//! The rules of the standards, section by section.
+//! Tests of RFC 9111, RFC 5861 and RFC 9213, grouped by section.
 
-#![allow(clippy::too_many_lines)] // Tables.
+#![allow(clippy::too_many_lines)] // The tests contain long tables.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +28,8 @@ fn at(offset: i64) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + s(seconds))
 }
 
-/// Parses lines of `Name: value`; `{-100}` becomes the date 100 s before now.
+/// Parses header lines of the form `Name: value`. A value such as `{-100}` becomes the date 100 s
+/// before [`now`].
 fn headers(lines: &[&str]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for line in lines {
@@ -47,7 +48,8 @@ fn lifetime_from(status: u16, lines: &[&str]) -> Result<FreshnessLifetime, Uncac
     judge_with("", status, lines)
 }
 
-/// Judges a response; `request` contains letters for `A`uthorization, `C`ookie and `P`OST.
+/// Judges whether a response may be stored. The letters in `request` mean Authorization (`A`),
+/// Cookie (`C`) and the method POST (`P`).
 fn judge_with(
     request: &str,
     status: u16,

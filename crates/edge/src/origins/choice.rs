@@ -1,20 +1,21 @@
-//! The order in which a pool's origins get a request. Pure.
+//! The order in which the origins of a pool are tried for a request.
 //!
-//! Weighted rendezvous hashing: each pair of origin and key is hashed to a number, and the origin
-//! with the lowest number comes first. When an origin fails, only its keys move, and they spread
-//! over all others. An origin with a weight of one half gets half as many keys.
+//! The order follows weighted rendezvous hashing. Each pair of origin and key is hashed to a
+//! number, and the origin with the lowest number comes first. When an origin fails, only the keys
+//! of this origin move, and they are spread over all other origins. An origin with weight 0.5 gets
+//! half as many keys as an origin with weight 1.
 
 use super::title_folder::find_title_folder;
 
 /// The method that selects the first origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BalanceMethod {
-    /// By the hash of the path: each file has one origin.
+    /// By the hash of the path. Requests for the same file are sent to the same origin.
     Path,
-    /// By the hash of the title's folder: all files of a title have one origin, so only this origin
-    /// needs the title's index.
+    /// By the hash of the title's folder. Requests for all files of a title are sent to one origin,
+    /// so only this origin needs the title's index.
     Folder,
-    /// In the configured order: other origins are used only if the first fails.
+    /// In the configured order. An origin is used only if the origins before it fail.
     First,
 }
 
@@ -29,7 +30,7 @@ impl BalanceMethod {
         }
     }
 
-    /// Returns the part of a target that is hashed.
+    /// Returns the part of a request target that is hashed.
     fn hashed_part(self, target: &str) -> &str {
         let path = target.split('?').next().unwrap_or_default();
         match self {
@@ -39,8 +40,9 @@ impl BalanceMethod {
     }
 }
 
-/// Returns all indexes into `shares`, in the order of the attempts. Origins without a share are
-/// last: they get requests only if all others fail.
+/// Returns all indexes into `shares`, in the order of the attempts. Each element of `shares` is an
+/// origin's hash seed and its share of requests. Origins with share 0 are last, so they get
+/// requests only if all other origins fail.
 pub fn rank_members(balance: BalanceMethod, shares: &[(u64, f64)], target: &str) -> Vec<usize> {
     let key = fnv1a_hash(balance.hashed_part(target).as_bytes());
     let lot = |n: usize, (seed, share): (u64, f64)| {
@@ -57,13 +59,14 @@ pub fn rank_members(balance: BalanceMethod, shares: &[(u64, f64)], target: &str)
     lots.into_iter().map(|(.., n)| n).collect()
 }
 
-/// FNV-1a, which is equal on all machines and in all versions, so that all edges agree.
+/// Computes the FNV-1a hash. The hash is the same on all machines and in all versions, so that all
+/// edges choose the same origin.
 pub fn fnv1a_hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The finalizer of SplitMix64: each output bit depends on all input bits.
+/// Applies the finalizer of SplitMix64. Each output bit depends on all input bits.
 fn mix_bits(seed: u64) -> u64 {
     let x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -71,7 +74,7 @@ fn mix_bits(seed: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Returns a number above 0 and at most 1.
+/// Maps random bits to a number above 0 and at most 1.
 fn unit_interval(bits: u64) -> f64 {
     ((bits >> 11) + 1) as f64 / (1u64 << 53) as f64
 }

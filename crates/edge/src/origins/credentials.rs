@@ -1,4 +1,5 @@
-//! The proofs by which an origin recognizes its edges: a secret in a header, and a certificate.
+//! The credentials by which an origin recognizes its edges. These are a secret in a header, and a
+//! client certificate.
 
 use std::time::Duration;
 
@@ -9,10 +10,11 @@ use upstream::ClientCertificate;
 
 use crate::config::EdgeSettings;
 
-/// Interval between reads of the certificate's files.
+/// Interval at which the files of the certificate are read again.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The secret and the certificate of this edge. Cheap to clone; all clones share them.
+/// The secret and the certificate of this edge. Cheap to clone; all clones share the same
+/// credentials.
 #[derive(Debug, Clone, Default)]
 pub struct EdgeCredentials {
     pub secret: Option<EdgeSecret>,
@@ -23,7 +25,7 @@ impl EdgeCredentials {
     /// Reads the files that the settings name.
     ///
     /// # Errors
-    /// [`ProgramError`] with the setting and the name of the file.
+    /// [`ProgramError`] with the names of the setting and the file.
     pub fn read(settings: &EdgeSettings) -> Result<EdgeCredentials, ProgramError> {
         let secret = settings.edge_secret.clone().map(EdgeSecret::read);
         let secret = secret.transpose();
@@ -36,8 +38,8 @@ impl EdgeCredentials {
         })
     }
 
-    /// Reads the files again while the program runs. Invalid ones are ignored with a warning: the
-    /// second file may still be being written.
+    /// Reads the files again while the program runs. Invalid files are ignored with a warning,
+    /// because one of the two files may not be completely written yet.
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
@@ -60,7 +62,8 @@ impl EdgeCredentials {
     }
 }
 
-/// Logs each error once. Returns the current error, if there is one.
+/// Reads the certificate again. Logs an error only if it differs from `last_error`. Returns the
+/// error, if there is one.
 fn reload_certificate(
     certificate: &ClientCertificate,
     last_error: Option<String>,
@@ -85,7 +88,7 @@ fn reload_certificate(
     }
 }
 
-/// Returns the files of the certificate and its key, which must be set together.
+/// Returns the certificate and its key, which must be set together.
 pub fn check_pair<T>(cert: Option<T>, key: Option<T>) -> Result<Option<(T, T)>, UsageError> {
     match (cert, key) {
         (Some(cert), Some(key)) => Ok(Some((cert, key))),

@@ -1,5 +1,5 @@
 //! URLs of origins whose servers are listed in DNS: `dns+http://origin:8080` for address records,
-//! and `dns+srv+http://_http._tcp.origin` for SRV records. Pure.
+//! and `dns+srv+http://_http._tcp.origin` for SRV records.
 
 use std::net::IpAddr;
 
@@ -8,33 +8,33 @@ use http::Uri;
 /// An origin whose servers are listed in DNS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsOrigin {
-    /// The name that is resolved.
+    /// The DNS name that is resolved.
     pub name: String,
     pub records: DnsRecordKind,
-    /// The URL that requests to all members use. Its authority is sent as Host, and its host is the
-    /// name in TLS.
+    /// The URL of the requests to all members. The authority of this URL is sent as Host, and the
+    /// host of this URL is the TLS server name.
     pub server: Uri,
 }
 
 /// Kind of the DNS records that list the servers of an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DnsRecordKind {
-    /// A, or AAAA if there is no A; all servers listen on this port.
+    /// A records, or AAAA records if there are no A records. All servers listen on this port.
     Addresses { port: u16 },
     /// SRV records, which also contain the ports (RFC 2782).
     Services,
 }
 
-/// The forms that error messages recommend.
+/// The valid forms of the URL, for error messages.
 const FORMS: &str = "use dns+http://NAME[:PORT], dns+https://NAME[:PORT], \
                      dns+srv+http://_SERVICE._PROTO.NAME or dns+srv+https://_SERVICE._PROTO.NAME";
 
 impl DnsOrigin {
-    /// Parses the URL of an origin. Returns `None` if the scheme does not start with `dns+`: such a
-    /// URL counts as one server.
+    /// Parses the URL of an origin. Returns `None` if the scheme does not start with `dns+`. Such a
+    /// URL names a single server.
     ///
     /// # Errors
-    /// A message about the part that cannot be resolved.
+    /// A message that describes the invalid part of the URL.
     pub fn from_uri(url: &Uri) -> Option<Result<DnsOrigin, String>> {
         let scheme = url.scheme_str()?.strip_prefix("dns+")?;
         let parsed = match scheme.strip_prefix("srv+") {
@@ -57,8 +57,9 @@ fn parse_name(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     })
 }
 
-/// The domain without the labels of service and protocol becomes the Host and the TLS name (RFC
-/// 6125 section 6.2.1: the source domain).
+/// Parses a URL with the name of SRV records. The name without the labels of service and protocol
+/// becomes the Host and the TLS server name. RFC 6125 section 6.2.1 calls this name the source
+/// domain.
 fn parse_service(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     let name = checked_host(url, scheme)?;
     if url.port().is_some() {

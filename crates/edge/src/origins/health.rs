@@ -1,34 +1,36 @@
-//! Health of an origin, derived from failures and probes. Pure.
+//! Health of an origin, derived from failures and probes.
 
 use std::time::{Duration, Instant};
 
 /// Settings of failure handling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthPolicy {
-    /// Failures in a row that suspend an origin.
+    /// Number of consecutive failures that suspend an origin.
     pub failures_max: u32,
-    /// Duration of a suspension. It doubles with each further failure.
+    /// Duration of a suspension. If the origin still fails afterwards, the suspension is extended,
+    /// and each extension doubles the duration.
     pub retry_after: Duration,
-    /// Time in which a recovered origin returns to its full share.
+    /// Time in which the share of a recovered origin grows to its full value.
     pub slow_start: Duration,
 }
 
 /// The health of one origin.
 #[derive(Debug, Clone, Default)]
 pub struct OriginHealth {
-    /// Failures in a row.
+    /// Number of consecutive failures.
     failures: u32,
-    /// Successful probes in a row during a suspension.
+    /// Number of consecutive successful probes during a suspension.
     probes_passed: u32,
     state: HealthState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HealthState {
-    /// The origin gets requests. The time is the end of its last suspension, if there was one.
+    /// The origin gets requests. The time is the end of its last suspension, or `None` if the
+    /// origin was never suspended.
     Active(Option<Instant>),
-    /// The origin is suspended until this time. The number counts failed trials since the
-    /// suspension.
+    /// The origin is suspended, and gets no trial requests before this time. The number counts the
+    /// extensions of the suspension.
     Suspended(Instant, u32),
 }
 
@@ -38,7 +40,7 @@ impl Default for HealthState {
     }
 }
 
-/// The effect of a result on an origin's state.
+/// The effect of a response, failure or probe on an origin's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthChange {
     Nothing,
@@ -46,18 +48,18 @@ pub enum HealthChange {
     Recovered,
 }
 
-/// Share of requests that a suspended origin gets as a trial, and that a recovered one gets at
+/// Share of requests that a suspended origin gets as a trial, and that a recovered origin gets at
 /// first.
 const TRIAL_SHARE: f64 = 0.05;
-/// Successful probes in a row that end a suspension.
+/// Number of consecutive successful probes that end a suspension.
 const PROBES_MIN: u32 = 2;
-/// Limit on the doublings of a suspension.
+/// Maximum number of times that the duration of a suspension doubles.
 const DOUBLINGS_MAX: u32 = 5;
 
 impl OriginHealth {
-    /// Returns the origin's share of requests, from 0 (suspended) to 1. If the pool
-    /// has probes, only successful probes end a suspension. Otherwise the origin gets few requests as a
-    /// trial.
+    /// Returns the origin's share of requests, from 0 (suspended) to 1. If the pool has probes,
+    /// only successful probes end a suspension. Otherwise, a suspended origin gets a small share of
+    /// the requests as a trial after some time.
     pub fn request_share(&self, care: &HealthPolicy, probed: bool, now: Instant) -> f64 {
         match self.state {
             HealthState::Active(None) => 1.0,
@@ -163,7 +165,7 @@ mod tests {
         let mut health = out(start);
         assert_eq!(health.request_share(&CARE, false, at(4)), 0.0);
         assert_eq!(health.request_share(&CARE, false, at(5)), TRIAL_SHARE);
-        // The trial failed, so the suspension is twice as long.
+        // The trial failed, so the next suspension takes 10 s instead of 5 s.
         assert_eq!(health.record_failure(&CARE, at(5)), HealthChange::Nothing);
         assert_eq!(health.request_share(&CARE, false, at(14)), 0.0);
         assert_eq!(health.request_share(&CARE, false, at(15)), TRIAL_SHARE);

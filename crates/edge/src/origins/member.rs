@@ -1,4 +1,4 @@
-//! The members of a pool: their connections, health and counts.
+//! The members of a pool, with their connections, health and counters.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ use super::resolver::ResolvedServer;
 /// One origin server.
 #[derive(Debug)]
 pub(super) struct PoolMember {
-    /// The configured URL. It is the label in the metrics, because labels with addresses from DNS
-    /// would be unlimited in number.
+    /// The configured URL. This URL is the label in the metrics. Addresses from DNS are not used as
+    /// labels, because their number is unlimited.
     pub url: String,
-    /// The server's entry in DNS, if it was found there.
+    /// The server's entry in DNS, if the server was found in DNS.
     pub resolved: Option<ResolvedServer>,
     pub seed: u64,
     pub host: HeaderValue,
@@ -31,15 +31,15 @@ pub(super) struct PoolMember {
     pub health: Mutex<OriginHealth>,
     pub answers: AtomicU64,
     pub failures: AtomicU64,
-    /// The time of the last failure in the log.
+    /// Time at which a failure was last logged.
     pub logged_at: Mutex<Option<Instant>>,
 }
 
-/// Minimum time between two log lines about failures of a member. While an origin is down, each
-/// request fails.
+/// Minimum time between two log lines about failures of a member. Without this limit, each request
+/// to a failed origin would add a log line.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A member as the pool lists it now.
+/// A member with its current weight in the pool.
 #[derive(Debug, Clone)]
 pub(super) struct ListedMember {
     pub member: Arc<PoolMember>,
@@ -69,7 +69,7 @@ impl PoolMember {
         };
     }
 
-    /// Logs why a request failed, unless a failure was logged a short time ago.
+    /// Logs why a request failed, unless a failure was already logged within [`LOG_INTERVAL`].
     pub fn log_failure(&self, failed: &UpstreamError, now: Instant) {
         let mut logged_at = self
             .logged_at
@@ -81,7 +81,7 @@ impl PoolMember {
         }
     }
 
-    /// Returns the address if the member was found in DNS.
+    /// Returns the server's address, if the server was found in DNS.
     pub fn address(&self) -> Option<SocketAddr> {
         self.resolved.as_ref().map(|server| server.address)
     }
@@ -95,11 +95,11 @@ impl PoolMember {
 }
 
 impl MemberSettings<'_> {
-    /// Creates a member for a configured URL. `server` contains the scheme and the host of its
-    /// requests; `resolved` is the server's entry in DNS, if it was found there.
+    /// Creates a member for a configured URL. `server` contains the scheme and the host of the
+    /// member's requests. `resolved` is the server's entry in DNS, if the server was found in DNS.
     ///
     /// # Errors
-    /// When the URL names no server.
+    /// When the URL is not a valid server URL.
     pub fn build_member(
         &self,
         url: String,

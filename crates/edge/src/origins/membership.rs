@@ -1,6 +1,7 @@
-//! The list of a pool's members, and its refresh from DNS.
+//! The list of a pool's members, and the refresh of this list from DNS.
 //!
-//! A refresh replaces the list as a whole. Requests in flight keep their member until they finish.
+//! A refresh replaces the whole list. A request in flight keeps its member until the request
+//! finishes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,14 +22,16 @@ use super::{OriginClient, OriginPool, PoolState};
 #[derive(Debug)]
 pub(super) struct PoolMembers {
     sources: Vec<MemberSource>,
-    /// The members of all sources, in the configured order.
+    /// The members of all configured URLs, in the configured order.
     listed: ArcSwap<Vec<ListedMember>>,
-    /// Whether all sources have members, or a resolution of all sources has been attempted.
+    /// Set when all configured URLs have members, or when the first DNS resolution of all URLs has
+    /// finished, with or without success.
     is_resolved: AtomicBool,
     resolved: Notify,
 }
 
-/// A configured URL with its members: one, or those that DNS lists.
+/// A configured URL with its members. A URL with `dns+` has the members that DNS lists. Any other
+/// URL has one member.
 #[derive(Debug)]
 struct MemberSource {
     url: String,
@@ -40,7 +43,7 @@ impl PoolMembers {
     /// Creates the members of a pool. Members that `old` already contains are reused.
     ///
     /// # Errors
-    /// When a URL names no server.
+    /// When a URL is not a valid server URL.
     pub fn new(
         pool: &OriginPool,
         settings: &MemberSettings<'_>,
@@ -61,12 +64,13 @@ impl PoolMembers {
         Ok(members)
     }
 
-    /// Returns the members now.
+    /// Returns the current members without waiting.
     pub fn list(&self) -> Arc<Vec<ListedMember>> {
         self.listed.load_full()
     }
 
-    /// Returns the members. If there are none yet, waits up to `timeout` for the first resolution.
+    /// Returns the members. If the pool has no members yet, waits up to `timeout` for the first
+    /// resolution.
     pub async fn list_resolved(&self, timeout: Duration) -> Arc<Vec<ListedMember>> {
         let resolved = self.resolved.notified();
         let members = self.list();
@@ -113,7 +117,8 @@ impl MemberSource {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the members by these servers. Known servers keep connections and health.
+    /// Replaces the members by the servers in `found`. Servers that are already members keep their
+    /// connections and health.
     fn replace_members(
         &self,
         server: &Uri,
@@ -124,7 +129,7 @@ impl MemberSource {
         let weight_max = found.iter().map(|server| server.weight).max();
         let weight_max = f64::from(weight_max.unwrap_or_default().max(1));
         let member = |resolved: ResolvedServer| {
-            // RFC 2782: a weight of 0 means a very small share of the requests.
+            // A weight of 0 means a very small share of the requests (RFC 2782).
             let weight = f64::from(resolved.weight.max(1)) / weight_max;
             let mut known = old.iter().map(|listed| &listed.member);
             let known = known.find(|member| member.is_server(&self.url, Some(&resolved)));

@@ -47,7 +47,8 @@ const RESOLUTIONS: MetricSpec = MetricSpec {
     help: "Resolutions of origins in DNS, by result; after empty and failed ones, the last addresses are kept",
 };
 
-/// Metrics of origins, which survive a reload. All clones share their values.
+/// Metrics of the origins. All clones update the same values, so the values survive a reload of the
+/// settings.
 #[derive(Debug, Clone)]
 pub struct OriginMetrics {
     pub(super) requests: CounterFamily,
@@ -58,7 +59,8 @@ pub struct OriginMetrics {
     pub(super) suspended_now: Gauge,
     pub(super) members: Gauge,
     resolutions: CounterFamily,
-    /// Number of threads with upstream connections of their own.
+    /// Number of separate connection pools per origin: one for each worker thread, and one for each
+    /// other sender of requests, such as the health probes.
     pub(super) workers: usize,
 }
 
@@ -81,7 +83,7 @@ impl OriginMetrics {
         }
     }
 
-    /// Counts a resolution of this origin, and logs a failure.
+    /// Counts a DNS resolution of this origin by result. Logs a failure.
     pub(super) fn record_resolution(&self, origin: &str, found: Result<(), ResolutionError>) {
         let result = match &found {
             Ok(()) => "ok",
@@ -94,7 +96,7 @@ impl OriginMetrics {
         }
     }
 
-    /// Records the time of a request that was sent at `started`, unless no origin responded.
+    /// If an origin responded, records the time since the request was sent at `started`.
     pub(super) fn record_response_time(
         &self,
         sent: &Result<UpstreamResponse, UpstreamError>,

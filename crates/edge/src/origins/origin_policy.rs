@@ -4,11 +4,11 @@ use upstream::UpstreamLimits;
 
 use super::HealthPolicy;
 
-/// Timeouts, failure handling and retries of origins.
+/// Settings for timeouts, failure handling and retries of requests to origins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginPolicy {
     pub limits: UpstreamLimits,
     pub care: HealthPolicy,
-    /// Share of requests that may be retried at a second origin.
+    /// Limit on retries at another origin, as a fraction of all requests.
     pub retry_share: f64,
 }

@@ -1,5 +1,5 @@
-//! Declaration of the pools: the setting `origin`, and the tables `[pool.NAME]` of the settings
-//! file.
+//! Declared origin pools: the default pool from the setting `origin`, and the other pools from the
+//! tables `[pool.NAME]` of the settings file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ pub type OriginPools = BTreeMap<Arc<str>, OriginPool>;
 /// Interchangeable origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginPool {
-    /// The origins; at least one.
+    /// The URLs of the origins, at least one.
     pub origins: Vec<Uri>,
     pub balance: BalanceMethod,
-    /// Whether its origins get the secret of the edges.
+    /// Whether the edge sends its secret to the origins of this pool.
     pub gets_secret: bool,
     /// Path of the health probes.
     pub health: Option<String>,
-    /// Certificate authorities for TLS.
+    /// Certificate authorities that verify the origins' TLS certificates.
     pub authorities: TrustedAuthorities,
 }
 
@@ -43,7 +43,8 @@ struct PoolTable {
     balance: Option<String>,
     health: Option<String>,
     ca: Option<PathBuf>,
-    /// `false` for origins that someone else operates, which must not get the secret.
+    /// `false` if another organization operates the origins, because they must not receive the
+    /// secret.
     #[serde(rename = "edge-secret")]
     edge_secret: Option<bool>,
 }
@@ -52,7 +53,8 @@ impl OriginPool {
     /// Creates a pool.
     ///
     /// # Errors
-    /// A message about the invalid URL or path, or about the missing URL.
+    /// A message that describes the invalid URL or health path, or a message that there is no
+    /// origin.
     pub fn new(
         origins: &[String],
         balance: BalanceMethod,
@@ -84,10 +86,11 @@ impl OriginPool {
         })
     }
 
-    /// Replaces the certificate authorities by those of a file, if one is given.
+    /// Replaces the trusted certificate authorities with those in `file`. Without a `file`, changes
+    /// nothing.
     ///
     /// # Errors
-    /// A message about the unreadable or empty file.
+    /// A message if the file is unreadable, or contains no valid certificate.
     pub fn with_authorities_file(self, file: Option<&Path>) -> Result<OriginPool, String> {
         let Some(file) = file else {
             return Ok(self);
@@ -101,10 +104,11 @@ impl OriginPool {
     }
 }
 
-/// Reads the `[pool.NAME]` tables. Missing values default to those of `usual`.
+/// Reads the `[pool.NAME]` tables. If a table lacks the balance method, health path or certificate
+/// authorities, its pool gets those of `usual`.
 ///
 /// # Errors
-/// The first invalid value, with file and pool.
+/// The first invalid value, with the names of the file and the pool.
 pub fn read_pools(path: &str, text: &str, usual: &OriginPool) -> Result<OriginPools, UsageError> {
     let file: PoolsFile =
         toml::from_str(text).map_err(|error| UsageError(format!("{path}: {error}")))?;

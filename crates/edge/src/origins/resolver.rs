@@ -15,41 +15,44 @@ use hickory_resolver::{Resolver, TokioResolver};
 
 use super::dns_origin::{DnsOrigin, DnsRecordKind};
 
-/// Limit on the servers of one origin.
+/// Maximum number of servers of one origin.
 pub const MEMBERS_MAX: usize = 128;
-/// Time for all records of one origin. A dead DNS server must not delay the next attempt for long.
+/// Time limit for the lookup of all records of one origin. An unresponsive DNS server must not
+/// delay the next resolution for long.
 const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for one query to a configured DNS server.
+/// Time limit for one query to a configured DNS server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server that DNS lists.
+/// A server from the DNS records of an origin.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResolvedServer {
-    /// The name that is hashed to distribute the requests. For an SRV record, it is the target with
-    /// the port, which stays the same when the address changes.
+    /// The name whose hash decides which requests the server gets. For an SRV record, the name is
+    /// the record's target and port, which stay the same when the address changes.
     pub name: String,
     pub address: SocketAddr,
-    /// Weight of an SRV record; 1 for addresses.
+    /// Weight from the SRV record. A server from an address record has weight 1.
     pub weight: u16,
 }
 
 /// The reason why a resolution found no servers.
 #[derive(Debug)]
 pub enum ResolutionError {
-    /// DNS contains no such record.
+    /// DNS has no usable record for the name.
     Empty,
-    /// DNS is unavailable or failed.
+    /// The DNS lookup failed or timed out.
     Failed(String),
 }
 
-/// A resolver for one round of resolutions. The next round reads `resolv.conf` and `hosts` again.
+/// A resolver for one refresh of all origins. The next refresh creates a new resolver, which reads
+/// `resolv.conf` and `hosts` again.
 pub struct OriginResolver(TokioResolver);
 
 impl OriginResolver {
-    /// Creates a resolver that queries `servers`, or those of the system if there are none.
+    /// Creates a resolver that queries `servers`. If `servers` is empty, queries the system's DNS
+    /// servers.
     ///
     /// # Errors
-    /// When the system's configuration is unreadable.
+    /// When the system's DNS configuration is unreadable.
     pub fn new(servers: &[SocketAddr]) -> Result<OriginResolver, ResolutionError> {
         let builder = if servers.is_empty() {
             Resolver::builder_tokio()?
@@ -64,10 +67,10 @@ impl OriginResolver {
         Ok(OriginResolver(builder.build()?))
     }
 
-    /// Returns the servers of an origin: at least one, at most [`MEMBERS_MAX`], sorted.
+    /// Returns between one and [`MEMBERS_MAX`] servers of an origin, sorted by name.
     ///
     /// # Errors
-    /// When there is none, or DNS failed.
+    /// When the origin has no server, or DNS failed.
     pub async fn resolve_origin(
         &self,
         origin: &DnsOrigin,
@@ -128,8 +131,8 @@ impl OriginResolver {
         Ok(try_join_all(servers).await?.concat())
     }
 
-    /// Returns the IPv4 addresses of a name, or its IPv6 addresses if it has no others. A server
-    /// with both would otherwise be two members.
+    /// Returns the IPv4 addresses of a name, or the IPv6 addresses if the name has no IPv4 address.
+    /// IPv4 and IPv6 addresses are not mixed, because a server with both would become two members.
     async fn find_addresses(&self, name: &str) -> Result<Vec<IpAddr>, ResolutionError> {
         let found = match self.0.lookup(name, RecordType::A).await {
             Err(error) if error.is_no_records_found() => {
@@ -144,8 +147,8 @@ impl OriginResolver {
     }
 }
 
-/// Returns the services with the lowest priority value. Clients use the other services only if they
-/// can reach none of these (RFC 2782).
+/// Returns the SRV records with the lowest priority value. According to RFC 2782, clients use
+/// records with higher values only if no server of the returned records is reachable.
 fn select_services(found: &Lookup) -> Vec<&SRV> {
     let services = found
         .answers()
@@ -164,8 +167,8 @@ fn select_services(found: &Lookup) -> Vec<&SRV> {
         .collect()
 }
 
-/// Returns a server for each address of a target. Its name is the target and the port; from the
-/// second address on, a number is appended.
+/// Returns one server for each address of an SRV target. The name of the first server is the target
+/// and port. The names of the other servers also contain a number, so that all names differ.
 fn name_servers(service: &SRV, target: &str, addresses: &[IpAddr]) -> Vec<ResolvedServer> {
     let mut addresses = addresses.to_vec();
     addresses.sort();

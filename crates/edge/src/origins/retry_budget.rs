@@ -1,14 +1,15 @@
-//! The retry budget: a share of all requests, so that a failing origin does not get several times
-//! the load. Pure. The design follows Finagle's retry budget.
+//! The retry budget limits retries to a share of all requests, so that retries do not multiply the
+//! load of a failing origin. The caller passes in the current time. The design follows Finagle's
+//! retry budget.
 
 use std::time::Instant;
 
-/// Limit on unused retries.
+/// Maximum number of unused retries that the budget keeps.
 const AVAILABLE_MAX: f64 = 100.0;
-/// Retries that are allowed even with few requests.
+/// Retries per second that the budget adds even if there are few requests.
 const RETRIES_PER_S: f64 = 1.0;
 
-/// The retries that may still be made.
+/// The number of retries that are still allowed.
 #[derive(Debug, Clone)]
 pub struct RetryBudget {
     available: f64,
@@ -23,14 +24,15 @@ impl RetryBudget {
         }
     }
 
-    /// Adds `share` of one retry to the budget, for one request.
+    /// Counts one request, which adds `share` of a retry to the budget. The time since the last
+    /// call also adds retries.
     pub fn add_share(&mut self, share: f64, now: Instant) {
         let passed = now.saturating_duration_since(self.updated_at).as_secs_f64();
         self.updated_at = now;
         self.available = (self.available + share + passed * RETRIES_PER_S).min(AVAILABLE_MAX);
     }
 
-    /// Takes one retry from the budget. Returns whether there was one.
+    /// Takes one retry from the budget. Returns `false` if less than one retry is left.
     pub fn take_retry(&mut self) -> bool {
         let may = self.available >= 1.0;
         if may {

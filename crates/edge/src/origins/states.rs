@@ -16,17 +16,17 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct OriginStatus {
     pub pool: String,
     pub url: String,
-    /// Address of a member that DNS lists.
+    /// Address of a server that was found in DNS. Absent if the URL itself names the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Current share of requests, from 0 (suspended) to 1.
+    /// Current fraction of the requests that the origin normally gets, from 0 (suspended) to 1.
     pub share: f64,
     pub answers: u64,
     pub failures: u64,
 }
 
 impl OriginClient {
-    /// Probes all origins of pools with a health path.
+    /// Sends a health probe to all origins of the pools that have a health path.
     pub async fn probe_origins(&self, worker: usize) {
         let probed = self.pools.values().filter_map(|pool| {
             let path = pool.probe.as_deref()?;
@@ -81,7 +81,8 @@ impl PoolMember {
             return false;
         };
         let good = response.status.is_success() || response.status.is_redirection();
-        // A drained response lets the connection be reused. Draining a long body is not worth it.
+        // A connection can be reused only after the whole response has been read. For a long body,
+        // a new connection is cheaper.
         if response.remaining().is_some_and(|len| len < 4096) {
             while let Ok(Some(_)) = response.next_data().await {}
         }

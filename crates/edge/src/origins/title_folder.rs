@@ -1,11 +1,13 @@
 //! Finds the folder of a title in the path of a playlist, a segment or another resource of that
-//! title. Pure.
+//! title.
 //!
-//! Below the title's folder are folders of sets and renditions, which contain the files of the
-//! title (docs/reference/urls.md). Paths of other origins contain no such folders.
+//! A title's folder contains one folder per set of segments, which contains one folder per
+//! rendition (docs/reference/urls.md). Paths of origins other than Headwater contain no such
+//! folders.
 
-/// Returns the folder of the title: `/films/tos` of `/films/tos/.m3u8`, and of
-/// `/films/tos/6000-9f86d081884c7d65/video=4500000/1.m4s`. For other paths, it is the last folder.
+/// Returns the folder of the title. For `/films/tos/.m3u8` and
+/// `/films/tos/6000-9f86d081884c7d65/video=4500000/1.m4s`, the folder is `/films/tos`. For other
+/// paths, returns the part before the last slash.
 pub fn find_title_folder(path: &str) -> &str {
     let last = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
     let slashes = path.match_indices('/').map(|(at, _)| at);
@@ -18,8 +20,8 @@ pub fn find_title_folder(path: &str) -> &str {
     title.and_then(|at| path.get(..at)).unwrap_or(last)
 }
 
-/// Returns whether this is the name of a folder for a set of segments (`6000-9f86d081884c7d65`) or
-/// for a version of the text tracks (`t-9f86d081884c7d65`).
+/// Returns whether `name` is the folder name of a set of segments (`6000-9f86d081884c7d65`) or of a
+/// version of the text tracks (`t-9f86d081884c7d65`).
 fn is_set(name: &str) -> bool {
     let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

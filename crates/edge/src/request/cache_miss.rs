@@ -1,6 +1,6 @@
-//! The states of a miss: `fetch_or_join`, `fetch_as_leader`, `fetch_uncoalesced` and
-//! `respond_with_outcome`. They return `None` when the outcome is of no use to this request, which then
-//! does another lookup.
+//! The states of a request after a cache miss: `fetch_or_join`, `fetch_as_leader`,
+//! `fetch_uncoalesced` and `respond_with_outcome`. If a state returns `None`, the request cannot
+//! use the outcome of the fetch and does another lookup.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::deliver;
 use crate::fetch::{FetchOutcome, LeaderReply, start_fetch};
 use crate::request_facts::RequestFacts;
 
-/// The relation of a request to the fetch whose outcome it gets.
+/// Whether a request started the fetch or waited for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FetchRole {
     Leader,
@@ -33,7 +33,7 @@ impl FetchRole {
 }
 
 impl Edge {
-    /// Leads the fetch of this key, or joins the fetch that is under way.
+    /// Starts a fetch for this key, or joins the fetch that is already in progress.
     pub(super) async fn fetch_or_join(
         self: &Arc<Edge>,
         worker: usize,
@@ -65,7 +65,7 @@ impl Edge {
         }
     }
 
-    /// Fetches for all requests that wait for this key.
+    /// Fetches the object for all requests that wait for this key.
     async fn fetch_as_leader(
         self: &Arc<Edge>,
         worker: usize,
@@ -79,8 +79,8 @@ impl Edge {
             Ok(LeaderReply::Shared {
                 outcome,
                 upstream_us,
-                // Keeps the first bytes in memory until the response has its own reader. Dropped at the
-                // end of this arm.
+                // This guard keeps the first bytes in memory until the response has its own reader.
+                // The guard is dropped at the end of this match arm.
                 first_bytes: _first_bytes,
             }) => {
                 let role = FetchRole::Leader;
@@ -88,8 +88,8 @@ impl Edge {
                     .await
             }
             Ok(LeaderReply::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
-                // The fetch requested the whole object, but this client wants only a range. Abandoning
-                // the fetch and passing the range request is cheaper.
+                // The fetch requested the whole object, but this client wants only a range.
+                // Abandoning the fetch and passing the range request is cheaper.
                 drop(reply);
                 Some(Box::pin(self.pass(worker, facts, PassReason::TooLarge)).await)
             }
@@ -103,11 +103,12 @@ impl Edge {
         }
     }
 
-    /// Serves a request whose URL recently had unshareable responses: it leads a fetch, or passes, but
-    /// never waits for another request's fetch.
+    /// Serves a request for a URL whose recent responses were not shareable. The request starts a
+    /// fetch if none is in progress, and passes otherwise. It never waits for another request's
+    /// fetch.
     ///
-    /// Ranges and conditional requests pass at once, because their responses are smaller and the full
-    /// response is probably not cacheable.
+    /// Range requests and conditional requests pass at once, because their responses are smaller
+    /// and the full response is probably not cacheable.
     pub(super) async fn fetch_uncoalesced(
         self: &Arc<Edge>,
         worker: usize,
@@ -154,7 +155,7 @@ impl Edge {
                 };
                 return Some(Box::pin(self.pass(worker, facts, reason)).await);
             }
-            // Blocks have keys of their own, which no request looks up.
+            // Requests never wait for the fetch of a block, because blocks have separate keys.
             FetchOutcome::Block(_) | FetchOutcome::ValidatorChanged => return None,
             FetchOutcome::Failed(error) => {
                 let outcome = role.outcome(reason, None);

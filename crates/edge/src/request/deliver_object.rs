@@ -11,8 +11,9 @@ use crate::deliver;
 use crate::request_facts::RequestFacts;
 
 impl Edge {
-    /// Responds with an object. Returns `None` when the object is of no use any more: its validator
-    /// changed, or its first bytes were discarded because it is too large to store.
+    /// Responds with an object. Returns `None` if the object has become unusable. Its validator may
+    /// have changed, or its first bytes may have been discarded because the object is too large to
+    /// store.
     pub(super) async fn deliver_object(
         self: &Arc<Edge>,
         worker: usize,
@@ -46,7 +47,7 @@ impl Edge {
         build_object_response(facts, object, outcome, None, None)
     }
 
-    /// Fetches the first block that the request needs. Returns `None` if it needs no body.
+    /// Gets the first block that the response needs. Returns `None` if the response has no body.
     async fn open_block_body(
         self: &Arc<Edge>,
         worker: usize,

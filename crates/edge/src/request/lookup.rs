@@ -15,8 +15,8 @@ use crate::deliver;
 use crate::plan::{RequestPlan, plan_request};
 use crate::request_facts::RequestFacts;
 
-/// Lookups of one request. Another lookup follows when the result of the previous one cannot be used
-/// any more.
+/// Maximum number of lookups of one request. A request repeats the lookup if the result of the
+/// previous lookup has become unusable.
 const LOOKUPS_MAX: usize = 3;
 
 /// The result of [`Edge::lookup`].
@@ -29,15 +29,15 @@ struct Lookup {
 impl Edge {
     /// Serves a request through the cache.
     ///
-    /// Each connection reserves space for this future all the time, so the states that a hit does not
-    /// reach are boxed.
+    /// Each open connection reserves memory for this future. The states that a hit does not reach
+    /// are boxed, so that the future stays small.
     pub(crate) async fn serve_from_cache(
         self: &Arc<Edge>,
         worker: usize,
         facts: &RequestFacts<'_>,
     ) -> ServedResponse {
-        // Responses to other methods (here `OPTIONS`) are never cached. The body of the request is
-        // not read.
+        // Responses to other methods are never cached. Here, the only other method is `OPTIONS`,
+        // whose request body is not read.
         if ![Method::GET, Method::HEAD].contains(facts.method) {
             return Box::pin(self.pass(worker, facts, PassReason::Method)).await;
         }
@@ -101,7 +101,8 @@ impl Edge {
         Box::pin(self.pass(worker, facts, PassReason::NotShared)).await
     }
 
-    /// Searches the memory tier, first for the URL, then for the variant that the request selects.
+    /// Searches the memory tier for the URL. If the URL has variants, searches for the variant that
+    /// the request selects.
     fn lookup(&self, facts: &RequestFacts<'_>) -> Lookup {
         match self.memory.get(facts.primary_key.as_ref()) {
             Some(CacheEntry::Variants(varies)) => {
@@ -127,7 +128,7 @@ impl Edge {
     }
 
     /// Loads the entry from the disk tier and searches memory again. If the entry lists variants,
-    /// the request's variant is loaded next.
+    /// then loads the variant that the request selects.
     async fn lookup_disk(&self, facts: &RequestFacts<'_>, mut lookup: Lookup) -> Lookup {
         for _ in 0..LOOKUPS_MAX {
             if !self.is_only_on_disk(facts, &lookup) {

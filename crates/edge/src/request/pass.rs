@@ -1,4 +1,5 @@
-//! The states `pass` and `pass_with_body`: a request that goes to the origin for one client alone.
+//! The states `pass` and `pass_with_body`, in which a request goes to the origin for one client
+//! alone.
 
 use http::header::{HeaderMap, HeaderValue};
 use net::Error;
@@ -28,8 +29,8 @@ impl Edge {
         relay_reply(facts, reply, CacheOutcome::Pass(reason))
     }
 
-    /// Sends a request that may change something, once and with its body. Invalidates the cached
-    /// responses for its URL if it succeeds (RFC 9111 section 4.4).
+    /// Sends a request with an unsafe method, together with its body, only once. If the request
+    /// succeeds, invalidates the cached responses for its URL (RFC 9111 section 4.4).
     pub(super) async fn pass_with_body(
         &self,
         worker: usize,
@@ -48,8 +49,8 @@ impl Edge {
         let host = facts.forwarded_host(&self.settings);
         let request = origin_request(worker, facts, headers, host.as_ref());
         let reply = self.origins.send_once(request, body).await;
-        // If the client's request body failed, the request to the origin fails, too. The error of
-        // the body explains the cause better.
+        // If the client's request body fails, the request to the origin fails as a result. The
+        // error of the body explains the cause better.
         let reply = reply.map_err(|error| fault.client_error().unwrap_or(error));
         if reply.as_ref().is_ok_and(is_non_error) {
             self.invalidate_key(&facts.primary_key);

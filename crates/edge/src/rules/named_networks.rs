@@ -14,7 +14,7 @@ impl NamedNetworks {
         self.0.push((name.to_owned(), network));
     }
 
-    /// Returns the name of the network that contains the address, or an empty string.
+    /// Returns the name of the narrowest network that contains the address, or an empty string.
     pub fn find_name(&self, address: IpAddr) -> &str {
         let holding = self
             .0

@@ -1,4 +1,5 @@
-//! The tables `[[rule]]` and `[networks]` of the settings file. Errors contain the position.
+//! The tables `[[rule]]` and `[networks]` of the settings file. Error messages show the position in
+//! the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::named_networks::NamedNetworks;
 use super::variables::{REQUEST_VARIABLES, RESPONSE_VARIABLES};
 use super::{PacingRate, RequestActions, Rule, RuleSet};
 
-/// Tables of the settings file that rules and pools use.
+/// Names of the tables that declare rules, networks and pools in the settings file.
 pub const TABLES: &[&str] = &["rule", "networks", "pool"];
 
 #[derive(Deserialize)]
@@ -25,7 +26,7 @@ struct RulesFile {
     rule: Vec<RuleTable>,
     #[serde(default)]
     networks: BTreeMap<String, Vec<Spanned<String>>>,
-    /// The pools; rules use only their names.
+    /// The pools. Rules refer only to the names of pools.
     #[serde(default)]
     pool: BTreeMap<String, toml::Value>,
 }
@@ -64,13 +65,13 @@ enum PaceValue {
 /// A delayed request occupies memory, so delays are bounded.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
-/// A larger window would send a burst instead of probing the path.
+/// Maximum initial window. A larger window would send a burst instead of probing the path.
 const INITIAL_WINDOW_MAX: u32 = 1000;
 
 /// Reads the rules of a settings file.
 ///
 /// # Errors
-/// The first error, with file, line, and a mark below its position.
+/// The first error, with the file, the line, and a mark below the position of the error.
 pub fn read_rules(path: &str, text: &str) -> Result<RuleSet, UsageError> {
     let file: RulesFile =
         toml::from_str(text).map_err(|error| UsageError(format!("{path}: {error}")))?;
@@ -97,7 +98,8 @@ struct FileText<'a> {
 }
 
 impl FileText<'_> {
-    /// Formats an error with the line of a value and a mark `column` characters into it.
+    /// Formats an error with the line of a value. A mark below the line points `column` characters
+    /// after the start of the value.
     fn error_at<T>(&self, value: &Spanned<T>, column: usize, why: &str) -> UsageError {
         let start = value.span().start;
         let before = self.text.get(..start).unwrap_or_default();
@@ -134,7 +136,8 @@ impl FileText<'_> {
             let first = errors.errors.first();
             let column = first.map_or(0, |error| usize::try_from(error.pos.1).unwrap_or(0));
             let why = first.map_or("invalid expression", |error| error.msg.as_str());
-            // Columns of the parser start at 1. This accounts for the opening quotation mark.
+            // The parser counts columns from 1, and `error_at` counts from the opening quotation
+            // mark, so the two column numbers are equal.
             self.error_at(value, column, why)
         })?;
         for name in program.references().variables() {
@@ -249,8 +252,8 @@ fn parse_pace(
     }
 }
 
-/// Evaluates an expression with usual CMCD values, to reject mixed number types: `2 * cmcd.tb`
-/// would fail for each request.
+/// Evaluates an expression with typical CMCD values, to reject mixed number types. For example,
+/// `2 * cmcd.tb` would fail for every request, because `2` is an integer.
 fn check_number_types(program: &Program) -> Result<(), String> {
     use cel::{ExecutionError, Value};
     let mut headers = http::HeaderMap::new();
@@ -271,7 +274,7 @@ fn check_number_types(program: &Program) -> Result<(), String> {
     match facts.evaluate_program(program, &NamedNetworks::default()) {
         Ok(Value::Float(_) | Value::Int(_) | Value::UInt(_)) => Ok(()),
         Ok(_) => Err("pace must evaluate to a number of kbit/s".into()),
-        // The test values lack some CMCD keys.
+        // The expression may use a CMCD key that the typical values do not include.
         Err(ExecutionError::NoSuchKey(_)) => Ok(()),
         Err(error) => Err(format!(
             "{error}; write numbers with a decimal point, such as 2.0"

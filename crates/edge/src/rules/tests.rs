@@ -63,7 +63,7 @@ fn the_first_matching_rule_applies() {
         .choose_for_response(&facts("/a.mpd", &headers, &cmcd))
         .unwrap();
     assert_eq!(choice.rule.name, "rest");
-    // Without `tb` in CMCD there is no pace, but the rule's other actions apply.
+    // Without `tb` in the CMCD data, there is no pacing rate, but the rule's other actions apply.
     let (headers, cmcd) = player("bl=1000");
     let choice = rules
         .choose_for_response(&facts("/a.m4s", &headers, &cmcd))

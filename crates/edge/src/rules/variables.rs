@@ -1,5 +1,5 @@
-//! Variables of rule expressions. All numbers are floating-point, so that both operands of `1.5 *
-//! cmcd.tb` have the same type.
+//! Variables of rule expressions. All numeric variables are floating-point, so that both operands
+//! of `1.5 * cmcd.tb` have the same type.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use net::TcpInfo;
 use super::NamedNetworks;
 use net::cmcd::{CmcdData, CmcdValue};
 
-/// Names of the variables that are known when the request arrives. The variables of the second list
-/// become known later, before the first byte of the response is sent.
+/// Names of the variables that are known when the request arrives. The variables in
+/// `RESPONSE_VARIABLES` become known later, before the first byte of the response is sent.
 pub(super) const REQUEST_VARIABLES: [&str; 7] = [
     "method", "host", "path", "query", "client", "header", "cmcd",
 ];
@@ -28,7 +28,7 @@ pub struct RuleVariables<'a> {
     pub client: IpAddr,
     pub headers: &'a HeaderMap,
     pub cmcd: &'a CmcdData,
-    /// Status, headers and length of the response, and the cache's result.
+    /// Status, headers, length in bytes (if known) and cache result of the response.
     pub response: Option<(u16, &'a HeaderMap, Option<u64>, &'static str)>,
     pub tcp: Option<&'a TcpInfo>,
 }
@@ -36,14 +36,14 @@ pub struct RuleVariables<'a> {
 type ValueMap = HashMap<String, Value>;
 
 impl RuleVariables<'_> {
-    /// Evaluates an expression. Creates only the variables that it uses.
+    /// Evaluates an expression. Creates only the variables that the expression uses.
     pub(super) fn evaluate_program(
         &self,
         program: &Program,
         networks: &NamedNetworks,
     ) -> Result<Value, ExecutionError> {
         let mut context = Context::default();
-        // `add_function` fails only for a built-in name.
+        // `add_function` fails only if a built-in function has the same name.
         let _ = context.add_function("ramp", interpolate_ramp);
         for name in program.references().variables() {
             if let Some(value) = self.make_variable(name, networks) {
@@ -147,9 +147,9 @@ fn tcp_variable(info: &TcpInfo) -> Value {
     found.into()
 }
 
-/// Implements `ramp(x, x0, y0, x1, y1)`: y0 up to x0, y1 from x1 on, and linear in between. For
-/// example, `ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb` is a pacing rate that depends on the
-/// player's buffer.
+/// Implements `ramp(x, x0, y0, x1, y1)`. The result is y0 if x is at most x0, y1 if x is at least
+/// x1, and linear in between. For example, `ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb` is a
+/// pacing rate that depends on the player's buffer.
 fn interpolate_ramp(x: f64, x0: f64, y0: f64, x1: f64, y1: f64) -> f64 {
     if x <= x0 || x1 <= x0 {
         return y0;

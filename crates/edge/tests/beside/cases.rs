@@ -1,12 +1,14 @@
-//! Exchanges: a response of the origin, and two requests for it, one after the other.
+//! The test cases. Each case is a response of the origin, and two successive requests for that
+//! response.
 
 use std::time::{Duration, SystemTime};
 
-/// Two requests for one target.
+/// Two requests for the same target, and the origin's response.
 pub struct ExchangeCase {
     pub name: &'static str,
     pub status: u16,
-    /// Header lines of the response; `{+N}` and `{-N}` are dates relative to now, in seconds.
+    /// Header lines of the response. `{+N}` and `{-N}` stand for the date N seconds after or before
+    /// now.
     pub response: &'static [&'static str],
     pub first: &'static [&'static str],
     /// Method of the second request.
@@ -278,7 +280,7 @@ pub const CASES: &[ExchangeCase] = &[
     head_case("HEAD of a cached response", KEEP),
 ];
 
-/// Returns a header line with its date filled in.
+/// Replaces `{+N}` or `{-N}` in a header line by the date.
 pub fn resolve_date(line: &str) -> String {
     let Some((before, rest)) = line.split_once('{') else {
         return line.to_owned();

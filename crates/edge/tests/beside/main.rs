@@ -1,7 +1,8 @@
-//! Compares the edge with Varnish and nginx's `proxy_cache`, all with their defaults.
+//! Compares the edge with Varnish and nginx's `proxy_cache`. All three use their default settings,
+//! except that nginx also revalidates (`proxy_cache_revalidate`).
 //!
-//! `docs/edge-beside.md` lists the differences with their reasons. The test fails for an unlisted
-//! difference, and for a listed one that no longer exists.
+//! `docs/edge-beside.md` lists the differences with their reasons. The test fails if it finds an
+//! unlisted difference, or if a listed difference no longer exists.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -20,11 +21,12 @@ use support::{OriginExchange, RawClient, ScriptedOrigin, TestEdge};
 
 const LISTED: &str = include_str!("../../../../docs/edge-beside.md");
 
-/// Requests that reached the origin, in order: target, and whether it was conditional.
+/// Requests that reached the origin, in order. An entry is the target, and whether the request was
+/// conditional.
 type RequestLog = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// Starts an origin. The target contains the number of the case that defines the response. A body
-/// contains the request's number.
+/// Starts an origin. The target of a request contains the number of the case that defines the
+/// response. The response body contains the number of requests for the target so far.
 fn start_origin() -> (SocketAddr, RequestLog) {
     let requests: RequestLog = Arc::default();
     let seen = requests.clone();
@@ -52,7 +54,8 @@ fn start_origin() -> (SocketAddr, RequestLog) {
     (address, requests)
 }
 
-/// Runs a case's two requests, and describes the client's responses and the origin's requests.
+/// Sends the two requests of a case through a server. Describes the responses that the client got
+/// and the requests that the origin got.
 fn observe_case(
     server: &str,
     address: SocketAddr,
@@ -62,7 +65,8 @@ fn observe_case(
 ) -> String {
     let case = &CASES[number];
     let target = format!("/{server}/{number}");
-    // On one connection, nginx reads the second request after it has finished the first.
+    // Both requests use one connection, so that nginx reads the second request after it has
+    // finished the first.
     let mut client = RawClient::connect_to(address);
     let mut seen = Vec::new();
     for (method, lines) in [("GET", case.first), (case.method, case.second)] {
@@ -91,7 +95,8 @@ fn observe_case(
     format!("{}, {what}", seen.join(", "))
 }
 
-/// Formats a row of the table, to be copied when a case is added.
+/// Formats a row of the table in `docs/edge-beside.md`. If a new case fails, its author copies the
+/// row from the test's message.
 fn format_row(case: &ExchangeCase, seen: &[String; 3]) -> String {
     let quoted = |lines: &[&str]| match lines {
         [] => "–".to_owned(),

@@ -1,11 +1,11 @@
-//! Varnish and nginx as their packages install them, in front of the same origin.
+//! Starts Varnish and nginx as caches in front of the same origin.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use crate::peer_process::{PeerProcess, nginx_command, varnish_command};
 
-/// A server process that is stopped when dropped.
+/// A process of Varnish or nginx, which is stopped when this value is dropped.
 pub struct PeerServer {
     _process: PeerProcess,
     pub address: SocketAddr,

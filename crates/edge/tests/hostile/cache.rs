@@ -1,9 +1,10 @@
-//! Attacks that store a response under a key where other clients find it.
+//! Attacks on the cache, which try to give one client the response to another client's request.
 
 use super::strict::StrictOrigin;
 use super::support::{ScriptedOrigin, TestEdge};
 
-/// Web cache poisoning: a header outside of the key must not reach the origin.
+/// Web cache poisoning: a request header that is not part of the cache key must not reach the
+/// origin.
 #[test]
 fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
     let headers = [
@@ -64,9 +65,9 @@ fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
     }
 }
 
-/// The origin varies its response by a header but sends no Vary. The edge then infers the
-/// request header from Access-Control-Allow-Origin or Content-Encoding. Only requests with the same
-/// value share the response.
+/// If the origin varies its response by a request header but sends no Vary, the edge infers the
+/// header from Access-Control-Allow-Origin or Content-Encoding. Only requests with the same value
+/// of this header share the response.
 #[test]
 fn implied_variants_are_not_shared() {
     let (address, seen) = ScriptedOrigin::start_with(|exchange| {
@@ -100,7 +101,7 @@ fn implied_variants_are_not_shared() {
         }
     }
     assert_eq!(seen.lock().unwrap().len(), 4);
-    // A response that every page may read is for all clients.
+    // `Access-Control-Allow-Origin: *` implies no variant, so all clients share the response.
     let (address, seen) = ScriptedOrigin::start_with(|_| {
         let all = "Access-Control-Allow-Origin: *".to_owned();
         (200, vec!["Cache-Control: max-age=60".into(), all], vec![])
@@ -113,7 +114,7 @@ fn implied_variants_are_not_shared() {
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
-/// Operators can configure further request headers to forward.
+/// Operators can configure further request headers that the edge forwards.
 #[test]
 fn the_operator_can_forward_more_headers() {
     let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![], vec![]));
@@ -157,8 +158,8 @@ fn a_response_belongs_to_the_named_host() {
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// Web cache deception: a suffix that looks static makes nothing cacheable, and different spellings
-/// of a path are different keys.
+/// Web cache deception: a path that looks like a static file does not make its response cacheable.
+/// Spellings of a path that are not equivalent have different cache keys.
 #[test]
 fn static_looking_paths_do_not_make_responses_cacheable() {
     let (address, seen) = ScriptedOrigin::start_with(|exchange| {
@@ -203,7 +204,7 @@ fn static_looking_paths_do_not_make_responses_cacheable() {
 #[test]
 fn an_error_caused_by_an_attacker_is_not_shared() {
     let (address, _) = ScriptedOrigin::start_with(|exchange| {
-        // The origin rejects a header.
+        // The origin rejects long request heads and the header X-Evil.
         if exchange.head.len() > 3000 || exchange.header("x-evil").is_some() {
             return (400, vec![], b"choked".to_vec());
         }

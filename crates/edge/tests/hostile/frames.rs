@@ -1,4 +1,4 @@
-//! Handwritten HTTP/2: floods, and requests that HTTP/1.1 cannot express (RFC 9113).
+//! Attacks with raw HTTP/2 frames: floods, and requests that HTTP/1.1 cannot express (RFC 9113).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::support::{ScriptedOrigin, TestEdge};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Type, stream and payload.
+/// A frame: type, stream identifier and payload.
 type RawFrame = (u8, u32, Vec<u8>);
 
 const DATA: u8 = 0;
@@ -31,7 +31,8 @@ fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes a field as a literal without indexing (RFC 7541 section 6.2.2), even an invalid one.
+/// Encodes a field as a literal without indexing (RFC 7541 section 6.2.2). The field may be
+/// invalid.
 fn encode_field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
@@ -97,7 +98,8 @@ fn read_frames(stream: &mut TcpStream, until: impl Fn(&[RawFrame]) -> bool) -> V
     all
 }
 
-/// Writes the same bytes repeatedly, until the limit or until the edge closes the connection.
+/// Writes `bytes(0)`, `bytes(1)` and so on, up to `times` writes or until the edge closes the
+/// connection. The thread returns the number of successful writes.
 fn flood_edge(
     stream: &TcpStream,
     times: u32,
@@ -115,7 +117,7 @@ fn is_refused(all: &[RawFrame]) -> bool {
     all.iter().any(|(kind, ..)| *kind == GOAWAY)
 }
 
-/// CVE-2023-44487: a client that opens and resets streams must not cause work.
+/// CVE-2023-44487: a client that opens streams and resets them at once must not flood the origin.
 #[test]
 fn rapid_resets_close_the_connection() {
     const TIMES: u32 = 50_000;
@@ -145,7 +147,7 @@ fn rapid_resets_close_the_connection() {
     assert_eq!(edge.get_path("/healthz").status, 200);
 }
 
-/// CVE-2024-27316: a header block that never ends.
+/// CVE-2024-27316: a client sends a header block that never ends.
 #[test]
 fn endless_continuations_close_the_connection() {
     let origin = StrictOrigin::new();
@@ -172,14 +174,15 @@ fn endless_continuations_close_the_connection() {
     assert_eq!(edge.get_path("/healthz").status, 200);
 }
 
-/// A small header block that decodes to a large one (HPACK bomb).
+/// HPACK bomb: a small header block decodes to a very large list of fields.
 #[test]
 fn an_hpack_bomb_reaches_no_origin() {
     let origin = StrictOrigin::new();
     let edge = TestEdge::new(origin.address, &[]);
     let mut stream = connect_http2(&edge);
     let mut block = encode_get("/a", &[]);
-    // The field enters the dynamic table once (section 6.2.1) and is referenced thousands of times.
+    // The field enters the dynamic table once (RFC 7541 section 6.2.1), and the block refers to it
+    // thousands of times.
     let mut kept = encode_field("x", &"y".repeat(3000));
     kept[0] = 0x40;
     block.extend(kept);
@@ -216,15 +219,15 @@ fn ping_and_settings_floods_do_not_accumulate() {
     }
 }
 
-/// Method, path, and further fields.
+/// A request: method, path, and further fields.
 type FieldCase = (
     &'static str,
     &'static str,
     &'static [(&'static str, &'static str)],
 );
 
-/// Requests that would have another meaning when written as HTTP/1.1 (RFC 9113 sections 8.2.1,
-/// 8.2.2).
+/// Each request would have another meaning if the edge copied its fields into an HTTP/1.1 request
+/// (RFC 9113 sections 8.2.1, 8.2.2).
 #[test]
 fn an_http2_request_never_becomes_two_http1_requests() {
     let cases: &[FieldCase] = &[

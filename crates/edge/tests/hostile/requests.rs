@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::strict::StrictOrigin;
 use super::support::{ScriptedOrigin, TestEdge};
 
-/// Sends raw bytes, and reads until the edge closes the connection or falls silent.
+/// Sends raw bytes and the end of the stream. Reads until the edge closes the connection.
 fn exchange_raw(edge: &TestEdge, bytes: &[u8]) -> String {
     let mut client = edge.connect();
     client.write_ignoring_errors(bytes);
@@ -15,11 +15,10 @@ fn exchange_raw(edge: &TestEdge, bytes: &[u8]) -> String {
 
 const EVIL: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 
-/// Header lines with ambiguous framing, and the body bytes before the hidden request (RFC 9112
-/// sections 5, 6.1, 6.3, 7.1 and 11.2).
+/// Each pair is header lines with ambiguous framing, and the body bytes before the hidden request
+/// (RFC 9112 sections 5, 6.1, 6.3, 7.1 and 11.2).
 const FRAMINGS: &[(&str, &str)] = &[
-    // Both framing headers, in both orders: a parser behind the edge may use a different one than
-    // the edge.
+    // Both framing headers, in both orders. A parser behind the edge may prefer the other header.
     (
         "Content-Length: 41\r\nTransfer-Encoding: chunked",
         "0\r\n\r\n",
@@ -32,7 +31,7 @@ const FRAMINGS: &[(&str, &str)] = &[
         "Content-Length: 0\r\nTransfer-Encoding: chunked",
         "0\r\n\r\n",
     ),
-    // A transfer coding that only some parsers know.
+    // Transfer codings that some parsers accept and other parsers reject or ignore.
     ("Transfer-Encoding: xchunked", "0\r\n\r\n"),
     ("Transfer-Encoding: chunked, identity", "0\r\n\r\n"),
     ("Transfer-Encoding: identity, chunked", "0\r\n\r\n"),
@@ -82,7 +81,8 @@ fn a_request_body_hides_no_second_request() {
             let text =
                 format!("{method} /a HTTP/1.1\r\nHost: edge\r\n{lines}\r\n\r\n{before}{EVIL}");
             let responses = exchange_raw(&edge, text.as_bytes());
-            // A request with odd framing is the last on its connection, whatever follows.
+            // The edge may forward the first request, but must not forward the bytes after this
+            // request as another request.
             for request in &origin.parsed_requests() {
                 let line = format!("{method} /a HTTP/1.1");
                 assert_eq!(request.request_line(), line, "{text:?}: {request:?}");
@@ -134,8 +134,8 @@ fn header_injection_is_rejected() {
             seen.header_values("upgrade").is_empty() && seen.header_values("connection").is_empty()
         );
     }
-    // An escaped line break in the target or in a header value does not add a line to the response
-    // head.
+    // A percent-encoded line break in the target or in a header value does not add a line to the
+    // response head.
     let response = edge.request(
         "GET",
         "/b?%0d%0aSet-Cookie:%20a=b",
@@ -187,6 +187,6 @@ fn slow_headers_and_slow_bodies_are_cut() {
         assert_eq!(client.read_to_end(), b"");
     }
     assert_eq!(body.read_head().status, 408);
-    // The test asserts only that the connection closes, not when.
+    // The time limit is generous, because the test checks only that the connections close.
     assert!(began.elapsed() < Duration::from_secs(15));
 }

@@ -1,4 +1,4 @@
-//! Attacks by an origin that is broken or compromised.
+//! Attacks by a broken or compromised origin.
 
 use super::support::{OriginExchange, ScriptedOrigin, TestEdge};
 
@@ -55,8 +55,8 @@ fn a_response_hides_no_second_response() {
         );
         let (mut client, mut exchange) = request_origin(&origin, &edge);
         exchange.send(format!("HTTP/1.1 200 OK\r\n{lines}\r\n{body}{EVIL}"));
-        // A partial response or an error is fine; a complete response must not contain a second
-        // one.
+        // The client may get a partial response or an error. A complete response must not contain
+        // the hidden second response.
         if let Some(response) = client.try_read_response("GET") {
             let whole = response.status == 200 && response.complete;
             assert!(
@@ -65,7 +65,7 @@ fn a_response_hides_no_second_response() {
             );
         }
         exchange.finish();
-        // The next request gets a new connection, or at least its own response.
+        // The next request must get its own response, not the hidden response.
         let mut other = edge.connect();
         other.send("GET", "/other", &[]);
         let next = origin.next_request();
@@ -79,7 +79,8 @@ fn a_response_hides_no_second_response() {
     }
 }
 
-/// Regression: only the last coding counted, so compressed bytes were stored as the object.
+/// Regression: the edge checked only the last transfer coding, so it stored compressed bytes as the
+/// object.
 #[test]
 fn responses_with_other_transfer_codings_become_502() {
     for coding in [
@@ -153,8 +154,8 @@ fn invalid_response_heads_become_502() {
         let (mut client, mut exchange) = request_origin(&origin, &edge);
         exchange.send(head);
         drop(exchange);
-        // A repeatable request is repeated once, on a new connection, if the first one was a reused
-        // connection.
+        // The edge does not repeat the request, because its connection to the origin was new. After
+        // a failure on a reused connection, the edge would repeat the request once.
         let response = client.read_response("GET");
         assert!(
             [502, 504].contains(&response.status),

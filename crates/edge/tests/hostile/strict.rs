@@ -1,5 +1,5 @@
-//! An origin that reads each request to the end of its framing and records it, as another parser
-//! behind the edge would see it.
+//! An origin with a strict parser, like that of a server behind the edge. The origin reads each
+//! request up to the end that its framing declares, and records the request.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -35,7 +35,7 @@ pub struct StrictOrigin {
 }
 
 impl StrictOrigin {
-    /// Starts an origin that responds to each request with its request line, cacheable for a
+    /// Starts an origin whose response body is the request line. Responses are cacheable for one
     /// minute.
     pub fn new() -> StrictOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -64,7 +64,7 @@ impl StrictOrigin {
         }
     }
 
-    /// Returns the recorded requests. Fails if one was ambiguous.
+    /// Returns the recorded requests. Panics if the framing of a request was ambiguous.
     pub fn parsed_requests(&self) -> Vec<ParsedRequest> {
         let faults = self.faults.lock().unwrap();
         assert!(faults.is_empty(), "{faults:?}");
@@ -121,7 +121,8 @@ fn read_until(mut stream: &TcpStream, end: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes chunks strictly: extensions, white space and trailers are ambiguous, hence errors.
+/// Decodes chunks strictly. Extensions, white space and trailers are errors, because parsers may
+/// disagree about them.
 fn read_chunks(stream: &TcpStream) -> Result<Option<Vec<u8>>, String> {
     let mut body = Vec::new();
     while let Some(line) = read_until(stream, b"\r\n") {

@@ -1,4 +1,4 @@
-//! Scripted origins and clients, and an edge between them in this process.
+//! Scripted origins and clients, and an edge that runs between them in the test process.
 #![allow(dead_code, unused_imports)] // Each test binary uses its own part.
 
 mod origin;
@@ -13,14 +13,14 @@ use edge::config::{EdgeSettings, SETTINGS, command};
 use net::RunningProgram;
 use net::config::{SettingLayers, SettingSources};
 
-/// Limit on every wait of a test.
+/// Time limit for each wait of a test.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Token of the admin port, alone and as a request header.
 pub const ADMIN_TOKEN: &str = "0123456789abcdef";
 pub const ADMIN_AUTHORIZATION: &str = "Authorization: Bearer 0123456789abcdef";
 
-/// An edge in this process. Stopped and joined when dropped.
+/// An edge in this process, which is stopped when this value is dropped.
 pub struct TestEdge {
     running: Option<RunningProgram>,
     pub address: SocketAddr,
@@ -42,7 +42,8 @@ impl TestEdge {
         TestEdge::start(words.iter().chain(flags))
     }
 
-    /// Starts an edge with exactly these arguments after the program name.
+    /// Starts an edge with exactly these words of a command line. The first word is the program
+    /// name.
     pub fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> TestEdge {
         let flags = command().get_matches_from(words);
         let read = move || {
@@ -63,7 +64,7 @@ impl TestEdge {
         }
     }
 
-    /// Drains the edge and waits for its end.
+    /// Drains the edge, and waits until it has stopped.
     pub fn drain(&mut self) {
         if let Some(running) = self.running.take() {
             running.shutdown().drain();
@@ -102,7 +103,7 @@ impl TestEdge {
         RawClient::connect_to(address)
     }
 
-    /// Returns the value of a metric.
+    /// Returns the value of a metric, or 0 if the metric is missing.
     pub fn read_metric(&self, line: &str) -> u64 {
         let response = match self.running.as_ref().unwrap().port_address(edge::ADMIN) {
             None => self.get_path("/metrics"),
@@ -140,13 +141,13 @@ pub struct RawClient {
     pub stream: TcpStream,
 }
 
-/// A response with its chunks joined.
+/// A response whose body has been decoded from its chunks.
 #[derive(Debug, Clone)]
 pub struct RawResponse {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// The body ended as the head declared.
+    /// Whether the body ended as the head declared.
     pub complete: bool,
 }
 
@@ -191,14 +192,14 @@ impl RawClient {
         })
     }
 
-    /// Reads exactly this number of bytes of the body.
+    /// Reads exactly `count` bytes from the connection.
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).unwrap();
         bytes
     }
 
-    /// Reads the available bytes: at least one, at most this number.
+    /// Waits for data, and reads at most `count` bytes.
     pub fn read_some(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         let len = self.stream.read(&mut bytes).unwrap();
@@ -260,7 +261,8 @@ impl RawClient {
 }
 
 impl RawResponse {
-    /// Returns a header's value, with its lines joined by commas.
+    /// Returns the value of a header. If the header has several lines, joins their values by
+    /// commas.
     pub fn header(&self, name: &str) -> Option<String> {
         let values: Vec<&str> = self
             .head
@@ -273,7 +275,7 @@ impl RawResponse {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// Returns the edge's member of Cache-Status without the ttl, which depends on the clock.
+    /// Returns the Cache-Status header without its `ttl` parameter, which depends on the clock.
     pub fn cache_status(&self) -> String {
         let text = self.header("cache-status").unwrap_or_default();
         let parts = text.split("; ").filter(|part| !part.starts_with("ttl="));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::{WAIT_MAX, read_head};
 
-/// A request that arrived at the origin. The test writes its response byte by byte.
+/// A request that arrived at the origin. The test writes the bytes of the response.
 pub struct OriginExchange {
     pub head: String,
     stream: TcpStream,
@@ -25,7 +25,7 @@ impl OriginExchange {
         found.next().map(|(_, value)| value)
     }
 
-    /// Reads this number of bytes after the head.
+    /// Reads `len` bytes of the request's body.
     pub fn read_body(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.stream.read_exact(&mut bytes).unwrap();
@@ -33,7 +33,7 @@ impl OriginExchange {
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        // Ignores errors: some tests want the edge to close the connection.
+        // Ignores errors, because in some tests the edge closes the connection.
         self.try_send(bytes);
     }
 
@@ -47,7 +47,7 @@ impl OriginExchange {
         let _ = self.next.send(self.stream);
     }
 
-    /// Responds with a status line, these headers, and a body of known length.
+    /// Responds with this status, these headers and this body. Declares the length of the body.
     pub fn respond(mut self, status: u16, headers: &[&str], body: &[u8]) {
         self.send(format_head(status, headers, Some(body.len())));
         self.send(body);
@@ -89,7 +89,8 @@ impl ScriptedOrigin {
         let all = seen.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                // Head and body of a response are two writes.
+                // The head and the body are written separately. Without this option, Nagle's
+                // algorithm could delay the body.
                 stream.set_nodelay(true).unwrap();
                 let (tell, all) = (tell.clone(), all.clone());
                 std::thread::spawn(move || serve_connection(stream, &tell, &all));
@@ -102,7 +103,8 @@ impl ScriptedOrigin {
         }
     }
 
-    /// Starts an origin that calls `reply` for each request and sends the response that it returns.
+    /// Starts an origin that calls `reply` for each request and sends the response that `reply`
+    /// returns.
     pub fn start_with(
         reply: impl Fn(&OriginExchange) -> (u16, Vec<String>, Vec<u8>) + Send + 'static,
     ) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
@@ -131,7 +133,8 @@ impl ScriptedOrigin {
     }
 }
 
-/// Serves one connection: after the test has responded, it reads the next request.
+/// Serves one connection. Reads the next request after the test has responded to the previous
+/// request.
 fn serve_connection(
     mut stream: TcpStream,
     tell: &Sender<OriginExchange>,

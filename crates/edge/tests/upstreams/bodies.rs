@@ -1,4 +1,4 @@
-//! Requests with bodies that may change something at the origin.
+//! Requests with unsafe methods and bodies, which may change something at the origin.
 
 use crate::support::{ScriptedOrigin, TestEdge};
 use crate::{KEEP, closed_port, count_sent, start_edge};
@@ -49,7 +49,7 @@ fn a_request_with_a_body_is_passed_and_invalidates_the_cache() {
             .respond(200, &[KEEP, "Vary: Accept-Language"], b"new");
         assert_eq!(client.read_response("GET").text(), "new", "{language}");
     }
-    // A failed request changed nothing, so the cache stays.
+    // A failed request has changed nothing, so the cached responses stay valid.
     edge.wait_for_metric("headwater_cache_flights", 0);
     client.send("DELETE", "/a", &[]);
     origin.next_request().respond(403, &[], b"no");
@@ -104,7 +104,7 @@ fn a_request_that_may_have_arrived_is_not_repeated() {
         "502 Bad Gateway: the origin sent no valid response\n"
     );
     assert_eq!((origin.request_count(), other.request_count()), (1, 0));
-    // A request that cannot have arrived is repeated.
+    // A request that cannot have reached the first origin is sent to the next origin.
     let edge = crate::start_edge(
         &[closed_port(), other.address],
         &["--origin-balance", "first"],
@@ -118,7 +118,7 @@ fn a_request_that_may_have_arrived_is_not_repeated() {
     assert_eq!(client.read_response("POST").text(), "paid");
 }
 
-/// Regression: 40 uploads with a broken chunk took all origins out of rotation.
+/// Regression: 40 uploads with a malformed chunk suspended all origins.
 #[test]
 fn broken_uploads_do_not_suspend_an_origin() {
     let origin = ScriptedOrigin::new();
@@ -155,7 +155,7 @@ fn late_uploads_do_not_suspend_an_origin() {
     assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
 }
 
-/// Methods that the edge does not know may change something, as POST does.
+/// Methods that the edge does not know may change something at the origin, like POST.
 #[test]
 fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
     let origin = ScriptedOrigin::new();

@@ -35,8 +35,8 @@ fn probes_suspend_and_restore_an_origin() {
     assert_eq!(edge.get_path("/b").text(), "first");
 }
 
-/// Returns the number of files, out of `files`, that are requested from an origin that has just
-/// recovered.
+/// Requests `files` different files. Returns the number of requests that reach an origin that has
+/// just recovered.
 fn requests_to_recovering_origin(slow_start: &str, files: usize) -> usize {
     let health = Arc::new(AtomicU16::new(503));
     let probe_status = health.clone();
@@ -69,9 +69,10 @@ fn requests_to_recovering_origin(slow_start: &str, files: usize) -> usize {
     seen.iter().filter(|head| !head.contains(" /up ")).count()
 }
 
-/// An origin with a twentieth of a share, beside one with a full share, gets one file in 21: about
-/// 19 of 400. The probability of none, or of 60 or more, is less than one in ten million. With two
-/// full shares it would get 200.
+/// A recovered origin starts with one twentieth of its share. Beside an origin with a full share,
+/// it gets one file in 21, which is about 19 of 400 files. The probability that it gets no file, or
+/// 60 files or more, is less than one in ten million. With a full share, it would get about 200
+/// files.
 #[test]
 fn a_recovered_origin_gets_few_requests_at_first() {
     let slowly = requests_to_recovering_origin("24h", 400);

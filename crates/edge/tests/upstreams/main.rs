@@ -1,4 +1,4 @@
-//! Several origins: choice, retries, suspension, requests with a body, and lists of URLs.
+//! Several origins: choice, retries, suspension, requests with a body, and cache warming.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -22,7 +22,7 @@ fn start_named_origin(name: &'static str) -> (SocketAddr, Arc<std::sync::Mutex<V
     ScriptedOrigin::start_with(move |_| (200, vec![KEEP.into()], name.into()))
 }
 
-/// Returns an address without a listener.
+/// Returns an address at which no process listens.
 fn closed_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()

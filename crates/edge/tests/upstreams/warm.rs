@@ -39,7 +39,7 @@ fn a_list_of_urls_warms_the_cache() {
     warm(&edge, "5 3 0 1 1");
     edge.wait_for_metric("headwater_cache_flights", 0);
     warm(&edge, "5 0 3 1 1");
-    // An object on disk counts as cached, too.
+    // An object on disk also counts as cached.
     edge.drain();
     let edge = TestEdge::new(address, &flags);
     edge.wait_for_metric("headwater_cache_disk_objects", 3);

@@ -1,4 +1,4 @@
-//! A response that is only for one client, or only for some clients, is not given to other clients.
+//! A response for one client, or for some clients, is not given to other clients.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
@@ -18,7 +18,7 @@ fn a_private_response_is_given_to_no_other_client() {
     second.respond(200, &["Cache-Control: private"], b"for 1");
     assert_eq!(clients[0].read_response("GET").text(), "for 0");
     assert_eq!(clients[1].read_response("GET").text(), "for 1");
-    // While the URL is marked as unshareable, no request waits for the fetch of another.
+    // While the URL is marked as unshareable, no request waits for another request's fetch.
     clients[0].send("GET", "/me", &[]);
     let third = origin.next_request();
     clients[1].send("GET", "/me", &[]);
@@ -37,8 +37,8 @@ fn a_private_response_is_given_to_no_other_client() {
     assert_eq!(clients[0].read_response("GET").text(), "later");
 }
 
-/// A cacheable response removes the mark before it expires. Otherwise, one private response could
-/// disable the cache for a popular URL until then.
+/// A cacheable response removes the unshareable mark before the mark expires. Otherwise, one
+/// private response could disable the cache for a popular URL during this time.
 #[test]
 fn a_cacheable_response_ends_the_unshareable_mark() {
     let origin = ScriptedOrigin::new();
@@ -76,8 +76,8 @@ fn a_range_of_an_unshareable_object_is_passed_as_a_range() {
     assert_eq!(client.read_response("GET").text(), "wh");
 }
 
-/// A 4xx may depend on the client's headers. Requests with the same headers share it. A request
-/// with other headers causes another fetch, and the response to that fetch is stored.
+/// A 4xx may depend on the client's headers, so only requests with the same headers share the
+/// response. A concurrent request with other headers is sent to the origin separately.
 #[test]
 fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     let origin = ScriptedOrigin::new();
@@ -85,7 +85,8 @@ fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     let mut bad = edge.connect();
     bad.send("GET", "/a", &["Accept-Language: nonsense"]);
     let mut first = origin.next_request();
-    // Sends the head without the body, so that the fetch is still in progress during later requests.
+    // Sends the head without the body, so that the fetch is still in progress during later
+    // requests.
     first.send(format_head(400, &["Cache-Control: no-store"], Some(2)));
     assert_eq!(bad.read_head().status, 400);
     let (mut same, mut other) = (edge.connect(), edge.connect());
@@ -108,7 +109,8 @@ fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     assert_eq!((bad.take(2), same.take(2)), (b"no".into(), b"no".into()));
     assert_eq!(origin.request_count(), 2);
     edge.wait_for_metric("headwater_cache_flights", 0);
-    // No request waits for another's error, and the next cacheable response is stored.
+    // The error does not mark the URL as unshareable. The next request starts a fetch, and its
+    // cacheable response is stored.
     other.send("GET", "/a", &[]);
     origin.next_request().respond(200, &[KEEP], b"yes");
     assert_eq!(other.read_response("GET").text(), "yes");
@@ -117,7 +119,8 @@ fn a_4xx_is_shared_by_equal_requests_and_marks_nothing() {
     assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
 }
 
-/// `CDN-Loop` lists the earlier hops of a request, and origins receive it.
+/// Origins receive `CDN-Loop`, which lists the earlier hops of a request. A 4xx may therefore
+/// depend on `CDN-Loop`.
 #[test]
 fn a_4xx_for_earlier_hops_is_not_shared() {
     let origin = ScriptedOrigin::new();
@@ -125,7 +128,8 @@ fn a_4xx_for_earlier_hops_is_not_shared() {
     let (mut bad, mut other) = (edge.connect(), edge.connect());
     bad.send("GET", "/a", &["CDN-Loop: another"]);
     let mut first = origin.next_request();
-    // Sends the head without the body, so that the fetch is still in progress during later requests.
+    // Sends the head without the body, so that the fetch is still in progress during later
+    // requests.
     first.send(format_head(400, &["Cache-Control: no-store"], Some(2)));
     assert_eq!(bad.read_head().status, 400);
     other.send("GET", "/a", &[]);
@@ -136,7 +140,8 @@ fn a_4xx_for_earlier_hops_is_not_shared() {
     assert_eq!(bad.take(2), b"no");
 }
 
-/// A private 4xx is for one client. Unlike a private 200, it does not mark the URL as unshareable.
+/// A private 4xx is for one client. Unlike a private 200, a private 4xx does not mark the URL as
+/// unshareable.
 #[test]
 fn a_private_4xx_is_given_to_no_other_client() {
     let origin = ScriptedOrigin::new();
@@ -227,7 +232,8 @@ fn followers_of_two_variants_cost_two_requests() {
     assert_eq!(origin.request_count(), 2);
 }
 
-/// Regression: invalid header text counted as absent, so one client's variant was served to all.
+/// Regression: an invalid header value was treated as a missing header, so one client's variant was
+/// served to all clients that do not send the header.
 #[test]
 fn an_invalid_header_value_does_not_select_the_shared_variant() {
     let (address, _) = ScriptedOrigin::start_with(|exchange| {
@@ -260,7 +266,7 @@ fn a_request_with_too_long_variant_values_is_not_shared() {
     );
 }
 
-/// Varnish's default, for operators who want it.
+/// With `--cookies pass`, the edge passes all requests with cookies, as Varnish does by default.
 #[test]
 fn requests_with_cookies_bypass_the_cache_if_configured() {
     for (flags, cookie_requests, status) in [

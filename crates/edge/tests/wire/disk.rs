@@ -1,4 +1,4 @@
-//! The disk tier: evicted objects return from disk, also after a restart.
+//! The disk tier: objects that memory has evicted are served from disk, even after a restart.
 
 use crate::KEEP;
 use crate::support::{RawResponse, ScriptedOrigin, TestEdge};
@@ -12,7 +12,8 @@ fn make_body(target: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Starts an origin with a body, a surrogate key and a validator for each target.
+/// Starts an origin. Each target has its own body and surrogate key. All responses have a
+/// validator.
 fn start_origin() -> (
     std::net::SocketAddr,
     std::sync::Arc<std::sync::Mutex<Vec<String>>>,
@@ -141,7 +142,7 @@ fn a_new_response_replaces_the_disk_entry() {
     origin.next_request().respond(200, &stale, b"one");
     client.read_response("GET");
     edge.wait_for_metric("headwater_cache_flights", 0);
-    // The second use writes it to disk.
+    // The second use writes the object to disk.
     for _ in 0..2 {
         client.send("GET", "/a", &["Cache-Control: max-stale"]);
         assert_eq!(client.read_response("GET").text(), "one");

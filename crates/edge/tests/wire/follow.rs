@@ -1,4 +1,4 @@
-//! One fetch, read by many clients while it arrives.
+//! Many clients read the response of one fetch while it arrives.
 
 use std::sync::Barrier;
 
@@ -17,12 +17,12 @@ fn a_thousand_clients_share_one_fetch_while_it_arrives() {
     let mut exchange = origin.next_request();
     exchange.send(format_head(200, &[KEEP], Some(6)));
     exchange.send("abc");
-    // All clients have the first half before the second is sent.
+    // All clients get the first half of the body before the origin sends the second half.
     for client in &mut clients {
         assert_eq!(client.read_head().status, 200);
         assert_eq!(client.take(3), b"abc");
     }
-    // Another client joins in the middle.
+    // Another client joins in the middle of the body.
     let mut late = edge.connect();
     late.send("GET", "/segment", &["Range: bytes=1-4"]);
     assert_eq!(late.read_head().status, 206);
@@ -106,7 +106,7 @@ fn a_cut_fetch_cuts_its_readers_and_stores_nothing() {
             assert_eq!(client.take(expected.len()), expected);
         }
         drop(exchange);
-        // A cut body must not look complete: clients receive neither all nine bytes nor a last
+        // A cut body must not look complete, so clients receive neither all nine bytes nor the last
         // chunk.
         for client in &mut clients {
             assert_eq!(client.read_to_end(), b"");

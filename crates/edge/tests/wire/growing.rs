@@ -3,7 +3,8 @@
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
 
-/// With a known length, a range response starts before its bytes arrive, and an invalid range is refused at once.
+/// If the length is known, the edge starts a range response before the requested bytes arrive, and
+/// refuses an invalid range at once.
 #[test]
 fn ranges_of_a_growing_object_of_known_length() {
     let origin = ScriptedOrigin::new();
@@ -20,7 +21,8 @@ fn ranges_of_a_growing_object_of_known_length() {
         (vec!["Range: bytes=2-5"], 206, "cdef", Some("bytes 2-5/9")),
         (vec!["Range: bytes=7-"], 206, "hi", Some("bytes 7-8/9")),
         (vec!["Range: bytes=-3"], 206, "ghi", Some("bytes 6-8/9")),
-        // For several ranges of missing bytes, the full response is valid, too.
+        // For several ranges with missing bytes, the edge sends the full response, which HTTP
+        // always allows.
         (vec!["Range: bytes=0-0,8-8"], 200, "abcdefghi", None),
         (
             vec!["Range: bytes=1-2", "If-Range: \"1\""],
@@ -59,7 +61,7 @@ fn ranges_of_a_growing_object_of_known_length() {
     assert_eq!(origin.request_count(), 1);
 }
 
-/// Without a known length, a range cannot be located, so the client gets the full response.
+/// If the length is unknown, the edge cannot check a range, so the client gets the full response.
 #[test]
 fn a_range_of_a_growing_object_of_unknown_length_gets_the_full_response() {
     let origin = ScriptedOrigin::new();

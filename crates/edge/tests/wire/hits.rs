@@ -142,7 +142,8 @@ fn request_directives_are_respected() {
     edge.wait_for_metric("headwater_cache_objects", 1);
 }
 
-/// RFC 9111 section 4.3.2: without Last-Modified, the date of the stored response counts.
+/// RFC 9111 section 4.3.2: if a stored response has no Last-Modified, If-Modified-Since is compared
+/// with the date of the response.
 #[test]
 fn if_modified_since_compares_with_the_date_of_a_stored_response() {
     let origin = ScriptedOrigin::new();

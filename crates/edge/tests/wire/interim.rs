@@ -17,7 +17,7 @@ fn early_hints_arrive_before_the_response() {
     ] {
         client.send("GET", path, lines);
         let mut exchange = origin.next_request();
-        // The client has the hints before the origin sends anything else.
+        // The client gets the hints before the origin sends anything else.
         exchange.send(HINTS);
         let hints = client.read_head();
         assert_eq!(hints.status, 103, "{path}");
@@ -31,7 +31,8 @@ fn early_hints_arrive_before_the_response() {
         exchange.send("HTTP/1.1 102 Processing\r\nY: z\r\n\r\n");
         let processing = client.read_head();
         assert_eq!((processing.status, processing.header("y")), (102, None));
-        // 100 concerns only the edge's own connection.
+        // A 100 response concerns only the edge's own connection to the origin, so it is not
+        // relayed.
         exchange.send("HTTP/1.1 100 Continue\r\n\r\n");
         exchange.send(FINAL);
         exchange.finish();
@@ -47,7 +48,7 @@ fn hints_that_arrive_with_the_response_precede_it() {
     let origin = ScriptedOrigin::new();
     let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
-    // A pipelined request must not receive the hints of the one before.
+    // The second pipelined request must not receive the hints for the first request.
     client.send("GET", "/a", &[]);
     client.send("GET", "/b", &[]);
     let mut exchange = origin.next_request();
@@ -59,7 +60,7 @@ fn hints_that_arrive_with_the_response_precede_it() {
     assert_eq!(client.read_response("GET").text(), "b");
 }
 
-/// Parsers of HTTP/1.0 take an interim response for the final one.
+/// HTTP/1.0 clients mistake an interim response for the final response.
 #[test]
 fn http_1_0_clients_receive_no_hints() {
     let origin = ScriptedOrigin::new();

@@ -1,11 +1,13 @@
-//! Objects that exceed the size limit: in blocks with a strong validator, else passed.
+//! Objects that exceed the size limit are cached in blocks if they have a strong validator, and
+//! passed otherwise.
 
 use std::sync::{Arc, Mutex};
 
 use crate::KEEP;
 use crate::support::{OriginExchange, ScriptedOrigin, TestEdge, format_head};
 
-/// With the smallest memory limit, an object of over 2 MiB is cached in blocks of 1 MiB.
+/// With the smallest memory limit (16 MiB), an object of more than 2 MiB is cached in blocks of 1
+/// MiB.
 const BLOCK: usize = 1 << 20;
 const SMALL: [&str; 2] = ["--memory", "16MiB"];
 
@@ -57,7 +59,7 @@ fn large_objects_without_validator_are_passed() {
     let response = client.read_response("GET");
     assert_eq!((response.status, response.text().as_str()), (206, "xy"));
     whole.wait_for_hangup();
-    // With unknown length, the size becomes known during the fetch.
+    // If the origin declares no length, the edge learns the size only during the fetch.
     client.send("GET", "/live", &[]);
     let mut exchange = origin.next_request();
     exchange.send(format_head(
@@ -93,7 +95,8 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
     let mut client = edge.connect();
     let request_count = || seen.lock().unwrap().len();
     for (first, last, requests) in [
-        // The first request fetches the whole object to learn its length; then blocks follow.
+        // The first request to the origin is for the whole object, to learn its length. The later
+        // requests are for blocks.
         (10, 19, 2),
         (0, BLOCK - 1, 2),
         (BLOCK - 1, BLOCK, 3),
@@ -125,7 +128,7 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
             assert_eq!(len, Some(body.len().to_string()));
         }
     }
-    // If-Range with another ETag: the full response.
+    // An If-Range with another ETag gets the full response.
     let lines = ["Range: bytes=0-0", "If-Range: \"0\""];
     let response = client.request("GET", "/film", &lines);
     assert!((response.status, &response.body) == (200, &body));
@@ -184,12 +187,12 @@ fn blocks_of_two_versions_are_never_mixed() {
     let old = ask(&mut client, 0);
     assert_eq!(old.body, states[0][..100]);
     *now.lock().unwrap() = 1;
-    // The cached head is fresh, but the next block reveals another version.
+    // The cached head is still fresh, but the next block that arrives belongs to another version.
     let new = ask(&mut client, BLOCK);
     assert_eq!(new.header("etag").as_deref(), Some("\"1\""));
     assert_eq!(new.body, states[1][BLOCK..BLOCK + 100]);
     assert_eq!(ask(&mut client, 0).body, states[1][..100]);
-    // In the middle of a response, the edge can only cut it.
+    // If the version changes in the middle of a response, the edge can only cut the response.
     *now.lock().unwrap() = 0;
     let cut = edge.connect().request("GET", "/film", &[]);
     assert!(!cut.complete);
@@ -227,7 +230,7 @@ fn a_block_of_wrong_length_is_cut_and_not_stored() {
     origin
         .next_request()
         .respond(206, &[&lines[..], &[&range]].concat(), &body[..5]);
-    // The client gets a partial body or none, but never ten complete bytes.
+    // The client gets a part of the body or none, but never all ten requested bytes.
     let raw = client.read_to_end();
     let end = raw.windows(4).position(|four| four == b"\r\n\r\n");
     assert!(end.is_none_or(|end| raw.len() - end - 4 <= 5));
@@ -239,7 +242,7 @@ fn a_block_of_wrong_length_is_cut_and_not_stored() {
     );
 }
 
-/// Regression: an endless error response was read to its end without any client.
+/// Regression: the edge read an endless error response although its clients had disconnected.
 #[test]
 fn an_endless_error_is_not_read_without_clients() {
     let origin = ScriptedOrigin::new();

@@ -1,4 +1,5 @@
-//! Bodies above 64 KiB, which bypass hyper's buffers: shared while they arrive, cut, and stored.
+//! Bodies of 64 KiB or more, which the edge reads into exclusive memory instead of recycled
+//! buffers. The tests share such bodies while they arrive, cut them, and store them.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
@@ -35,7 +36,8 @@ fn a_long_body_is_shared_while_it_arrives_and_its_connection_reused() {
         assert!(second.take(LEN - HALF) == body[HALF..]);
         assert!(part.take(2000) == body[HALF..152_000]);
         edge.wait_for_metric("headwater_cache_flights", 0);
-        // Served first from the heap, then from the arena after the second use.
+        // The first hits are served from the heap. The second use copies the body to the arena,
+        // which serves the later hits.
         for _ in 0..4 {
             let hit = edge.get_path(&path);
             assert!(hit.cache_status().contains("; hit") && hit.body == body);

@@ -1,4 +1,5 @@
-//! The cache as clients and origins see it. Tests script every byte and assert on counters.
+//! The cache as clients and origins see it. The tests write every byte of both sides, and check
+//! counters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

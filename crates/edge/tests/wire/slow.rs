@@ -1,10 +1,11 @@
-//! Slow readers: they delay no other client, and no buffer grows without bound for them.
+//! Slow readers: the edge must not buffer without bound for a slow client. While a body can be
+//! stored, a slow client delays no other client.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
 
-/// Returns bytes whose values depend on their positions. One byte is too small to encode each
-/// position uniquely.
+/// Returns `count` bytes from position `from`. Each value depends on its position, so that a test
+/// notices most displaced bytes.
 fn make_bytes(from: usize, count: usize) -> Vec<u8> {
     (from..from + count).map(|n| (n / 251 + n) as u8).collect()
 }
@@ -62,7 +63,7 @@ fn an_unstored_body_waits_for_its_slowest_reader() {
         exchange.finish();
     });
     let reads = std::thread::spawn(move || fast.read_response("GET"));
-    // Byte by byte at first, then the rest.
+    // Reads the first 4 KiB byte by byte, and then the rest.
     assert_eq!(slow.read_head().status, 200);
     let first = slow.take(1);
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! Stale responses: revalidation, and use after failures of the origin.
+//! Stale responses: their revalidation, and their use when the origin fails.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge};
@@ -119,7 +119,7 @@ fn origin_failures_map_to_a_status_for_all_followers() {
     }
     assert_eq!(origin.request_count(), 1);
     drop(kept);
-    // All waiting clients get the error, and it is not stored.
+    // All waiting clients get the error, and the error is not stored.
     for client in &mut clients {
         client.send("GET", "/sick", &[]);
     }
@@ -155,8 +155,8 @@ fn a_304_for_another_version_confirms_nothing() {
     assert_eq!(response.header("etag").as_deref(), Some("\"2\""));
 }
 
-/// A 304 may add an Access-Control-Allow-Origin that allows only one web origin. The cached response
-/// is then no longer for all clients.
+/// A 304 may add an Access-Control-Allow-Origin that allows only one web origin. The cached
+/// response must then no longer be shared by all clients.
 #[test]
 fn a_304_that_implies_a_variant_is_not_shared() {
     let origin = ScriptedOrigin::new();

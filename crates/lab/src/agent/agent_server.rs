@@ -1,4 +1,4 @@
-//! An agent: replies to roll calls, serves one session at a time, and cleans up after it.
+//! An agent replies to roll calls, serves one session at a time, and cleans up after each session.
 
 use super::errors::{AgentError, BusError};
 use super::nats_connection::{NatsConnection, NatsSettings};
@@ -23,14 +23,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::interval;
 
-/// Orders that may queue while another is executed.
+/// Maximum number of orders that wait while another order is executed.
 const QUEUED_ORDERS_MAX: usize = 16;
 
 /// Settings of an agent.
 pub(crate) struct AgentSettings {
     pub(crate) name: String,
     pub(crate) labels: Vec<String>,
-    /// Host name or address for other agents.
+    /// Host name or address at which other agents reach this agent.
     pub(crate) address: String,
     /// Base folder of media paths in documents.
     pub(crate) base: PathBuf,
@@ -43,7 +43,7 @@ struct AgentServer {
     base: PathBuf,
     folder: PathBuf,
     session: Option<AgentSession>,
-    /// Thread of a finished session that is still cleaning up.
+    /// Thread of the last finished session, which may still be cleaning up.
     cleanup_thread: Option<JoinHandle<()>>,
     responses: UnboundedSender<(String, AgentReply)>,
 }
@@ -57,10 +57,10 @@ struct AgentSession {
     thread: JoinHandle<()>,
 }
 
-/// Serves until SIGTERM or Ctrl-C. Calls `ready` when it can receive orders.
+/// Serves until SIGTERM or Ctrl-C. Calls `ready` when the agent can receive orders.
 ///
 /// # Errors
-/// The NATS server is unreachable, or the folder cannot be created.
+/// The NATS server is unreachable, or the agent's temporary folder cannot be created.
 pub(crate) fn serve_agent(
     nats: &NatsSettings,
     settings: AgentSettings,
@@ -127,14 +127,15 @@ pub(crate) fn serve_agent(
     ended
 }
 
-/// Subscriptions of an agent.
+/// The NATS subscriptions of an agent.
 struct AgentSubscriptions {
     roll: Subscriber,
     orders: Subscriber,
     pulse: Subscriber,
 }
 
-/// Creates a folder that only this user can read; the guard removes it however the process ends.
+/// Creates a folder that only this user can read. The guard removes the folder, no matter how the
+/// process ends.
 fn create_private_folder(folder: &Path) -> std::io::Result<ProcessGuard> {
     let mut guard = ProcessGuard::start()?;
     guard.delete_at_exit(folder)?;
@@ -143,7 +144,7 @@ fn create_private_folder(folder: &Path) -> std::io::Result<ProcessGuard> {
 }
 
 impl AgentServer {
-    /// Replies to a roll call.
+    /// Replies to a roll call with the agent's identity.
     async fn answer_roll_call(&self, message: Message) {
         if let (Some(reply), Ok(bytes)) = (message.reply, encode_message(&self.who)) {
             self.bus
@@ -168,7 +169,7 @@ impl AgentServer {
         }
     }
 
-    /// Replies to immediate orders; returns `None` for orders that the session's thread will reply to.
+    /// Handles an order. Returns the reply, or `None` if the session's thread will send the reply.
     fn handle_order(&mut self, order_message: OrderMessage, reply: &str) -> Option<AgentReply> {
         let known = self
             .session
@@ -194,7 +195,7 @@ impl AgentServer {
         };
         session.last_contact = Instant::now();
         if let AgentOrder::TakeAway = order_message.order {
-            // Interrupts the current work, whatever it is.
+            // Interrupts the order that the session's thread is executing.
             session.stop.store(true, Ordering::Relaxed);
         }
         let order = order_message.order;
@@ -206,8 +207,8 @@ impl AgentServer {
         full.then(|| AgentReply::Failed(format!("more than {QUEUED_ORDERS_MAX} orders are queued")))
     }
 
-    /// Stops the previous run and removes what is left of it. A session joins again before each
-    /// run.
+    /// Stops the previous run and removes everything that it deployed. The controller sends `Join`
+    /// again before each run.
     fn reset_session(&mut self) {
         if let Some(session) = &mut self.session {
             session.last_contact = Instant::now();
@@ -255,7 +256,7 @@ impl AgentServer {
         }
     }
 
-    /// Records that the controller is alive.
+    /// Records that the controller of the session is alive.
     fn receive_pulse(&mut self, message: &Message) {
         if let Some(session) = &mut self.session
             && session.id.as_bytes() == message.payload.as_ref()
@@ -264,7 +265,8 @@ impl AgentServer {
         }
     }
 
-    /// Sends a heartbeat; ends the session if its controller has been silent for too long.
+    /// Sends a heartbeat to the controller. If the controller has been silent for longer than
+    /// [`LOST`], ends the session instead.
     async fn send_heartbeat(&mut self) {
         let Some(session) = &self.session else {
             return;

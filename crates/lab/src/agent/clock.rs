@@ -5,11 +5,12 @@
 pub(super) struct ClockOffset {
     /// Remote time minus local time, in nanoseconds.
     pub(super) ns: i64,
-    /// Upper bound of the error: half of the round trip.
+    /// Maximum error of the offset, which is half of the round-trip time.
     pub(super) error_ns: u64,
 }
 
-/// One round trip: local send and receive times, and the remote time in between.
+/// The timestamps of one round trip: the local times of sending and receiving, and the remote time
+/// in between.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RoundTrip {
     pub(super) sent_ns: u64,
@@ -18,7 +19,8 @@ pub(super) struct RoundTrip {
 }
 
 impl ClockOffset {
-    /// Uses the shortest round trip; `None` without any.
+    /// Estimates the offset from the shortest round trip, which has the smallest maximum error.
+    /// Returns `None` if there are no round trips.
     pub(super) fn from_round_trips(trips: &[RoundTrip]) -> Option<ClockOffset> {
         let length = |trip: &RoundTrip| trip.answered_ns.saturating_sub(trip.sent_ns);
         let shortest = trips.iter().min_by_key(|trip| length(trip))?;
@@ -30,7 +32,7 @@ impl ClockOffset {
         })
     }
 
-    /// Converts a local time to the remote clock.
+    /// Converts a local time to the time of the remote clock.
     pub(super) fn to_remote_time(self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.ns)
     }

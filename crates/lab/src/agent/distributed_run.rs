@@ -1,4 +1,4 @@
-//! Executes one run on several hosts: sends each agent its orders.
+//! Executes one run on several hosts by sending orders to the agents.
 
 use super::clock::ClockOffset;
 use super::errors::{FleetError, OrderError};
@@ -14,12 +14,12 @@ use crate::experiment::{
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Time limit of preparing the sources.
+/// Time limit for preparing the sources.
 const MAKING: Duration = Duration::from_secs(3600);
-/// Time limit of orders that start or stop processes.
+/// Time limit for orders that start or stop processes.
 const WORK: Duration = Duration::from_secs(90);
-/// Delay between the order to measure and the common start. All agents must receive the order
-/// before that start.
+/// Time between sending the order to measure and the common start. All agents must receive the
+/// order within this time.
 const LEAD: Duration = Duration::from_millis(200);
 
 /// A run in progress.
@@ -32,11 +32,12 @@ struct DistributedRun<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Executes a run. Fills in its record, including the agents that took part. Before this returns,
-/// the agents stop everything that the run started; lost agents do so by themselves.
+/// Executes a run. Completes `record`, including the agents that took part. Before this function
+/// returns, the agents stop everything that the run started. Lost agents stop everything without an
+/// order.
 ///
 /// # Errors
-/// The reason why the run does not count.
+/// The reason why the run is invalid.
 fn execute_run(
     fleet: &AgentFleet,
     (plan, text): (&RunPlan, &str),
@@ -58,7 +59,8 @@ fn execute_run(
     };
     run.record_agents(record);
     let measured = run.run_phases(record, seed);
-    // Sends `TakeAway` even after a failure. Lost agents clean up by themselves.
+    // Sends `TakeAway` even after a failure or an interrupt. Lost agents clean up without this
+    // order.
     let never_stop = AtomicBool::new(false);
     let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &never_stop);
     let mut parts = measured.map_err(|error| not_executed(error.into()))?;
@@ -150,12 +152,14 @@ impl DistributedRun<'_> {
                 }
             }
         }
-        // Agents without sinks did not take part in the measurement: checks their functions now.
+        // Agents without sinks have not checked their functions during the measurement, so all
+        // agents check their functions now.
         require_success(self.send_orders(|_, _| Some(AgentOrder::Look), SOON, self.stop))?;
         Ok(parts)
     }
 
-    /// Sends an order to each agent for which there is one, and returns the replies.
+    /// Sends each agent the order that `order` returns for it, and returns the replies. Agents
+    /// without an order are skipped.
     fn send_orders(
         &self,
         order: impl Fn(usize, &AgentIdentity) -> Option<AgentOrder>,
@@ -177,8 +181,8 @@ impl DistributedRun<'_> {
         numbers.into_iter().zip(replies).collect()
     }
 
-    /// Creates the order to prepare the sources to which this agent's commands refer; `None` if
-    /// there are none.
+    /// Creates the order to prepare the sources that this agent's commands use. Returns `None` if
+    /// the commands use no sources.
     fn source_order(&self, agent: usize) -> Option<AgentOrder> {
         let document = &self.plan.document;
         let functions = document.function.values().map(|f| (&f.at, &f.run));
@@ -210,7 +214,7 @@ impl DistributedRun<'_> {
         here.map(|(name, _)| name.get_ref().clone()).collect()
     }
 
-    /// Records the agents that take part and the offsets of their clocks.
+    /// Records the agents that take part, and the offsets of their clocks.
     fn record_agents(&self, record: &mut RunRecord) {
         for (agent, share) in &self.placement.shares {
             let Some((who, offset)) = self.agents.get(*agent) else {
@@ -227,8 +231,8 @@ impl DistributedRun<'_> {
     }
 }
 
-/// Returns the replies if all orders succeeded. The loss of an agent takes precedence over other
-/// errors, which it may have caused.
+/// Returns the replies if all orders succeeded. Otherwise, returns one of the errors. The loss of
+/// an agent has precedence, because the loss may have caused the other errors.
 fn require_success(
     replies: Vec<(usize, Result<AgentReply, OrderError>)>,
 ) -> Result<Vec<(usize, AgentReply)>, OrderError> {

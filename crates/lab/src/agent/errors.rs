@@ -1,4 +1,4 @@
-//! Errors between agents and the program that controls them.
+//! Errors of agents and of the program that controls the agents.
 
 use super::protocol::{AGENTS_MAX, MESSAGE_MAX};
 use crate::experiment::distributed::SourceError;
@@ -32,7 +32,7 @@ pub(crate) enum BusError {
     Runtime(io::Error),
 }
 
-/// The reason why a message cannot be sent or understood.
+/// The reason why a message cannot be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MessageError {
     #[error(

@@ -19,27 +19,27 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-/// Time that agents have to answer a roll call.
+/// Time limit for replies to a roll call.
 const ROLL: Duration = Duration::from_millis(500);
-/// Time limit for enough agents to appear.
+/// Maximum time to wait for enough agents.
 const MUSTER: Duration = Duration::from_secs(30);
-/// Round trips per clock; the shortest one counts.
+/// Number of round trips that measure an agent's clock. Only the shortest round trip is used.
 const TRIPS: usize = 9;
-/// Time limit of orders that need no work.
+/// Time limit for orders that need no work.
 pub(super) const SOON: Duration = Duration::from_secs(10);
 
-/// All agents that serve an experiment. Dropping it releases them.
+/// All agents that serve an experiment. Dropping this value releases the agents.
 pub(crate) struct AgentFleet {
     bus: NatsConnection,
     session: String,
     /// Minimum number of agents.
     wanted: usize,
-    /// Identifiers of agents that joined before: once they have all responded, the roll call is
-    /// complete.
+    /// Identifiers of the agents that joined before. When all these agents have responded, the roll
+    /// call ends early.
     known: Mutex<BTreeSet<String>>,
     machines: Mutex<DescribedMachines>,
     beats: Heartbeats,
-    /// Whether an agent was lost: if so, further runs do not wait for it.
+    /// Whether any agent has been lost. Further runs do not wait for lost agents.
     lost_any: AtomicBool,
     handle: Handle,
     _end: oneshot::Sender<()>,
@@ -70,12 +70,12 @@ impl Heartbeats {
     }
 }
 
-/// The agents that were lost while several orders were under way.
+/// The agents that were lost while several orders were in progress.
 #[derive(Default)]
 struct LostAgents(RefCell<Vec<AgentIdentity>>);
 
 impl LostAgents {
-    /// Notes the agent if its reply reports its loss.
+    /// Records the agent as lost if its reply is the error [`OrderError::Lost`]. Returns the reply.
     fn note(
         &self,
         who: &AgentIdentity,
@@ -87,7 +87,7 @@ impl LostAgents {
         reply
     }
 
-    /// Waits for a loss and returns the agent's name.
+    /// Waits until an agent is lost, and returns the agent's name.
     async fn wait_for_loss(&self) -> String {
         loop {
             let first = self.0.borrow().first().map(|who| who.name.clone());
@@ -100,10 +100,10 @@ impl LostAgents {
 }
 
 impl AgentFleet {
-    /// Connects; does not contact any agent yet.
+    /// Connects to the NATS server. Does not contact any agent yet.
     ///
     /// # Errors
-    /// The server is unreachable.
+    /// The NATS server is unreachable.
     pub(crate) fn connect_fleet(nats: &NatsSettings) -> Result<AgentFleet, BusError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -111,7 +111,7 @@ impl AgentFleet {
         let runtime: Runtime = runtime.map_err(BusError::Runtime)?;
         let handle = runtime.handle().clone();
         let bus = runtime.block_on(nats.connect("headwater lab run"))?;
-        // Inbox names are random: others cannot guess the session.
+        // Inbox names are random, so that other clients cannot guess the session.
         let session = bus.client.new_inbox().replace(['.', '_'], "");
         let beats = Heartbeats::default();
         let (end, ended) = oneshot::channel();
@@ -139,8 +139,8 @@ impl AgentFleet {
         })
     }
 
-    /// Returns all free agents with their clocks, sorted by name. Waits for missing agents. Does
-    /// not wait for an agent that was lost before: each remaining run would wait in vain.
+    /// Returns all free agents with their clock offsets, sorted by name. Waits for missing agents,
+    /// but not for agents that were lost before, because each remaining run would wait in vain.
     ///
     /// # Errors
     /// There are too few agents, two agents have the same name, or an agent has another version
@@ -174,8 +174,8 @@ impl AgentFleet {
                 *self.lock_known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
                 return Ok(joined);
             }
-            // Does not wait for a lost agent, but waits for a slow agent that is still in the list
-            // of known ones.
+            // After a loss, waits only for known agents, which may be slow. Lost agents are no
+            // longer in the list of known agents.
             let lost_any = self.lost_any.load(Ordering::Relaxed);
             let joined_all = self
                 .lock_known()
@@ -198,7 +198,7 @@ impl AgentFleet {
     /// Requests the machine descriptions that are still missing.
     ///
     /// # Errors
-    /// The first agent that does not answer.
+    /// The error of the first agent that does not describe its machine.
     pub(super) fn describe_machines(
         &self,
         agents: &[&AgentIdentity],
@@ -225,7 +225,7 @@ impl AgentFleet {
         Ok(())
     }
 
-    /// Returns the machines that have been described since the last call.
+    /// Returns the machine descriptions that have arrived since the last call.
     pub(super) fn new_machines(&self) -> Vec<MachineDescription> {
         let machines = self.machines.lock();
         std::mem::take(&mut machines.unwrap_or_else(PoisonError::into_inner).new)
@@ -262,7 +262,8 @@ impl AgentFleet {
         }
     }
 
-    /// Joins an agent and measures its clock; `None` if it is busy or gone.
+    /// Makes an agent join the session, and measures its clock. Returns `None` if the agent is busy
+    /// or gone.
     async fn join_agent(
         &self,
         who: AgentIdentity,
@@ -292,9 +293,9 @@ impl AgentFleet {
         ClockOffset::from_round_trips(&trips).map(|offset| (who, offset))
     }
 
-    /// Sends orders concurrently; returns the replies in the same order. If an agent is lost, all
-    /// orders fail immediately with this loss. Orders that remove a run still wait for their
-    /// replies, because agents must execute them before the next run.
+    /// Sends several orders concurrently. The replies have the same positions as their orders. If
+    /// an agent is lost, the other orders fail immediately with the same error. `TakeAway` orders
+    /// still wait for their replies, because agents must execute them before the next run.
     pub(super) fn send_all(
         &self,
         orders: Vec<(&AgentIdentity, AgentOrder)>,
@@ -320,7 +321,7 @@ impl AgentFleet {
         replies
     }
 
-    /// Sends an order and waits for its reply.
+    /// Sends an order and waits for the reply.
     async fn send_order(
         &self,
         who: &AgentIdentity,
@@ -390,7 +391,8 @@ impl Drop for AgentFleet {
                     .publish_unacknowledged(self.bus.order_subject(&id), bytes.clone())
                     .await;
             }
-            // Flushes: otherwise the messages may still be buffered when this process exits.
+            // Without the flush, messages may still be in the client's buffer when this process
+            // exits.
             let _ = timeout(SOON, self.bus.client.flush()).await;
         });
     }
@@ -405,11 +407,11 @@ async fn send_pulses(bus: &NatsConnection, session: &str) {
     }
 }
 
-/// Records the heartbeats of agents.
+/// Records the time of each agent's last heartbeat.
 async fn receive_heartbeats(mut beats: async_nats::Subscriber, times: &Heartbeats) {
     while let Some(message) = beats.next().await {
         let id = String::from_utf8_lossy(&message.payload);
-        // Ignores agents that have not joined, so that they cannot fill the list.
+        // Ignores agents that have not joined, so that such agents cannot fill the list.
         if let Some(last) = times.lock_times().get_mut(id.as_ref()) {
             *last = Instant::now();
         }

@@ -3,11 +3,10 @@
 //! `headwater lab agent` runs an agent (`agent_server.rs` receives orders, `session_worker.rs`
 //! executes them). `headwater lab run --nats` controls the agents: `fleet.rs` finds them,
 //! `distributed_run.rs` executes one run, and `placement.rs` assigns places to agents.
-//! `protocol.rs` defines the messages. Only `nats_connection.rs` and the files that import it use
-//! NATS.
+//! `protocol.rs` defines the messages. The NATS client library is used only in this folder.
 //!
-//! Every client that may publish on the NATS server can run commands on the agents. Restrict access to
-//! that server.
+//! Every client that may publish on the NATS server can run commands on the agents. Restrict access
+//! to that server.
 
 mod agent_server;
 mod clock;

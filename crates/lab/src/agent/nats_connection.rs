@@ -1,4 +1,4 @@
-//! The connection to the NATS server that agents and their controller share.
+//! The connection of an agent or of the controller to the NATS server.
 
 use super::errors::BusError;
 use async_nats::{Client, ConnectOptions, ServerAddr, Subscriber};
@@ -6,27 +6,28 @@ use net::config::mask_secrets;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Messages that may queue for each subscription.
+/// Maximum number of queued messages per subscription.
 const QUEUED_ORDERS_MAX: usize = 1024;
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Address and credentials of the NATS server, and the agents to use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NatsSettings {
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`, with `USER:PASSWORD@` before the host if the server
-    /// requires it; several servers of a cluster are separated by commas.
+    /// URL of the NATS server: `nats://HOST:PORT` or `tls://HOST:PORT`. If the server requires a
+    /// login, the URL has `USER:PASSWORD@` before the host. Commas separate the servers of a
+    /// cluster.
     pub(crate) url: String,
-    /// A credentials file (JWT and key), as `nsc` writes it.
+    /// A credentials file (JWT and key) in the format of the tool `nsc`.
     pub(crate) creds: Option<PathBuf>,
-    /// Certificates that replace the system's authorities.
+    /// File of certificate authorities, which replace the system's authorities.
     pub(crate) ca: Option<PathBuf>,
-    /// Only agents of this fleet are used.
+    /// Name of the fleet. Only agents of this fleet are used.
     pub(crate) fleet: String,
     /// Minimum number of agents.
     pub(crate) agents: usize,
 }
 
-/// A connection to the server.
+/// A connection to the NATS server.
 #[derive(Clone)]
 pub(super) struct NatsConnection {
     pub(super) client: Client,
@@ -34,7 +35,7 @@ pub(super) struct NatsConnection {
 }
 
 impl NatsSettings {
-    /// Returns the host and port of the first server.
+    /// Returns the host and port of the first server in the URL.
     pub(crate) fn server_address(&self) -> Option<(String, u16)> {
         let first = self.first_server()?;
         Some((first.host().to_owned(), first.port()))
@@ -44,7 +45,8 @@ impl NatsSettings {
         self.url.split(',').next()?.trim().parse().ok()
     }
 
-    /// Connects. The client reconnects by itself if the connection breaks later.
+    /// Connects to the NATS server. If the connection breaks later, the client reconnects by
+    /// itself.
     ///
     /// # Errors
     /// The server is unreachable or refuses the credentials.
@@ -85,7 +87,7 @@ impl NatsSettings {
 }
 
 impl NatsConnection {
-    /// Subject on which the controller lists the agents.
+    /// Subject on which the controller asks all agents to report.
     pub(super) fn roll_call_subject(&self) -> String {
         format!("headwater.{}.roll", self.fleet)
     }
@@ -110,7 +112,8 @@ impl NatsConnection {
         subscriber.map_err(|source| BusError::Subscribe { subject, source })
     }
 
-    /// Publishes without acknowledgement: messages are lost while the connection is down.
+    /// Publishes a message without an acknowledgement. Messages may be lost while the connection is
+    /// down.
     pub(super) async fn publish_unacknowledged(&self, subject: String, bytes: Vec<u8>) {
         let _ = self.client.publish(subject, bytes.into()).await;
     }

@@ -6,13 +6,13 @@ use crate::experiment::ExperimentDocument;
 use crate::experiment::distributed::{AgentShare, DEFAULT_PLACE, link_end, place_of};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The share of each agent, by its index in the list.
+/// The share of each agent. The key is the agent's index in the list of agents.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct AgentPlacement {
     pub(super) shares: BTreeMap<usize, AgentShare>,
 }
 
-/// Places that are assigned together: all that links join, or a single place.
+/// Places that are assigned together: either all places that links join, or a single place.
 #[derive(Debug, Default)]
 struct PlacementGroup {
     places: BTreeSet<String>,
@@ -20,17 +20,18 @@ struct PlacementGroup {
     agents: usize,
 }
 
-/// Assigns every place to an agent: by the name or label in the document, otherwise to the agent
-/// with the fewest places.
+/// Assigns every place to agents. If the document requires a name or label for a place, only agents
+/// with this name or label are used. Agents with fewer places are preferred.
 ///
 /// # Errors
-/// No agent has the name or label, or links join places that require different names or labels.
+/// No agent has the required name or label, or links join places that require different names or
+/// labels.
 pub(super) fn place_on_agents(
     document: &ExperimentDocument,
     agents: &[AgentIdentity],
 ) -> Result<AgentPlacement, PlacementError> {
     let mut units = group_places(document)?;
-    // Assigns the groups that require a name or label first.
+    // Groups that require a name or label are assigned before all other groups.
     units.sort_by_key(|unit| unit.on.is_none());
     let mut spread = AgentPlacement::default();
     for unit in units {
@@ -62,7 +63,7 @@ pub(super) fn place_on_agents(
 }
 
 impl AgentPlacement {
-    /// Returns the agents that have a place.
+    /// Returns the agents to which a place is assigned.
     pub(super) fn agents_at(&self, place: Option<&str>) -> Vec<usize> {
         let place = place.unwrap_or(DEFAULT_PLACE);
         let shares = self.shares.iter();
@@ -70,7 +71,7 @@ impl AgentPlacement {
         with_place.map(|(agent, _)| *agent).collect()
     }
 
-    /// Determines the addresses of functions that no link reaches.
+    /// Determines the addresses of the functions whose places have no link.
     fn assign_addresses(&mut self, document: &ExperimentDocument, agents: &[AgentIdentity]) {
         for (name, function) in &document.function {
             let place = place_of(function.at.as_ref());
@@ -86,7 +87,7 @@ impl AgentPlacement {
                 };
                 let port = function.port.get_ref();
                 let address = match host.contains(':') && !host.starts_with('[') {
-                    // RFC 3986, section 3.2.2.
+                    // An IPv6 address before a port needs brackets (RFC 3986 section 3.2.2).
                     true => format!("[{host}]:{port}"),
                     false => format!("{host}:{port}"),
                 };
@@ -96,7 +97,7 @@ impl AgentPlacement {
     }
 }
 
-/// Groups all used places; links join places into one group.
+/// Groups all places in use. Places that links join are in one group.
 fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, PlacementError> {
     let mut groups: Vec<BTreeSet<String>> = Vec::new();
     for link in document.link.values() {

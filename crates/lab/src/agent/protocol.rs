@@ -1,4 +1,4 @@
-//! Messages between agents and their controller: JSON of bounded size.
+//! Messages between agents and their controller, in JSON of limited size.
 
 use super::errors::MessageError;
 use crate::experiment::distributed::{AgentShare, MachineNoise, Measurement};
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Size limit of a message, the default of NATS servers.
+/// Maximum size of a message in bytes, which is also the default limit of NATS servers.
 pub(super) const MESSAGE_MAX: usize = 1 << 20;
-/// Maximum number of agents of an experiment.
+/// Maximum number of agents in an experiment.
 pub(super) const AGENTS_MAX: usize = 256;
-/// Interval of the heartbeats of agents and of the controller ("pulses").
+/// Interval of an agent's heartbeats, and of the controller's heartbeats ("pulses").
 pub(super) const BEAT: Duration = Duration::from_millis(500);
-/// A side that has been silent for this long is lost.
+/// An agent or controller that has been silent for longer than this time is lost.
 pub(super) const LOST: Duration = Duration::from_secs(5);
 
 /// Identity of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AgentIdentity {
-    /// Unique identifier, part of the agent's NATS subject.
+    /// Unique identifier, which is part of the agent's NATS subject.
     pub(super) id: String,
-    /// Name for operators.
+    /// Name that operators see and that documents can require.
     pub(super) name: String,
     pub(super) labels: Vec<String>,
-    /// Host name or address for other agents.
+    /// Host name or address at which other agents reach this agent.
     pub(super) address: String,
-    /// Program version; all agents must have the same.
+    /// Program version. All agents must have the version of the controller.
     pub(super) version: String,
 }
 
-/// An order with the session that sent it.
+/// An order, and the session to which the order belongs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OrderMessage {
-    /// Session of the controller; an agent serves one session at a time.
+    /// Session of the controller. An agent serves one session at a time.
     pub(super) session: String,
     pub(super) order: AgentOrder,
 }
 
-/// An order to an agent; the agent sends one reply to each.
+/// An order to an agent. The agent sends one reply to each order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AgentOrder {
@@ -46,27 +46,27 @@ pub(super) enum AgentOrder {
     Join,
     /// Return the current time.
     Clock,
-    /// Describe the machine and the versions that these commands print.
+    /// Describe the machine, and return the versions that the commands in `versions` print.
     Machine { versions: BTreeMap<String, String> },
-    /// Find or make these sources of a document.
+    /// Find or make the sources `names` of the document `text`.
     Sources { text: String, names: Vec<String> },
-    /// Deploy the agent's share of one run: places and links.
+    /// Deploy the places and links of one run that are assigned to this agent.
     Deploy(Box<DeployOrder>),
     /// Start a function and reply when it is healthy.
     Function { name: String },
-    /// Run these sinks without measuring.
+    /// Run these sinks as a warm-up, without measuring.
     WarmUp { sinks: Vec<String> },
-    /// Run these sinks concurrently, starting at this time of the agent's clock.
+    /// Run and measure these sinks concurrently. They start when the agent's clock shows `at_ns`.
     Measure { sinks: Vec<String>, at_ns: u64 },
     /// Check that the functions are still running.
     Look,
-    /// Remove what was deployed.
+    /// Stop and remove everything that was deployed.
     TakeAway,
-    /// Release the agent.
+    /// End the session, so that the agent is free again.
     Leave,
 }
 
-/// One run and an agent's share of it.
+/// One run, and the agent's share of the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct DeployOrder {
     pub(super) text: String,
@@ -81,14 +81,14 @@ pub(super) struct DeployOrder {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AgentReply {
     Done,
-    /// Nanoseconds since 1970 by the agent's clock.
+    /// Time of the agent's clock, in nanoseconds since 1970.
     Clock(u64),
     Machine(Box<MachineDescription>),
-    /// The measurement, and the delay of its start in nanoseconds.
+    /// The measurement, and how late its start was, in nanoseconds.
     Measurement(Box<Measurement>, u64),
-    /// Machine noise since the deployment.
+    /// Activity of the machine since the deployment.
     MachineNoise(MachineNoise),
-    /// The agent serves another session.
+    /// The agent serves another session, or still cleans up after an earlier session.
     Busy,
     /// The reason why the order failed.
     Failed(String),

@@ -1,4 +1,4 @@
-//! Executes the orders of a session, one after the other, on its own thread.
+//! Executes the orders of a session one after another, on the session's own thread.
 
 use super::errors::WorkError;
 use super::protocol::{AgentOrder, AgentReply, DeployOrder, now_ns};
@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// If the start of a measurement is further in the future than this, a clock is wrong.
+/// Maximum time from the order until the start of the measurement. If the time is longer, a clock
+/// is wrong.
 const AHEAD_MAX: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// An order and the subject of its reply.
+/// An order, and the NATS subject for the reply.
 pub(super) struct QueuedOrder {
     pub(super) order: AgentOrder,
     pub(super) reply: String,
@@ -28,9 +29,9 @@ pub(super) struct QueuedOrder {
 pub(super) struct SessionWorker {
     /// Base folder of media paths in documents.
     pub(super) base: PathBuf,
-    /// Private folder, removed with the session.
+    /// Private folder, which is removed when the session ends.
     pub(super) folder: PathBuf,
-    /// Interrupts the current work.
+    /// If set, interrupts the current order.
     pub(super) stop: Arc<AtomicBool>,
     pub(super) send_response: Box<dyn Fn(String, AgentReply) + Send>,
 }
@@ -86,8 +87,8 @@ impl SessionWorker {
         Ok(Some(AgentReply::Done))
     }
 
-    /// Executes one run from its deployment until it is removed or the session ends. Sends the
-    /// replies itself.
+    /// Deploys one run and executes its orders, until the run is removed or the session ends. Sends
+    /// the replies to these orders.
     fn execute_deployment(
         &self,
         deploy: &DeployOrder,
@@ -153,8 +154,8 @@ impl SessionWorker {
         }
     }
 
-    /// Waits until this time of this machine's clock. Returns how many nanoseconds too late the
-    /// wait ended.
+    /// Waits until this machine's clock shows `at_ns`. Returns how late the wait ended, in
+    /// nanoseconds.
     fn wait_until(&self, at_ns: u64) -> Result<u64, WorkError> {
         let ahead = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
         if ahead > AHEAD_MAX {
@@ -176,7 +177,7 @@ impl SessionWorker {
     }
 }
 
-/// Parses and checks a document again: an agent does not trust its controller.
+/// Parses and checks a document again, because an agent does not trust its controller.
 fn parse_checked(text: &str) -> Result<ExperimentDocument, WorkError> {
     let document = ExperimentDocument::parse_toml(text).map_err(WorkError::Document)?;
     match check_document(text, &document).first() {

@@ -1,4 +1,4 @@
-//! `headwater lab agent`.
+//! The command `headwater lab agent`.
 
 use super::command_error::CommandError;
 use super::nats_settings::{NATS, is_plain, read_nats_settings};
@@ -125,7 +125,7 @@ fn default_name() -> String {
     format!("{host}-{}", std::process::id())
 }
 
-/// Returns the local address of the route to the server. Sends nothing.
+/// Returns the local address from which this host reaches the server. Sends nothing to the server.
 fn reached_from((host, port): (String, u16)) -> Option<IpAddr> {
     let servers = (host.as_str(), port).to_socket_addrs().ok()?;
     let own = |server: SocketAddr| {

@@ -1,4 +1,4 @@
-//! Errors of commands, by exit status.
+//! Errors of commands, grouped by exit status.
 
 use crate::experiment::{ExperimentError, FileError, RecordFileError};
 use crate::link::UnavailableError;
@@ -8,11 +8,11 @@ use net::config::UsageError;
 /// The reason why a command ends early.
 #[derive(Debug)]
 pub(crate) enum CommandError {
-    /// Wrong usage: exit status 2.
+    /// The usage is wrong; the exit status is 2.
     Usage(UsageError),
-    /// Failure: exit status 1.
+    /// The command failed; the exit status is 1.
     Failed(String),
-    /// The machine lacks a capability: exit status 3.
+    /// The machine lacks a capability; the exit status is 3.
     Unable(String),
 }
 

@@ -1,4 +1,4 @@
-//! Events that end `lab link`: the command exits, a signal arrives, standard input closes.
+//! Events of a `lab link` session, such as the exit of its command or a signal.
 
 use std::io;
 use std::process::{Child, ExitCode, ExitStatus};
@@ -11,11 +11,12 @@ pub(super) enum SessionEvent {
     Command(io::Result<ExitStatus>),
     /// The server exited.
     Server(io::Result<ExitStatus>),
-    /// A signal or the end of standard input.
+    /// A signal arrived, or standard input ended.
     StopRequested,
 }
 
-/// Waits until the command exits, or without a command until termination is requested.
+/// Waits until the command exits or termination is requested. Returns the exit status of the
+/// session.
 pub(super) async fn until_end(
     inbox: &mut mpsc::UnboundedReceiver<SessionEvent>,
     with_command: bool,

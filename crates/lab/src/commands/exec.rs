@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Describes a running link to other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkDescription {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
     /// The client's end.
     pub client: LinkEndDescription,
@@ -28,7 +28,7 @@ pub struct LinkDescription {
 pub struct LinkEndDescription {
     /// Address at which the other end reaches this end.
     pub address: String,
-    /// Path of its network namespace, for `nsenter --net=`.
+    /// Path of the end's network namespace, for `nsenter --net=`.
     pub netns: PathBuf,
 }
 
@@ -50,7 +50,8 @@ pub(super) fn define_command() -> Command {
         .args([name, end, words])
 }
 
-/// Replaces this process by the command, inside the namespace.
+/// Replaces this process by the command. The command runs in the network namespace of the given
+/// end.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let name = flags.get_one::<String>("name").map_or("", String::as_str);
     let standing = find_link(name).map_err(|error| {
@@ -70,10 +71,10 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     Err(CommandError::Failed(format!("{program}: {error}")))
 }
 
-/// Sends the description of the link to every client that connects, until this process exits.
+/// Sends the description of the link to every process that connects, until this process exits.
 ///
 /// # Errors
-/// Another link has the name.
+/// Another link already uses the name.
 pub(super) fn announce_link(standing: &LinkDescription) -> Result<(), CommandError> {
     let listener = socket_address(&standing.link).and_then(|at| UnixListener::bind_addr(&at));
     let listener = listener.map_err(|error| format!("--name {}: {error}", standing.link))?;
@@ -98,7 +99,8 @@ fn find_link(name: &str) -> std::io::Result<LinkDescription> {
     serde_json::from_str(&text).map_err(std::io::Error::from)
 }
 
-/// An abstract socket: it has no file and disappears with the process.
+/// Returns the address of an abstract socket. Such a socket has no file and disappears with the
+/// process.
 fn socket_address(name: &str) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("headwater-link/{name}"))
 }

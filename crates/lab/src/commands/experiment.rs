@@ -150,15 +150,15 @@ pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError>
     Ok(ExitCode::from(status))
 }
 
-/// Returns the text if it is TOML.
+/// Returns the text if it is TOML, or `None` if it is JSON.
 fn text_if_toml(text: &str) -> Option<&str> {
     (!text.trim_start().starts_with('{')).then_some(text)
 }
 
-/// Returns the document, or none if only its conformance to NBMP was checked.
+/// Returns the document, or `None` if only its conformance to NBMP was checked.
 ///
 /// # Errors
-/// Everything that is invalid.
+/// The text is invalid; all faults are returned.
 fn validate_text(
     text: &str,
     strict: bool,
@@ -176,7 +176,7 @@ fn validate_text(
 /// Validates a text as a workflow description.
 ///
 /// # Errors
-/// Everything that is invalid.
+/// The text is invalid; all faults are returned.
 #[cfg(feature = "nbmp")]
 fn check_conformance(text: &str, strict: bool) -> Result<(), Vec<DocumentFault>> {
     use crate::document_format::known_functions;
@@ -209,7 +209,7 @@ fn check_conformance(_: &str, _: bool) -> Result<(), Vec<DocumentFault>> {
     )])
 }
 
-/// Reports the members that have no effect.
+/// Prints the NBMP members that a run ignores.
 fn report_ignored(path: &str, idle: &[String]) {
     if !idle.is_empty() {
         let idle = idle.join(", ");
@@ -260,7 +260,7 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
     ));
     let looks_on = std::io::stderr().is_terminal();
     let outcome = run_job(&job, connect.as_ref(), &stop, &mut |progress| {
-        // Ignores the error: a closed terminal must not end the measurement.
+        // Ignores the error, because a closed terminal must not end the measurement.
         let _ = std::io::stderr().write_all(format_progress(progress, looks_on).as_bytes());
     })?;
     if outcome == ExperimentOutcome::Stopped {
@@ -275,8 +275,8 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
     Ok(code)
 }
 
-/// Formats the progress. On a terminal, returns a text when a run starts and when it ends;
-/// otherwise, only when it ends.
+/// Formats the progress at the start or the end of a run. If standard error is not a terminal, the
+/// text is empty at the start of a run.
 fn format_progress(progress: &ExperimentProgress, on_terminal: bool) -> String {
     let values = progress.arm.iter();
     let arm: Vec<String> = values
@@ -290,7 +290,7 @@ fn format_progress(progress: &ExperimentProgress, on_terminal: bool) -> String {
     if !arm.is_empty() {
         run += &format!(" · {}", arm.join(" "));
     }
-    // Overwrites the line of the run in progress.
+    // On a terminal, overwrites the line of the run in progress.
     let over = if on_terminal { "\r\x1b[K" } else { "" };
     match &progress.ended {
         None if on_terminal => format!("{over}{done} of {all}{left} · {run} …"),
@@ -348,7 +348,7 @@ pub(super) fn run_list(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Parses a document; returns the plan and the document as TOML.
+/// Parses a document. Returns its plan and its text as TOML.
 pub(super) fn parse_plan(
     path: &str,
     text: &str,
@@ -384,14 +384,15 @@ pub(super) fn argument_text<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
     flags.get_one::<String>(name).map_or("", String::as_str)
 }
 
-/// Returns a flag that SIGTERM and Ctrl-C set.
+/// Returns a flag that is set when SIGTERM or Ctrl-C arrives.
 fn watch_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
-    // Installs the handlers now, not when the thread is first scheduled.
+    // Installs the handlers before the thread starts, so that an early signal does not kill the
+    // process.
     let (mut interrupt, mut terminate) = {
         let _inside = runtime.enter();
         (

@@ -173,9 +173,10 @@ struct LinkResult {
     competing_bytes: Vec<u64>,
 }
 
-/// A link, its two namespaces, and the guard that ends their processes.
+/// A link, its two namespaces, and the guard that ends the processes in these namespaces.
 struct LinkSession {
-    // Dropped in this order: processes end while the link can still carry their last packets.
+    // Fields are dropped in this order. The guard is the first field, so that the processes end
+    // while the link can still carry their last packets.
     guard: ProcessGuard,
     link: TunLink,
     client: NetworkNamespace,

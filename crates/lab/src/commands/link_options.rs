@@ -50,14 +50,14 @@ pub const SHAPE: &[Setting] = &[
     ),
 ];
 
-/// Reads the link that the settings describe.
+/// Reads the shape of a link from the settings.
 ///
 /// # Errors
-/// [`UsageError`] for an invalid value, or a queue that would be empty.
+/// A value is invalid, or the queue would be empty.
 pub fn read_link_shape(layers: &SettingLayers) -> Result<LinkShape, UsageError> {
     let wrong = |error: LinkSettingError| {
         let (key, fault) = (error.key, error.fault.to_string());
-        // `with` adds the value and its source to the error.
+        // `with` adds the setting's value and the origin of this value to the error message.
         let described = layers.with::<()>(key, |_| Err(fault.clone()));
         described
             .err()

@@ -1,12 +1,13 @@
-//! Refuses what this build cannot do because a cargo feature is missing.
+//! Rejects commands and options that need a cargo feature which this build lacks.
 
-/// Returns the error message for something that needs a missing feature.
+/// Returns the error message for a command or an option that needs a missing feature.
 #[cfg(not(all(feature = "nats", feature = "nbmp")))]
 pub(crate) fn missing_feature_message(what: &str, feature: &str) -> String {
     format!("{what}, which this build does not support; build headwater with --features {feature}")
 }
 
-/// Defines a command that accepts any arguments and fails with an error that contains the remedy.
+/// Defines a command that accepts any arguments and always fails. The error message contains the
+/// remedy.
 macro_rules! refused_command {
     ($module:ident, $name:literal, $feature:literal) => {
         #[cfg(not(feature = $feature))]

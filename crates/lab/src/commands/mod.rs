@@ -32,7 +32,7 @@ use command_error::CommandError;
 use output::print_message;
 use std::process::ExitCode;
 
-/// The hidden command by which this program starts its process guard.
+/// Name of the hidden command that runs this program as its own process guard.
 const GUARD: &str = ProcessGuard::ARGUMENTS[1];
 
 const AFTER: &str = "\
@@ -64,8 +64,9 @@ pub fn command() -> Command {
         .subcommand(Command::new(GUARD).hide(true))
 }
 
-/// Runs a command. Exit status: 0 success, 1 failure, 2 wrong usage, 3 links are unavailable on
-/// this machine; or the status of the command that ran over a link.
+/// Runs a command. The exit status is 0 for success, 1 for failure, 2 for wrong usage, and 3 if
+/// this machine lacks a capability. The help of some commands documents other values. `lab link`
+/// returns the status of the command that ran over the link.
 pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
         Some(("run", flags)) => experiment::run_experiment(flags),

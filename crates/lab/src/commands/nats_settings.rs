@@ -39,10 +39,11 @@ pub(super) const NATS: &[Setting] = &[
     ),
 ];
 
-/// Returns how to connect to the agents; `None` if the runs stay on this machine.
+/// Returns a function that connects to the agents, or `None` if all runs are executed on this
+/// machine.
 ///
 /// # Errors
-/// [`UsageError`] for an invalid value.
+/// A value is invalid.
 #[cfg(feature = "nats")]
 pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageError> {
     let connect = |meeting| -> Connect {
@@ -55,10 +56,10 @@ pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageEr
     Ok(read_nats_settings(layers, "agents")?.map(connect))
 }
 
-/// Refuses `--nats`: this build has no agents.
+/// Refuses `--nats`, because this build does not support agents.
 ///
 /// # Errors
-/// [`UsageError`] with the remedy, if the setting is given.
+/// The setting is given; the error message contains the remedy.
 #[cfg(not(feature = "nats"))]
 pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageError> {
     match layers.one("nats") {
@@ -70,10 +71,10 @@ pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageEr
     }
 }
 
-/// Reads the settings; `None` without `--nats`.
+/// Reads the NATS settings. Returns `None` if `--nats` is not given.
 ///
 /// # Errors
-/// [`UsageError`] for an invalid value.
+/// A value is invalid.
 #[cfg(feature = "nats")]
 pub(super) fn read_nats_settings(
     layers: &SettingLayers,
@@ -100,7 +101,7 @@ pub(super) fn read_nats_settings(
 }
 
 #[cfg(feature = "nats")]
-/// Returns whether a fleet or agent name may be part of a subject.
+/// Returns whether a fleet name or agent name may be part of a NATS subject.
 pub(super) fn is_plain(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     (1..=64).contains(&text.len()) && text.chars().all(plain)

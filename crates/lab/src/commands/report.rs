@@ -46,7 +46,7 @@ pub(super) fn define_commands() -> [Command; 3] {
             .arg(dir().num_args(2..).help("Result folders of runs"))
             .args(format_arguments()),
         Command::new("index")
-            .about("List the reports of a folder, in its README.md")
+            .about("Write a list of a folder's reports into its README.md")
             .after_help("Example:\n  headwater lab index docs/results")
             .arg(dir().help("A folder of folders with report.json or report.json.gz")),
     ]
@@ -74,7 +74,7 @@ pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     Ok(exit_code(&report))
 }
 
-/// Writes Markdown and images of a stored report.
+/// Writes the Markdown and the images of a stored report.
 fn regenerate_report(report: &ExperimentReport, dir: &Path) -> Result<ExitCode, CommandError> {
     write_illustrated(report, dir)?;
     print_output(report.markdown());
@@ -113,7 +113,7 @@ pub(super) fn run_index(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes all forms of the report after a run, and prints a summary and the path of the HTML page.
+/// Writes all formats of the report after a run. Prints a summary and the path of the HTML page.
 pub(super) fn report_results(
     plan: &RunPlan,
     text: &str,
@@ -143,7 +143,7 @@ fn write_report(report: &ExperimentReport, dir: &Path) -> Result<(), CommandErro
 
 fn write_illustrated(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
     let plots = dir.join("plots");
-    // Removes old images: the report may no longer contain their plots.
+    // Removes old images, because the new report may not contain their plots.
     match std::fs::remove_dir_all(&plots) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(FileError::new(&plots, error).into());
@@ -183,7 +183,8 @@ impl ResultFolder {
     }
 }
 
-/// Writes the requested forms, in the order of [`FORMS`]. Returns whether any form was requested.
+/// Writes the requested formats of a report. `forms` has the order of [`FORMS`]. Returns whether
+/// any format was requested.
 fn write_requested(
     flags: &ArgMatches,
     forms: [&dyn Fn() -> String; 3],

@@ -104,7 +104,7 @@ pub(super) fn define_command() -> Command {
         .args(setting_flags(SETTINGS))
 }
 
-/// Serves until stopped, then stops the running workflow.
+/// Serves requests until a stop signal arrives. Then stops the running workflow.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let layers = SettingLayers::read(SETTINGS, &[], flags)?;
     if layers.print {

@@ -22,16 +22,16 @@ pub(super) fn parse_json(text: &str) -> Result<ParsedDocument, Vec<DocumentFault
 pub(super) fn check_nbmp_table(
     parsed: ParsedDocument,
 ) -> Result<ParsedDocument, Vec<DocumentFault>> {
-    // Cannot fail: the text has been parsed as TOML before.
+    // Cannot fail, because the text has already been parsed as TOML.
     let table = toml::from_str(&parsed.text).unwrap_or_default();
     parsed.with_ignored_members(&to_workflow(&table))
 }
 
 impl ParsedDocument {
-    /// Converts a valid workflow description.
+    /// Converts a valid workflow description into an experiment.
     ///
     /// # Errors
-    /// The reasons, with JSONPaths, why it cannot be run as an experiment.
+    /// The workflow description cannot be run as an experiment; the faults are the reasons.
     pub fn from_workflow(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
         if is_foreign(workflow) {
             return ParsedDocument::from_foreign(workflow);
@@ -45,7 +45,7 @@ impl ParsedDocument {
         parsed.with_ignored_members(workflow)
     }
 
-    /// Converts a workflow description that another program wrote.
+    /// Converts a workflow description that another program wrote into an experiment.
     fn from_foreign(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
         let adapted = adapt_workflow(workflow).map_err(|faults| {
             faults
@@ -80,7 +80,7 @@ impl ParsedDocument {
 /// not strictly valid.
 ///
 /// # Errors
-/// Everything that is invalid.
+/// The text is invalid; all faults are returned.
 pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
     let workflow = parse_bounded(text.as_bytes()).map_err(|offence| vec![offence])?;
     let offences = validate_description(

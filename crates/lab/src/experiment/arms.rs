@@ -1,24 +1,25 @@
-//! The plan of an experiment: the arms of a sweep, their order in each round, and placeholders.
+//! The plan of an experiment (the arms of a sweep and their order in each round), and the
+//! replacement of placeholders.
 
 use super::{DocumentFault, ExperimentDocument, scalar_text};
 use stats::Random;
 use std::collections::BTreeMap;
 
-/// One combination of values of the variables.
+/// One value for each variable, by the name of the variable.
 pub type Arm = BTreeMap<String, String>;
 
-/// A document with the settings of one of its scales.
+/// A document together with the settings of one of its scales.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
     /// The document as written.
     pub document: ExperimentDocument,
-    /// All combinations.
+    /// All combinations of the variables' values.
     pub arms: Vec<Arm>,
     /// Number of rounds.
     pub rounds: u32,
     /// Number of concurrent runs.
     pub parallel: u32,
-    /// Name of the scale.
+    /// Name of the scale; `None` if the document runs as written.
     pub scale: Option<String>,
 }
 
@@ -36,7 +37,7 @@ pub struct UnknownScale {
 pub(crate) struct UnknownPlaceholder(pub(crate) String);
 
 impl RunPlan {
-    /// Returns the fingerprints of the document's claims, in order.
+    /// Returns the fingerprints of the document's claims, in the order of the document.
     pub fn claim_fingerprints(&self) -> Vec<String> {
         let expect = self.document.expect.iter();
         expect
@@ -76,7 +77,7 @@ impl RunPlan {
         })
     }
 
-    /// Returns the plans of all scales, for checks of each arm.
+    /// Returns the plan of the document as written and the plans of all its scales.
     pub(super) fn all_scales(document: &ExperimentDocument) -> Vec<RunPlan> {
         let names = document.scale.keys().map(|name| Some(name.as_str()));
         let all = names.chain([None]);
@@ -84,8 +85,8 @@ impl RunPlan {
             .collect()
     }
 
-    /// Returns the order of the arms in a round. Each round starts one arm later, so that it is not
-    /// always the same arm that runs first.
+    /// Returns the order of the arms in a round. Each round starts with the second arm of the
+    /// previous round, so that different arms run first.
     pub fn arm_order(&self, round: u32) -> Vec<usize> {
         let n = self.arms.len();
         let first = Random::for_decision(self.document.seed, 0).below(n as u64) as usize;
@@ -112,11 +113,11 @@ fn combine_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
     arms
 }
 
-/// Replaces `{name}` by its value, and `{{name}}` by `{name}`. Braces around anything that cannot
-/// be a name (capitals, underscores, quotes) stay.
+/// Replaces `{name}` by the value of `name`, and `{{name}}` by `{name}`. Leaves braces as they are
+/// if their content cannot be a name, for example because of capitals, underscores or quotes.
 ///
 /// # Errors
-/// The first name without a value.
+/// A name has no value; the error contains the first such name.
 pub(crate) fn fill_placeholders(
     text: &str,
     value: &dyn Fn(&str) -> Option<String>,
@@ -147,7 +148,8 @@ pub(crate) fn fill_placeholders(
     Ok(filled)
 }
 
-/// Lower-case letters, digits, dashes and dots, starting with a letter.
+/// Returns whether a text consists of lower-case letters, digits, dashes and dots, and starts with
+/// a letter.
 pub(super) fn is_name(text: &str) -> bool {
     let rest = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(rest)
@@ -157,7 +159,8 @@ impl ExperimentDocument {
     /// Parses a document.
     ///
     /// # Errors
-    /// The first syntax error or unknown key.
+    /// The syntax is invalid, a key is unknown, or a value has the wrong type. Only the first fault
+    /// is returned.
     pub fn parse_toml(text: &str) -> Result<ExperimentDocument, DocumentFault> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             DocumentFault::at_span(text, error.span(), "", error.message().to_owned())

@@ -4,7 +4,7 @@ use super::{RunPlan, RunRecord};
 use net::config::duration;
 use std::time::Duration;
 
-/// A bound of the document that a run exceeds.
+/// A bound that a run exceeds.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum BoundExceeded {
     #[error("link {name} was {late_us} us late at p99; the bound is {bound:?}")]
@@ -27,10 +27,10 @@ const LINK_LATE: Duration = Duration::from_millis(2);
 const SINK_LATE: Duration = Duration::from_millis(2);
 const STEAL: f64 = 0.05;
 
-/// Checks a run against the bounds of its document.
+/// Checks a run against the bounds of its document, or against the default bounds.
 ///
 /// # Errors
-/// The first bound that the run exceeds.
+/// The run exceeds a bound; the error describes the first such bound.
 pub(super) fn check_bounds(plan: &RunPlan, record: &RunRecord) -> Result<(), BoundExceeded> {
     let bounds = &plan.document.bounds;
     let read = |text: &Option<toml::Spanned<String>>| {

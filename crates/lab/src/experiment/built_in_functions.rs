@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// The reason why a built-in function cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BuiltInFunctionError {
-    /// Similar to a known name.
+    /// The name is unknown, but similar to a known name.
     #[error("no built-in function {name}; did you mean {close}?")]
     Misspelled {
         /// The name in the document.
@@ -16,12 +16,12 @@ pub enum BuiltInFunctionError {
         /// The similar name.
         close: String,
     },
-    /// Unlike any known name.
+    /// The name is unknown, and no known name is similar.
     #[error("no built-in function {name}; the functions are {known}")]
     Unknown {
         /// The name in the document.
         name: String,
-        /// All names of the role.
+        /// Names of all functions with the requested role.
         known: String,
     },
     /// A parameter that the function does not have.
@@ -40,15 +40,15 @@ pub enum BuiltInFunctionError {
 pub struct BuiltInFunction {
     /// Description.
     pub about: String,
-    /// Group for discovery.
+    /// Group by which clients of the Workflow Manager can search for the function.
     pub group: String,
-    /// `command` for servers, `measure` for clients.
+    /// `command` for servers, or `measure` for clients.
     pub role: String,
     /// Shell command; [`BuiltInFunction::command_line`] fills in `{with.NAME}`.
     pub run: String,
     /// Path of the health check, for servers.
     pub health: Option<String>,
-    /// Parameters: default and description.
+    /// Default value and description of each parameter.
     #[serde(default)]
     pub with: BTreeMap<String, [String; 2]>,
 }
@@ -56,14 +56,14 @@ pub struct BuiltInFunction {
 /// Returns all built-in functions by name.
 pub fn built_in_functions() -> &'static BTreeMap<String, BuiltInFunction> {
     static ALL: OnceLock<BTreeMap<String, BuiltInFunction>> = OnceLock::new();
-    // A unit test guarantees that the table parses.
+    // Parsing cannot fail, because a unit test parses the same table.
     ALL.get_or_init(|| toml::from_str(include_str!("functions.toml")).unwrap_or_default())
 }
 
 /// Finds a function by name and role.
 ///
 /// # Errors
-/// There is no such function.
+/// No built-in function has this name and this role.
 pub fn find_built_in_function(
     name: &str,
     role: &str,
@@ -88,10 +88,11 @@ pub fn find_built_in_function(
 }
 
 impl BuiltInFunction {
-    /// Returns the command with parameters filled in.
+    /// Returns the command line with the values of `with` filled in. Other parameters have their
+    /// default values.
     ///
     /// # Errors
-    /// The function has no such parameter.
+    /// `with` contains a parameter that the function does not have.
     pub fn command_line(
         &self,
         with: &BTreeMap<String, String>,

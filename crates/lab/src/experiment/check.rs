@@ -17,7 +17,7 @@ use fault_collector::FaultCollector;
 /// Maximum number of arms at one scale.
 const ARMS_MAX: usize = 1000;
 const ROUNDS_MAX: u32 = 10_000;
-/// Maximum number of concurrent runs; each has its own threads and sockets.
+/// Maximum number of concurrent runs. Each run has its own threads and sockets.
 const PARALLEL_MAX: u32 = 64;
 
 /// Returns all faults in the order of the text.
@@ -29,7 +29,8 @@ pub fn check_document(text: &str, document: &ExperimentDocument) -> Vec<Document
     check_names(document, &mut faults);
     check_sizes(document, &mut faults);
     graph::check_graph(document, &mut faults);
-    // The remaining checks look names up and would only repeat these faults.
+    // The remaining checks look up names. After a fault in the previous checks, they would only
+    // report the same fault again.
     if faults.found.is_empty() {
         arm_texts::check_texts(document, &mut faults);
         claims::check_claims(document, &mut faults);
@@ -131,8 +132,8 @@ fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     check_arm_count(document, faults);
 }
 
-/// Counts the arms of each scale. They are not created: a document may describe more than fit into
-/// memory.
+/// Counts the arms of each scale without creating them, because a document may describe more arms
+/// than fit into memory.
 fn check_arm_count(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let own = document.scale.iter();
     let own = own.filter(|(_, scale)| !scale.sweep.is_empty());

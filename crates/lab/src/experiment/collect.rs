@@ -7,10 +7,11 @@ use super::quantity::{QuantityError, QuantityExpression};
 use super::run_error::RunError;
 use super::sink_results::SinkResults;
 
-/// Merges the measurements of all parts; a part is an agent, or this machine alone.
+/// Merges the measurements of all parts into the record. Without agents, the measurement of this
+/// machine is the only part.
 ///
 /// # Errors
-/// The sink and the quantity that has no value.
+/// A quantity has no value, or the parts cannot be merged.
 pub(crate) fn collect_results(
     document: &ExperimentDocument,
     parts: &[Measurement],

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 /// Number of output lines that an error message quotes.
 const LAST_LINES: usize = 5;
-/// Bytes of each output that are searched for these lines.
+/// Number of bytes at the end of each output that are searched for these lines.
 const LAST_BYTES: u64 = 16 << 10;
 
-/// Returns a shell command that runs in a folder. Its standard output goes to a file, its standard
-/// error to a file beside it.
+/// Returns a shell command that runs in `folder`. Its standard output goes to the file `output`.
+/// Its standard error goes to a file of the same name with the extension `errors`.
 ///
 /// # Errors
 /// The files cannot be created.
@@ -32,7 +32,8 @@ pub(super) fn shell_command(
         .stdin(Stdio::null())
         .stdout(File::create(output).map_err(failed)?);
     command.stderr(File::create(output.with_extension("errors")).map_err(failed)?);
-    // Ctrl-C reaches the whole foreground group; this program decides when its commands end.
+    // Ctrl-C sends a signal to the whole foreground process group. The command gets its own group,
+    // because this program decides when its commands end.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     Ok(command)
 }
@@ -66,7 +67,7 @@ pub(super) fn last_output(output: &Path) -> String {
     format!("; last output: {}", words.join(" | "))
 }
 
-/// Reads the end of a file: a log may be larger than memory.
+/// Reads only the end of a file, because a log may be larger than memory.
 fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let begin = file.metadata()?.len().saturating_sub(LAST_BYTES);

@@ -1,4 +1,5 @@
-//! Functions and sinks as written: with a command, or the name of a built-in function.
+//! Functions and sinks as written in a document, either with a command or with the name of a
+//! built-in function.
 
 use super::built_in_functions::{BuiltInFunctionError, find_built_in_function};
 use super::document;
@@ -6,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// A function as written.
+/// A function as written in a document.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RawFunction {
@@ -22,7 +23,7 @@ pub(super) struct RawFunction {
     input: Vec<Spanned<String>>,
 }
 
-/// A sink as written.
+/// A sink as written in a document.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RawSink {
@@ -99,7 +100,7 @@ pub(super) enum ComponentError {
 
 type Text = Spanned<String>;
 
-/// Returns the command, and the health check of a built-in function.
+/// Returns the command. For a built-in function, also returns its health check, if any.
 fn resolve_command(
     run: Option<Text>,
     name: Option<Text>,

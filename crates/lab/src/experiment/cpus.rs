@@ -19,7 +19,7 @@ impl CpuList {
     /// Parses `[0, 2]` or `"0-1,3"`.
     ///
     /// # Errors
-    /// The value is neither.
+    /// The value has neither form, is empty, or contains an invalid processor number.
     pub(super) fn parse_value(value: &Value) -> Result<CpuList, InvalidCpus> {
         let numbers = match value {
             Value::Array(all) => all
@@ -40,14 +40,15 @@ impl CpuList {
         }
     }
 
-    /// Pins the calling thread and its future children.
+    /// Pins the calling thread, and the processes that this thread will start, to these processors.
     pub(super) fn pin_thread(&self) -> io::Result<()> {
         let mut set = CpuSet::new();
         self.0.iter().for_each(|n| set.set(*n));
         sched_setaffinity(None, &set).map_err(|error| self.affinity_error(&error))
     }
 
-    /// Checks the affinity of a process: the kernel ignores processors that the machine lacks.
+    /// Checks that a process may run on exactly these processors. The check is necessary because
+    /// the kernel silently ignores requested processors that the machine lacks.
     pub(super) fn check_process(&self, process: u32) -> io::Result<()> {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
         let set = sched_getaffinity(pid).map_err(|error| self.affinity_error(&error))?;
@@ -65,7 +66,8 @@ impl CpuList {
 
 /// Parses `0-1,3`; `None` if the text is invalid.
 fn parse_ranges(text: &str) -> Option<Vec<usize>> {
-    // Uses a set, so that a short text that repeats large ranges needs little memory.
+    // Uses a set, because a short text could repeat a large range many times and would then need
+    // much memory.
     let mut all = BTreeSet::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

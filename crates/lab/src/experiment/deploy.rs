@@ -1,4 +1,5 @@
-//! Deploys the places, links and functions of one run, and removes them however it ends.
+//! Deploys the places, links and functions of one run. Removes them when the run ends, even if the
+//! run fails.
 
 use super::arms::{Arm, fill_placeholders};
 use super::check::find_link_setting;
@@ -25,8 +26,8 @@ use toml::{Spanned, Value};
 const HEALTHY_WITHIN: Duration = Duration::from_secs(30);
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
-/// A deployed run. Its fields are dropped in this order: processes end while the links can still
-/// carry their last packets.
+/// A deployed run. Its fields are dropped in the order of their declaration. The guard is the first
+/// field, so that the processes end while the links can still carry their last packets.
 pub(crate) struct DeployedRun<'a> {
     _guard: ProcessGuard,
     pub(super) processes: RunProcesses,
@@ -39,7 +40,7 @@ pub(crate) struct DeployedRun<'a> {
 }
 
 impl<'a> DeployedRun<'a> {
-    /// Creates the places and links of a run, and its folder.
+    /// Creates the places, the links and the folder of a run.
     pub(crate) fn deploy(
         document: &'a ExperimentDocument,
         arm: &'a Arm,
@@ -50,8 +51,8 @@ impl<'a> DeployedRun<'a> {
         for place in places.values() {
             guard.end_at_exit(place)?;
         }
-        // Registers the folder before creating it, so that it is removed even if this process is
-        // killed in between.
+        // Registers the folder before creating it. The guard then removes the folder even if this
+        // process is killed between the two steps.
         guard.delete_at_exit(&at.folder)?;
         let _ = fs::remove_dir_all(&at.folder);
         fs::create_dir_all(&at.folder)?;
@@ -167,13 +168,13 @@ impl<'a> DeployedRun<'a> {
     /// Checks that all functions are still running.
     ///
     /// # Errors
-    /// A function that has exited, with its last output.
+    /// A function has exited; the error contains its last output.
     #[cfg(feature = "nats")]
     pub(crate) fn check_functions_running(&self) -> Result<(), RunError> {
         self.processes.all_sinks_ended().map(drop)
     }
 
-    /// Starts a command at a place, with its output in files.
+    /// Starts a command at a place. Its output goes to files.
     pub(super) fn start_command(
         &self,
         text: &str,
@@ -213,7 +214,8 @@ impl<'a> DeployedRun<'a> {
         })
     }
 
-    /// Checks that a port is free; otherwise another server would be mistaken for this one.
+    /// Checks that a port is free. Otherwise, the health check could mistake another server for
+    /// this function.
     fn check_port_free(&self, name: &str, place: Option<&str>, port: u16) -> Result<(), RunError> {
         let bound = self
             .find_place(place)?

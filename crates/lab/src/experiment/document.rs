@@ -20,14 +20,14 @@ pub struct ExperimentDocument {
     pub name: String,
     /// The question that the experiment answers.
     pub question: String,
-    /// The finding, from a source document, that the experiment tries to reproduce.
+    /// The finding of a source document that the experiment tries to reproduce.
     #[serde(default)]
     pub found: String,
     /// Number of rounds.
     pub rounds: Spanned<u32>,
     /// Number of concurrent runs, each in its own namespaces [default: 1].
     pub parallel: Option<Spanned<u32>>,
-    /// Seed of the order of the arms and of the packet losses.
+    /// Seed that determines the order of the arms and the packet losses.
     #[serde(default)]
     pub seed: u64,
     /// Media sources.
@@ -36,7 +36,7 @@ pub struct ExperimentDocument {
     /// Servers.
     #[serde(default)]
     pub function: BTreeMap<Spanned<String>, FunctionSpec>,
-    /// Places that no link joins. With agents, they are hosts.
+    /// Places that no link joins. With agents, these places are hosts.
     #[serde(default)]
     pub place: BTreeMap<Spanned<String>, PlaceSpec>,
     /// Links between places.
@@ -45,70 +45,70 @@ pub struct ExperimentDocument {
     /// Clients that measure.
     #[serde(default)]
     pub sink: BTreeMap<Spanned<String>, SinkSpec>,
-    /// Variables and their values; every combination is an arm.
+    /// Variables and their values. Every combination of values is an arm.
     #[serde(default)]
     pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
     /// Smaller or larger versions of the experiment.
     #[serde(default)]
     pub scale: BTreeMap<String, ScaleSpec>,
-    /// Bounds beyond which a run is discarded.
+    /// Bounds on disturbances. A run that exceeds a bound is discarded.
     #[serde(default)]
     pub bounds: NoiseBounds,
-    /// Comparisons and claims.
+    /// Quantities to report or compare, and claims about these quantities.
     #[serde(default)]
     pub expect: Vec<Spanned<Expectation>>,
     /// Members that only a workflow description has (`docs/nbmp.md`).
     #[serde(default)]
     pub nbmp: toml::Table,
-    /// Programs, with the commands that print their versions.
+    /// Programs, each with the command that prints the program's version.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     /// Labels of quantities.
     #[serde(default)]
     pub quantity: BTreeMap<Spanned<String>, QuantityLabel>,
-    /// Plots of the report [default: chosen by the quantities].
+    /// Plots of the report [default: plots that suit the quantities].
     #[serde(default)]
     pub plot: Vec<Spanned<PlotSpec>>,
 }
 
-/// Media: a path, or a command that makes it once before all runs.
+/// Media, which are a path or the output of a command. The command runs once before all runs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MediaSource {
     /// File or folder, relative to the document.
     pub media: Option<Spanned<String>>,
-    /// Command that creates files in its empty working folder; that folder is the source.
+    /// Command that creates files in its empty working folder. That folder becomes the source.
     pub make: Option<Spanned<String>>,
 }
 
-/// A place where functions and sinks run. Without agents, all places that no link joins are this
-/// machine.
+/// A place where functions and sinks run. Without agents, this machine is the place of everything
+/// that is not at the end of a link.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlaceSpec {
     /// Name or label of an agent [default: any agent].
     pub on: Option<Spanned<String>>,
-    /// Maximum number of agents; each runs one part of the place's sinks.
+    /// Maximum number of agents at this place. Each agent runs one part of the place's sinks.
     pub agents: Option<Spanned<u32>>,
 }
 
-/// A server: a command line or a built-in function.
+/// A server, which is a command line or a built-in function.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "super::component::RawFunction")]
 pub struct FunctionSpec {
     /// Shell command.
     pub run: Spanned<String>,
-    /// The place: an end of a link, or a place with its own table (`[place.NAME]`). Optional if the
+    /// The place, which is an end of a link or has its own table (`[place.NAME]`). Optional if the
     /// document has no places.
     pub at: Option<Spanned<String>>,
     /// Allowed processors, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
     /// Port.
     pub port: Spanned<u16>,
-    /// Path of the health check: the server is healthy if a request for this path succeeds
+    /// Path of the health check. The server is healthy if a request for this path succeeds
     /// [default: no path; the port must accept connections].
     pub health: Option<Spanned<String>>,
-    /// Sources and functions that it reads; they start first.
+    /// Sources and functions that this function reads. The functions that it reads start first.
     pub input: Vec<Spanned<String>>,
 }
 
@@ -118,68 +118,72 @@ pub struct FunctionSpec {
 pub struct LinkSpec {
     /// The client's place and the server's place.
     pub between: Spanned<[String; 2]>,
-    /// Emulator: `us`, or the kernel's `netem` [default: us].
+    /// Emulator. `us` is the emulator of this program, and `netem` that of the kernel [default:
+    /// us].
     pub by: Option<Spanned<String>>,
-    /// Bits per second, such as `20mbit`.
+    /// Rate of each direction, such as `20mbit` (bits per second).
     pub rate: Option<Spanned<String>>,
-    /// Rate from the first place to the second.
+    /// Rate from the first place to the second [default: as `rate`].
     pub up_rate: Option<Spanned<String>>,
     /// Delay of each direction.
     pub delay: Option<Spanned<String>>,
     /// Jitter of each direction.
     pub jitter: Option<Spanned<String>>,
-    /// Queue size in bytes, or in multiples of rate × round trip.
+    /// Queue size in bytes, or in multiples of rate × round-trip time.
     pub queue: Option<Spanned<String>>,
-    /// Share of lost packets.
+    /// Packet loss of each direction, such as `1%`.
     pub loss: Option<Spanned<String>>,
-    /// Loss from the first place to the second.
+    /// Packet loss from the first place to the second [default: as `loss`].
     pub up_loss: Option<Spanned<String>>,
-    /// Congestion controls of endless competing downloads; `none` starts no download.
+    /// Congestion control algorithms of endless competing downloads, one per download. `none`
+    /// starts no download.
     #[serde(default)]
     pub compete: Vec<Spanned<String>>,
 }
 
-/// A client: a command line that prints its measurements as JSON, or a built-in function.
+/// A client, which is a built-in function or a command line that prints its measurements as JSON.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "super::component::RawSink")]
 pub struct SinkSpec {
     /// Shell command.
     pub run: Spanned<String>,
-    /// The place: an end of a link, or a place with its own table (`[place.NAME]`). Optional if the
+    /// The place, which is an end of a link or has its own table (`[place.NAME]`). Optional if the
     /// document has no places.
     pub at: Option<Spanned<String>>,
     /// Allowed processors, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
-    /// Sources and functions that it reads.
+    /// Sources and functions that the sink reads.
     pub input: Vec<Spanned<String>>,
-    /// Quantities and their locations ([`super::quantity::QuantityExpression`]).
+    /// Quantities by name, with their locations ([`super::quantity::QuantityExpression`]).
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
-    /// Location of the lateness that the sink reports (99th percentile, in milliseconds).
+    /// Location of the lateness that the sink reports, which is a 99th percentile in milliseconds.
     pub late_ms: Option<Spanned<String>>,
-    /// Series over time.
+    /// Series over time, by name.
     pub series: BTreeMap<Spanned<String>, SeriesSource>,
-    /// Distributions.
+    /// Distributions, by name.
     pub histogram: BTreeMap<Spanned<String>, HistogramSource>,
     /// Number of unmeasured runs before the measurement.
     pub warm_up: u32,
-    /// Time limit.
+    /// Time limit of the sink.
     pub timeout: Option<Spanned<String>>,
 }
 
-/// A `[scale.NAME]` table: the settings that `--scale NAME` replaces to run the experiment at another size.
+/// A `[scale.NAME]` table. Its settings replace those of the document if `--scale NAME` is given,
+/// for example for a shorter experiment.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ScaleSpec {
-    /// Replaces the document's rounds.
+    /// Number of rounds at this scale.
     pub rounds: Option<Spanned<u32>>,
-    /// Replaces the document's concurrency.
+    /// Number of concurrent runs at this scale.
     pub parallel: Option<Spanned<u32>>,
-    /// Variables with other values.
+    /// Variables whose values differ at this scale.
     #[serde(default)]
     pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
 }
 
-/// Limits above which a run counts as disturbed by the machine.
+/// Limits on the noise of a run. A run above a limit is discarded, because the machine disturbed
+/// it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NoiseBounds {
@@ -191,8 +195,8 @@ pub struct NoiseBounds {
     pub steal: Option<Spanned<String>>,
 }
 
-/// A quantity of some arms, alone or relative to other arms in the same rounds. With bounds, it is
-/// a claim.
+/// A quantity of some arms, either alone or as a ratio to other arms in the same rounds. With
+/// bounds, the expectation is a claim.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Expectation {
@@ -200,26 +204,28 @@ pub struct Expectation {
     pub that: String,
     /// Number of the source's claim that this expectation tests (`experiments/claims/claims.toml`).
     pub claim: Option<u32>,
-    /// The finding of the source as a sentence. Claims with this field decide whether the source's
+    /// The finding of the source as a sentence. Claims with a finding decide whether the source's
     /// result was replicated.
     pub found: Option<String>,
-    /// The range or direction that the source reports; replaces `at-least` and `at-most`.
+    /// The range or direction that the source states. A claim with a source has no `at-least` and
+    /// no `at-most`.
     pub source: Option<SourceRange>,
     /// Reason why the claim does not hold, if known.
     pub because: Option<String>,
-    /// A quantity of a sink or a link: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`,
-    /// `LINK.up-bytes`.
+    /// Name of the quantity. It is measured by a sink, or it is one of `LINK.lost`, `LINK.dropped`,
+    /// `LINK.down-bytes` and `LINK.up-bytes` of a link.
     pub quantity: Spanned<String>,
     /// Values of variables that select the arms.
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Values that select the arms of the denominator; both arms agree in all other variables.
+    /// Values of variables that select the arms of the denominator. In all other variables, both
+    /// arms of a ratio have the same values.
     #[serde(default)]
     pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Restricts the expectation to these values of other variables.
+    /// Restricts the expectation to arms with these values of other variables.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Lower bound of the median ratio or value, if the claim is our own.
+    /// Lower bound of the median ratio or value, for a claim without a source.
     pub at_least: Option<f64>,
-    /// Upper bound.
+    /// Upper bound of the median ratio or value, for a claim without a source.
     pub at_most: Option<f64>,
 }

@@ -1,24 +1,24 @@
-//! A fault of a document with its position.
+//! A fault of an experiment document, with the position of the fault.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A fault with its position.
+/// A fault of an experiment document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentFault {
-    /// Line from 1; 0 for JSON documents, whose positions are paths.
+    /// Line number from 1. It is 0 for JSON documents, where `path` gives the position.
     pub line: usize,
-    /// Column from 1, in characters.
+    /// Column from 1, in characters. It is 0 if `line` is 0.
     pub column: usize,
     /// The key, such as `sink.viewer.at`, or a JSONPath. Empty if the document cannot be parsed, or
-    /// if the fault has no single place.
+    /// if no single key is at fault.
     pub path: String,
     /// The fault and its remedy.
     pub what: String,
 }
 
 impl DocumentFault {
-    /// Locates a fault at a byte range of the text.
+    /// Creates a fault at a byte range of the document's text.
     pub(super) fn at_span(
         text: &str,
         span: Option<Range<usize>>,

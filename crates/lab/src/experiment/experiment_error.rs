@@ -1,4 +1,4 @@
-//! Why an experiment cannot continue.
+//! The reasons why an experiment cannot continue.
 
 use super::file_error::FileError;
 use super::record::RecordFileError;
@@ -6,7 +6,7 @@ use super::result_folder::FolderError;
 use super::source::SourceError;
 use std::path::PathBuf;
 
-/// An error that concerns all runs. Errors of a single run are in its record.
+/// An error that concerns all runs. The error of a single run is in the record of that run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExperimentError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! An error with the file that it concerns.
+//! An error of a file access, with the path of the file.
 
 use std::io;
 use std::path::{Path, PathBuf};

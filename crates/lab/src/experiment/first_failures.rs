@@ -1,8 +1,9 @@
-//! Stops an experiment whose first attempts all fail in the same way: repeating them is useless.
+//! Detects an experiment in which the first attempts of all arms fail in the same way. Such an
+//! experiment stops, because repetitions would fail as well.
 
 use std::sync::Mutex;
 
-/// The first attempts of all arms, until one of them counts or fails in another way.
+/// The results of the arms' first attempts, until one attempt counts or fails in a different way.
 #[derive(Debug)]
 pub(super) struct FirstFailures {
     arms: usize,
@@ -11,15 +12,16 @@ pub(super) struct FirstFailures {
 
 #[derive(Debug)]
 enum FailureState {
-    /// All attempts so far failed in the same way: their reason without numbers, and the number of arms.
+    /// All first attempts so far failed in the same way. `reason` is their common reason without
+    /// numbers, and `arms` is the number of these attempts.
     Same { reason: Option<String>, arms: usize },
-    /// Attempts differ, or a run counts.
+    /// First attempts had different results, or a run counts. Later attempts are ignored.
     Different,
 }
 
 impl FirstFailures {
-    /// Watches the first attempts of `arms` arms. Watches nothing if a run of the experiment
-    /// already counts.
+    /// Creates the state for an experiment with `arms` arms. If `any_counts` is true, a run already
+    /// counts, so all later attempts are ignored.
     pub(super) fn new(arms: usize, any_counts: bool) -> FirstFailures {
         let state = match any_counts {
             true => FailureState::Different,
@@ -34,9 +36,9 @@ impl FirstFailures {
         }
     }
 
-    /// Notes the first attempt of an arm. `failure` is the reason of the failure; `None` if the
-    /// attempt counts or the machine disturbed it. Returns whether all attempts so far failed in
-    /// the same way.
+    /// Records the first attempt of an arm. `failure` is the reason of its failure. It is `None` if
+    /// the attempt counts or if the machine disturbed it. Returns whether all first attempts so far
+    /// failed in the same way.
     pub(super) fn note(&self, failure: Option<&str>) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;
@@ -55,7 +57,7 @@ impl FirstFailures {
         same
     }
 
-    /// Returns whether every arm has failed, all in the same way.
+    /// Returns whether the first attempts of all arms have failed in the same way.
     pub(super) fn is_hopeless(&self) -> bool {
         let state = self.state.lock();
         state.is_ok_and(
@@ -64,7 +66,7 @@ impl FirstFailures {
     }
 }
 
-/// Replaces numbers, which differ between attempts: ports, process ids, times.
+/// Replaces each number by `#`, because ports, process IDs and times differ between attempts.
 fn without_numbers(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns whether a server in the calling thread's namespace accepts connections, or answers a
-/// path with success.
+/// Returns whether a server in the calling thread's namespace accepts connections. If a path is
+/// given, the server must also respond to a request for this path with status 2xx or 3xx.
 pub(crate) fn is_healthy(at: SocketAddr, path: Option<&str>) -> bool {
     let Ok(stream) = TcpStream::connect_timeout(&at, RESPONSE_TIMEOUT) else {
         return false;

@@ -1,4 +1,5 @@
-//! HDR histograms of sinks: V2 in base64, alone or in interval logs.
+//! HDR histograms of sinks, which are encoded as V2 in base64. They occur alone or in interval
+//! logs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,9 +11,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Size limit of an encoded histogram.
+/// Size limit of an encoded histogram, in bytes.
 const HISTOGRAM_MAX: usize = 8 << 20;
-/// Size limit of a log.
+/// Size limit of an interval log, in bytes.
 const LOG_MAX: u64 = 64 << 20;
 
 /// The reason why a histogram cannot be read, written or added.
@@ -43,7 +44,7 @@ pub(crate) enum HistogramError {
     File(#[from] std::io::Error),
 }
 
-/// Adds the counts of a histogram.
+/// Adds the counts of a histogram to a sum.
 pub(crate) fn add_histogram(
     sum: &mut Option<Histogram<u64>>,
     one: Histogram<u64>,
@@ -58,14 +59,14 @@ pub(crate) fn add_histogram(
     Ok(())
 }
 
-/// Encodes a histogram for merging elsewhere.
+/// Encodes a histogram, so that another process can merge it with others.
 pub(super) fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, HistogramError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes)?;
     Ok(STANDARD.encode(bytes))
 }
 
-/// Decodes a histogram, also one of another program.
+/// Decodes a histogram, which another program may have encoded.
 pub(crate) fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramError> {
     if text.len() > HISTOGRAM_MAX {
         return Err(HistogramError::TooLong);
@@ -74,10 +75,10 @@ pub(crate) fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramEr
     Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
 }
 
-/// Reads a log from a file and adds up its histograms with a matching tag.
+/// Reads an interval log from a file. Adds up the histograms whose tag matches the pattern `tags`.
 ///
 /// # Errors
-/// The file cannot be read, is not a log, or has no such tag.
+/// The file cannot be read, is not an interval log, or has no matching tag.
 pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, HistogramError> {
     let mut bytes = Vec::new();
     File::open(path)?
@@ -89,11 +90,11 @@ pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, Histog
     sum_log(&bytes, Some(tags))
 }
 
-/// Adds up the histograms of a log whose tag matches a pattern. Without a pattern, the log must
-/// have a single tag.
+/// Adds up the histograms of an interval log whose tag matches a pattern. Without a pattern, all
+/// histograms of the log must have the same tag.
 ///
 /// # Errors
-/// The text is not a log, or has no matching tag, or several.
+/// The text is not an interval log, no tag matches, or there are several tags but no pattern.
 pub(super) fn sum_log(
     text: &[u8],
     pattern: Option<&str>,
@@ -121,7 +122,7 @@ pub(super) fn sum_log(
     }
 }
 
-/// Returns whether a text matches a pattern; `*` matches anything.
+/// Returns whether a text matches a pattern, in which `*` matches any text.
 pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let mut pieces: Vec<&str> = pattern.split('*').collect();
     let last = pieces.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Executes one run on this machine: deploys, warms up, measures, collects.
+//! Executes one run on this machine, from its deployment to the collection of its results.
 
 use super::check::starting_order;
 use super::collect::collect_results;
@@ -8,7 +8,8 @@ use super::run_error::RunError;
 use super::{ExperimentDocument, RunRecord};
 use std::sync::atomic::AtomicBool;
 
-/// Fills in the record. Everything that was started is gone when this returns.
+/// Executes a run and fills in its record. When the function returns, all processes of the run have
+/// ended and the folder of the run is removed.
 ///
 /// # Errors
 /// The reason why the run does not count.

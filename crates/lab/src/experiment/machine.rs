@@ -1,4 +1,4 @@
-//! The machine and the programs that an experiment ran with.
+//! The machine of an experiment, with the versions of the programs.
 
 use super::file_error::FileError;
 use super::record::RecordFileError;
@@ -13,19 +13,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const FILE: &str = "machine.jsonl";
 
-/// A machine with its programs, described when an experiment starts or resumes.
+/// A description of a machine and its programs. It is made when an experiment starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineDescription {
-    /// Seconds since 1970.
+    /// Time of the description, in seconds since 1970.
     pub unix_s: f64,
-    /// The agent on this machine; `None` for the controller.
+    /// Name of the agent on this machine; `None` for the machine that controls the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Scale of the run, such as `small`.
     pub scale: Option<String>,
     /// Processor model.
     pub cpu: String,
-    /// Processors that this program may use.
+    /// Number of processors that this program may use.
     pub cores: usize,
     /// Bytes of memory.
     pub memory_bytes: u64,
@@ -33,13 +33,13 @@ pub struct MachineDescription {
     pub kernel: String,
     /// The distribution.
     pub system: String,
-    /// Versions by program.
+    /// Versions, by program.
     pub versions: BTreeMap<String, String>,
 }
 
 impl MachineDescription {
-    /// Describes this machine. Each of `versions` is a command; the first line of its output is
-    /// recorded.
+    /// Describes this machine. Each value of `versions` is a command, and the first line of its
+    /// output is recorded.
     pub(crate) fn describe_this_machine(
         scale: Option<&str>,
         versions: &BTreeMap<String, String>,
@@ -51,7 +51,8 @@ impl MachineDescription {
         let kernel = ["ostype", "osrelease"].map(|name| read(&format!("/proc/sys/kernel/{name}")));
         let own = ("headwater".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         MachineDescription {
-            // Whole milliseconds: more digits may not survive JSON.
+            // Rounds to milliseconds, because more digits may be lost in a conversion to JSON and
+            // back.
             unix_s: now.unwrap_or_default().as_millis() as f64 / 1e3,
             agent: None,
             scale: scale.map(str::to_owned),
@@ -64,10 +65,11 @@ impl MachineDescription {
         }
     }
 
-    /// Appends the description to an experiment's folder, unless the last one is equal.
+    /// Appends the description to the file in an experiment's folder, unless the last description
+    /// of the same agent is equal.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be read or written.
     pub(crate) fn note(&self, out: &Path) -> Result<(), RecordFileError> {
         let path = out.join(FILE);
         let failed = |error| FileError::new(&path, error);
@@ -89,16 +91,16 @@ impl MachineDescription {
         Ok(())
     }
 
-    /// Reads the machines of an experiment; empty if there is no file.
+    /// Reads all descriptions in an experiment's folder. Returns none if the file does not exist.
     ///
     /// # Errors
-    /// A line is invalid.
+    /// The file cannot be read, or a line is invalid.
     pub fn read_all(out: &Path) -> Result<Vec<MachineDescription>, RecordFileError> {
         super::record::read_lines(&out.join(FILE))
     }
 }
 
-/// Returns the rest of the line that starts with a word.
+/// Returns the rest of the first line that starts with `word`.
 fn text_after(text: &str, word: &str) -> String {
     let found = text.lines().find_map(|line| line.strip_prefix(word));
     found.unwrap_or_default().trim().to_owned()
@@ -132,13 +134,14 @@ mod tests {
             Some(&here)
         );
         assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 1);
-        // A process killed while writing leaves an incomplete line, which is dropped.
+        // A process that is killed while it writes leaves an incomplete line. That line is removed.
         let torn = fs::read_to_string(out.join(FILE)).unwrap() + "{\"unix_s\":";
         fs::write(out.join(FILE), torn).unwrap();
         let other = MachineDescription { cores: 99, ..here };
         other.note(&out).unwrap();
         assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 2);
-        // A description is compared with the last one of the same agent, so it is not repeated.
+        // Each description is compared with the last one of the same agent. Therefore only the
+        // first of these three is new.
         let agent = Some("one".to_owned());
         let agents = MachineDescription {
             agent,

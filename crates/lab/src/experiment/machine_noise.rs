@@ -2,20 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Activity between two moments.
+/// Activity of the machine between two points in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineNoise {
-    /// Load average at the end of the measurement: running and runnable processes, averaged over a
-    /// minute.
+    /// One-minute load average of the kernel at the end of the measurement.
     pub load: f64,
-    /// Busy share of processor time.
+    /// Share of processor time that was not idle.
     pub busy: f64,
     /// Share of processor time that the hypervisor took.
     pub steal: f64,
 }
 
 impl MachineNoise {
-    /// Combines the noise of two machines: takes the higher of each value.
+    /// Combines the noise of two machines by taking the higher of each value.
     pub(super) fn combine_worst(self, other: MachineNoise) -> MachineNoise {
         MachineNoise {
             load: self.load.max(other.load),
@@ -34,12 +33,13 @@ pub(crate) struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// Reads the current ticks; zero if `/proc` is unavailable.
+    /// Reads the current ticks. Returns zeros if `/proc` is unavailable.
     pub(crate) fn now() -> CpuTicks {
         CpuTicks::parse_stat(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    /// Parses the line `cpu` of proc(5): user nice system idle iowait irq softirq steal.
+    /// Parses the line `cpu` of `/proc/stat`, whose fields are user, nice, system, idle, iowait,
+    /// irq, softirq and steal (see proc(5)).
     fn parse_stat(text: &str) -> CpuTicks {
         let line = text.lines().next().unwrap_or_default();
         let ticks: Vec<u64> = line

@@ -1,4 +1,4 @@
-//! Runs sinks and watches the functions meanwhile.
+//! Runs the sinks of a run, and checks meanwhile that the functions keep running.
 
 use super::check::LINK_QUANTITIES;
 use super::command::last_output;
@@ -21,15 +21,15 @@ use std::time::Duration;
 
 /// Default time limit of a sink.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// Size limit of a sink's output.
+/// Size limit of a sink's output, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 
-/// The measurement of one part: an agent, or this machine.
+/// The measurement of one part of a run. An agent or this machine executes a part.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Measurement {
     /// Values of the quantities, by name.
     pub(super) found: BTreeMap<String, PartialValue>,
-    /// Lateness that sinks report, in milliseconds.
+    /// Lateness that each sink reports, in milliseconds.
     pub(super) late_ms: BTreeMap<String, f64>,
     /// Link quantities such as `LINK.lost`.
     pub(super) links: BTreeMap<String, u64>,
@@ -43,7 +43,7 @@ pub(crate) struct Measurement {
 
 #[cfg(feature = "nats")]
 impl Measurement {
-    /// Creates a measurement that contains only the noise of one machine.
+    /// Creates a measurement that contains only the noise of a machine.
     pub(crate) fn from_noise(noise: MachineNoise) -> Measurement {
         Measurement {
             noise,
@@ -53,7 +53,7 @@ impl Measurement {
 }
 
 impl DeployedRun<'_> {
-    /// Runs these sinks one after the other, without measuring, as often as they require.
+    /// Runs each of these sinks `warm_up` times, one sink after the other. Nothing is measured.
     pub(crate) fn warm_up(&self, sinks: &[&str], stop: &AtomicBool) -> Result<(), RunError> {
         for name in sinks {
             for _ in 0..self.find_sink(name)?.warm_up {
@@ -64,7 +64,7 @@ impl DeployedRun<'_> {
         Ok(())
     }
 
-    /// Runs these sinks concurrently.
+    /// Runs these sinks concurrently, and collects their results and the counters of the links.
     pub(crate) fn measure_sinks(
         &self,
         sinks: &[&str],
@@ -101,8 +101,8 @@ impl DeployedRun<'_> {
                 .into_iter()
                 .zip(earlier);
             for (what, (now, earlier)) in LINK_QUANTITIES.iter().zip(counts) {
-                // The losses of netem are a difference of two counters, read one after the other,
-                // so they may appear to decrease.
+                // netem's count of lost packets is the difference of two counters. The counters are
+                // not read at the same instant, so the difference may appear to decrease.
                 let since = now.saturating_sub(earlier);
                 measured.links.insert(format!("{name}.{what}"), since);
             }
@@ -110,7 +110,7 @@ impl DeployedRun<'_> {
         Ok(measured)
     }
 
-    /// Collects the results of a sink.
+    /// Collects the results of a sink that has exited.
     fn find(
         &self,
         (name, sink): (&str, &SinkSpec),

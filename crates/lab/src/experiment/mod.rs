@@ -1,13 +1,13 @@
 //! Experiments as documents, modeled on MPEG NBMP (ISO/IEC 23090-8). A document describes media
-//! sources, functions, links and sinks. The combinations of its variables' values are the arms,
-//! which are repeated in interleaved rounds.
+//! sources, functions, links and sinks. Each combination of the variables' values is an arm. All
+//! arms are repeated in interleaved rounds.
 //!
 //! Data flow: [`ExperimentDocument`] is the parsed document, [`check`](fn@check_document) finds its
 //! faults, and [`RunPlan`] lists the arms. `run.rs` executes the rounds and reports progress.
-//! `local_run.rs` executes one run: `deploy.rs` starts and removes everything, `placeholders.rs`
-//! and `command.rs` turn texts into processes, `collect.rs` reads the results, and `bounds.rs`
-//! discards disturbed runs. Each run leaves a [`RunRecord`]. The [`report`](crate::report) is made
-//! from records alone, so that a new question needs no new run.
+//! `local_run.rs` executes one run. `deploy.rs` starts and removes everything that the run needs.
+//! `placeholders.rs` and `command.rs` turn texts into processes. `collect.rs` reads the results,
+//! and `bounds.rs` discards disturbed runs. Each run leaves a [`RunRecord`]. The
+//! [`report`](crate::report) is made from records alone, so that a new question needs no new run.
 
 mod arms;
 mod bounds;
@@ -69,7 +69,7 @@ pub(crate) use run::{Connect, ExperimentJob, ExperimentOutcome, run_job};
 pub(crate) use run_error::RunError;
 pub(crate) use scalar_text::scalar_text;
 
-/// The items with which agents, and the program that controls them, execute a run.
+/// The items that agents and the controlling program need to execute a run.
 #[cfg(feature = "nats")]
 pub(crate) mod distributed {
     pub(crate) use super::check::starting_order;

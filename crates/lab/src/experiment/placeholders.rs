@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// The place of everything that no link joins.
+/// The place of all functions and sinks that are not at the end of a link.
 pub(crate) const DEFAULT_PLACE: &str = "here";
 
-/// Context of a command besides the document and the arm.
+/// The context in which a command runs, in addition to the document and the arm.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunContext<'a> {
-    /// The place, if it is the end of a link.
+    /// Place of the command as written in the document; `None` if the document gives no place.
     pub(crate) place: Option<&'a str>,
-    /// Port of the function.
+    /// Port of the function; `None` for sinks.
     pub(crate) port: Option<u16>,
     /// Folder of the run.
     pub(crate) folder: PathBuf,
-    /// Paths of the sources.
+    /// Paths of the sources, by name.
     pub(crate) sources: BTreeMap<String, PathBuf>,
     pub(crate) round: u32,
     pub(crate) seed: u64,
@@ -30,14 +30,14 @@ pub(crate) struct RunContext<'a> {
 /// The part of a distributed run that one agent executes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgentShare {
-    /// Places on this agent, with the part number and the number of parts.
+    /// Places on this agent, each with the part number (from 0) and the number of parts.
     pub(crate) places: BTreeMap<String, (u32, u32)>,
-    /// `ADDRESS:PORT` of functions that no link reaches, as seen from this agent.
+    /// `ADDRESS:PORT` of each function that no link reaches, as seen from this agent.
     pub(crate) addresses: BTreeMap<String, String>,
 }
 
 impl<'a> RunContext<'a> {
-    /// Context for checks before the deployment.
+    /// Creates a context for checks before the deployment.
     pub(super) fn before_deployment(place: Option<&'a str>, port: Option<u16>) -> RunContext<'a> {
         RunContext {
             place,
@@ -52,7 +52,7 @@ impl<'a> RunContext<'a> {
         share.is_none_or(|share| share.places.contains_key(place))
     }
 
-    /// Part number from 0, and the number of parts.
+    /// Returns the part number (from 0) and the number of parts.
     fn part_number(&self) -> (u32, u32) {
         let place = self.place.unwrap_or(DEFAULT_PLACE);
         let share = self.share.as_ref();
@@ -61,7 +61,7 @@ impl<'a> RunContext<'a> {
     }
 }
 
-/// Returns the value of a placeholder.
+/// Returns the value of a placeholder; `None` if the placeholder is unknown or has no value here.
 pub(super) fn resolve_placeholder(
     name: &str,
     document: &ExperimentDocument,
@@ -97,7 +97,7 @@ pub(super) fn resolve_placeholder(
     }
 }
 
-/// Returns a function's address as seen from a place; `None` if no link joins them.
+/// Returns a function's address as seen from a place; `None` if no link joins the two places.
 fn function_address(
     document: &ExperimentDocument,
     from: Option<&str>,
@@ -119,7 +119,7 @@ fn function_address(
     })
 }
 
-/// Returns the place if it is the end of a link; otherwise, [`DEFAULT_PLACE`].
+/// Returns `place` if it is the end of a link, and [`DEFAULT_PLACE`] otherwise.
 pub(crate) fn link_end<'a>(document: &'a ExperimentDocument, place: Option<&str>) -> &'a str {
     let mut ends = document
         .link
@@ -129,7 +129,7 @@ pub(crate) fn link_end<'a>(document: &'a ExperimentDocument, place: Option<&str>
         .map_or(DEFAULT_PLACE, String::as_str)
 }
 
-/// Returns the name of a place as written.
+/// Returns the name of a place as written in the document.
 pub(crate) fn place_of(at: Option<&toml::Spanned<String>>) -> Option<&str> {
     at.map(|at| at.get_ref().as_str())
 }

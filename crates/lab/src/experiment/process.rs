@@ -1,4 +1,4 @@
-//! The processes of one run: watched and reaped.
+//! Watches and reaps the processes of one run.
 
 use super::command::last_output;
 use super::run_error::RunError;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// All processes of a run. On drop, waits until each process has exited. The owner must end the
-/// processes before it drops this value.
+/// All processes of a run. Dropping this value kills remaining processes and waits until each
+/// process has exited. The owner must end the processes first.
 #[derive(Default)]
 pub(super) struct RunProcesses(RefCell<Vec<WatchedProcess>>);
 
@@ -17,7 +17,7 @@ struct WatchedProcess {
     name: String,
     child: Child,
     output: PathBuf,
-    /// `None` for functions, which have no time limit.
+    /// Deadline and time limit of a sink; `None` for functions, which have no time limit.
     until: Option<(Instant, Duration)>,
     ended: bool,
 }
@@ -119,7 +119,8 @@ impl WatchedProcess {
 impl Drop for RunProcesses {
     fn drop(&mut self) {
         for process in self.0.get_mut() {
-            // Only processes that escaped from the namespace are still alive.
+            // The kill only affects processes that escaped from the namespace, because all others
+            // have ended.
             let _ = process.child.kill();
             let _ = process.child.wait();
         }

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use toml::Spanned;
 
-/// Words after which a command follows.
+/// Words of a shell script after which a command follows.
 const PREFIXES: [&str; 14] = [
     "!", "{", "command", "do", "elif", "else", "exec", "if", "nohup", "setsid", "then", "time",
     "until", "while",
 ];
-/// Commands of the shell itself, and words that no command follows.
+/// Commands that the shell executes itself, and words after which no command follows.
 const BUILT_IN: [&str; 44] = [
     ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "continue", "declare", "done",
     "echo", "esac", "eval", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash",
@@ -19,8 +19,8 @@ const BUILT_IN: [&str; 44] = [
     "source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unset", "wait",
 ];
 
-/// Returns a fault for each command that starts a program which this machine lacks. `text` is the
-/// document, if it is TOML.
+/// Returns a fault for each program that a command starts but this machine lacks. `text` is the
+/// text of the document; `None` if the document is not TOML.
 pub(crate) fn find_missing_programs(
     document: &ExperimentDocument,
     text: Option<&str>,
@@ -52,7 +52,8 @@ pub(crate) fn find_missing_programs(
     faults
 }
 
-/// Returns whether a program is in the search path of runs, or at an absolute path.
+/// Returns whether a program is installed, either in the search path of runs or at its absolute
+/// path.
 fn is_installed(program: &str) -> bool {
     let is_program = |path: &Path| {
         let mode = path
@@ -68,16 +69,21 @@ fn is_installed(program: &str) -> bool {
     }
 }
 
-/// Lists the programs that a shell command certainly starts, each once. Ignores everything that
-/// only the shell can decide: words with expansions or placeholders, and paths relative to a folder.
+/// Lists the programs that a shell command certainly starts, without duplicates. Ignores programs
+/// that only the shell can determine, such as words with expansions or placeholders. Also ignores
+/// paths relative to a folder.
 fn list_programs(command: &str) -> Vec<&str> {
-    // A script with a here-document or a shell function would need a complete parser.
+    // Ignores scripts with here-documents or shell functions, because they would need a complete
+    // parser.
     if command.contains("<<") || command.contains("()") {
         return Vec::new();
     }
     let mut programs = Vec::new();
     for simple in split_commands(command) {
-        let found = simple.split_whitespace().find(|word| {
+        // A quoted value may contain spaces, so its second word would look like a program.
+        let has_quotes = |word: &&str| is_assignment(word) && word.contains(['\'', '"']);
+        let words = simple.split_whitespace();
+        let found = words.take_while(|word| !has_quotes(word)).find(|word| {
             let is_pattern = word.ends_with(')') && !word.contains('(');
             !PREFIXES.contains(word) && !is_pattern && !is_assignment(word)
         });
@@ -99,8 +105,9 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Splits a script into simple commands: at line ends and operators outside quotes. If the value of
-/// an assignment is quoted and contains spaces, the rest of that command is not examined.
+/// Splits a script into simple commands at line ends and operators that are not quoted. Words are
+/// later split at spaces, so the program after an assignment of a quoted value with spaces is not
+/// found.
 fn split_commands(command: &str) -> Vec<&str> {
     let (mut parts, mut start, mut quote) = (Vec::new(), 0, None);
     let mut is_comment = false;
@@ -160,6 +167,8 @@ mod tests {
             ),
             ("wrk \\\n  --latency; wrk", &["wrk"]),
             ("f() { missing; }\nf", &[]),
+            // Regression: `y` was reported as a program.
+            ("A='x y z' unknown; B=1 sort", &["sort"]),
             ("cat <<END\nmissing\nEND", &[]),
         ] {
             assert_eq!(list_programs(script), programs, "{script}");

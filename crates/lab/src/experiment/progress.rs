@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 /// Progress at the start or the end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentProgress {
-    /// Finished runs: those that count, and those that were given up.
+    /// Number of finished runs. A run is finished when it counts or has been given up.
     pub done: usize,
     /// Number of all runs.
     pub all: usize,
-    /// Estimated seconds for the remaining runs, from the mean duration of each arm's runs and the
-    /// concurrency; `None` before the first run.
+    /// Estimated seconds until all runs are finished. The estimate uses the mean duration of each
+    /// arm's runs and the concurrency. `None` until the first run has ended.
     pub left_s: Option<f64>,
     /// Round of the run, from 0.
     pub round: u32,
-    /// Attempt, from 0.
+    /// Attempt of the run, from 0.
     pub attempt: u32,
-    /// Values of the variables.
+    /// Values of the variables in the run.
     pub arm: Arm,
-    /// The record, if the run has ended.
+    /// The record of the run; `None` while the run is in progress.
     pub ended: Option<RunRecord>,
     #[serde(skip)]
     rounds: u32,
@@ -32,19 +32,19 @@ pub struct ExperimentProgress {
 
 /// An event of a run.
 pub(super) enum RunEvent {
-    /// A run starts: round, attempt and arm.
+    /// A run starts, with its round, attempt and arm.
     Started(u32, u32, Arm),
-    /// A run ends: its record, and whether it was the last attempt.
+    /// A run ends, with its record. The flag is true if the run was the last attempt.
     Ended(Box<RunRecord>, bool),
 }
 
-/// Time that the runs of an arm took.
+/// Total duration of the runs of an arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct ArmDuration {
     seconds: f64,
-    /// Includes discarded runs.
+    /// Number of runs, including all discarded runs.
     runs: u32,
-    /// Excludes discarded runs.
+    /// Number of runs that count or have been given up.
     done: u32,
 }
 
@@ -140,7 +140,7 @@ mod tests {
         progress.note(RunEvent::Started(0, 0, plan.arms[1].clone()));
         progress.note(RunEvent::Ended(Box::new(ran(0, 1, 2.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
-        // A discarded run is repeated; after the last attempt it is given up.
+        // A discarded run is repeated. After the last attempt, the run is given up.
         progress.note(RunEvent::Ended(
             Box::new(ran(1, 1, 2.0, Some("late"))),
             false,
@@ -151,7 +151,7 @@ mod tests {
             true,
         ));
         assert_eq!((progress.done, progress.left_s), (3, Some(22.0)));
-        // Resuming tries given-up runs again.
+        // A resumed experiment repeats runs that had been given up.
         let before = [ran(0, 0, 10.0, None), ran(1, 1, 2.0, Some("late"))];
         assert_eq!(ExperimentProgress::new(&plan, &before).done, 1);
     }

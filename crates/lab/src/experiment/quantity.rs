@@ -50,8 +50,8 @@ pub(crate) enum QuantityError {
     SeveralParts,
 }
 
-/// Syntax: `/pointer`, `sum /pointer` (over parts), `/pointer p99`, `FILE TAG p99 / 1e6`.
-/// Statistics of a histogram refer to the merged counts of all parts.
+/// An expression such as `/pointer`, `sum /pointer` (over parts), `/pointer p99` or `FILE TAG p99 /
+/// 1e6`. Statistics of a histogram refer to the merged counts of all parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QuantityExpression {
     from: ValueSource,
@@ -62,17 +62,19 @@ pub(super) struct QuantityExpression {
 /// Location of a value.
 #[derive(Debug, Clone, PartialEq)]
 enum ValueSource {
-    /// A JSON pointer (RFC 6901) into the sink's output: a number, or an HDR histogram (V2,
-    /// base64).
+    /// A JSON pointer (RFC 6901) into the sink's output. It refers to a number, or to an HDR
+    /// histogram (V2 in base64).
     OutputPointer(String),
-    /// An HDR interval log in the run's folder, and a tag pattern (`*` matches anything).
+    /// The path of an HDR interval log in the run's folder, and a tag pattern in which `*` matches
+    /// any text.
     Log(String, String),
 }
 
-/// Statistic of a value.
+/// The statistic that an expression computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ValueStatistic {
-    /// A number, with its aggregation over parts; without aggregation, there must be a single part.
+    /// A number, with its aggregation over parts. Without an aggregation, there must be only one
+    /// part.
     Number(Option<PartAggregation>),
     /// The value at this quantile of a histogram.
     Quantile(f64),
@@ -80,7 +82,7 @@ enum ValueStatistic {
     Mean,
 }
 
-/// Aggregation of numbers over parts.
+/// Aggregation of the numbers of several parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum PartAggregation {
     Sum,
@@ -89,15 +91,15 @@ enum PartAggregation {
     Max,
 }
 
-/// The value of one part of a sink.
+/// The value that one part of a sink measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PartialValue {
     /// A number.
     Number(f64),
-    /// An HDR histogram: V2, deflated, in base64.
+    /// An HDR histogram (V2, deflated, in base64).
     Histogram(String),
-    /// The sink printed `null`: it could not measure the value.
+    /// The sink printed `null`, because it could not measure the value.
     NotMeasured,
 }
 
@@ -143,15 +145,15 @@ impl QuantityExpression {
         })
     }
 
-    /// Returns whether the quantity can be measured by several parts of a sink.
+    /// Returns whether the values of several parts of a sink can be merged.
     pub(super) fn adds_up(&self) -> bool {
         self.what != ValueStatistic::Number(None)
     }
 
-    /// Finds the value in the sink's output or in its folder.
+    /// Finds the value in the sink's output or in a file of the run's folder.
     ///
     /// # Errors
-    /// The value is missing.
+    /// The value is missing or cannot be parsed.
     pub(super) fn find(
         &self,
         printed: &SinkOutput,
@@ -186,8 +188,8 @@ impl QuantityExpression {
         Ok(PartialValue::Histogram(encode_histogram(&histogram)?))
     }
 
-    /// Returns the value of all parts, unless it is a percentile with fewer than ten samples beyond
-    /// it, or a part was not measured.
+    /// Returns the merged value of all parts. Returns `None` if a part was not measured. Also
+    /// returns `None` for a percentile with fewer than ten samples on one side.
     ///
     /// # Errors
     /// The parts cannot be merged.
@@ -204,7 +206,7 @@ impl QuantityExpression {
         self.value(parts)
     }
 
-    /// Returns the value of all parts, unless a part was not measured.
+    /// Returns the merged value of all parts, or `None` if a part was not measured.
     ///
     /// # Errors
     /// The parts cannot be merged.
@@ -228,7 +230,7 @@ fn output_source(pointer: &str) -> ValueSource {
     ValueSource::OutputPointer(pointer.to_owned())
 }
 
-/// Accepts a file within the run's folder.
+/// Returns the path of a file if it is within the run's folder.
 fn check_local_file(file: &str) -> Result<String, QuantitySyntaxError> {
     let inside = Path::new(file)
         .components()
@@ -350,7 +352,8 @@ mod tests {
             let values = [&parts[..], &whole].map(|parts| quantity.value(parts).unwrap());
             assert_eq!(values[0], values[1], "{text}");
         }
-        // The mean of the parts' percentiles would be 747.
+        // The 99th percentile of the merged counts is 990. The mean of the parts' 99th percentiles
+        // would be 747.
         let value = |text| {
             QuantityExpression::parse_expression(text)
                 .unwrap()
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!(measure("/x p99", &whole), Some(990.0));
         assert_eq!(measure("/x p99.9", &whole), None);
         assert_eq!(measure("/x max", &whole), Some(1000.0));
-        // A sink, too, prints `null` if it has too few samples.
+        // A sink itself prints `null` if it has too few samples.
         let none = [PartialValue::NotMeasured];
         assert_eq!(measure("/x", &none), None);
     }

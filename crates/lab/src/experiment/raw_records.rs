@@ -1,5 +1,5 @@
-//! The records of a result folder: `runs.jsonl` during the experiment, and `runs.jsonl.zst` next to
-//! the report.
+//! The records of a result folder. They are in `runs.jsonl` during the experiment, and compressed
+//! in `runs.jsonl.zst` next to the report.
 
 use super::file_error::FileError;
 use super::record::{RecordFileError, RunRecord, parse_lines};
@@ -7,16 +7,18 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Limit of the records, decompressed.
+/// Size limit of the decompressed records, in bytes.
 const BYTES_MAX: u64 = 1 << 30;
-/// Compression is done once per report, so size matters more than time.
+/// Compression level of zstd. The records are compressed only once per report, so a small file
+/// matters more than a short time.
 const COMPRESSION_LEVEL: i32 = 12;
 
 impl RunRecord {
-    /// Reads the records of a result folder: `runs.jsonl`, or `runs.jsonl.zst` if there is none.
+    /// Reads the records of a result folder. If `runs.jsonl` does not exist, reads
+    /// `runs.jsonl.zst`.
     ///
     /// # Errors
-    /// A file cannot be read, is too long, or a line is not a record.
+    /// The file cannot be read or is too long, or a line is not a record.
     pub fn read_folder(folder: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
         let (plain, packed) = (folder.join("runs.jsonl"), folder.join("runs.jsonl.zst"));
         if plain.exists() || !packed.exists() {
@@ -26,8 +28,8 @@ impl RunRecord {
         parse_lines(&packed, &text)
     }
 
-    /// Writes `runs.jsonl.zst` of a folder that has `runs.jsonl`, so that the report can be
-    /// reproduced from a small file.
+    /// Compresses `runs.jsonl` to `runs.jsonl.zst`, so that the report can be reproduced from a
+    /// small file. Does nothing if `runs.jsonl` does not exist.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -37,7 +39,7 @@ impl RunRecord {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened.map_err(|error| FileError::new(&plain, error))?,
         };
-        // Another process may read the folder meanwhile.
+        // Writes to a temporary file first, because another process may read the folder meanwhile.
         let part = folder.join("runs.jsonl.zst.part");
         write_compressed(&mut from, &part)
             .and_then(|()| std::fs::rename(&part, &packed))

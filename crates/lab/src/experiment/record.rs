@@ -1,4 +1,4 @@
-//! The record of a run: one line of JSON.
+//! The record of a run, which is one line of JSON.
 
 use super::Arm;
 use super::file_error::FileError;
@@ -15,19 +15,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct RunRecord {
     /// Round, from 0.
     pub round: u32,
-    /// Position within the round, from 0.
+    /// Position of the run within the round, from 0.
     pub place: usize,
     /// Attempt, from 0.
     pub attempt: u32,
     /// Values of the variables.
     pub arm: Arm,
-    /// Start: seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub unix_s: f64,
     /// Duration in seconds, including the deployment.
     pub took_s: f64,
     /// Quantities, by name.
     pub values: BTreeMap<String, f64>,
-    /// Series by name: position and value.
+    /// Points (position and value) of each series, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, Vec<[f64; 2]>>,
     /// Distributions, by name.
@@ -35,16 +35,17 @@ pub struct RunRecord {
     pub histograms: BTreeMap<String, HistogramRecord>,
     /// 99th percentile of each link's lateness, in microseconds.
     pub link_late_us: BTreeMap<String, u64>,
-    /// 99th percentile of the lateness that each sink reports, in milliseconds; the maximum over
-    /// its parts.
+    /// 99th percentile of the lateness that each sink reports, in milliseconds. With several parts,
+    /// the highest value of the parts.
     #[serde(default)]
     pub sink_late_ms: BTreeMap<String, f64>,
-    /// Other activity of the machine; with several agents, the highest of each value.
+    /// Other activity of the machine. With several agents, the highest of each value.
     pub noise: MachineNoise,
-    /// Agents that took part, by name; empty if the run was local.
+    /// Agents that took part, by name. Empty if the run was local.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentRecord>,
-    /// Fingerprints of the document's claims with their bounds, which were fixed before the run.
+    /// Fingerprints of the document's claims. They cover the bounds of the claims, which were fixed
+    /// before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<String>,
     /// Reason why the run does not count; `None` if it counts.
@@ -55,10 +56,10 @@ pub struct RunRecord {
 /// A file of records that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordFileError {
-    /// The file itself.
+    /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A line of it.
+    /// A line of the file is not a valid record.
     #[error("{}:{line}: invalid record: {source}", path.display())]
     Line {
         /// The file.
@@ -68,7 +69,7 @@ pub enum RecordFileError {
         /// The cause.
         source: serde_json::Error,
     },
-    /// A record that cannot be written as JSON.
+    /// A record cannot be encoded as JSON.
     #[error("cannot encode a record: {0}")]
     Encode(serde_json::Error),
 }
@@ -76,22 +77,23 @@ pub enum RecordFileError {
 /// A distribution with counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistogramRecord {
-    /// An HDR histogram: V2, deflated, in base64.
+    /// An HDR histogram (V2, deflated, in base64).
     pub v2: String,
-    /// Factor of its values.
+    /// Factor by which the histogram's values are multiplied.
     pub times: f64,
 }
 
 /// One agent's share of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecord {
-    /// Its places; `here` for documents without places.
+    /// Places on the agent; `here` for documents without places.
     pub places: Vec<String>,
-    /// Offset of its clock, in microseconds.
+    /// Time of the agent's clock minus time of the controlling machine's clock, in microseconds.
     pub clock_us: f64,
-    /// Upper bound of the error of the offset.
+    /// Upper bound of the error of this offset, in microseconds.
     pub clock_error_us: f64,
-    /// Delay of its sinks after the common start, in microseconds of its clock.
+    /// Time between the planned common start and the actual start of the agent's sinks, in
+    /// microseconds.
     pub began_late_us: f64,
 }
 
@@ -111,17 +113,17 @@ impl RunRecord {
         }
     }
 
-    /// Reads all records of a file; empty if there is no file. Ignores an incomplete last line,
-    /// which a crash can leave.
+    /// Reads all records of a file. Returns none if the file does not exist. Ignores an incomplete
+    /// last line, which a crash can leave.
     ///
     /// # Errors
-    /// A line is not a record.
+    /// The file cannot be read, or a line is not a record.
     pub fn read_all(path: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
         read_lines(path)
     }
 }
 
-/// Parses a file of one value per line.
+/// Reads a file with one JSON value per line. Returns none if the file does not exist.
 pub(super) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, RecordFileError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,

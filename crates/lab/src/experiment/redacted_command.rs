@@ -1,13 +1,13 @@
-//! Command lines for reports, without paths of this machine.
+//! Command lines for reports. They contain no paths of this machine.
 
 use super::arms::{Arm, fill_placeholders};
 use super::document::ExperimentDocument;
 use super::placeholders::{RunContext, place_of, resolve_placeholder};
 use std::path::PathBuf;
 
-/// Returns the place and the command of a `function` or a `sink` in an arm. Fills in variables,
-/// addresses and ports; keeps sources, folder, round, seed and part as placeholders. Returns `None`
-/// if there is no such component.
+/// Returns the place and the command of a component in an arm. `kind` is `function` or `sink`.
+/// Fills in variables, addresses and ports, but keeps sources, folder, round, seed and part as
+/// placeholders. Returns `None` if there is no such component.
 pub(crate) fn command_line(
     document: &ExperimentDocument,
     arm: &Arm,

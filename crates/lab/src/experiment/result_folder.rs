@@ -23,7 +23,7 @@ impl ExperimentFolders {
     }
 }
 
-/// Opens a file of records for appending after its last complete line.
+/// Opens and locks a file of records for appending. Removes an incomplete last line.
 pub(super) fn open_records(records: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new().create(true).append(true).open(records)?;
     if file.try_lock().is_err() {
@@ -48,14 +48,14 @@ pub(crate) enum FolderError {
     OtherDocument(PathBuf),
 }
 
-/// Reserves a folder for a document.
+/// Reserves a result folder for a document.
 pub(super) fn claim_folder(out: &Path, text: &str) -> Result<(), FolderError> {
     let failed = |error| FileError::new(out, error);
     fs::create_dir_all(out).map_err(failed)?;
     let document_path = out.join("document.toml");
     match fs::read_to_string(&document_path) {
         Ok(same) if same == text => Ok(()),
-        // An empty file is left by a process that was killed before writing it.
+        // A process that is killed before it writes the document leaves an empty file.
         Ok(other) if !other.is_empty() => Err(FolderError::OtherDocument(out.to_owned())),
         _ => Ok(fs::write(document_path, text).map_err(failed)?),
     }

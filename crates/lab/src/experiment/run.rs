@@ -1,4 +1,4 @@
-//! Executes the rounds: every run is executed, recorded and removed.
+//! Executes the rounds of an experiment. Each run is deployed, measured, removed and recorded.
 
 use super::experiment_error::ExperimentError;
 use super::file_error::FileError;
@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum number of attempts of a run, which is repeated if it is discarded.
+/// Maximum number of attempts of a run. A discarded run is repeated.
 const ATTEMPTS: u32 = 3;
 
 /// An experiment to run, with its folders.
@@ -29,13 +29,13 @@ pub(crate) struct ExperimentJob {
     pub(crate) plan: RunPlan,
     /// The document as written.
     pub(crate) text: String,
-    /// Base folder of paths in the document.
+    /// Base folder of relative paths in the document.
     pub(crate) base: PathBuf,
-    /// Result folder: `document.toml`, `runs.jsonl` (one [`RunRecord`] per line), `machine.jsonl`
-    /// (one [`MachineDescription`] per line, also of agents), `sources`, and during runs
-    /// `scratch-N`.
+    /// Result folder. It contains `document.toml`, `runs.jsonl` (one [`RunRecord`] per line),
+    /// `machine.jsonl` (one [`MachineDescription`] per line, for this machine and for agents) and
+    /// `sources`. While runs are in progress, it also contains `scratch-N`.
     pub(crate) out: PathBuf,
-    /// Time limit of this session. A run that would not end within it is not started.
+    /// Time limit of this session. A run that would probably exceed the limit is not started.
     pub(crate) time_slice: Option<Duration>,
 }
 
@@ -53,30 +53,30 @@ pub(crate) trait RemoteExecutor: Sync {
         stop: &AtomicBool,
     ) -> Result<(), RunError>;
 
-    /// Returns the machines that have been described since the last call.
+    /// Returns the machine descriptions that have been received since the last call.
     fn take_machines(&self) -> Vec<MachineDescription>;
 }
 
 /// Connects to the hosts that execute the runs.
 pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn RemoteExecutor>, ExperimentError>>;
 
-/// The end of an experiment.
+/// The reason why the execution of an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExperimentOutcome {
     /// All runs were attempted.
     Complete,
-    /// Stopped; running the same job again resumes the experiment.
+    /// The experiment was stopped. Running the same job again resumes the experiment.
     Stopped,
-    /// The time slice is over; running the same job again resumes the experiment.
+    /// The time slice is over. Running the same job again resumes the experiment.
     TimeOver,
 }
 
-/// Executes the runs that are still missing. Calls `on_progress` with the progress before and after every
-/// run. Setting `stop` ends the experiment as soon as possible.
+/// Executes the runs that are still missing. Calls `on_progress` with the progress before and after
+/// every run. Setting `stop` ends the experiment as soon as possible.
 ///
 /// # Errors
-/// An error that concerns all runs: unwritable files, an unavailable source, or a folder of another
-/// experiment. Errors of a single run are in its record.
+/// An error concerns all runs, such as an unwritable file, an unavailable source, or a result
+/// folder of another experiment. The error of a single run is in the record of that run.
 pub(crate) fn run_job(
     job: &ExperimentJob,
     connect: Option<&Connect>,
@@ -86,7 +86,7 @@ pub(crate) fn run_job(
     let folders = ExperimentFolders::from_paths(&job.base, &job.out)?;
     claim_folder(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
-    // Locks the file before its records are read.
+    // Locks the file before reading its records, because another process may be appending records.
     let mut file = open_records(&path).map_err(|error| FileError::new(&path, error))?;
     let machine = MachineDescription::describe_this_machine(
         job.plan.scale.as_deref(),
@@ -156,18 +156,18 @@ pub(crate) fn run_job(
     Ok(ExperimentOutcome::Complete)
 }
 
-/// Appends a line in one write, so that it is complete or absent.
+/// Appends a record as one line. A single write makes an incomplete line unlikely.
 fn append_record(file: &mut File, record: &RunRecord) -> std::io::Result<()> {
     let line = serde_json::to_string(record)?;
     file.write_all((line + "\n").as_bytes())
 }
 
-/// The end of an arm's attempts.
+/// The reason why the attempts of an arm ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ArmOutcome {
-    /// A run counts, or there are no further attempts.
+    /// An attempt counts, no further attempts are allowed, or the experiment ends.
     Finished,
-    /// The first attempt failed like those of all other arms so far.
+    /// The first attempt failed in the same way as all first attempts of other arms so far.
     Postponed,
 }
 
@@ -177,18 +177,19 @@ struct RoundRunner<'a> {
     ground: RunLocation,
     folders: ExperimentFolders,
     stop: &'a AtomicBool,
-    /// A record could not be written.
+    /// Whether a record could not be written.
     broken: AtomicBool,
     slice: TimeSlice,
-    /// A run was not started because of the time slice.
+    /// Whether a run was not started because of the time slice.
     is_cut_short: AtomicBool,
     first: FirstFailures,
 }
 
 impl RoundRunner<'_> {
-    /// Executes the runs of a round. Calls `on_event` in the order in which runs start and end. At
-    /// the start of an experiment, if all first attempts so far failed in the same way, further
-    /// attempts are postponed. They are made only if not all arms fail in this way.
+    /// Executes the runs of a round. Calls `on_event` in the order in which runs start and end. As
+    /// long as all first attempts of the experiment have failed in the same way, further attempts
+    /// are postponed. The postponed attempts are made only if another arm succeeds or fails in a
+    /// different way.
     fn run_round(&self, round: u32, todo: &[(usize, &Arm)], on_event: &mut dyn FnMut(RunEvent)) {
         let postponed = self.run_attempts_of_arms(round, todo, 0, on_event);
         if !self.first.is_hopeless() {
@@ -196,8 +197,9 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Executes attempts `first` and later of these arms, with the plan's concurrency; each run has
-    /// its own namespaces. Returns the arms whose further attempts are postponed.
+    /// Executes attempt number `first` and the following attempts of these arms. Concurrent runs,
+    /// whose number the plan limits, have separate namespaces. Returns the arms whose further
+    /// attempts are postponed.
     fn run_attempts_of_arms<'p>(
         &self,
         round: u32,
@@ -219,7 +221,7 @@ impl RoundRunner<'_> {
                 scope.spawn(move || {
                     while let Some((place, arm)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let run = self.run_attempts(lane, round, (*place, arm), first, &|event| {
-                            // The receiver outlives all senders.
+                            // Cannot fail, because the receiver outlives all senders.
                             let _ = sender.send(event);
                         });
                         if run == ArmOutcome::Postponed
@@ -245,7 +247,8 @@ impl RoundRunner<'_> {
             .any(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Repeats one run of a round until it counts, from attempt `first` on.
+    /// Repeats one run of a round until an attempt counts. The number of the first attempt is
+    /// `first`.
     fn run_attempts(
         &self,
         lane: u32,
@@ -285,10 +288,10 @@ impl RoundRunner<'_> {
         ArmOutcome::Finished
     }
 
-    /// Executes one attempt, here or on agents.
+    /// Executes one attempt, either on this machine or on agents.
     fn execute_attempt(&self, lane: u32, record: &mut RunRecord) -> Result<(), RunError> {
         let plan = &self.job.plan;
-        // All arms of a round see the same losses.
+        // All arms of a round use the same seed, so that they have the same packet losses.
         let seed = plan.document.seed.wrapping_add(record.round.into());
         let sources = match &self.ground {
             RunLocation::Remote(executor) => {

@@ -1,4 +1,4 @@
-//! Why a run does not count.
+//! The reasons why a run does not count.
 
 use super::arms::UnknownPlaceholder;
 use super::bounds::BoundExceeded;
@@ -89,8 +89,8 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
-    /// Returns whether the next attempt may succeed although nothing is corrected: the machine was
-    /// disturbed, or an agent was lost.
+    /// Returns whether the next attempt may succeed without any correction. That is possible if the
+    /// machine was disturbed or if an agent failed.
     pub(super) fn is_disturbance(&self) -> bool {
         match self {
             RunError::Bound(_) => true,

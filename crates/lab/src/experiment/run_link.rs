@@ -1,10 +1,10 @@
-//! A link of a run, emulated here or by the kernel.
+//! A link of a run, emulated by this process or by the kernel.
 
 use crate::link::{NetemLink, TunLink};
 use std::io;
 use std::net::Ipv4Addr;
 
-/// A link of either emulator.
+/// A link of one of the two emulators.
 pub(super) enum RunLink {
     Tun(Box<TunLink>),
     Netem(Box<NetemLink>),
@@ -36,7 +36,8 @@ impl RunLink {
         }
     }
 
-    /// 99th percentile of the lateness in microseconds; `None` for netem, which does not report it.
+    /// Returns the 99th percentile of the lateness in microseconds. Returns `None` for netem, which
+    /// does not report its lateness.
     pub(super) fn late_us(&self) -> Option<u64> {
         match self {
             RunLink::Tun(link) => Some(link.report().lateness_us.p99),

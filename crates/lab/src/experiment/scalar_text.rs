@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-/// Returns a variable's value as text; `None` for arrays and tables.
+/// Returns a value as text, or `None` for arrays, tables and dates.
 pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -3,13 +3,13 @@
 use serde_json::Value;
 use std::cell::OnceCell;
 
-/// An output that is parsed as JSON on first use.
+/// The output of a sink, which is parsed as JSON on first use.
 pub(super) struct SinkOutput {
     text: String,
     json: OnceCell<Result<Value, NoJson>>,
 }
 
-/// An output that is not JSON, with the start of its last line.
+/// The error for an output that is not JSON. It contains the start of the output's last line.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the output is not JSON; its last line starts with: {0}")]
 pub(crate) struct NoJson(String);
@@ -21,10 +21,10 @@ impl SinkOutput {
         SinkOutput { text, json }
     }
 
-    /// Parses the whole output, or its last line.
+    /// Parses the whole output as JSON. If that fails, parses only its last line.
     ///
     /// # Errors
-    /// Neither is JSON.
+    /// Neither the whole output nor its last line is JSON.
     pub(super) fn json(&self) -> Result<&Value, NoJson> {
         let read = || {
             let last = self.text.trim_end().lines().next_back().unwrap_or_default();

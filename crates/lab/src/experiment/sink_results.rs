@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-/// Size limit of an output or file.
+/// Size limit of an output or a file, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// A series or distribution that cannot be collected.
@@ -63,9 +63,9 @@ enum ResultFault {
 /// Series and distributions of a sink.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SinkResults {
-    /// Position and value, by name.
+    /// Points (position and value) of each series, by name.
     pub(super) series: BTreeMap<String, Vec<[f64; 2]>>,
-    /// Distributions by name.
+    /// Distributions, by name.
     pub(super) histograms: BTreeMap<String, HistogramRecord>,
 }
 
@@ -73,7 +73,7 @@ impl SinkResults {
     /// Reads the results of a sink that has exited.
     ///
     /// # Errors
-    /// A result is not where the document states.
+    /// A result is invalid, or is not at the location that the document states.
     pub(super) fn read_results(sink: &SinkSpec, output: &Path) -> Result<SinkResults, ResultError> {
         let files = SinkFiles { output };
         let mut found = SinkResults::default();
@@ -91,10 +91,10 @@ impl SinkResults {
         Ok(found)
     }
 
-    /// Merges another part: adds the counts.
+    /// Merges the results of another part by adding the counts of the histograms.
     ///
     /// # Errors
-    /// Two parts have the same series, or counts cannot be added.
+    /// Two parts have the same series, or histograms cannot be added.
     pub(super) fn merge(&mut self, other: &SinkResults) -> Result<(), ResultError> {
         for (name, points) in &other.series {
             if self.series.insert(name.clone(), points.clone()).is_some() {
@@ -120,7 +120,7 @@ fn result_error(name: &str, fault: ResultFault) -> ResultError {
     }
 }
 
-/// Adds the counts of two parts.
+/// Adds the counts of the same histogram in two parts.
 fn merge_histograms(
     own: &HistogramRecord,
     other: &HistogramRecord,
@@ -133,7 +133,7 @@ fn merge_histograms(
     })
 }
 
-/// Splits `/POINTER`, `FILE` or `FILE#/POINTER`.
+/// Splits a location (`/POINTER`, `FILE` or `FILE#/POINTER`) into its file and its JSON pointer.
 pub(super) fn split_place(place: &str) -> (Option<&str>, Option<&str>) {
     match place.split_once('#') {
         _ if place.starts_with('/') => (None, Some(place)),
@@ -142,7 +142,7 @@ pub(super) fn split_place(place: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns the reason why a location is invalid.
+/// Returns the reason why a location is invalid; `None` if it is valid.
 pub(super) fn find_place_fault(place: &str) -> Option<&'static str> {
     let (file, pointer) = split_place(place);
     let outside = |file: &str| file.is_empty() || file.split('/').any(|part| part == "..");
@@ -155,14 +155,14 @@ pub(super) fn find_place_fault(place: &str) -> Option<&'static str> {
     (!pointer.is_none_or(rooted)).then_some("invalid JSON pointer; write one such as /time/total")
 }
 
-/// The files of a sink.
+/// The output of a sink, and the other files in its folder.
 struct SinkFiles<'a> {
     output: &'a Path,
 }
 
 impl SinkFiles<'_> {
-    /// Reads the file or output that a location names. Returns its text, and the JSON pointer into
-    /// the text.
+    /// Reads the file or output that a location names. Returns the text and the location's JSON
+    /// pointer into the text.
     fn read_text<'p>(&self, place: &'p str) -> Result<(String, Option<&'p str>), ResultFault> {
         let (file, pointer) = split_place(place);
         let path = match file {
@@ -183,7 +183,8 @@ impl SinkFiles<'_> {
         Ok((text, pointer))
     }
 
-    /// Returns the value at a location. The JSON is the whole text, or else its last line.
+    /// Returns the value at a location. Parses the whole text as JSON and, if that fails, only its
+    /// last line.
     fn read_json(&self, place: &str) -> Result<Value, ResultFault> {
         let (text, pointer) = self.read_text(place)?;
         let last = text.trim_end().lines().next_back().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Finds or makes the media sources.
+//! Finds existing media sources, and makes the missing ones by their commands.
 
 use super::ExperimentDocument;
 use super::command::{last_output, shell_command};
@@ -34,7 +34,7 @@ pub(crate) enum SourceError {
     Output(#[from] FileError),
 }
 
-/// Returns the paths of the wanted sources; makes those that are missing.
+/// Returns the paths of the wanted sources. Runs the commands that make missing sources.
 ///
 /// # Errors
 /// A source does not exist or cannot be made.
@@ -64,7 +64,8 @@ pub(crate) fn prepare_sources(
     Ok(found)
 }
 
-/// Makes a source in a temporary folder and renames it, so that no run sees an incomplete one.
+/// Makes a source in a temporary folder and then renames the folder, so that no run sees an
+/// incomplete source.
 fn make_source(
     name: &str,
     command: &str,

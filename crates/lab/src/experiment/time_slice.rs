@@ -1,10 +1,10 @@
-//! A time limit for one session of an experiment, so that a long experiment can run between other
-//! work on the same machine.
+//! A time limit for one session of an experiment. It allows a long experiment to alternate with
+//! other work on the same machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time that remains for runs.
+/// The time limit of a session.
 #[derive(Debug)]
 pub(super) struct TimeSlice {
     until: Option<Instant>,
@@ -13,8 +13,8 @@ pub(super) struct TimeSlice {
 }
 
 impl TimeSlice {
-    /// Starts a time slice. If `length` is `None`, the slice never ends. `took_s` are the durations
-    /// of earlier runs.
+    /// Starts a time slice. If `length` is `None`, the slice never ends. `took_s` contains the
+    /// durations of earlier runs in seconds.
     pub(super) fn start(length: Option<Duration>, took_s: impl Iterator<Item = f64>) -> TimeSlice {
         let slice = TimeSlice {
             until: length.and_then(|length| Instant::now().checked_add(length)),
@@ -24,14 +24,14 @@ impl TimeSlice {
         slice
     }
 
-    /// Notes the duration of a run.
+    /// Records the duration of a run.
     pub(super) fn note_run(&self, seconds: f64) {
         let millis = (seconds.max(0.0) * 1e3) as u64;
         self.longest_ms.fetch_max(millis, Ordering::Relaxed);
     }
 
-    /// Returns whether a run that starts now and takes as long as the longest run so far would end
-    /// after the slice.
+    /// Returns whether a run that starts now would exceed the slice. Assumes that the run takes as
+    /// long as the longest run so far.
     pub(super) fn is_over(&self) -> bool {
         let longest = Duration::from_millis(self.longest_ms.load(Ordering::Relaxed));
         self.until

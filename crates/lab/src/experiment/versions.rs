@@ -10,16 +10,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Length limit of a version.
+/// Maximum length of a version, in characters.
 const CHARS_MAX: usize = 200;
-/// Bytes of each output that are read.
+/// Maximum number of bytes that are read from each output.
 const BYTES_MAX: u64 = 16 << 10;
-/// Time limit of all commands together.
+/// Time limit for all commands, which run concurrently.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit for killed commands to exit.
+/// Time limit for reading the remaining output of a killed command.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Returns the first line that each command prints, preferably on standard output.
+/// Returns the first line that each command prints. Standard output takes precedence over standard
+/// error.
 pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     thread::scope(|scope| {
         let queries: Vec<_> = versions
@@ -34,8 +35,8 @@ pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<St
     })
 }
 
-/// Returns the first line that a command prints. Kills the command and its children before it
-/// returns.
+/// Returns the first line that a command prints. Before it returns, the function kills the command
+/// and its children.
 fn first_line(command: &str) -> String {
     let deadline = Instant::now() + RESPONSE_TIMEOUT;
     let mut shell = Command::new("sh");
@@ -57,14 +58,14 @@ fn first_line(command: &str) -> String {
     let printed_in_time = wait_for_line(&|| deadline.saturating_duration_since(Instant::now()));
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
-    // If no complete line arrived in time, uses the incomplete line of the killed command.
+    // If no complete line arrived in time, uses an incomplete line of the killed command.
     let first = printed_in_time.or_else(|| wait_for_line(&|| GRACE));
     let first = first.unwrap_or_else(|| "no output".into());
     first.trim().chars().take(CHARS_MAX).collect()
 }
 
-/// Sends the first line that is not blank as soon as it is available, or `None` at the end of the
-/// output.
+/// Reads an output on a new thread. The thread sends the first line that is not blank as soon as it
+/// is available, or `None` if the output has no such line.
 fn read_first_line(output: impl Read + Send + 'static) -> Receiver<Option<String>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(query_one("echo '  1.2  ' >&2"), "1.2");
         assert_eq!(query_one("true"), "no output");
         assert!(query_one("no-such-program --version").contains("not found"));
-        // Neither exits by itself.
+        // Neither of the next two commands exits by itself.
         assert_eq!(query_one("echo 3.4; exec sleep 600"), "3.4");
         assert_eq!(query_one("yes 5.6"), "5.6");
         let long = query_one("head -c 300 /dev/zero | tr '\\000' x");

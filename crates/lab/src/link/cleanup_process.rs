@@ -1,10 +1,11 @@
-//! Ends the processes in namespaces when the process that created them is gone.
+//! Ends all processes in the registered namespaces when the main process exits or drops its
+//! [`ProcessGuard`].
 //!
-//! A second process of this program waits for the end of its standard input, which also happens
-//! when the first process is killed. It then ends all processes in the namespaces and removes the
-//! registered folders, so that a crash leaves neither processes nor files. It keeps the namespaces
-//! open, so that the kernel cannot give their inode numbers to other namespaces. If the second
-//! process is gone first, the first one cleans up.
+//! The main process starts this program a second time, as the guard. The guard waits until its
+//! standard input ends, which also happens if the main process is killed. Then the guard ends all
+//! processes in the namespaces and removes the registered folders, so that even a crash leaves
+//! neither processes nor files. The guard keeps the namespaces open, so that the kernel cannot give
+//! their inode numbers to other namespaces. If the guard dies first, the main process cleans up.
 
 use super::NetworkNamespace;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -20,19 +21,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time that programs have to exit after `SIGTERM`.
+/// Time between `SIGTERM` and `SIGKILL`.
 const GRACE: Duration = Duration::from_secs(3);
-/// Time limit of the whole cleanup.
+/// Time limit for ending all processes, and for removing each folder.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The guard process. Dropping it ends all processes in its namespaces.
+/// The handle of the guard process. Dropping the handle ends all processes in the registered
+/// namespaces and removes the registered folders.
 pub struct ProcessGuard {
     process: Child,
     duty: CleanupDuty,
 }
 
-/// The namespaces and folders to clean up.
+/// The namespaces whose processes are to be ended, and the folders to be removed.
 #[derive(Debug, Default)]
 struct CleanupDuty {
     namespaces: Vec<u64>,
@@ -40,10 +42,10 @@ struct CleanupDuty {
 }
 
 impl ProcessGuard {
-    /// Arguments by which this program becomes the guard ([`run_guard`]).
+    /// Arguments with which this program runs as the guard ([`run_guard`]).
     pub const ARGUMENTS: [&str; 2] = ["lab", "guard"];
 
-    /// Starts this program with [`ProcessGuard::ARGUMENTS`].
+    /// Starts this program as the guard, with [`ProcessGuard::ARGUMENTS`].
     ///
     /// # Errors
     /// The program cannot be started a second time.
@@ -51,7 +53,8 @@ impl ProcessGuard {
         let mut command = Command::new("/proc/self/exe");
         command.args(ProcessGuard::ARGUMENTS).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C reaches the whole foreground group; the guard must survive it.
+        // Ctrl-C sends a signal to the whole foreground process group. The guard gets its own
+        // group, because it must survive the signal.
         let process = command.process_group(0).spawn()?;
         let duty = CleanupDuty::default();
         Ok(ProcessGuard { process, duty })
@@ -60,7 +63,7 @@ impl ProcessGuard {
     /// Registers a namespace whose processes the guard ends.
     ///
     /// # Errors
-    /// The guard is gone.
+    /// The guard has exited.
     pub fn end_at_exit(&mut self, namespace: &NetworkNamespace) -> io::Result<()> {
         self.duty.namespaces.push(namespace.inode());
         let (inode, path) = (namespace.inode(), namespace.path());
@@ -70,7 +73,7 @@ impl ProcessGuard {
     /// Registers a folder, by its absolute path, that the guard removes.
     ///
     /// # Errors
-    /// The guard is gone, or the path is not absolute or contains a line break.
+    /// The guard has exited, or the path is not absolute or contains a line break.
     pub fn delete_at_exit(&mut self, folder: &Path) -> io::Result<()> {
         let bytes = folder.as_os_str().as_bytes();
         if !folder.is_absolute() || bytes.contains(&b'\n') {
@@ -96,8 +99,8 @@ impl Drop for ProcessGuard {
     }
 }
 
-/// The guard process: reads namespaces (inode and path) and folders, one per line, until its input
-/// ends, then cleans up.
+/// Runs as the guard process. Reads namespaces (inode and path) and folders from standard input,
+/// one per line. Cleans up when standard input ends.
 pub fn run_guard() {
     let (mut duty, mut held) = (CleanupDuty::default(), Vec::new());
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
@@ -116,7 +119,7 @@ pub fn run_guard() {
     drop(held);
 }
 
-/// Parses the inode and path of a namespace; `None` for a folder.
+/// Parses the inode and the path of a namespace. Returns `None` if the line is a folder.
 fn parse_namespace(line: &[u8]) -> Option<(u64, &str)> {
     let (inode, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     Some((inode.parse().ok()?, path))
@@ -127,7 +130,7 @@ impl CleanupDuty {
         self.end_processes();
         for folder in self.folders.iter().filter(|folder| folder.is_absolute()) {
             let started = Instant::now();
-            // A dying process may still create files.
+            // Retries, because a process that is exiting may still create files.
             while std::fs::remove_dir_all(folder).is_err() && folder.exists() {
                 if started.elapsed() > RESPONSE_TIMEOUT {
                     break;
@@ -140,8 +143,8 @@ impl CleanupDuty {
     fn end_processes(&self) {
         let (started, mut signaled) = (Instant::now(), BTreeSet::new());
         let mut none_found = 0;
-        // Stops only after two empty lists: a process may have been created while the first list
-        // was read.
+        // Stops only after two searches that find no process, because a process may be created
+        // during the first of them.
         while none_found < 2 && started.elapsed() < RESPONSE_TIMEOUT {
             let found = self.find_processes();
             none_found = if found.is_empty() { none_found + 1 } else { 0 };
@@ -149,8 +152,8 @@ impl CleanupDuty {
                 if started.elapsed() > GRACE {
                     let _ = pidfd_send_signal(process, Signal::KILL);
                 } else if signaled.insert(pid.as_raw_nonzero()) {
-                    // Sends only one SIGTERM to each process: many servers exit immediately on a
-                    // second one.
+                    // Sends only one SIGTERM to each process, because many servers exit immediately
+                    // on a second SIGTERM.
                     let _ = pidfd_send_signal(process, Signal::TERM);
                 }
             }
@@ -158,15 +161,15 @@ impl CleanupDuty {
         }
     }
 
-    /// Returns all processes in the namespaces.
+    /// Returns all processes in the registered namespaces.
     fn find_processes(&self) -> Vec<(Pid, OwnedFd)> {
         let Ok(processes) = std::fs::read_dir("/proc") else {
             return Vec::new();
         };
         let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let pids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
-        // Opens each process before checking it, so that its process ID cannot be reused in
-        // between.
+        // Opens a pidfd of each process before the check. If the process ID is reused, the later
+        // signal cannot reach an unchecked process.
         let held = pids.filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
         held.filter(|(pid, _)| self.has_process(*pid)).collect()
     }

@@ -1,4 +1,4 @@
-//! A competing flow: a bulk TCP download over a link, until it is dropped.
+//! A competing flow, which is a bulk TCP download over a link. It ends when its handle is dropped.
 
 use super::NetworkNamespace;
 use std::io::{self, Read, Write};
@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit of connecting.
+/// Time limit for establishing the TCP connection.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A download from a link's second namespace to its first; dropping it ends it.
+/// A download from a link's second namespace to the link's first namespace. Dropping the value ends
+/// the download.
 pub struct CompetingFlow {
     ends: [TcpStream; 2],
     received: Arc<AtomicU64>,
@@ -19,7 +20,7 @@ pub struct CompetingFlow {
 }
 
 impl CompetingFlow {
-    /// Starts a download with this congestion control.
+    /// Starts a download whose sender uses the given congestion control algorithm.
     ///
     /// # Errors
     /// The kernel lacks the algorithm, or the connection fails.
@@ -32,7 +33,8 @@ impl CompetingFlow {
         let listener = second.within(|| TcpListener::bind((at_second, 0)))?;
         let port = listener.local_addr()?.port();
         let to = SocketAddr::from((at_second, port));
-        // Over a link that loses everything, connecting would take minutes.
+        // Limits the time, because connecting over a link that loses all packets would take
+        // minutes.
         let mut receiver = first.within(|| TcpStream::connect_timeout(&to, RESPONSE_TIMEOUT))?;
         let (sender, _) = listener.accept()?;
         rustix::net::sockopt::set_tcp_congestion(&sender, congestion)?;

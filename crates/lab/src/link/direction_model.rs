@@ -1,7 +1,6 @@
-//! A pure model of one direction of a link: when, and whether, each packet arrives.
+//! A pure model of one direction of a link. It computes whether and when each packet arrives.
 //!
-//! The caller passes the time, in nanoseconds since an arbitrary start, so that tests need no
-//! clock.
+//! The caller passes the time in nanoseconds since an arbitrary start, so that tests need no clock.
 
 use super::packet_chance::PacketChance;
 use super::{DirectionShape, LinkRate, LinkShape};
@@ -15,15 +14,15 @@ pub struct DirectionModel {
     queue_bytes: u64,
     chance: PacketChance,
     jitter: PacketChance,
-    /// Due time of the previous packet.
+    /// Arrival time of the previous packet that was not lost.
     last_ns: u64,
-    /// Time when the bottleneck has sent all accepted packets.
+    /// Time at which the bottleneck will have sent all accepted packets.
     free_ns: u64,
-    /// Packets that the bottleneck has not sent yet: the time when each will have been sent, and
-    /// its length.
+    /// For each packet that the bottleneck has not sent completely: the time at which it will be
+    /// sent completely, and its length in bytes.
     waiting: VecDeque<(u64, u64)>,
     waiting_bytes: u64,
-    /// Packets in flight: arrival time of each.
+    /// Packets in flight, each with its arrival time.
     flying: VecDeque<(u64, Vec<u8>)>,
     counts: PacketCounts,
 }
@@ -31,9 +30,9 @@ pub struct DirectionModel {
 /// Packet counters of a direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PacketCounts {
-    /// Packets sent.
+    /// Packets that entered this direction of the link, including those that were dropped or lost.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
     /// Packets dropped by the full queue.
     pub dropped: u64,
@@ -41,15 +40,15 @@ pub struct PacketCounts {
     pub lost: u64,
     /// Packets that arrived.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub delivered_bytes: u64,
-    /// Longest queue in bytes.
+    /// Maximum length of the queue, in bytes.
     pub queue_max_bytes: u64,
 }
 
 impl DirectionModel {
-    /// Creates a direction of a link; `number` separates its random stream from the other
-    /// direction's.
+    /// Creates a direction of a link. The two directions need different values of `number`, so that
+    /// their random streams differ.
     pub fn new(shape: &LinkShape, way: &DirectionShape, number: u64) -> DirectionModel {
         DirectionModel {
             way: way.clone(),
@@ -65,13 +64,15 @@ impl DirectionModel {
         }
     }
 
-    /// Accepts a packet at this time.
+    /// Processes a packet that enters this direction of the link at `now_ns`. The packet may be
+    /// dropped or lost.
     pub fn accept_packet(&mut self, now_ns: u64, packet: &[u8]) {
         let len = packet.len() as u64;
         self.counts.packets += 1;
         self.counts.bytes += len;
         self.forget_sent(now_ns);
-        // The queue holds only packets that wait, so an idle bottleneck accepts any packet.
+        // An idle bottleneck accepts a packet of any size, because the packet need not wait in the
+        // queue.
         if self.waiting_bytes > 0 && self.waiting_bytes + len > self.queue_bytes {
             self.counts.dropped += 1;
             return;
@@ -95,12 +96,12 @@ impl DirectionModel {
         self.flying.push_back((due_ns, packet.to_vec()));
     }
 
-    /// Returns the arrival time of the next packet.
+    /// Returns the arrival time of the next packet in flight.
     pub fn next_ns(&self) -> Option<u64> {
         self.flying.front().map(|(due_ns, _)| *due_ns)
     }
 
-    /// Returns the next packet that has arrived, with its due time.
+    /// Removes and returns the next packet that has arrived by `now_ns`, with its arrival time.
     pub fn pop_arrived(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
         self.next_ns().filter(|due_ns| *due_ns <= now_ns)?;
         let (due_ns, packet) = self.flying.pop_front()?;
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn packets_take_their_air_time_and_the_delay() {
-        // 1500 bytes at 12 Mbit/s take one millisecond.
+        // The bottleneck needs one millisecond for 1500 bytes at 12 Mbit/s.
         let mut pipe = create_model(direction_shape(Some(12_000_000), 1 << 20, LossModel::None));
         for _ in 0..3 {
             pipe.accept_packet(5 * MS, &[0; 1500]);
@@ -203,7 +204,7 @@ mod tests {
         }
         assert_eq!(pipe.counts().dropped, 6);
         assert_eq!(pipe.counts().queue_max_bytes, 6000);
-        // The bottleneck has sent two packets by then, so two more fit.
+        // After 2 ms, the bottleneck has sent two packets, so that the queue has room for two more.
         for _ in 0..10 {
             pipe.accept_packet(2 * MS, &[0; 1500]);
         }
@@ -225,7 +226,7 @@ mod tests {
             jitter: Duration::from_millis(8),
             ..direction_shape(None, 0, LossModel::None)
         });
-        // The packets are sent far apart, so that they do not delay each other.
+        // The packets are sent 100 ms apart, so that they do not delay each other.
         for n in 0..2000 {
             pipe.accept_packet(n * 100 * MS, &[0; 100]);
         }
@@ -240,7 +241,7 @@ mod tests {
         );
         let mean = delays.iter().sum::<u64>() / 2000;
         assert!(mean.abs_diff(20 * MS) < MS / 2, "{mean}");
-        // If all packets are sent at the same time, they stay in order.
+        // Packets that are sent at the same time stay in order.
         for _ in 0..2000 {
             pipe.accept_packet(300_000 * MS, &[0; 100]);
         }
@@ -263,7 +264,7 @@ mod tests {
             }
         }
         let lost = a.counts().lost as f64;
-        // Four standard deviations of a binomial.
+        // The tolerance is four standard deviations of the binomial distribution.
         assert!((lost - 2000.0).abs() < 4.0 * (2000.0_f64 * 0.98).sqrt());
         let (a, b) = (drain_all(&mut a), drain_all(&mut b));
         assert_eq!(a, b);

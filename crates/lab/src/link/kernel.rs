@@ -1,5 +1,5 @@
-//! Kernel interfaces without a safe wrapper: namespaces, TUN devices and their addresses, real-time
-//! scheduling. The only file of this crate with `unsafe`.
+//! Kernel interfaces that have no safe wrapper, for namespaces, TUN devices and their addresses,
+//! and real-time scheduling. This is the only file of the crate with `unsafe`.
 #![allow(unsafe_code)]
 
 use rustix::thread::UnshareFlags;
@@ -9,13 +9,15 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Moves the calling thread into namespaces of its own.
+/// Moves the calling thread into new namespaces.
 pub(super) fn unshare_namespaces(kinds: UnshareFlags) -> io::Result<()> {
-    // SAFETY: only `CLONE_FILES` affects the descriptors of other threads, and it is removed here.
+    // SAFETY: the call is unsafe only with `CLONE_FILES`, which separates the thread's file
+    // descriptors from those of other threads. The flag is removed here.
     unsafe { rustix::thread::unshare_unsafe(kinds - UnshareFlags::FILES) }.map_err(io::Error::from)
 }
 
-/// Opens a TUN device in the calling thread's namespace: each read or write is one IP packet.
+/// Opens a TUN device in the calling thread's namespace. Each read or write transfers one IP
+/// packet.
 pub(super) fn open_tun(name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -36,7 +38,8 @@ pub(super) fn bring_up(name: &str) -> io::Result<()> {
     on_interface(libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Sets the address of an interface in a /30 network, its MTU and its queue length.
+/// Sets the address of an interface in a /30 network, its MTU in bytes, and its queue length in
+/// packets.
 pub(super) fn configure_interface(
     name: &str,
     own: Ipv4Addr,
@@ -56,27 +59,31 @@ pub(super) fn configure_interface(
     on_interface(libc::SIOCSIFMTU, &mut with_mtu)?;
     let mut with_waiting = interface_request(name)?;
     with_waiting.ifr_ifru.ifru_ifindex = waiting as libc::c_int;
-    // The root of a user namespace may not set this; the default of 500 is nearly as good.
+    // Ignores the error, because root in a user namespace may not set the queue length. The default
+    // of 500 packets is nearly as good.
     let _ = on_interface(libc::SIOCSIFTXQLEN, &mut with_waiting);
     Ok(())
 }
 
-/// Gives the calling thread real-time priority; returns whether that was permitted.
+/// Requests real-time priority for the calling thread. Returns whether the kernel granted it.
 pub(super) fn enable_real_time() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: reads one `sched_param`; 0 is the calling thread.
+    // SAFETY: the call reads one `sched_param`, which lives until the call returns. The argument 0
+    // means the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) == 0 }
 }
 
 fn on_interface(call: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // Any socket works: the kernel uses it only to find the namespace of the interface.
+    // Any socket is suitable, because the kernel uses the socket only to find the namespace of the
+    // interface.
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // SAFETY: all calls used here read one `ifreq`, which lives until the call returns.
+    // SAFETY: every `call` used here accesses one `ifreq`, which lives until the call returns.
     check_result(unsafe { libc::ioctl(socket.as_raw_fd(), call as _, std::ptr::from_mut(request)) })
 }
 
 fn interface_request(name: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: all fields of an `ifreq` are numbers, for which zero is a value.
+    // SAFETY: all fields of an `ifreq` are numbers or raw pointers, for which zero is a valid
+    // value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() || name.contains('\0') {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));

@@ -1,19 +1,20 @@
-//! Lateness of the emulator.
+//! Lateness of the emulator when it delivers packets.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Maximum lateness that is recorded: an hour. Longer ones are recorded as an hour.
+/// Maximum recorded lateness in microseconds (one hour). A greater lateness is recorded as one
+/// hour.
 const MOST_US: u64 = 3_600_000_000;
 
-/// Actual minus scheduled delivery time, in microseconds.
+/// Percentiles of the actual minus the scheduled delivery time of packets, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LatenessPercentiles {
     /// Median.
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,
-    /// 99th percentile: measurements are doubtful above about two milliseconds.
+    /// 99th percentile. Above about 2000 (two milliseconds), measurements are doubtful.
     pub p99: u64,
     /// 99.9th percentile.
     pub p999: u64,

@@ -1,4 +1,4 @@
-//! Link settings as texts: flags of a command, keys of a document.
+//! Parses link settings, which are given as flags of a command or as keys of a document.
 
 use super::{
     DirectionShape, LinkRate, LinkShape, LossModel, QueueSize, RateTrace, TraceError, UnitError,
@@ -13,29 +13,30 @@ use std::time::Duration;
 pub struct LinkSettingError {
     /// The key of the setting.
     pub key: &'static str,
-    /// Its fault.
+    /// The fault of the setting.
     pub fault: LinkSettingFault,
 }
 
 /// The reason why a setting of a link is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkSettingFault {
-    /// Not a value with a unit.
+    /// The text is not a valid value with a unit.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// Not a duration.
+    /// The text is not a duration.
     #[error("{0}")]
     Duration(String),
-    /// Not a whole number.
+    /// The text is not a whole number.
     #[error("invalid seed; write a whole number")]
     Seed,
-    /// Jitter beyond the delay.
+    /// The jitter exceeds the delay.
     #[error("jitter exceeds the delay; write at most the delay")]
     Jitter,
-    /// A queue in multiples of the bandwidth-delay product, which is 0 without a delay.
+    /// The queue is given in multiples of the bandwidth-delay product, which is 0 because there is
+    /// no delay.
     #[error("a queue in bdp needs a delay; add one, or write bytes, such as 64KiB")]
     EmptyQueue,
-    /// A rate trace that cannot be read.
+    /// A rate trace cannot be read.
     #[error("cannot read {path}: {}", net::describe_io_error(source))]
     TraceFile {
         /// The file.
@@ -43,7 +44,7 @@ pub enum LinkSettingFault {
         /// The cause.
         source: std::io::Error,
     },
-    /// An invalid rate trace.
+    /// A rate trace is invalid.
     #[error("{path}: {source}")]
     RateTrace {
         /// The file.
@@ -57,7 +58,7 @@ type Wrong = LinkSettingError;
 
 impl LinkShape {
     /// Reads the settings `rate`, `up-rate`, `delay`, `jitter`, `queue`, `loss`, `up-loss` and
-    /// `seed`; absent ones have the defaults of `headwater lab link`.
+    /// `seed`. A missing setting has the default value of `headwater lab link`.
     ///
     /// # Errors
     /// A value is invalid, or the queue would be empty.

@@ -4,7 +4,7 @@ use super::{LinkRate, LossModel, QueueSize};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Maximum size of an IP packet.
+/// Maximum size of an IP packet, in bytes.
 pub const MTU: u32 = 1500;
 
 /// One direction.
@@ -15,35 +15,36 @@ pub struct DirectionShape {
     /// Delay after the bottleneck.
     #[serde(serialize_with = "serialize_milliseconds", rename = "delay_ms")]
     pub delay: Duration,
-    /// Maximum deviation from the delay: a packet may be earlier or later by this. The deviation is
-    /// uniformly distributed, and packets stay in order.
+    /// Maximum deviation from the delay. A packet arrives earlier or later by at most this time.
+    /// The deviation is uniformly distributed, and packets stay in order.
     #[serde(serialize_with = "serialize_milliseconds", rename = "jitter_ms")]
     pub jitter: Duration,
-    /// Queue before the bottleneck; a packet that does not fit is dropped (drop-tail).
+    /// Queue before the bottleneck. A packet that does not fit is dropped (drop-tail).
     pub queue: QueueSize,
-    /// Loss after the bottleneck; lost packets have already used the bottleneck's capacity.
+    /// Loss after the bottleneck. A lost packet has already used the bottleneck's capacity.
     pub loss: LossModel,
 }
 
 /// Both directions and the seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkShape {
-    /// From the second namespace (a server's) to the first (a client's).
+    /// Direction from the second namespace (the server's) to the first (the client's).
     pub down: DirectionShape,
-    /// From the first namespace to the second.
+    /// Direction from the first namespace to the second.
     pub up: DirectionShape,
-    /// Seed of the losses. With the same seed, packets at the same positions in the packet sequence
-    /// are lost.
+    /// Seed of the losses and the jitter. With the same seed, packets at the same positions in the
+    /// packet sequence are lost.
     pub seed: u64,
 }
 
 impl LinkShape {
-    /// Round-trip time without queues.
+    /// Returns the round-trip time without queueing.
     pub fn round_trip(&self) -> Duration {
         self.down.delay + self.up.delay
     }
 
-    /// Returns the queue size of a direction in bytes. For a rate trace, its mean rate is used.
+    /// Returns the queue size of a direction in bytes. With a rate trace, a multiple of the
+    /// bandwidth-delay product refers to the mean rate.
     pub fn queue_bytes(&self, way: &DirectionShape) -> u64 {
         let rate = way.rate.mean().unwrap_or(0) as f64;
         match way.queue {

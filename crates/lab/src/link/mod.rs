@@ -1,13 +1,15 @@
-//! Emulated links between network namespaces, in this process: no netem, no qdisc, no `ip`.
+//! Emulated links between network namespaces. By default, this process emulates a link itself,
+//! without netem, queueing disciplines or `ip`. `netem.rs` uses the kernel's emulator instead.
 //!
-//! Path of a packet: a program in a [`Namespace`](NetworkNamespace) sends it into a TUN device. The
-//! link's thread ([`TunLink`]) reads it. The [`DirectionModel`] decides whether and when it arrives.
-//! The thread writes it into the TUN device of the other namespace at that time.
-//! [`LatenessPercentiles`] reports how late the thread was, which limits the accuracy of a
-//! measurement. [`ProcessGuard`] ends all processes in the namespaces after this process has ended.
+//! A packet takes the following path. A program in a [`Namespace`](NetworkNamespace) sends the
+//! packet into a TUN device. The link's thread ([`TunLink`]) reads the packet. The
+//! [`DirectionModel`] decides whether and when the packet arrives. At that time, the thread writes
+//! the packet into the TUN device of the other namespace. [`LatenessPercentiles`] reports how late
+//! the thread was, which limits the accuracy of a measurement. [`ProcessGuard`] ends all processes
+//! in the namespaces when it is dropped or when this process exits.
 //!
-//! `link_shape.rs`, `rate.rs`, `packet_chance.rs` and `direction_model.rs` only compute. All `unsafe` is
-//! in `kernel.rs`.
+//! `link_shape.rs`, `rate.rs`, `packet_chance.rs` and `direction_model.rs` are pure computations
+//! without system calls. All `unsafe` is in `kernel.rs`.
 
 mod availability;
 mod cleanup_process;

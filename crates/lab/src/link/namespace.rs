@@ -1,4 +1,5 @@
-//! Network namespaces without names in the file system: they disappear with their last process.
+//! Network namespaces without names in the file system. A namespace disappears when its last
+//! process and its last open file are gone.
 
 use super::{UnavailableError, kernel};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -9,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::thread;
 
-/// A network namespace with only `lo`, or a UTS namespace that only marks the processes started
-/// inside.
+/// A network namespace that starts with only the interface `lo`, or a UTS namespace that only marks
+/// the processes inside.
 #[derive(Debug)]
 pub struct NetworkNamespace {
     file: File,
@@ -22,22 +23,24 @@ impl NetworkNamespace {
     /// Creates a network namespace.
     ///
     /// # Errors
-    /// The process is not root.
+    /// The process may not create namespaces, for example because it is not root.
     pub fn new() -> io::Result<NetworkNamespace> {
         let file = run_on_thread(|| {
             kernel::unshare_namespaces(UnshareFlags::NEWNET)?;
             kernel::bring_up("lo")?;
-            // Prevents connections from starting with metrics of earlier ones.
+            // Prevents the kernel from starting new TCP connections with the metrics of earlier
+            // connections.
             std::fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1")?;
             File::open("/proc/thread-self/ns/net")
         })?;
         NetworkNamespace::from_file(file, LinkNameSpaceType::Network)
     }
 
-    /// Creates a UTS namespace: its processes use the host's network but can be identified.
+    /// Creates a UTS namespace. Processes inside use the host's network, but can be identified by
+    /// the namespace.
     ///
     /// # Errors
-    /// The process is not root.
+    /// The process may not create namespaces, for example because it is not root.
     pub fn same_network() -> io::Result<NetworkNamespace> {
         let file = run_on_thread(|| {
             kernel::unshare_namespaces(UnshareFlags::NEWUTS)?;
@@ -54,13 +57,14 @@ impl NetworkNamespace {
     /// Returns another handle of the namespace.
     ///
     /// # Errors
-    /// There are too many open files.
+    /// This process has too many open files.
     pub fn try_clone(&self) -> io::Result<NetworkNamespace> {
         let file = self.file.try_clone()?;
         Ok(NetworkNamespace { file, ..*self })
     }
 
-    /// Runs a function on a thread inside: its sockets and processes stay in the namespace.
+    /// Runs a function on a thread inside the namespace. The sockets and processes that the
+    /// function creates stay in the namespace.
     ///
     /// # Errors
     /// The namespace cannot be entered, or `work` fails.
@@ -76,32 +80,34 @@ impl NetworkNamespace {
         self.inode
     }
 
-    /// Returns the path by which other processes of this user find it while this process runs.
+    /// Returns a path of the namespace for other processes of this user. The path is valid while
+    /// this process keeps the namespace open.
     pub fn path(&self) -> PathBuf {
         let (pid, fd) = (std::process::id(), self.file.as_raw_fd());
         PathBuf::from(format!("/proc/{pid}/fd/{fd}"))
     }
 }
 
-/// Moves the calling thread and its future children into a network.
+/// Moves the calling thread, and the processes that it will start, into a network namespace.
 pub(crate) fn enter_network(file: &File) -> io::Result<()> {
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(io::Error::from)
 }
 
-/// Checks whether links can be created here.
+/// Checks whether links can be created on this machine.
 ///
 /// # Errors
-/// The missing capability.
+/// The capability is missing; the error contains the cause.
 pub fn check_links_available() -> Result<(), UnavailableError> {
     let make = || NetworkNamespace::new()?.within(|| kernel::open_tun("probe").map(drop));
     make().map_err(UnavailableError::Links)
 }
 
-/// Checks whether started processes can be marked, and therefore ended.
+/// Checks whether this machine can mark the processes of an agent with a namespace. Without the
+/// mark, the agent could not find and end these processes.
 ///
 /// # Errors
-/// The missing capability.
+/// The capability is missing; the error contains the cause.
 #[cfg(feature = "nats")]
 pub(crate) fn check_marks_available() -> Result<(), UnavailableError> {
     NetworkNamespace::same_network()
@@ -109,7 +115,8 @@ pub(crate) fn check_marks_available() -> Result<(), UnavailableError> {
         .map_err(UnavailableError::Marks)
 }
 
-/// Runs a function on a new thread, so that a change of its namespace affects no other code.
+/// Runs a function on a new thread, so that a change of the thread's namespace affects no other
+/// code.
 fn run_on_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = scope.spawn(work);

@@ -1,8 +1,9 @@
-//! The same link, emulated by the kernel's netem and tbf.
+//! A link that the kernel's netem and tbf emulate, with the same settings as [`super::TunLink`].
 //!
-//! A pair of veth devices: netem delays and drops packets at each end, then tbf limits their rate
-//! with its queue. Unlike our emulator, it does not report its lateness, its losses differ between
-//! runs, its jitter reorders packets, and its rate is constant.
+//! The link is a pair of veth devices. At each end, netem delays and drops packets, and then tbf
+//! queues them and limits their rate. Unlike the emulator of this crate, netem does not report its
+//! lateness and has no rate traces. Its losses differ between runs, and its jitter reorders
+//! packets.
 
 use super::{DirectionShape, LinkRate, LinkShape, LossModel, NetworkNamespace, UnavailableError};
 use serde::Deserialize;
@@ -10,19 +11,20 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Limit of netem's queue, in packets. Packets that netem delays (those in flight) count, too.
+/// Limit of netem's queue, in packets. The queue also holds the packets in flight, which netem is
+/// delaying.
 const LIMIT: u32 = 1_000_000;
-/// Burst of tbf: two packets.
+/// Burst of tbf in bytes, which is enough for two packets.
 const BURST: u64 = 3_100;
 
-/// A link; it disappears with its namespaces.
+/// A link, which disappears with its namespaces.
 pub struct NetemLink {
     device: String,
     ends: [NetworkNamespace; 2],
     addresses: [Ipv4Addr; 2],
 }
 
-/// Counters of one end.
+/// Counters of the packets that one end sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SentCounters {
     /// Bytes sent.
@@ -45,7 +47,7 @@ enum NetemError {
 /// Checks whether this kernel has netem and tbf, and whether `ip` and `tc` are installed.
 ///
 /// # Errors
-/// The missing tool or permission.
+/// A tool, a kernel module or a permission is missing.
 pub fn check_netem_available() -> Result<(), UnavailableError> {
     let probe = || {
         let inside = NetworkNamespace::new()?;
@@ -64,7 +66,8 @@ pub fn check_netem_available() -> Result<(), UnavailableError> {
 }
 
 impl NetemLink {
-    /// Joins two namespaces by link `number`, with the addresses of [`super::TunLink`].
+    /// Joins two namespaces by a link. `number` determines the addresses, in the same way as for
+    /// [`super::TunLink`].
     ///
     /// # Errors
     /// `ip` or `tc` fails, or netem does not support the settings.
@@ -108,10 +111,11 @@ impl NetemLink {
         self.addresses
     }
 
-    /// Reads the counters of both ends: the first end sends up, the second down.
+    /// Reads the counters of both ends. The first end sends the packets of the up direction, and
+    /// the second end those of the down direction.
     ///
     /// # Errors
-    /// `tc` fails.
+    /// `tc` fails, or its output cannot be parsed.
     pub fn read_sent_counters(&self) -> io::Result<[SentCounters; 2]> {
         let [first, second] = &self.ends;
         let read_counters = |end: &NetworkNamespace| {
@@ -174,19 +178,20 @@ fn parse_sent_counters(json: &str) -> Result<SentCounters, NetemError> {
     let all: Vec<QueueingDiscipline> = serde_json::from_str(json)?;
     let mut sent = SentCounters::default();
     for one in all {
-        // The inner discipline is last; only the bytes that it sent have left the device.
+        // The inner queueing discipline is the last one. Only the bytes that this discipline sent
+        // have left the device.
         sent.bytes = one.bytes;
         match one.kind.as_str() {
             "netem" => sent.lost = one.drops,
             _ => sent.dropped = one.drops,
         }
     }
-    // netem also counts the drops of the queue inside it.
+    // netem's counter of drops includes the drops of the queue inside it.
     sent.lost = sent.lost.saturating_sub(sent.dropped);
     Ok(sent)
 }
 
-/// Runs a tool inside a namespace; returns its output.
+/// Runs a tool inside a namespace and returns its standard output.
 fn run_tool(inside: &NetworkNamespace, name: &str, words: &str) -> io::Result<String> {
     let output = inside.within(|| Command::new(name).args(words.split(' ')).output());
     let failed = |what: &dyn std::fmt::Display| io::Error::other(format!("{name} {words}: {what}"));

@@ -1,9 +1,9 @@
-//! Random decisions per packet: loss and jitter, determined by the seed.
+//! Random decisions about each packet's loss and jitter. The seed determines all decisions.
 
 use super::LossModel;
 use stats::Random;
 
-/// A random stream, and the state of the burst model.
+/// A stream of random numbers, and the state of the burst loss model.
 #[derive(Debug)]
 pub(super) struct PacketChance {
     random: Random,
@@ -11,7 +11,7 @@ pub(super) struct PacketChance {
 }
 
 impl PacketChance {
-    /// Creates the `number`th stream of a seed.
+    /// Creates the stream that a seed has for `number`.
     pub(super) fn new(seed: u64, number: u64) -> PacketChance {
         PacketChance {
             random: Random::for_decision(seed, number),
@@ -19,7 +19,7 @@ impl PacketChance {
         }
     }
 
-    /// Uniform in [0, 1).
+    /// Returns the next random number, which is uniformly distributed in [0, 1).
     pub(super) fn next_unit(&mut self) -> f64 {
         self.random.unit()
     }
@@ -38,7 +38,7 @@ impl PacketChance {
                 let turns = if self.bad { *to_good } else { *to_bad };
                 self.bad ^= self.next_unit() < turns;
                 let share = if self.bad { *bad } else { *good };
-                // The random number is drawn in both states, so that later random numbers do not
+                // This random number is drawn in both states, so that later random numbers do not
                 // depend on the state.
                 self.next_unit() < share
             }
@@ -81,7 +81,8 @@ mod tests {
     fn bursts_have_the_requested_mean_share_and_length() {
         let loss = LossModel::from_bursts(0.02, 4.0);
         let fate = draw_losses(loss, 1);
-        // Eight standard errors: bursts make the mean vary more than single losses do.
+        // The tolerance is about eight standard errors. Bursts make the standard error larger than
+        // independent losses would.
         assert!(
             (lost_share(&fate) - 0.02).abs() < 0.005,
             "{}",
@@ -94,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_two_state_model_loses_the_share_of_its_states() {
-        // Each state has half of the time: (1 % + 21 %) / 2.
+        // Half of the packets are sent in each state, so that the expected loss is (1 % + 21 %) / 2
+        // = 11 %.
         let loss = LossModel::GilbertElliott {
             to_bad: 0.1,
             to_good: 0.1,

@@ -6,12 +6,12 @@ use serde::Serialize;
 /// The reason why a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is not a step.
+    /// A line is invalid.
     #[error("line {line}: {fault}")]
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// Its fault.
+        /// The fault of the line.
         fault: TraceLineFault,
     },
     /// All rates are zero, or a step has no duration.
@@ -25,7 +25,7 @@ pub enum TraceError {
 /// The reason why a line of a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceLineFault {
-    /// Not two fields.
+    /// The line does not have two fields.
     #[error("expected two fields; write seconds and a rate, such as `12.5 8mbit`")]
     Form,
     /// The first field is not a number.
@@ -47,19 +47,19 @@ pub enum TraceLineFault {
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// Bits per second of IP packets.
+/// A rate in bits per second of IP packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkRate {
-    /// No bottleneck, and no queue.
+    /// There is no bottleneck, and therefore no queue.
     Unlimited,
     /// A constant rate.
     Constant(u64),
-    /// A repeated trace.
+    /// A rate that follows a trace, which repeats.
     RateTrace(RateTrace),
 }
 
-/// Steps of a rate from the start of the link; they repeat.
+/// Steps of a rate from the start of the link. After the last step, the trace repeats.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RateTrace {
     steps: Vec<RateStep>,
@@ -68,9 +68,9 @@ pub struct RateTrace {
 /// A rate and its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RateStep {
-    /// Nanoseconds, at least 1.
+    /// Duration in nanoseconds, at least 1.
     pub lasts_ns: u64,
-    /// Bits per second; 0 is an outage.
+    /// Rate in bits per second; 0 is an outage.
     pub bits_per_s: u64,
 }
 
@@ -85,7 +85,7 @@ impl LinkRate {
         }
     }
 
-    /// Returns the mean bits per second; `None` if unlimited.
+    /// Returns the mean rate in bits per second, or `None` if the rate is unlimited.
     pub fn mean(&self) -> Option<u64> {
         match self {
             LinkRate::Unlimited => None,
@@ -101,7 +101,7 @@ impl RateTrace {
     /// Creates a trace.
     ///
     /// # Errors
-    /// There is no step, one has no duration, or no rate is above 0.
+    /// There is no step, a step has no duration, or no rate is above 0.
     pub fn new(steps: Vec<RateStep>) -> Result<RateTrace, TraceError> {
         let lasting = steps.iter().all(|step| step.lasts_ns > 0);
         if !lasting || !steps.iter().any(|step| step.bits_per_s > 0) {
@@ -110,11 +110,12 @@ impl RateTrace {
         Ok(RateTrace { steps })
     }
 
-    /// Parses lines of seconds and a rate (`0 10mbit`, `12.5 0bit`). Each rate holds until the next
-    /// line; the last line has `end` instead of a rate.
+    /// Parses lines that each contain a time in seconds and a rate (`0 10mbit`, `12.5 0bit`). Each
+    /// rate is valid until the time of the next line. The last line has `end` instead of a rate.
     ///
     /// # Errors
-    /// The first invalid line.
+    /// A line is invalid, the line with `end` is missing, or no rate is above 0. Only the first
+    /// fault is returned.
     pub fn parse_trace(text: &str) -> Result<RateTrace, TraceError> {
         let mut steps: Vec<RateStep> = Vec::new();
         let mut before: Option<(u64, u64)> = None;
@@ -163,7 +164,7 @@ impl RateTrace {
         self.steps.iter().map(|step| step.lasts_ns).sum()
     }
 
-    /// Bits of one period, times 10⁹.
+    /// Returns the bits that are transmitted in one period of the trace, multiplied by 10⁹.
     fn bits_ns(&self) -> u128 {
         let area = |step: &RateStep| u128::from(step.bits_per_s) * u128::from(step.lasts_ns);
         self.steps.iter().map(area).sum()
@@ -173,7 +174,7 @@ impl RateTrace {
         let period_ns = self.period_ns();
         let mut now_ns = start_ns - start_ns % period_ns;
         let mut left = u128::from(bits) * SECOND_NS;
-        // Skips whole periods; the remaining bits need at most two more periods, so the loop ends.
+        // Skips whole periods. The remaining bits need at most two more periods, so the loop ends.
         let rounds = left / self.bits_ns();
         left -= rounds * self.bits_ns();
         now_ns += rounds as u64 * period_ns;
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn bytes_pass_at_the_rate_of_their_time() {
-        // A second at 8 kbit/s, a second of outage, a second at 16 kbit/s.
+        // The rate is 8 kbit/s in the first second, 0 in the second, and 16 kbit/s in the third.
         let rate = LinkRate::RateTrace(create_trace(&[(S, 8000), (S, 0), (S, 16_000)]));
         for (start, bytes, through) in [
             (0, 1000, S),
@@ -278,7 +279,7 @@ mod tests {
             let first = rate.transmission_end_ns(start, a);
             let (pieces, whole) = (rate.transmission_end_ns(first, b), rate.transmission_end_ns(start, a + b));
             prop_assert!(first >= start && whole >= first);
-            // Results are rounded to nanoseconds. Each rounding loses at most the bits of one
+            // Results are rounded down to nanoseconds. Each rounding loses at most the bits of one
             // nanosecond at the fastest rate.
             let (low, high) = (pieces.min(whole), pieces.max(whole));
             let lost_bits = 2 * 10_000_000 / S + 1;

@@ -1,4 +1,4 @@
-//! A running link: one thread between two TUN devices.
+//! A running link: one thread that forwards packets between two TUN devices.
 
 use super::lateness::LatenessMeter;
 use super::{
@@ -15,12 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Packets that the kernel queues between two turns of the thread.
+/// Queue length of each TUN device, in packets. Packets wait in this queue until the thread reads
+/// them.
 const QUEUED_ORDERS_MAX: u32 = 10_000;
-/// Packets read from one side before the other side's turn.
+/// Maximum number of packets that the thread reads from one device before it reads from the other
+/// device.
 const BATCH: usize = 64;
 
-/// A link; dropping it ends it.
+/// A link. Dropping this value stops the link.
 pub struct TunLink {
     shared: Arc<SharedLinkState>,
     wake: OwnedFd,
@@ -33,19 +35,19 @@ pub struct TunLink {
 /// Statistics of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct LinkReport {
-    /// The settings.
+    /// Settings of the link.
     pub shape: LinkShape,
-    /// Seconds since the start.
+    /// Seconds since the link was started.
     pub seconds: f64,
-    /// Whether the thread has real-time priority (`SCHED_FIFO`).
+    /// Whether the link's thread has real-time priority (`SCHED_FIFO`).
     pub real_time: bool,
-    /// To the first namespace.
+    /// Packets to the first namespace.
     pub down: PacketCounts,
-    /// To the second.
+    /// Packets to the second namespace.
     pub up: PacketCounts,
-    /// Lateness of packets in microseconds.
+    /// Percentiles of the delivery lateness, in microseconds.
     pub lateness_us: LatenessPercentiles,
-    /// Packets that the receiving namespace rejected.
+    /// Number of packets that the receiving namespace rejected.
     pub refused: u64,
 }
 
@@ -67,11 +69,12 @@ impl SharedLinkState {
 }
 
 impl TunLink {
-    /// Joins two namespaces by link `number`: the first end gets the address `10.77.NUMBER.1`, the
-    /// second `10.77.NUMBER.2`, and each an interface `linkNUMBER`.
+    /// Joins two namespaces by the link `number`. The first end gets the address `10.77.NUMBER.1`,
+    /// and the second end gets `10.77.NUMBER.2`. Each namespace gets an interface `linkNUMBER`.
     ///
     /// # Errors
-    /// The process is not root, or there is no TUN device.
+    /// The process is not allowed to create a TUN device, or the system does not provide TUN
+    /// devices.
     pub fn start(
         first: &NetworkNamespace,
         second: &NetworkNamespace,
@@ -142,8 +145,8 @@ fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) ->
         let name = format!("link{number}");
         let file = kernel::open_tun(&name)?;
         kernel::configure_interface(&name, address, MTU, QUEUED_ORDERS_MAX)?;
-        // Disables IPv6, so that the kernel sends no solicitations on the link. The file is absent
-        // without IPv6.
+        // Disables IPv6, so that the kernel sends no IPv6 solicitations over the link. Ignores
+        // errors, because a kernel without IPv6 does not have this file.
         let ipv6 = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(ipv6, "1");
         kernel::bring_up(&name)?;
@@ -153,7 +156,7 @@ fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) ->
 
 /// Forwards packets between the devices until the link ends.
 fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, started: Instant) {
-    // Nanosecond timers: the default slack of 50 µs would add lateness.
+    // Requests a timer slack of 1 ns, because the default slack of 50 µs would make packets late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     shared.lock_state().real_time = kernel::enable_real_time();
     let now = || started.elapsed().as_nanos() as u64;
@@ -177,7 +180,8 @@ fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, 
             PollFd::new(second, PollFlags::IN),
             PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
         ];
-        // Ignores interruptions: the next turn checks everything.
+        // Ignores errors, such as an interruption by a signal, because the next iteration checks
+        // all devices again.
         let _ = poll(&mut fds, timeout.as_ref());
         let _ = rustix::io::read(woken, &mut [0; 8]);
     }

@@ -1,39 +1,39 @@
-//! Parses link values with units: `10mbit`, `0.5bdp`, `1%`.
+//! Parses the values of link settings, such as `10mbit`, `0.5bdp` and `1%`.
 
 use super::{LossModel, QueueSize};
 
-/// The reason why a value of a link is invalid.
+/// The reason why the value of a link setting is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Not a rate.
+    /// The text is not a rate.
     #[error("invalid rate; write a number and kbit, mbit or gbit, such as 20mbit")]
     LinkRate,
-    /// A rate beyond the supported range.
+    /// The rate is outside the supported range.
     #[error("rate out of range; write 1kbit to 100gbit")]
     RateRange,
-    /// Not a percentage.
+    /// The text is not a percentage from 0 % to 100 %.
     #[error("invalid share; write 0% to 100%, such as 0.5%")]
     Share,
-    /// Not a loss model.
+    /// The text is not a loss model.
     #[error("invalid loss; write 1%, 1%/4 for bursts of four, or ge:TO_BAD,TO_GOOD,GOOD,BAD")]
     LossModel,
-    /// Bursts that would lose more than half of the packets.
+    /// The bursts would lose more than half of the packets.
     #[error("loss in bursts out of range; write at most 50%")]
     BurstShare,
-    /// Not a queue size.
+    /// The text is not a queue size.
     #[error("invalid queue; write bytes or a multiple of rate × round trip: 64KiB, 0.5bdp")]
     QueueSize,
-    /// A queue beyond the supported range.
+    /// The queue size is outside the supported range.
     #[error("queue out of range; write 0bdp to 100bdp")]
     QueueRange,
 }
 
 const RATES: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
-/// Parses bits per second: `10mbit`, `500kbit`, `1.5gbit`.
+/// Parses a rate such as `10mbit`, `500kbit` or `1.5gbit`. Returns bits per second.
 ///
 /// # Errors
-/// The text is not a rate.
+/// The text is not a rate, or the rate is outside the supported range.
 pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     let (number, scale) = RATES
         .iter()
@@ -46,10 +46,10 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     Ok(bits as u64)
 }
 
-/// Parses a share: `1%`, `0.2%`.
+/// Parses a percentage such as `1%` or `0.2%`. Returns a share from 0 to 1.
 ///
 /// # Errors
-/// The text is not a share.
+/// The text is not a percentage from 0 % to 100 %.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let percent = text.strip_suffix('%').and_then(parse_positive);
     match percent {
@@ -58,11 +58,13 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// Parses `1%` (independent), `1%/4` (bursts of four on average) or `ge:1%,25%,0%,100%`
-/// (probabilities of turning bad and good, and loss in the good and the bad state).
+/// Parses a loss model. `1%` means independent losses. `1%/4` means losses in bursts of four
+/// packets on average. `ge:1%,25%,0%,100%` is a Gilbert-Elliott model. Its values are the
+/// probabilities of entering and of leaving the bad state, and the loss in the good and in the bad
+/// state.
 ///
 /// # Errors
-/// The text is not a loss model.
+/// The text is not a loss model, or the bursts would lose more than half of the packets.
 pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
     if let Some(model) = text.strip_prefix("ge:") {
         let shares: Result<Vec<f64>, UnitError> = model.split(',').map(parse_share).collect();
@@ -89,10 +91,11 @@ pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
     }
 }
 
-/// Parses `64KiB`, or a multiple of rate × round trip: `0.5bdp`.
+/// Parses a queue size in bytes, such as `64KiB`, or as a multiple of the bandwidth-delay product,
+/// such as `0.5bdp`.
 ///
 /// # Errors
-/// The text is not a queue size.
+/// The text is not a queue size, or the queue size is outside the supported range.
 pub fn parse_queue_size(text: &str) -> Result<QueueSize, UnitError> {
     if let Some(number) = text.strip_suffix("bdp") {
         return match parse_positive(number) {

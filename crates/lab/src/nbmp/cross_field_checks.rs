@@ -5,7 +5,7 @@ use super::text_forms::describe_value;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Requires media or metadata parameters in `input` and `output`.
+/// Checks that `input` or `output` contains media parameters or metadata parameters.
 pub(super) fn check_parameters_present(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let has = |name| value.get(name).is_some();
     if value.is_object() && !has("media-parameters") && !has("metadata-parameters") {
@@ -34,7 +34,7 @@ pub(super) fn check_reporting(value: &Value, at: &JsonPath, found: &mut Vec<Nbmp
     }
 }
 
-/// Checks units and the order of limits.
+/// Checks that minima do not exceed maxima, and that values have a plausible unit.
 pub(super) fn check_flow_control(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let number = |name| value.get(name).and_then(Value::as_u64);
     for [low, high] in [
@@ -64,11 +64,12 @@ pub(super) fn check_flow_control(value: &Value, at: &JsonPath, found: &mut Vec<N
     }
 }
 
-/// A longer delay or a lower throughput was probably written in another unit (not ms or bit/s).
+/// Maximum plausible delay in ms. A longer delay was probably written in another unit.
 const DELAY_MS_MAX: u64 = 3_600_000;
+/// Minimum plausible throughput in bit/s. A lower throughput was probably written in another unit.
 const THROUGHPUT_MIN: u64 = 1000;
 
-/// Checks that the restrictions of a parameter have its type.
+/// Checks that the restrictions of a parameter match the parameter's datatype.
 pub(super) fn check_parameter(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let Some(datatype) = value.get("datatype").and_then(Value::as_str) else {
         return;
@@ -98,7 +99,8 @@ fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut 
         }
         ("string", _) => false,
         ("integer" | "number", value) => return check_range(datatype, value, at, found),
-        // The standard defines no form for arrays.
+        // Accepts any restrictions for arrays, because the standard defines no form for array
+        // restrictions.
         _ => true,
     };
     if !fits {
@@ -146,7 +148,8 @@ fn check_range(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<Nbm
     }
 }
 
-/// Checks that identifiers are unique and references resolve.
+/// Checks that parameter identifiers are unique, and that `conditions` and `exclusions` refer to
+/// existing parameters.
 pub(super) fn check_parameter_ids(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let all = value.as_array().into_iter().flatten();
     let ids: Vec<Option<i64>> = all
@@ -173,8 +176,8 @@ pub(super) fn check_parameter_ids(value: &Value, at: &JsonPath, found: &mut Vec<
     }
 }
 
-/// Checks that a variable's value has the variable's type, and that its minimum does not exceed its
-/// maximum.
+/// Checks that the value of a variable matches its `var-type`, and that `min` does not exceed
+/// `max`.
 pub(super) fn check_variable(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let kind = value.get("var-type").and_then(Value::as_str);
     if let (Some(kind), Some(text)) = (kind, value.get("value").and_then(Value::as_str)) {

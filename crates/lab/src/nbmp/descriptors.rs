@@ -1,5 +1,6 @@
-//! The standard's descriptors as data (ISO/IEC 23090-8:2022, section 8). Misspelled names of the
-//! published schema are corrected; `discription` is accepted beside `description`.
+//! The descriptors of the NBMP standard as data (ISO/IEC 23090-8:2022, section 8). Names that the
+//! published schema misspells are corrected here. The misspelling `discription` is still accepted
+//! in addition to `description`.
 
 mod common_shapes;
 mod processing;
@@ -20,7 +21,7 @@ use running::{
     REQUEST, SCALE, SCHEDULE, SECURITY, STARTUP_DELAY, STEP, VARIABLE,
 };
 
-/// Returns the shape of a whole document.
+/// Returns the type of a whole description of this kind.
 pub(super) fn shape_of(kind: DescriptionKind) -> FieldShape {
     match kind {
         DescriptionKind::Workflow => Object(&WORKFLOW),
@@ -187,8 +188,8 @@ const MODE: DescriptorField = define_field("mode", May, OneOf(&["push", "pull"])
 const COMPLETION: DescriptorField = define_field("completion-timeout", May, COUNT);
 
 const MEDIA: [DescriptorField; 16] = [
-    // At the lenient level, only `graph.rs` requires this field, and only for streams: input and
-    // output restrictions lack it.
+    // At the lenient level, `graph.rs` requires this field for streams only, because input and
+    // output restrictions often lack the field.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
@@ -208,8 +209,8 @@ const MEDIA: [DescriptorField; 16] = [
 ];
 
 const METADATA: [DescriptorField; 14] = [
-    // At the lenient level, only `graph.rs` requires this field, and only for streams: input and
-    // output restrictions lack it.
+    // At the lenient level, `graph.rs` requires this field for streams only, because input and
+    // output restrictions often lack the field.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
@@ -228,6 +229,6 @@ const METADATA: [DescriptorField; 14] = [
 
 static MEDIA_IN: &[DescriptorField] = &MEDIA;
 static METADATA_IN: &[DescriptorField] = &METADATA;
-// Outputs lack the last field, the completion timeout.
+// Outputs have no completion timeout, which is the last field.
 static MEDIA_OUT: &[DescriptorField] = MEDIA_IN.split_at(15).0;
 static METADATA_OUT: &[DescriptorField] = METADATA_IN.split_at(13).0;

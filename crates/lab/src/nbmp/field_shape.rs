@@ -1,4 +1,4 @@
-//! Types of fields as data, and the recursive check of documents against them.
+//! Defines the types of fields as data, and checks documents against these types recursively.
 
 use super::ConformanceLevel;
 use super::path::{JsonPath, NbmpFault};
@@ -18,34 +18,35 @@ pub(super) struct DescriptorField {
 pub(super) enum FieldNeed {
     /// Always required.
     Must,
-    /// Required by the standard, but missing in many existing documents.
+    /// Required only at the strict level, because many existing documents lack the field.
     Strict,
     /// Optional.
     May,
 }
 
-/// A check of several members.
+/// A check that compares several members of a value.
 pub(super) type CrossFieldCheck = fn(&Value, &JsonPath, &mut Vec<NbmpFault>);
 
 /// Type of a field.
 pub(super) enum FieldShape {
     Text,
-    /// A text that is not empty.
+    /// A text that contains more than white space.
     NonEmptyText,
     OneOf(&'static [&'static str]),
-    /// A text that must pass a test at both levels; the string describes the expected form.
+    /// A text that must pass the test at both levels. The string describes the expected form.
     Form(fn(&str) -> bool, &'static str),
-    /// A text that is only tested at the strict level.
+    /// A text that must pass the test at the strict level only.
     StrictForm(fn(&str) -> bool, &'static str),
     /// An integer of at least this value.
     IntegerFrom(i64),
     Integer,
     Number,
     Boolean,
-    /// An array with the standard's minimum length. The lenient level accepts shorter arrays, which
-    /// many existing documents contain.
+    /// An array with the minimum length that the standard requires. The lenient level accepts
+    /// shorter arrays, because many existing documents contain them.
     List(&'static FieldShape, usize),
-    /// Two references, so that descriptors may be recursive.
+    /// An object with these fields. The outer reference points to a static, so that descriptors can
+    /// contain each other recursively.
     Object(&'static &'static [DescriptorField]),
     /// Any object.
     AnyObject,
@@ -55,7 +56,7 @@ pub(super) enum FieldShape {
 }
 
 impl FieldShape {
-    /// Describes the expected value.
+    /// Describes the expected value for error messages.
     fn describe_expected(&self) -> String {
         match self {
             FieldShape::Text => "a string".into(),
@@ -79,7 +80,7 @@ impl FieldShape {
         }
     }
 
-    /// Reports the faults of a value.
+    /// Adds all faults of a value to `found`.
     pub(super) fn check_value(
         &self,
         value: &Value,

@@ -1,4 +1,4 @@
-//! Built-in functions as function descriptions.
+//! Describes built-in functions as NBMP function descriptions.
 
 use super::SCHEMES;
 use crate::experiment::BuiltInFunction;

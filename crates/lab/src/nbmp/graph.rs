@@ -1,8 +1,8 @@
-//! The checks that a schema cannot express: unique identifiers, resolvable names, connected ports,
-//! no cycles.
+//! Checks the rules that a schema cannot express. Identifiers must be unique, names must resolve,
+//! ports must be connected, and every cycle needs a `breakable` connection.
 //!
-//! Everything is looked up by name, so that the time grows only linearly with the size of an
-//! untrusted description.
+//! All elements are looked up by name in maps and sets. The time therefore grows nearly linearly
+//! with the size of a description, which can come from an untrusted client.
 
 mod cycles;
 mod elements;
@@ -17,7 +17,8 @@ use elements::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reports unresolved references of a workflow or a task.
+/// Reports duplicate identifiers, unresolved names, unconnected ports and cycles. In a function
+/// description, checks only the stream identifiers.
 pub(super) fn check_graph(
     document: &Value,
     kind: DescriptionKind,
@@ -54,7 +55,7 @@ pub(super) fn check_graph(
     cycles::check_cycles(&graph.connections, found);
 }
 
-/// Connected ports by instance.
+/// Ports that connections use, as pairs of an instance and a port name.
 struct ConnectedPorts<'a> {
     inputs: BTreeSet<(&'a str, Option<&'a str>)>,
     outputs: BTreeSet<(&'a str, Option<&'a str>)>,
@@ -76,7 +77,8 @@ impl<'a> ConnectedPorts<'a> {
 struct WorkflowGraph<'a> {
     level: ConformanceLevel,
     known: &'a [&'a str],
-    /// Whether the description names a repository, which may define other functions.
+    /// Whether the description names a repository, which can define functions that are unknown
+    /// here.
     has_repository: bool,
     streams: StreamNames<'a>,
     functions: BTreeMap<&'a str, GraphFunction<'a>>,
@@ -84,7 +86,7 @@ struct WorkflowGraph<'a> {
     connections: Vec<GraphConnection<'a>>,
 }
 
-/// One side of a function's ports.
+/// The input ports or the output ports of a function.
 #[derive(Clone, Copy)]
 enum PortSide {
     Inputs,
@@ -101,7 +103,8 @@ impl PortSide {
 }
 
 impl WorkflowGraph<'_> {
-    /// Checks that both ends of every connection exist and have these ports.
+    /// Checks that the instances at both ends of every connection exist and have the ports that the
+    /// connection names.
     fn check_ends(&self, found: &mut Vec<NbmpFault>) {
         let at = JsonPath::root().at("processing").at("connection-map");
         for connection in &self.connections {
@@ -164,7 +167,8 @@ impl WorkflowGraph<'_> {
         }
     }
 
-    /// Checks an end without an instance. In many existing workflows, such an end names a stream.
+    /// Checks a connection end that names no instance. In many existing workflows, such an end
+    /// names a stream.
     fn check_stream(&self, id: &str, side: PortSide, at: &JsonPath, found: &mut Vec<NbmpFault>) {
         let streams = match side {
             PortSide::Outputs => &self.streams.inputs,
@@ -179,13 +183,14 @@ impl WorkflowGraph<'_> {
         }
     }
 
-    /// Returns whether a repository or the list of known functions may describe the function.
+    /// Returns whether the function can be described outside the document, in a repository or in
+    /// the list of known functions.
     fn may_be_described_elsewhere(&self, id: &str) -> bool {
         self.has_repository || self.known.contains(&id)
     }
 
-    /// Checks that ports are bound to a stream or a connection, and have unique names. For the
-    /// workflow itself (`instance` is `None`), connections do not count.
+    /// Checks that port names are unique, and that each bound port names a stream or is used by a
+    /// connection. For the workflow itself (`instance` is `None`), only streams are accepted.
     fn check_bindings(
         &self,
         general: Option<&Value>,

@@ -1,13 +1,14 @@
-//! Descriptions of MPEG's Network-Based Media Processing (ISO/IEC 23090-8, second edition): bounded
-//! parsing and validation.
+//! Parses and validates descriptions of MPEG's Network-Based Media Processing (NBMP, ISO/IEC
+//! 23090-8, second edition), with limits on their size.
 //!
-//! [`parse_bounded`] parses a text as JSON. [`validate_description`] checks it against the
+//! [`parse_bounded`] parses a text as JSON. [`validate_description`] checks the result against the
 //! standard's field tables (`descriptors.rs`), and checks names, streams and ports (`graph.rs`).
-//! [`find_unsupported`] and [`find_ignored`] list what the lab does not implement. Every
-//! [`NbmpFault`] has a JSONPath (RFC 9535).
+//! [`find_unsupported`] and [`find_ignored`] list the members that the lab does not implement.
+//! Every [`NbmpFault`] has a JSONPath (RFC 9535).
 //!
-//! The published JSON schema is not used: ten of its references do not resolve, so it rejects
-//! documents that the standard allows, or accepts documents that it forbids.
+//! The published JSON schema is not used, because ten of its references do not resolve. The schema
+//! therefore rejects documents that the standard allows, or accepts documents that the standard
+//! forbids.
 
 mod conformance_level;
 mod convert;
@@ -32,7 +33,7 @@ pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded};
 pub use unsupported_features::{find_ignored, find_unsupported};
 pub use validate::{OFFENCES_MAX, validate_description};
 
-/// Kind of a description, with its media type.
+/// Kind of a description. Each kind has its own media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DescriptionKind {
     /// Workflow (WDD).
@@ -54,5 +55,6 @@ impl DescriptionKind {
     }
 }
 
-/// Values of `scheme.uri`: the first edition, and the second, which this program writes.
+/// Values of `scheme.uri` for the first and the second edition of the standard. This program writes
+/// the value of the second edition.
 pub const SCHEMES: [&str; 2] = ["urn:mpeg:mpegi:nbmp:2020", "urn:mpeg:mpegi:nbmp:2023"];

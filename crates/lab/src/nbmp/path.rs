@@ -2,11 +2,12 @@
 
 use std::fmt::{self, Write};
 
-/// A fault of a description with its path.
+/// A fault in a description, with the path of the faulty member.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NbmpFault {
-    /// A JSONPath (RFC 9535), such as `$.processing['connection-map'][0].from.instance`; for a
-    /// missing field, its expected path.
+    /// JSONPath (RFC 9535) of the faulty member, such as
+    /// `$.processing['connection-map'][0].from.instance`. If a field is missing, the path at which
+    /// the field is expected.
     pub path: String,
     /// The fault and its remedy.
     pub what: String,
@@ -27,12 +28,12 @@ impl JsonPath {
         JsonPath("$".into())
     }
 
-    /// Returns the path of a member.
+    /// Returns the path of a member of this object.
     pub(super) fn at(&self, name: &str) -> JsonPath {
         JsonPath(format!("{}{}", self.0, PathMember(name)))
     }
 
-    /// Returns the path of an element.
+    /// Returns the path of an element of this array.
     pub(super) fn element(&self, n: usize) -> JsonPath {
         JsonPath(format!("{}[{n}]", self.0))
     }
@@ -45,7 +46,8 @@ impl JsonPath {
     }
 }
 
-/// A member's name as a path segment: short if RFC 9535 allows it, otherwise quoted.
+/// Formats a member's name as a path segment. Uses the short form (`.name`) if RFC 9535 allows it,
+/// and otherwise the quoted form (`['name']`).
 pub(super) struct PathMember<'a>(pub(super) &'a str);
 
 impl fmt::Display for PathMember<'_> {

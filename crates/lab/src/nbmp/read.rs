@@ -1,4 +1,4 @@
-//! Parses JSON with limits on length, depth and number of values; rejects duplicate names.
+//! Parses JSON with limits on length, depth and number of values, and rejects duplicate names.
 
 use super::path::{NbmpFault, PathMember};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -6,11 +6,11 @@ use serde_json::{Map, Number, Value};
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write};
 
-/// Length limit.
+/// Maximum length of a document in bytes.
 pub const BYTES_MAX: usize = 4 << 20;
-/// Nesting limit of objects and arrays.
+/// Maximum nesting depth of objects and arrays.
 pub const DEPTH_MAX: usize = 32;
-/// Limit of all values.
+/// Maximum number of values in a document.
 pub const VALUES_MAX: usize = 100_000;
 
 /// Parses a document.
@@ -39,7 +39,7 @@ pub fn parse_bounded(text: &[u8]) -> Result<Value, NbmpFault> {
     })
 }
 
-/// Position of the parser, and the number of values so far.
+/// Position of the parser, and the number of values that the parser has read.
 struct ReadPosition {
     place: RefCell<String>,
     values: Cell<usize>,
@@ -55,7 +55,8 @@ impl Default for ReadPosition {
 }
 
 impl ReadPosition {
-    /// Appends a segment; returns the length to restore.
+    /// Appends a segment to the path. Returns the previous length, to which `leave_segment`
+    /// shortens the path again.
     fn enter_segment(&self, segment: impl fmt::Display) -> usize {
         let mut place = self.place.borrow_mut();
         let before = place.len();

@@ -1,8 +1,8 @@
-//! Recognizes forms of texts, and describes values in messages.
+//! Checks the forms of texts such as URIs and timestamps, and formats values for error messages.
 
 use serde_json::Value;
 
-/// Describes an unexpected value.
+/// Describes an unexpected value for error messages.
 pub(super) fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "it is null".into(),
@@ -25,7 +25,7 @@ pub(super) fn shorten_text(text: &str) -> String {
     shown
 }
 
-/// Formats the first eight of the names that a document contains.
+/// Formats at most eight names of a document.
 pub(super) fn list_first(names: &[&str]) -> String {
     const NAMES_MAX: usize = 8;
     let shown = names.iter().take(NAMES_MAX);
@@ -38,12 +38,12 @@ pub(super) fn list_first(names: &[&str]) -> String {
     format!("[{}]", shown.join(", "))
 }
 
-/// Formats all of the names, which the standard defines.
+/// Formats all names of a list that the standard defines.
 pub(super) fn join_names(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// Recognizes URIs (RFC 3986): a scheme, a colon, and permitted characters.
+/// Recognizes URIs (RFC 3986). Checks only for a scheme, a colon, and permitted characters.
 pub(super) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -115,7 +115,8 @@ fn is_zone(zone: &str) -> bool {
         || (signed && number(1).is_some_and(|n| n < 24) && number(4).is_some_and(|n| n < 60))
 }
 
-/// Recognizes `type/subtype` with parameters (RFC 9110, section 8.3.1).
+/// Recognizes media types of the form `type/subtype` (RFC 9110, section 8.3.1). Does not check
+/// parameters.
 pub(super) fn is_media_type(text: &str) -> bool {
     let token = |text: &str| {
         let of = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -141,7 +142,7 @@ pub(super) fn is_brand(text: &str) -> bool {
     })
 }
 
-/// Recognizes a country with an optional subdivision (ISO 3166).
+/// Recognizes a country code with an optional subdivision, such as `NL` or `US-CA` (ISO 3166).
 pub(super) fn is_placement(text: &str) -> bool {
     let country = text.get(..2).unwrap_or_default();
     let rest = text.get(2..).unwrap_or("x");

@@ -1,11 +1,11 @@
-//! Finds the parts of a description that the lab does not support. A part is refused if the author
-//! relies on it, and otherwise reported as ignored.
+//! Finds the members of a description that the lab does not support. A description is rejected if
+//! its author relies on such a member. Otherwise, the member is reported as ignored.
 
 use super::convert::{is_place, is_understood};
 use super::path::{JsonPath, NbmpFault};
 use serde_json::Value;
 
-/// Returns the parts of the workflow and its functions that must be refused.
+/// Returns the members of the workflow and of its functions that the lab must reject.
 pub fn find_unsupported(description: &Value) -> Vec<NbmpFault> {
     let root = JsonPath::root();
     let mut found = Vec::new();
@@ -80,7 +80,8 @@ const IGNORED_IN_CONNECTION: [&[&str]; 5] = [
     &["to", "input-restrictions"],
 ];
 
-/// Ignored members of a link; the lab uses its minimum delay and its maximum throughput.
+/// Ignored members of a link. Of `flowcontrol`, the lab uses only the minimum delay and the maximum
+/// throughput.
 const IGNORED_IN_LINK: [&[&str]; 4] = [
     &["flowcontrol", "typical-delay"],
     &["flowcontrol", "max-delay"],
@@ -88,7 +89,7 @@ const IGNORED_IN_LINK: [&[&str]; 4] = [
     &["flowcontrol", "averaging-window"],
 ];
 
-/// Returns the ignored members as JSONPaths.
+/// Returns the JSONPaths of the ignored members.
 pub fn find_ignored(description: &Value) -> Vec<String> {
     let root = JsonPath::root();
     let mut found = Vec::new();
@@ -120,7 +121,7 @@ pub fn find_ignored(description: &Value) -> Vec<String> {
 fn add_ignored(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec<String>) {
     for path in members {
         let step = |value, name: &&str| Value::get(value, *name);
-        // A member that is false requests nothing.
+        // Skips a member whose value is `false`, because it requests nothing.
         let declared = path.iter().try_fold(part, step);
         if declared.is_some_and(|declared| declared != false) {
             let place = path.iter().fold(at.clone(), |at, name| at.at(name));

@@ -7,8 +7,9 @@ use serde_json::Value;
 /// Maximum number of reported faults.
 pub const OFFENCES_MAX: usize = 1000;
 
-/// Returns all faults of a document in the order of its fields. `known` lists functions that
-/// documents may name without describing them.
+/// Returns at most [`OFFENCES_MAX`] faults of a document. Faults of fields come first, and then
+/// faults of names and connections. `known` lists functions that documents may name without
+/// describing them.
 pub fn validate_description(
     document: &Value,
     kind: DescriptionKind,

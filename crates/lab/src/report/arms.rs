@@ -14,11 +14,11 @@ pub(super) const SPREAD_MAX: f64 = 0.1;
 /// Results of an arm.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ArmReport {
-    /// Values of the variables.
+    /// Values of the variables that define the arm.
     pub arm: Arm,
-    /// Runs that count.
+    /// Number of runs that were not discarded.
     pub runs: usize,
-    /// Statistics by quantity.
+    /// Statistics of each quantity, by its name.
     pub values: BTreeMap<String, QuantitySummary>,
 }
 
@@ -29,7 +29,7 @@ pub struct QuantitySummary {
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// 95 % interval of the median; `None` below six rounds.
+    /// 95 % confidence interval of the median. `None` if there are fewer than six rounds.
     pub interval: Option<[f64; 2]>,
     /// Median.
     pub median: f64,
@@ -37,12 +37,13 @@ pub struct QuantitySummary {
     pub min: f64,
     /// Maximum.
     pub max: f64,
-    /// Standard deviation divided by the mean; `None` for a single run or a mean of 0.
+    /// Standard deviation divided by the absolute value of the mean. `None` for a single run or a
+    /// mean of 0.
     pub spread: Option<f64>,
 }
 
 impl QuantitySummary {
-    /// Returns `None` without values.
+    /// Computes the statistics. Returns `None` if there are no values.
     pub(super) fn from_values(values: &[f64]) -> Option<QuantitySummary> {
         let found = stats::SampleSummary::from_values(values)?;
         let spread = found.deviation / found.mean.abs();
@@ -57,19 +58,20 @@ impl QuantitySummary {
         })
     }
 
-    /// Formats the interval of the median, or the range if there are too few rounds.
+    /// Formats the confidence interval of the median, or the range of the values if there are too
+    /// few rounds for an interval.
     pub(super) fn format_interval(&self) -> String {
         format_interval_or_range(self.interval, self.n, [self.min, self.max])
     }
 
-    /// Returns the median and the ends of the error bar: of the interval, or of the range if there
-    /// are too few rounds.
+    /// Returns the median and the two ends of the error bar. The error bar spans the confidence
+    /// interval, or the range of the values if there are too few rounds for an interval.
     pub(super) fn as_bar(&self) -> [f64; 3] {
         let [low, high] = self.interval.unwrap_or([self.min, self.max]);
         [self.median, low, high].map(round_to_digits)
     }
 
-    /// Returns whether the arm is unstable.
+    /// Returns whether the quantity varies so much between rounds that the arm is called unstable.
     pub fn is_unstable(&self) -> bool {
         self.spread.is_some_and(|spread| spread > SPREAD_MAX)
     }
@@ -94,7 +96,7 @@ pub(super) fn as_pair(interval: ConfidenceInterval) -> [f64; 2] {
     [interval.low, interval.high]
 }
 
-/// Describes an arm.
+/// Formats the variables of an arm with their values, such as `loss 1%, users 10`.
 pub(super) fn describe_arm(arm: &Arm) -> String {
     let each = arm.iter().map(|(name, value)| format!("{name} {value}"));
     let text = each.collect::<Vec<_>>().join(", ");

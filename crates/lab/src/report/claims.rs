@@ -9,8 +9,8 @@ use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
 use stats::PairedRatio;
 
-/// The result of an expectation for one combination of the variables that its `of` does not
-/// contain.
+/// The result of an expectation for one combination of the other variables. These are the variables
+/// that the key `of` of the expectation does not contain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim as a sentence.
@@ -19,38 +19,40 @@ pub struct ClaimResult {
     pub quantity: String,
     /// Values of the variables that `of` does not contain.
     pub cell: Arm,
-    /// Number of usable rounds.
+    /// Number of evaluated rounds.
     pub n: usize,
-    /// Whether the value is a ratio.
+    /// Whether `value` is a ratio of two arms.
     pub ratio: bool,
-    /// Median of the rounds' ratios or values; 0 without rounds.
+    /// Median of the ratios or values of all rounds. 0 if there are no rounds.
     #[serde(with = "super::json_number")]
     pub value: f64,
-    /// Its 95 % interval; `None` below six rounds.
+    /// 95 % confidence interval of the median. `None` if there are fewer than six rounds.
     #[serde(with = "super::json_number", default)]
     pub interval: Option<[f64; 2]>,
-    /// The smallest and the largest ratio or value of a round.
+    /// Smallest and largest ratio or value of all rounds.
     #[serde(with = "super::json_number")]
     pub range: [f64; 2],
-    /// For ratios: the geometric mean, and the ratio of means; `None` without a geometric mean.
+    /// Geometric mean of the ratios, and ratio of the means. `None` for values that are not ratios,
+    /// and if the ratios have no geometric mean.
     #[serde(with = "super::json_number", default)]
     pub geometric_and_of_means: Option<[f64; 2]>,
     /// Lower bound.
     pub at_least: Option<f64>,
     /// Upper bound.
     pub at_most: Option<f64>,
-    /// Finding of the source.
+    /// Finding of the source document in words.
     pub found: Option<String>,
-    /// Reason why it does not hold, from the document.
+    /// Reason for the verdict, from the experiment document or from the evaluation.
     pub because: Option<String>,
-    /// The value that the source reports, as text.
+    /// Range or direction that the source document reports, as text.
     pub source: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
 impl ClaimResult {
-    /// Formats the interval, or the range if there are too few rounds, with the number of rounds.
+    /// Formats the number of rounds, and the confidence interval or the range. The range is used if
+    /// there are too few rounds for an interval.
     pub(super) fn format_certainty(&self) -> String {
         match self.interval {
             _ if self.n == 0 => "no round".into(),
@@ -69,7 +71,7 @@ impl ClaimResult {
 }
 
 /// Evaluates all expectations for all combinations of the other variables. An expectation with
-/// bounds has a result even if no run measured it.
+/// bounds has a result even if no run measured its quantity.
 pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let expect = plan.document.expect.iter();
     expect
@@ -97,7 +99,7 @@ pub(super) fn evaluate_expectation(expect: &Expectation, runs: &RunIndex<'_>) ->
     claims
 }
 
-/// Returns the result of a claim without usable runs.
+/// Returns the result of a claim that no usable run measured.
 fn unmeasured_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> ClaimResult {
     let has_runs = runs.of(arm).next().is_some();
     let because = match has_runs {
@@ -110,7 +112,7 @@ fn unmeasured_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Cla
     }
 }
 
-/// Returns the result of a claim before its evaluation.
+/// Returns the result of a claim that is not evaluated yet.
 fn describe_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
     let mut cell = arm.clone();
     cell.retain(|name, _| !expect.of.contains_key(name.as_str()));
@@ -133,8 +135,8 @@ fn describe_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
     }
 }
 
-/// Returns an undecided result with the reason why measured values have no ratio. Returns `None`
-/// without values, and for a claim without bounds.
+/// Returns an undecided result that states why the measured values have no ratio. Returns `None` if
+/// there are no values, or if the claim has no bounds.
 fn explain_missing_ratio(
     expect: &Expectation,
     arm: &Arm,
@@ -160,7 +162,7 @@ fn explain_missing_ratio(
     })
 }
 
-/// Returns `None` if nothing was measured.
+/// Evaluates an expectation for one arm. Returns `None` if nothing was measured.
 fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Option<ClaimResult> {
     let to = value_texts(&expect.to);
     let quantity = expect.quantity.get_ref();

@@ -1,20 +1,21 @@
-//! The commands of an experiment, without paths of this machine.
+//! Lists the commands of an experiment, without paths of this machine.
 
 use super::arms::describe_arm;
 use crate::experiment::document::ExperimentDocument;
 use crate::experiment::{RunPlan, command_line};
 use serde::{Deserialize, Serialize};
 
-/// A command with variables, addresses and ports filled in; sources and folders stay placeholders.
+/// A command in which variables, addresses and ports are filled in. Sources and folders remain
+/// placeholders.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReportedCommand {
-    /// `function origin`, `sink viewers`, `source film`.
+    /// Kind and name of the component, such as `function origin`, `sink viewers` or `source film`.
     pub of: String,
-    /// Its place, if links define places.
+    /// Place in which the command runs, if links define places.
     pub at: Option<String>,
-    /// The shell command.
+    /// The shell command. For a source without a command, the path of its media.
     pub run: String,
-    /// The arms that use it; empty if all do.
+    /// The arms that use this command. Empty if all arms use the same command.
     pub arms: Vec<String>,
 }
 

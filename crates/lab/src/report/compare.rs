@@ -1,5 +1,5 @@
-//! Compares several result folders of one experiment: two days, two machines, before and after a
-//! change.
+//! Compares several result folders of one experiment. The folders can come from different days or
+//! machines, or from before and after a change.
 
 use super::arms::{QuantitySummary, as_pair, describe_arm};
 use super::comparison_plots::plot_comparison;
@@ -15,28 +15,28 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct ResultSet {
     /// Name of the folder.
     pub name: String,
-    /// The document at the scale that was run.
+    /// The experiment document at the scale of the runs.
     pub plan: RunPlan,
     /// Its runs.
     pub records: Vec<RunRecord>,
-    /// Machines of the runs.
+    /// Descriptions of the machines that executed the runs.
     pub machines: Vec<MachineDescription>,
 }
 
-/// Folders, each compared with the first.
+/// The comparison of each result folder with the first folder.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// The experiment's name.
     pub name: String,
     /// The folders.
     pub folders: Vec<String>,
-    /// Differences of machines, programs and scales.
+    /// Differences between the machines, programs and scales of the folders.
     pub differs: Vec<EnvironmentDifference>,
-    /// Every quantity of every arm that two folders have.
+    /// Every quantity that at least two folders contain for the same arm.
     pub rows: Vec<ComparedQuantity>,
 }
 
-/// A property that differs.
+/// A property of the environment that differs between folders.
 #[derive(Debug, Clone, Serialize)]
 pub struct EnvironmentDifference {
     /// The property, such as `kernel`.
@@ -45,27 +45,27 @@ pub struct EnvironmentDifference {
     pub values: Vec<String>,
 }
 
-/// A quantity of an arm.
+/// A quantity of an arm in all folders.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedQuantity {
-    /// The variables' values.
+    /// Values of the variables that define the arm.
     pub arm: Arm,
     /// The quantity.
     pub quantity: String,
-    /// Statistics in each folder; `None` if it was not measured.
+    /// Statistics in each folder. `None` if a folder does not contain the quantity.
     pub samples: Vec<Option<QuantitySummary>>,
-    /// Change of each other folder relative to the first.
+    /// Change in each further folder, relative to the first folder.
     pub changes: Vec<Option<FolderChange>>,
 }
 
-/// The factor between two folders.
+/// The factor by which a quantity differs between two folders.
 #[derive(Debug, Clone, Serialize)]
 pub struct FolderChange {
-    /// Median of the ratios between each round of one folder and each round of the other. The
-    /// rounds of two folders are not paired.
+    /// Median of the ratios of each round of this folder to each round of the first folder. Every
+    /// combination is used, because the rounds of two folders are not paired.
     #[serde(with = "super::json_number")]
     pub ratio: f64,
-    /// Its 95 % interval; `None` if either folder has fewer than six rounds.
+    /// 95 % confidence interval of the ratio. `None` if either folder has fewer than six rounds.
     #[serde(with = "super::json_number")]
     pub interval: Option<[f64; 2]>,
     /// Whether the interval excludes 1.
@@ -119,7 +119,7 @@ impl Comparison {
         )
     }
 
-    /// Returns the comparison as a page.
+    /// Returns the comparison as an HTML page.
     pub fn html(&self) -> String {
         let before = format!(
             "<header><h1>{}: {}</h1><div class=\"finding\"><p>{}</p></div></header>",
@@ -230,7 +230,8 @@ fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>]) -> ComparedQ
     }
 }
 
-/// Returns `None` if a value is negative, or if a ratio of two zeros occurs.
+/// Returns the change from `first` to `other`. Returns `None` if a side is empty, if a value is
+/// negative or not finite, or if both sides contain zero.
 fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
     let (ratio, interval) = stats::unpaired_ratio(other, first)?;
     let interval = interval.map(as_pair);
@@ -241,8 +242,9 @@ fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
     })
 }
 
-/// Returns the rows of the controller's machine, then those of each agent, sorted by the agent's name.
-/// If a machine was described several times, the last description counts.
+/// Returns the table rows of the controller's machine, and then the rows of the agents' machines,
+/// sorted by the name of the agent. If a machine was described several times, uses the last
+/// description.
 fn machine_rows(all: &[MachineDescription]) -> Vec<Vec<String>> {
     let by_agent = all
         .iter()
@@ -261,7 +263,7 @@ fn machine_rows(all: &[MachineDescription]) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Finds differing machines, programs and scales.
+/// Finds the properties of machines, programs and scales that differ between folders.
 fn find_differences(folders: &[ResultSet]) -> Vec<EnvironmentDifference> {
     let tables = folders.iter().map(|folder| {
         let mut rows = machine_rows(&folder.machines);

@@ -1,4 +1,4 @@
-//! Plots of a comparison: the medians of all folders, by quantity.
+//! Plots the medians of all compared folders for each quantity.
 
 use super::compare::{ComparedQuantity, Comparison};
 use super::plots::{
@@ -8,7 +8,7 @@ use super::quantity_words::{axis_title, describe_name};
 use super::table::ReportTable;
 use crate::experiment::Arm;
 
-/// Ratio of the largest to the smallest value above which an axis is logarithmic.
+/// If the ratio of the largest to the smallest value exceeds this limit, the axis is logarithmic.
 const LOG_AXIS_RATIO: f64 = 30.0;
 
 /// Draws a panel for each quantity.
@@ -64,7 +64,7 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
             names: short_arm_names(&rows),
             groups,
         },
-        // The page has one table for all quantities.
+        // Leaves this table empty, because the page has one table for all quantities.
         table: ReportTable::new([""; 0]),
     }
 }
@@ -74,7 +74,7 @@ fn median_of_folder(row: &ComparedQuantity, folder: usize) -> Option<[f64; 3]> {
     Some(sample.as_bar())
 }
 
-/// Names arms by the variables that differ.
+/// Names each arm by the values of the variables that differ between the arms.
 fn short_arm_names(rows: &[&ComparedQuantity]) -> Vec<String> {
     let differs = |name: &String| {
         let first = rows.first().and_then(|row| row.arm.get(name));

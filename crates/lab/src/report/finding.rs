@@ -1,4 +1,4 @@
-//! The headline of a report: the number of claims with each verdict.
+//! The headline of a report, which states the number of claims with each verdict.
 
 use super::arms::{ArmReport, describe_arm};
 use super::claims::ClaimResult;
@@ -6,7 +6,7 @@ use super::table::format_number;
 use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
-/// The overall result.
+/// The overall result of an experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SourceFinding {
     /// The outcome.
@@ -14,8 +14,8 @@ pub struct SourceFinding {
     /// The outcome as a sentence.
     #[serde(rename = "says")]
     pub sentence: String,
-    /// One line for each claim with bounds: result, the source's finding, and the reason for a
-    /// difference.
+    /// One line for each claim with bounds. It contains the result, the finding of the source, and
+    /// the reason for a difference.
     pub lines: Vec<String>,
 }
 
@@ -23,19 +23,20 @@ pub struct SourceFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingOutcome {
-    /// Every claim of the source is repeated, and every claim of our own is as expected.
+    /// Every claim of the source has the verdict `Repeated`, and every claim of our own has the
+    /// verdict `AsExpected`.
     Repeated,
-    /// At least one claim is contradicted or not as expected.
+    /// At least one claim has the verdict `Contradicted` or `NotAsExpected`.
     Contradicted,
     /// Anything else.
     Mixed,
-    /// There are no claims.
+    /// There are no claims with bounds.
     NoClaim,
 }
 
 impl SourceFinding {
-    /// Counts the verdicts: those on claims of the source, then those on our own. Without verdicts,
-    /// states the medians of the arms.
+    /// Counts the verdicts on claims of the source, and then the verdicts on our own claims. If
+    /// there are no verdicts, states the medians of the arms instead.
     pub(super) fn new(claims: &[ClaimResult], arms: &[ArmReport]) -> SourceFinding {
         let judged = claims
             .iter()
@@ -82,10 +83,11 @@ impl SourceFinding {
     }
 }
 
-/// Maximum number of arms in the headline. The table of the arms lists all.
+/// Maximum number of arms in the headline. The table of the arms lists all arms.
 const ARMS_SHOWN_MAX: usize = 4;
 
-/// Formats the medians of the first quantity that a claim names, or else of the first measured one.
+/// Formats the medians of one quantity in all arms. This is the first measured quantity that a
+/// claim names, or else the first measured quantity.
 fn describe_medians(claims: &[ClaimResult], arms: &[ArmReport]) -> String {
     let is_measured = |name: &&String| arms.iter().any(|of| of.values.contains_key(*name));
     let claimed = claims.iter().map(|claim| &claim.quantity);
@@ -112,7 +114,7 @@ fn describe_medians(claims: &[ClaimResult], arms: &[ArmReport]) -> String {
     format!("Median of {name}: {medians}{more}. No expectation has bounds.")
 }
 
-/// Formats a claim as a sentence.
+/// Formats a claim with its result and verdict.
 fn format_claim(claim: &ClaimResult) -> String {
     let cell = match claim.cell.is_empty() {
         true => String::new(),

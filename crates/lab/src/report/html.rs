@@ -1,5 +1,5 @@
-//! The report as a self-contained HTML page. Texts and tables work without scripts; uPlot (MIT)
-//! draws the plots from embedded data.
+//! Formats the report as a self-contained HTML page. Texts and tables work without scripts. The
+//! library uPlot (MIT license) draws the plots from embedded data.
 
 use super::markdown::machine_table;
 use super::plots::{PanelShape, PlotPanel, ReportPlot};
@@ -12,13 +12,14 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-// `UPLOT`: script and style of uPlot, if vendor/fetch.sh has fetched it before the build.
+// Defines `UPLOT`, which contains the script and the style of uPlot. It is `None` if
+// `vendor/fetch.sh` did not fetch uPlot before the build.
 include!(concat!(env!("OUT_DIR"), "/uplot.rs"));
 
-/// Fills in the page. `body` is HTML, `data` is the input of the script.
+/// Fills in the page template. `body` is HTML, and `data` is the input of the script.
 fn render_page(title: &str, body: &str, data: &str) -> String {
     let (library, library_style) = UPLOT.unwrap_or_default();
-    // Escapes text that would end the script element.
+    // Escapes `<`, because `</script>` in the data would end the script element.
     let data = data.replace('<', "\\u003c");
     let parts = [
         ("title", escape_html(title)),
@@ -28,7 +29,7 @@ fn render_page(title: &str, body: &str, data: &str) -> String {
         ("body", body.to_owned()),
         ("data", data),
     ];
-    // Scans the page once from start to end, so that inserted text is not searched for
+    // Scans the template once from start to end, so that inserted text is not searched for
     // placeholders.
     let mut out = String::new();
     let mut rest = PAGE;
@@ -42,8 +43,8 @@ fn render_page(title: &str, body: &str, data: &str) -> String {
     out + rest
 }
 
-/// Returns a page with plots between two HTML fragments: the first panel is visible, the others are
-/// collapsible.
+/// Returns a page with plots between two HTML fragments. The first panel is visible, and the other
+/// panels are in a collapsible section.
 pub(super) fn render_with_plots(
     title: &str,
     above: &str,
@@ -69,7 +70,7 @@ pub(super) fn render_with_plots(
 }
 
 impl ExperimentReport {
-    /// Returns the report as a page.
+    /// Returns the report as an HTML page.
     pub fn html(&self) -> String {
         let (mut above, mut below) = (String::new(), String::new());
         // Writing to a string cannot fail.
@@ -172,7 +173,7 @@ pub(super) fn write_section(out: &mut String, title: &str, inside: &str) -> std:
     )
 }
 
-/// Writes the first panel, and all others in a collapsible section.
+/// Writes the first panel, and then all other panels in a collapsible section.
 fn write_plots(out: &mut String, plots: &[ReportPlot]) -> std::fmt::Result {
     let panels = plots.iter().map(|plot| plot.panels.len());
     let more = panels.sum::<usize>().saturating_sub(1);
@@ -192,7 +193,8 @@ fn write_plots(out: &mut String, plots: &[ReportPlot]) -> std::fmt::Result {
     }
 }
 
-/// Writes some panels of a plot; nothing if it has none of them.
+/// Writes the panels of a plot whose numbers are in `panels`. Writes nothing if the plot has no
+/// such panel.
 fn write_plot(
     out: &mut String,
     number: usize,
@@ -251,7 +253,8 @@ fn write_plot(
     writeln!(out, "</div></section>")
 }
 
-/// Returns a static image if the plotting library is missing.
+/// Returns a static image of the panel if the plotting library is missing, and otherwise an empty
+/// text.
 fn static_plot(panel: &PlotPanel) -> String {
     match UPLOT {
         Some(_) => String::new(),
@@ -262,7 +265,7 @@ fn static_plot(panel: &PlotPanel) -> String {
     }
 }
 
-/// Writes a heat map as a coloured table, which can be copied, printed and read aloud.
+/// Writes a heat map as a coloured table, which can be copied, printed and read by screen readers.
 fn write_cells(
     out: &mut String,
     x: &str,
@@ -287,7 +290,7 @@ fn write_cells(
                 writeln!(out, "<td>–</td>")?;
                 continue;
             };
-            // A ratio of 8 or 1/8 has the full colour.
+            // The colour reaches its full strength at a ratio of 8 or 1/8.
             let strength = (cell.ratio.ln() / 8f64.ln()).clamp(-1.0, 1.0);
             let side = if strength < 0.0 { "below" } else { "above" };
             let unsure = cell

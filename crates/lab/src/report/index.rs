@@ -1,4 +1,4 @@
-//! Lists all reports of a folder with their outcome.
+//! Lists the reports in the subfolders of a folder, with the outcome of each report.
 
 use super::ReportTable;
 use super::markdown::escape_line;
@@ -6,7 +6,8 @@ use super::stored::{ReportFileError, read_report_as};
 use crate::experiment::FileError;
 use std::path::Path;
 
-/// Returns a Markdown page about the reports in the folder's subfolders, sorted by name.
+/// Returns a Markdown page that lists the reports in the subfolders of `folder`, sorted by the name
+/// of the subfolder.
 ///
 /// # Errors
 /// The folder or a report cannot be read.
@@ -69,8 +70,8 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
     ))
 }
 
-/// Returns links to reports of `(folder, title, scale)`. If several reports have the same title,
-/// each link also contains the scale.
+/// Returns links to the reports. A report is given as `(folder, title, scale)`. If several reports
+/// have the same title, the link to each of these reports also contains the scale.
 fn list_links(titles: &[(String, String, String)]) -> String {
     let links = titles.iter().map(|(id, title, scale)| {
         let is_repeated = titles.iter().filter(|(_, other, _)| other == title).count() > 1;

@@ -1,12 +1,13 @@
-//! Numbers that may be infinite, in JSON.
+//! The JSON form of numbers that can be infinite.
 //!
-//! JSON has no infinity: without this form it would become `null`, and a stored report could not be
-//! read again. A ratio to zero is written as `"infinity"`.
+//! JSON has no infinity. Without this module, infinity would become `null`, and a stored report
+//! could not be read again. The ratio of a positive number to zero is infinite and is written as
+//! `"infinity"`.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number that is not negative infinity.
+/// The JSON form of a number, which must not be negative infinity.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum JsonNumber {
@@ -14,14 +15,14 @@ pub(super) enum JsonNumber {
     Infinite(InfinityWord),
 }
 
-/// The word for an infinite number.
+/// The word that represents infinity in JSON.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum InfinityWord {
     Infinity,
 }
 
-/// A number, a pair of numbers, or an optional pair, with its form in JSON.
+/// A value with a JSON form. The value is a number, a pair of numbers, or an optional pair.
 pub(super) trait InJson: Copy {
     type Form: Serialize + DeserializeOwned;
     fn to_form(self) -> Self::Form;
@@ -81,7 +82,7 @@ pub(super) fn serialize<T: InJson, S: Serializer>(
     numbers.to_form().serialize(serializer)
 }
 
-/// Reads numbers in their form.
+/// Reads numbers from their JSON form.
 ///
 /// # Errors
 /// The input is neither a number nor the word `infinity`.

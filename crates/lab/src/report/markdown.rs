@@ -1,4 +1,4 @@
-//! The report as Markdown.
+//! Formats the report as Markdown.
 
 use super::arms::{SPREAD_MAX, describe_arm};
 use super::claims::ClaimResult;
@@ -26,7 +26,7 @@ impl ExperimentReport {
         out
     }
 
-    /// Returns an SVG image for each plot, with its path relative to the report.
+    /// Returns the path and the SVG image of each plot. The path is relative to the report.
     pub fn images(&self) -> impl Iterator<Item = (String, String)> {
         let plots = self.plots.iter().enumerate();
         plots.map(|(number, plot)| (image_path(number, plot), draw_plot(plot)))
@@ -63,7 +63,8 @@ impl ExperimentReport {
                 )?;
             }
             for panel in &plot.panels {
-                // The table of the arms contains the figures of bars and boxes.
+                // Skips the tables of bars and boxes, because the table of the arms contains the
+                // same figures.
                 let repeated = matches!(
                     panel.shape,
                     PanelShape::Bars { .. } | PanelShape::Boxes { .. }
@@ -102,7 +103,8 @@ impl ExperimentReport {
         writeln!(out, "\n## Commands\n{}", self.commands_table().markdown())
     }
 
-    /// Returns the experiment, its finding and the number of runs, each in a line.
+    /// Returns the name of the experiment, its finding, and a summary of the runs, each on its own
+    /// line.
     pub fn summary(&self) -> String {
         let (name, finding) = (&self.name, &self.finding.sentence);
         format!("{name}\n{finding}\n{}", self.summarize_runs())
@@ -256,7 +258,7 @@ fn claim_row(claim: &ClaimResult) -> Vec<String> {
     ]
 }
 
-/// Returns the path of a plot's image: its number and title.
+/// Returns the path of a plot's image, which consists of the number and the title of the plot.
 fn image_path(number: usize, plot: &ReportPlot) -> String {
     let mut name = String::new();
     for c in plot.title.chars().take(40) {
@@ -269,7 +271,7 @@ fn image_path(number: usize, plot: &ReportPlot) -> String {
     format!("plots/{:02}-{}.svg", number + 1, name.trim_end_matches('-'))
 }
 
-/// Returns the known properties of a machine.
+/// Returns a table of the known properties of a machine.
 pub(super) fn machine_table(machine: &MachineDescription) -> ReportTable {
     let mut table = ReportTable::new(["since", &format_time(machine.unix_s)]);
     let gib = machine.memory_bytes as f64 / f64::from(1 << 30);

@@ -1,9 +1,10 @@
-//! Reports of experiments: HTML, Markdown with SVG plots, and JSON. They are made from the records
-//! of a result folder, so that a new question needs no new run.
+//! Creates reports of experiments as HTML, as Markdown with SVG plots, and as JSON. Reports are
+//! computed from the records of a result folder, so that a new question needs no new run.
 //!
-//! [`ExperimentReport`] is computed once; HTML, Markdown and JSON are three forms of it.
-//! [`Comparison`] compares several folders, [`Findings`] judges the claims of the source documents, [`index_reports`] lists reports, and [`read_report`]
-//! reads a stored report (`report.json` or `report.json.gz`).
+//! [`ExperimentReport`] is computed once and then formatted as HTML, Markdown or JSON.
+//! [`Comparison`] compares several folders. [`Findings`] judges the claims of the source documents.
+//! [`index_reports`] lists reports, and [`read_report`] reads a stored report (`report.json` or
+//! `report.json.gz`).
 
 mod arms;
 mod claims;
@@ -41,46 +42,50 @@ use crate::experiment::{Arm, MachineDescription, RunPlan, RunRecord};
 use runs::RunIndex;
 use serde::{Deserialize, Serialize};
 
-/// Version of the format.
+/// Version of the JSON format of reports.
 const FORMAT: u32 = 2;
 
 /// The results of an experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExperimentReport {
-    /// Format version; earlier versions had other intervals and verdicts.
+    /// Version of the JSON format. Earlier versions contain intervals and verdicts that were
+    /// computed differently.
     pub format: u32,
     /// Title of the document.
     pub name: String,
     /// Question of the document.
     pub question: String,
-    /// Finding of the source.
+    /// Finding of the source document in words.
     pub found: String,
     /// Scale of the run.
     pub scale: Option<String>,
-    /// The number of claims with each verdict.
+    /// The overall result, with the number of claims with each verdict.
     pub finding: SourceFinding,
     /// Evaluated expectations.
     pub claims: Vec<ClaimResult>,
     /// Statistics of every arm.
     pub arms: Vec<ArmReport>,
-    /// Runs that count.
+    /// Number of runs that were not discarded.
     pub runs: usize,
-    /// Number of rounds.
+    /// Number of rounds with at least one run that was not discarded.
     pub rounds: usize,
-    /// Start of the first run: seconds since 1970.
+    /// Start of the first run that was not discarded, in seconds since 1970.
     pub began_unix_s: f64,
-    /// End of the last run.
+    /// End of the last run that was not discarded, in seconds since 1970.
     pub ended_unix_s: f64,
     /// Discarded runs.
     #[serde(rename = "thrown")]
     pub discarded: Vec<DiscardedRun>,
-    /// Maximum over counted runs of the 99th percentile of link lateness, in microseconds.
+    /// Highest 99th percentile of the link lateness in any run, in microseconds. Discarded runs are
+    /// excluded.
     pub link_late_us: u64,
-    /// Largest share of stolen processor time that a counted run had.
+    /// Highest share of processor time that the hypervisor took in any run. Discarded runs are
+    /// excluded.
     pub steal: f64,
-    /// Maximum number of running and runnable processes.
+    /// Highest load average in any run. The load average is the number of running and runnable
+    /// processes. Discarded runs are excluded.
     pub load: f64,
-    /// Machines of the runs.
+    /// Descriptions of the machines that executed the runs.
     pub machines: Vec<MachineDescription>,
     /// Commands of the runs.
     pub commands: Vec<ReportedCommand>,
@@ -93,18 +98,19 @@ pub struct ExperimentReport {
 /// A discarded run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DiscardedRun {
-    /// Values of the variables.
+    /// Values of the variables that define the arm.
     pub arm: Arm,
-    /// Round, from 0.
+    /// Number of the round, from 0.
     pub round: u32,
-    /// Attempt, from 0.
+    /// Number of the attempt, from 0.
     pub attempt: u32,
     /// Reason.
     pub why: String,
 }
 
 impl ExperimentReport {
-    /// Computes the report of a plan's records. `text` is the document as it was run.
+    /// Computes the report from a plan and the records of its runs. `text` is the experiment
+    /// document that was run.
     pub fn new(
         plan: &RunPlan,
         text: &str,
@@ -158,7 +164,8 @@ impl ExperimentReport {
         }
     }
 
-    /// Returns whether a claim is contradicted, or not as expected, or an arm could not be measured.
+    /// Returns whether a claim is contradicted or not as expected, or whether an arm could not be
+    /// measured.
     pub fn failed(&self) -> bool {
         let fails = |claim: &ClaimResult| {
             matches!(

@@ -1,4 +1,5 @@
-//! Plots as data: panels with shapes for drawing and tables of the same figures.
+//! Computes plots as data. Each panel contains a shape for drawing, and a table with the same
+//! figures.
 
 mod bars;
 mod distributions;
@@ -23,7 +24,8 @@ use plot_requests::PlotRequest;
 /// Maximum number of panels of a plot.
 pub(super) const PANELS_MAX: usize = 12;
 
-/// Draws the plots of the document, or those that its quantities suggest.
+/// Draws the plots that the document requests. If it requests none, draws plots that suit its
+/// quantities.
 pub(super) fn draw_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ReportPlot> {
     let all = plot_requests::list_requests(plan, runs);
     let drawn = all.iter().map(|wanted| draw_request(wanted, runs));

@@ -1,6 +1,6 @@
-//! Words and units of quantities, from their names.
+//! Derives the words and the unit of a quantity from the quantity's name.
 
-/// Suffixes of names that state a unit, each with the unit as it is displayed.
+/// Suffixes of quantity names that state a unit, and the displayed forms of these units.
 const UNITS: [(&str, &str); 13] = [
     ("ms", "ms"),
     ("us", "µs"),
@@ -17,7 +17,8 @@ const UNITS: [(&str, &str); 13] = [
     ("percent", "%"),
 ];
 
-/// Returns the words of a name and its unit: `cpu-ms-per-mb` is `CPU`, `ms per MB`.
+/// Returns the words and the unit of a quantity's name. For example, `cpu-ms-per-mb` results in the
+/// words `CPU` and the unit `ms per MB`.
 pub(super) fn describe_name(name: &str) -> (String, Option<String>) {
     if let Some((counted, per)) = name.split_once("-per-") {
         let per = if per == "s" {
@@ -33,7 +34,7 @@ pub(super) fn describe_name(name: &str) -> (String, Option<String>) {
     (words, unit.map(str::to_owned))
 }
 
-/// Returns the words before the unit at the end of a name, and the unit.
+/// Splits off the unit at the end of a name. Returns the words before the unit, and the unit.
 fn split_unit(name: &str) -> (String, Option<&'static str>) {
     match name.rsplit_once('-') {
         Some((before, end)) if find_unit(end).is_some() => (name_to_words(before), find_unit(end)),
@@ -57,10 +58,11 @@ fn name_to_words(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns an axis title: words that start with a capital letter, and the unit.
+/// Returns an axis title. It consists of the words, which start with a capital letter, and the unit
+/// in parentheses.
 pub(super) fn axis_title(words: &str, unit: Option<&str>) -> String {
     let mut letters = words.chars();
-    // Percentiles are written p99.
+    // Keeps the lower-case letter of percentiles, such as `p99`.
     let is_percentile =
         words.starts_with('p') && words.get(1..2).is_some_and(|c| c.parse::<u8>().is_ok());
     let capital = match letters.next() {

@@ -1,6 +1,6 @@
-//! Rounding of figures in pages.
+//! Rounds the figures of reports.
 
-/// Rounds to five digits to keep pages small.
+/// Rounds to five significant digits to keep pages small.
 pub(super) fn round_to_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

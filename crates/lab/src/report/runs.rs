@@ -1,4 +1,4 @@
-//! The records that count, by arm and round.
+//! Indexes the records of runs that were not discarded, by arm and round.
 
 use super::quantity_words::{axis_title, describe_name};
 use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};
@@ -7,9 +7,9 @@ use stats::PairedRatio;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// An index of the records that count.
+/// An index of the records of runs that were not discarded.
 pub(super) struct RunIndex<'a> {
-    /// Arms in the plan's order, then those that only records have.
+    /// Arms in the order of the plan, and then arms that occur only in records.
     arms: Vec<Arm>,
     by_arm: BTreeMap<&'a Arm, BTreeMap<u32, &'a RunRecord>>,
     document: &'a ExperimentDocument,
@@ -33,7 +33,9 @@ impl<'a> RunIndex<'a> {
         }
     }
 
-    /// Returns the runs whose record contains a claim with its present bounds.
+    /// Returns an index of only those runs whose records contain the fingerprint of a claim. A
+    /// fingerprint includes the bounds, so that runs from before a change of the bounds are
+    /// excluded.
     pub(super) fn with_claim(&self, fingerprint: &str) -> RunIndex<'a> {
         let has_claim = |record: &RunRecord| record.claims.iter().any(|claim| claim == fingerprint);
         let rounds = |rounds: &BTreeMap<u32, &'a RunRecord>| {
@@ -52,20 +54,21 @@ impl<'a> RunIndex<'a> {
         self.arms.iter()
     }
 
-    /// Returns the records of an arm by round.
+    /// Returns the records of an arm with their round numbers, in the order of the rounds.
     pub(super) fn of(&self, arm: &Arm) -> impl Iterator<Item = (u32, &'a RunRecord)> + use<'a> {
         let rounds = self.by_arm.get(arm).cloned().unwrap_or_default();
         rounds.into_iter()
     }
 
-    /// Returns the values of a quantity by round.
+    /// Returns the values of a quantity in the order of the rounds.
     pub(super) fn values(&self, arm: &Arm, quantity: &str) -> Vec<f64> {
         let of = self.of(arm);
         of.filter_map(|(_, record)| record.values.get(quantity).copied())
             .collect()
     }
 
-    /// Returns the values of two arms in the rounds that both have; `None` if an arm has no runs.
+    /// Returns the values of two arms in the rounds in which both arms have a value. Returns `None`
+    /// if an arm has no runs.
     pub(super) fn pairs(
         &self,
         arm: &Arm,
@@ -81,8 +84,8 @@ impl<'a> RunIndex<'a> {
         Some(both.unzip())
     }
 
-    /// Returns the number of rounds that both arms have, and the ratio of the arms over these
-    /// rounds.
+    /// Returns the number of rounds in which both arms have a value, and the ratio of the arms over
+    /// these rounds.
     pub(super) fn ratio(
         &self,
         arm: &Arm,
@@ -93,14 +96,15 @@ impl<'a> RunIndex<'a> {
         Some((a.len(), PairedRatio::from_pairs(&a, &b)?))
     }
 
-    /// Returns the label of a quantity: that of the document, or the words of its name.
+    /// Returns the label of a quantity. This is the label in the document, or else the words of the
+    /// quantity's name.
     pub(super) fn label(&self, name: &str) -> String {
         let given = self.quantity_label(name);
         let given = given.and_then(|given| given.label.clone());
         given.unwrap_or_else(|| describe_name(name).0)
     }
 
-    /// Returns the title of a quantity's axis: its label with its unit.
+    /// Returns the axis title of a quantity, which consists of the label and the unit.
     pub(super) fn with_unit(&self, name: &str) -> String {
         let given = self.quantity_label(name);
         let given = given.and_then(|given| given.unit.clone());
@@ -112,7 +116,8 @@ impl<'a> RunIndex<'a> {
         self.document.quantity.get(name)
     }
 
-    /// Returns the names of one kind of measurement of all sinks.
+    /// Returns the names of all measurements of one kind (`measure`, `series` or `histogram`) in
+    /// all sinks.
     pub(super) fn list_measurement_names<T>(
         &self,
         of: fn(&SinkSpec) -> &BTreeMap<Spanned<String>, T>,
@@ -123,7 +128,7 @@ impl<'a> RunIndex<'a> {
     }
 }
 
-/// Returns the values of variables as texts, in the form of an arm.
+/// Converts the values of variables to texts, in the form of an arm.
 pub(super) fn value_texts(values: &BTreeMap<Spanned<String>, Spanned<Value>>) -> Arm {
     let text = |(name, value): (&Spanned<String>, &Spanned<Value>)| {
         let text = crate::experiment::scalar_text(value.get_ref())?;

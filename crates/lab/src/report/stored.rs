@@ -1,4 +1,4 @@
-//! Reads reports that were written as JSON, compressed or not.
+//! Reads reports that are stored as JSON or as compressed JSON.
 
 use super::ExperimentReport;
 use crate::experiment::FileError;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Limit of a report, decompressed.
+/// Maximum length of a decompressed report in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The reason why a stored report cannot be read.
@@ -17,7 +17,7 @@ pub enum ReportFileError {
     /// A folder or file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A report beyond the limit.
+    /// A report that is longer than the limit.
     #[error("{} is longer than {BYTES_MAX} bytes", .0.display())]
     TooLong(PathBuf),
     /// A file that is not a report.
@@ -30,7 +30,7 @@ pub enum ReportFileError {
     },
 }
 
-/// Reads `report.json.gz` or `report.json` of a folder; `None` if there is neither.
+/// Reads `report.json.gz` or `report.json` of a folder. Returns `None` if neither file exists.
 ///
 /// # Errors
 /// The file cannot be read, is too long, or is not a report.
@@ -38,7 +38,7 @@ pub fn read_report(folder: &Path) -> Result<Option<ExperimentReport>, ReportFile
     read_report_as(folder)
 }
 
-/// Reads a stored report as another type, such as any JSON.
+/// Reads a stored report as the type `T`, such as generic JSON.
 pub(super) fn read_report_as<T: DeserializeOwned>(
     folder: &Path,
 ) -> Result<Option<T>, ReportFileError> {
@@ -61,7 +61,8 @@ pub(super) fn read_report_as<T: DeserializeOwned>(
     Ok(None)
 }
 
-/// Returns whether a folder has no such file, or is not a folder.
+/// Returns whether the error means that the file does not exist, or that its parent is not a
+/// folder.
 fn is_missing(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

@@ -1,4 +1,4 @@
-//! Plots as static SVG images, for Markdown and for pages without the plotting library.
+//! Draws plots as static SVG images, for Markdown and for pages without the plotting library.
 
 mod scale;
 
@@ -26,7 +26,7 @@ const COLOURS: [&str; 8] = [
 const HEAD: &str = "<style>text{font:11px sans-serif;fill:#777}.t{font-weight:bold}\
     .g{stroke:#8884;fill:none}.w{stroke:#777;fill:none}</style>";
 
-/// Returns the image of a plot: its panels in a grid.
+/// Returns the image of a plot, with the panels in a grid.
 pub(super) fn draw_plot(plot: &ReportPlot) -> String {
     let columns = plot.panels.len().clamp(1, COLUMNS);
     let rows: Vec<&[PlotPanel]> = plot.panels.chunks(columns).collect();
@@ -254,7 +254,7 @@ fn draw_cells(out: &mut String, [x, y]: [&str; 2], columns: &[String], rows: &[M
         for (column, cell) in row.cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
             let left = LEFT + slot * column as f64;
-            // A ratio of 8 or 1/8 has the full colour.
+            // The colour reaches its full strength at a ratio of 8 or 1/8.
             let strength = (cell.ratio.ln() / 8f64.ln()).clamp(-1.0, 1.0);
             let colour = COLOURS[usize::from(strength >= 0.0)];
             writeln!(
@@ -282,7 +282,8 @@ fn draw_cells(out: &mut String, [x, y]: [&str; 2], columns: &[String], rows: &[M
     write_text(out, [LEFT, foot + 14.0], "", &format!("{y} ↓ {x} →"))
 }
 
-/// Draws the grid, the ticks and the labels. Bars and boxes have no x axis.
+/// Draws the grid, the ticks and the labels. `x` is `None` for bars and boxes, which have names
+/// instead of an x axis.
 fn draw_axes(
     out: &mut String,
     x: Option<(&AxisScale, &PlotAxis)>,
@@ -362,7 +363,8 @@ fn step_path_data(places: &[[f64; 2]]) -> String {
     path
 }
 
-/// Draws dots as zero-length strokes with round caps, which need a third of the bytes of circles.
+/// Draws each dot as a stroke of zero length with round caps. Such a stroke needs only a third of
+/// the bytes of a `<circle>` element.
 fn scatter_path_data(places: &[[f64; 2]]) -> String {
     let each = places.iter().map(|[x, y]| format!("M{x:.1} {y:.1}h0"));
     each.collect()

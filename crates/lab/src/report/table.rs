@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub struct ReportTable {
     /// Column names.
     pub head: Vec<String>,
-    /// Rows; each has one cell per column.
+    /// Rows. Each row has one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -52,7 +52,7 @@ impl ReportTable {
     }
 }
 
-/// Escapes a cell, so that it cannot start a column, a line or an element.
+/// Escapes the text of a cell, so that the text cannot start a column, a line or an HTML element.
 fn escape_cell(text: &str) -> String {
     escape_html(text)
         .replace('|', "\\|")
@@ -67,7 +67,7 @@ pub(super) fn escape_html(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Formats a number with four significant digits.
+/// Formats a number with four significant digits. Numbers from 1000 are formatted as integers.
 pub(super) fn format_number(value: f64) -> String {
     let digits = match value.abs() {
         f64::INFINITY => return if value < 0.0 { "-∞" } else { "∞" }.into(),
@@ -89,7 +89,8 @@ pub(super) fn format_interval(interval: Option<[f64; 2]>) -> String {
     })
 }
 
-/// Formats the interval of `n` rounds, or their range if they are too few for an interval.
+/// Formats the confidence interval of `n` rounds, or the range of the rounds if there are too few
+/// rounds for an interval.
 pub(super) fn format_interval_or_range(
     interval: Option<[f64; 2]>,
     n: usize,
@@ -101,19 +102,20 @@ pub(super) fn format_interval_or_range(
     }
 }
 
-/// Formats a share in percent.
+/// Formats a share as a percentage.
 pub(super) fn format_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Formats a time in UTC, to the minute.
+/// Formats a Unix time as date, hour and minute in UTC.
 pub(super) fn format_time(unix_s: f64) -> String {
     if !(0.0..1e11).contains(&unix_s) || unix_s == 0.0 {
         return "–".into();
     }
     let minutes = (unix_s / 60.0) as i64;
     let (days, minute) = (minutes / 1440, minutes % 1440);
-    // Converts days to dates by Howard Hinnant's civil_from_days, for years after 1970.
+    // Converts days since 1970 to a date with Howard Hinnant's algorithm `civil_from_days`, without
+    // support for earlier dates.
     let z = days + 719_468;
     let (era, of_era) = (z / 146_097, z % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! The verdict on a claim: its interval compared with bounds that were fixed before the run.
+//! Judges a claim by comparing its confidence interval with bounds that were fixed before the run.
 
 use crate::experiment::document::{Expectation, SourceDirection, SourceRange};
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The interval overlaps the source's range, and confirms its direction. If the source found no
-    /// effect, the interval is within its range.
+    /// The interval overlaps the source's range and confirms the source's direction. If the source
+    /// found no effect, the interval is within the source's range.
     Repeated,
-    /// The effect has the source's direction, and exceeds its range.
+    /// The effect has the source's direction and exceeds the source's range.
     Stronger,
-    /// The effect has the source's direction, and does not reach its range.
+    /// The effect has the source's direction and does not reach the source's range.
     Weaker,
-    /// The effect has the source's direction, and the source gives no figure.
+    /// The effect has the source's direction, and the source reports no figure.
     DirectionOnly,
     /// The interval excludes every effect in the source's direction. If the source found no effect,
-    /// the interval is outside its range.
+    /// the interval is outside the source's range.
     Contradicted,
-    /// The interval allows several of these, or there are too few rounds for an interval.
+    /// The interval allows several of the verdicts above, or there are too few rounds for an
+    /// interval.
     Undecided,
     /// No run measured the claim with its present bounds.
     NotMeasured,
@@ -27,7 +28,7 @@ pub enum Verdict {
     AsExpected,
     /// The interval is outside the bounds of our own claim.
     NotAsExpected,
-    /// There are no bounds.
+    /// The claim has no bounds.
     #[serde(rename = "told")]
     Reported,
 }
@@ -64,9 +65,10 @@ impl Verdict {
 /// The bounds of a claim.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ClaimBounds {
-    /// Our own: lower and upper bound.
+    /// Lower and upper bound of our own claim.
     Own([f64; 2]),
-    /// The source's range, and the value without effect: 1 for ratios, 0 for values.
+    /// The range or direction that the source reports, and the neutral value, which means no
+    /// effect. The neutral value is 1 for ratios and 0 for other values.
     Source(SourceRange, f64),
 }
 
@@ -87,7 +89,7 @@ impl ClaimBounds {
         }
     }
 
-    /// Judges an interval; without one, the claim is undecided.
+    /// Judges a claim by its confidence interval. A claim without an interval is undecided.
     pub(super) fn judge(self, interval: Option<[f64; 2]>) -> Verdict {
         let Some([low, high]) = interval else {
             return Verdict::Undecided;
@@ -114,10 +116,11 @@ impl ClaimBounds {
     }
 }
 
-/// Compares an interval with the source's range. An interval that contains the neutral value does
-/// not establish a direction. This rule applies unless the source found no effect. A range that
-/// ends at the neutral value, such as "up to 24 % higher", has a direction. If the source found no
-/// effect and the interval is only partly within its range, an effect remains possible.
+/// Compares an interval with the source's range. Unless the source found no effect, an interval
+/// that contains the neutral value does not establish a direction. A range that ends at the neutral
+/// value, such as "up to 24 % higher", has a direction. If the source found no effect and the
+/// interval is only partly within the source's range, the claim is undecided, because an effect
+/// remains possible.
 fn judge_figures(
     [low, high]: [f64; 2],
     [source_low, source_high]: [f64; 2],
@@ -136,11 +139,12 @@ fn judge_figures(
             false => Verdict::Undecided,
         };
     }
-    // Any effect contradicts a source that found none.
+    // An interval outside the range contradicts a source that found no effect.
     if found_no_effect {
         return Verdict::Contradicted;
     }
-    // Mirrors effects below the neutral value, so that the source's effect is above it.
+    // If the source's effect is below the neutral value, mirrors the interval and the range at the
+    // neutral value. The following comparison then needs only one direction.
     let [low, high, source_high] = match source_high <= neutral {
         true => [
             2.0 * neutral - high,
@@ -182,7 +186,7 @@ mod tests {
             ([0.97, 1.2], none, Verdict::Undecided),
             ([1.2, 1.3], none, Verdict::Contradicted),
             ([1.0, 1.0], up, Verdict::Contradicted),
-            // A range that ends at the neutral value has a direction.
+            // The following ranges end at the neutral value and have a direction.
             ([1.02, 1.1], up_to, Verdict::Repeated),
             ([1.2, 1.3], up_to, Verdict::Repeated),
             ([1.3, 1.4], up_to, Verdict::Stronger),

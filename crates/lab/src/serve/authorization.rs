@@ -8,7 +8,7 @@ use net::config::UsageError;
 use net::{Error, ProgramError, token};
 use std::net::{IpAddr, SocketAddr};
 
-/// Requires a token for addresses beyond loopback.
+/// Requires a token if the manager listens on an address that is not a loopback address.
 pub(super) fn loopback_or_token(
     settings: &WorkflowManagerSettings,
     at: &[SocketAddr],
@@ -22,11 +22,13 @@ pub(super) fn loopback_or_token(
     }
 }
 
-/// Authorizes a request: it must address this server by a known name (against DNS rebinding), come
-/// from no other site, and have the token if one is set.
+/// Authorizes a request. The request must address this server by a known name, which prevents DNS
+/// rebinding. It must not come from another site. If a token is configured, the request must
+/// contain the token.
 ///
 /// # Errors
-/// 400, 401, 403 or 421.
+/// Status 400 without a host, 401 without the token, 403 for a request from another site, and 421
+/// for an unknown host name.
 pub(super) fn authorize_request(
     head: &Parts,
     settings: &WorkflowManagerSettings,
@@ -74,7 +76,8 @@ fn requested_host(head: &Parts) -> Result<String, Error> {
     named.map(str::to_owned).ok_or_else(wrong)
 }
 
-/// Addresses are always accepted: only names can be rebound.
+/// Returns whether `host` is an IP address, `localhost`, or one of `names`. IP addresses are always
+/// accepted, because DNS rebinding needs a name.
 fn is_own_name(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -86,7 +89,8 @@ fn is_own_name(host: &str, names: &[String]) -> bool {
         || names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Evaluates Fetch Metadata.
+/// Returns whether Fetch Metadata (`Sec-Fetch-Site`) reports that the request comes from another
+/// origin.
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))

@@ -14,7 +14,7 @@ use net::{Body, Error};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// `POST`.
+/// Handles `POST`, which creates a workflow or a task.
 pub(super) async fn create_workflow(
     manager: Arc<WorkflowManager>,
     kind: DescriptionKind,
@@ -40,7 +40,7 @@ pub(super) async fn create_workflow(
             .registry
             .get(&key)
             .map_err(|error| registry_error(error, &id))?;
-        // Other workflows run first, so the response is 202 (accepted) instead of 201 (created).
+        // If other workflows run first, the status is 202 (Accepted) instead of 201 (Created).
         let status = if before == 0 {
             StatusCode::CREATED
         } else {
@@ -60,7 +60,7 @@ pub(super) async fn create_workflow(
     .await
 }
 
-/// `PATCH` and `PUT`.
+/// Handles `PATCH` and `PUT`, which change or replace a workflow or a task.
 pub(super) async fn update_workflow(
     manager: Arc<WorkflowManager>,
     kind: DescriptionKind,
@@ -134,7 +134,7 @@ fn refuse_change(description: Value, path: &str, what: String) -> RefusedDescrip
     }
 }
 
-/// `DELETE`.
+/// Handles `DELETE`, which removes a workflow or a task.
 pub(super) async fn remove_workflow(
     manager: Arc<WorkflowManager>,
     key: NbmpResourceKey,
@@ -148,7 +148,7 @@ pub(super) async fn remove_workflow(
     .await
 }
 
-/// Accepts `scale=NAME` or nothing.
+/// Reads the scale from a query. Accepts `scale=NAME` or an empty query.
 fn read_scale(query: &str) -> Result<Option<String>, Error> {
     match query.split_once('=') {
         None if query.is_empty() => Ok(None),
@@ -160,7 +160,8 @@ fn read_scale(query: &str) -> Result<Option<String>, Error> {
     }
 }
 
-/// Reads a body. Accepts the media type of the description, JSON, and a missing content type.
+/// Reads a request body. The content type can be the media type of the description, JSON, or
+/// missing.
 async fn body_of(
     headers: &HeaderMap,
     body: Incoming,
@@ -186,7 +187,8 @@ async fn body_of(
         .to_vec())
 }
 
-/// Returns 400 or 422 with the description. The header `headwater-error` contains the reason.
+/// Returns a response with status 400 or 422 and the refused description. The header
+/// `headwater-error` contains the reason.
 fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Response<Body> {
     let status = match refused.failed {
         true => StatusCode::BAD_REQUEST,

@@ -4,7 +4,7 @@ use super::prepare::RefusedDescription;
 use super::workflow_registry::{WorkflowEntry, WorkflowState};
 use serde_json::{Value, json};
 
-/// Returns the posted description with its state, acknowledgement and figures.
+/// Returns the posted description with the workflow's state, acknowledgement and figures.
 pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
     let prepared = &entry.prepared;
     let mut description = prepared.description.clone();
@@ -23,7 +23,7 @@ pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
     description
 }
 
-/// Returns the figures of a workflow's runs.
+/// Returns the figures of a workflow's runs as NBMP variables.
 pub(super) fn list_variables(entry: &WorkflowEntry) -> Vec<Value> {
     let figures = &entry.figures;
     let integer_variable = |name: &str, definition: &str, value: usize| {

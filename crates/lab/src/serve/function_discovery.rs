@@ -8,7 +8,7 @@ use net::{Body, Error};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Filters by `id`, `name` and `keyword`.
+/// Returns the built-in functions that match the `id`, `name` and `keyword` of the query.
 pub(super) fn discover_functions(query: &str) -> Result<Response<Body>, Error> {
     let wanted: Vec<(&str, &str)> = query
         .split('&')
@@ -25,7 +25,7 @@ pub(super) fn discover_functions(query: &str) -> Result<Response<Body>, Error> {
     })
 }
 
-/// Filters by `groupId`.
+/// Returns the built-in functions of the group `groupId` of the query.
 pub(super) fn discover_group(query: &str) -> Result<Response<Body>, Error> {
     let group = query
         .split('&')

@@ -1,4 +1,4 @@
-//! The state that all requests share.
+//! The state of the Workflow Manager, which all requests share.
 
 use super::nbmp_resource_key::NbmpResourceKey;
 use super::settings::WorkflowManagerSettings;
@@ -18,16 +18,16 @@ impl WorkflowManager {
         self.settings.out.join(key.collection()).join(&key.id)
     }
 
-    /// Changes a workflow. `change` receives a function that moves the workflow's results away. The
-    /// moved results are deleted after `change` has returned, when the registry is no longer
-    /// locked.
+    /// Changes a workflow. `change` receives a function that renames the workflow's result folder.
+    /// The renamed folder is deleted after `change` has returned, so that the registry is not
+    /// locked during the deletion.
     pub(super) fn change_and_delete_results<T>(
         &self,
         key: &NbmpResourceKey,
         change: impl FnOnce(&dyn Fn()) -> T,
     ) -> T {
         let folder = self.folder(key);
-        // This name is free: identifiers cannot start with a dot.
+        // No other workflow uses this name, because identifiers cannot start with a dot.
         let moved = folder.with_file_name(format!(".gone-{}", key.id));
         let changed = change(&|| {
             if std::fs::rename(&folder, &moved).is_err() {

@@ -1,14 +1,15 @@
-//! The Workflow Manager of NBMP over HTTP. It accepts workflows and tasks, and runs one after the
-//! other as `lab run` would.
+//! The Workflow Manager of NBMP, which is controlled over HTTP. It accepts workflows and tasks, and
+//! runs them one after the other, as `lab run` would.
 //!
-//! Path of a request: `authorization.rs` admits it, and `router.rs` finds its route.
-//! `change_requests.rs` passes bodies to `prepare.rs`, which turns them into runs or reports faults
-//! with JSONPaths. `workflow_registry.rs` stores workflows and their states. `workflow_runner.rs`
-//! is the only thread that runs them; `reporter.rs` posts reports meanwhile. `describe.rs`
-//! describes workflows, and `function_discovery.rs` lists functions.
+//! `authorization.rs` authorizes a request, and `router.rs` finds the route. `change_requests.rs`
+//! passes the body to `prepare.rs`, which turns the body into a runnable workflow or reports faults
+//! with JSONPaths. `workflow_registry.rs` stores workflows and their states. The thread in
+//! `workflow_runner.rs` is the only thread that runs workflows. Meanwhile, `reporter.rs` posts
+//! reports. `describe.rs` describes workflows, and `function_discovery.rs` lists functions.
 //!
-//! Every client that may post can run commands. The manager therefore listens on loopback or
-//! requires a token, and rejects other host names and other sites.
+//! Every client that is allowed to post can run commands. The manager therefore requires a token
+//! unless it listens on a loopback address. It also rejects requests for unknown host names and
+//! requests from other sites.
 
 mod authorization;
 mod change_requests;
@@ -36,10 +37,11 @@ use workflow_registry::WorkflowRegistry;
 /// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Serves on its own threads until `shutdown` drains, then stops the running workflow.
+/// Starts the manager on its own threads. When `shutdown` starts to drain, the manager stops the
+/// running workflow.
 ///
 /// # Errors
-/// [`ProgramError`] if an address or a thread is unavailable.
+/// An address or a thread is unavailable, or an address requires a token that is not configured.
 pub(crate) fn start_manager(
     settings: WorkflowManagerSettings,
     shutdown: Shutdown,

@@ -2,7 +2,7 @@
 
 use crate::nbmp::DescriptionKind;
 
-/// Identifies a workflow or a task. Workflows and tasks have separate identifiers.
+/// Identifies a workflow or a task. A workflow and a task can have the same identifier.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NbmpResourceKey {
     pub(super) is_task: bool,
@@ -17,7 +17,8 @@ impl NbmpResourceKey {
         }
     }
 
-    /// Returns the collection that the key belongs to, as URLs and folders name it.
+    /// Returns the name of the collection that contains the workflow or task. URLs and folders use
+    /// this name.
     pub(super) fn collection(&self) -> &'static str {
         if self.is_task { "tasks" } else { "workflows" }
     }

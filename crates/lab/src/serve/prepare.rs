@@ -21,11 +21,11 @@ pub(super) struct PreparedWorkflow {
     pub(super) plan: RunPlan,
     /// The experiment as TOML.
     pub(super) text: String,
-    /// Whether it runs immediately.
+    /// Whether the workflow is queued immediately.
     pub(super) starts: bool,
     /// JSONPaths of ignored members.
     pub(super) partial: Vec<String>,
-    /// Target of reports.
+    /// Address that receives the reports.
     pub(super) report: Option<ReportingTarget>,
 }
 
@@ -40,12 +40,12 @@ impl PreparedWorkflow {
 pub(super) struct RefusedDescription {
     /// The description, as far as it could be parsed.
     pub(super) description: Value,
-    /// True if the description is invalid; false if it is valid but unsupported.
+    /// True if the description is invalid. False if the description is valid but unsupported.
     pub(super) failed: bool,
     pub(super) offences: Vec<NbmpFault>,
 }
 
-/// Parses and validates a body leniently.
+/// Parses a request body and validates it at the lenient level.
 pub(super) fn parse_description(
     kind: DescriptionKind,
     body: &[u8],
@@ -75,7 +75,7 @@ pub(super) fn parse_description(
     }
 }
 
-/// The identifier becomes part of URLs and folder names.
+/// Returns whether an identifier is safe as a part of URLs and folder names.
 fn is_identifier(id: &str) -> bool {
     let of = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && id.chars().all(of)
@@ -136,7 +136,7 @@ pub(super) fn prepare_workflow(
     })
 }
 
-/// Path of a task's members in the workflow that is built from it.
+/// JSONPath of a task's members in the workflow that [`workflow_of_task`] builds.
 const TASK_PREFIX: &str = "$.processing['function-restrictions'][0]";
 
 /// Converts a task to a workflow with one client. The task's parameters configure the client, and

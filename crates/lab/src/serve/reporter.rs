@@ -1,4 +1,4 @@
-//! Posts reports of a run's variables to the address that its description names.
+//! Posts reports of a run's variables to the address in the workflow's description.
 
 use super::describe;
 use super::nbmp_resource_key::NbmpResourceKey;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Posts reports until it is dropped, and then a last one.
+/// Posts reports at regular intervals until this value is dropped, and then posts a last report.
 pub(super) struct RunReporter(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl RunReporter {

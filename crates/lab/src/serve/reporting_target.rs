@@ -8,16 +8,17 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Minimum interval.
+/// Minimum interval between reports.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// Default interval.
+/// Default interval between reports.
 const INTERVAL: Duration = Duration::from_secs(1);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Target of reports.
+/// The address that receives reports, with the interval and the type of the reports.
 #[derive(Debug, Clone)]
 pub(super) struct ReportingTarget {
-    /// The checked address: the name is not resolved again.
+    /// The address that was checked. The host name is not resolved again, because it could resolve
+    /// to another address.
     address: SocketAddr,
     host: String,
     path: String,
@@ -25,10 +26,12 @@ pub(super) struct ReportingTarget {
     report_type: Option<String>,
 }
 
-/// Reads the target of a description that requests reports.
+/// Reads the target of reports from a description. Returns `None` if the description requests no
+/// reports.
 ///
 /// # Errors
-/// Reports to this address are not allowed.
+/// The URL is invalid or unsupported, the host cannot be resolved, or its address is not allowed to
+/// receive reports.
 pub(super) fn read_target(
     description: &Value,
     allowed: &[Cidr],
@@ -93,7 +96,7 @@ impl ReportingTarget {
         self.report_type.as_deref()
     }
 
-    /// Posts one report. Does not follow redirections.
+    /// Posts one report. Does not follow redirects.
     pub(super) fn post_report(&self, body: &str) -> io::Result<()> {
         let mut stream = TcpStream::connect_timeout(&self.address, RESPONSE_TIMEOUT)?;
         stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use net::{Body, Error};
 use serde_json::Value;
 
-/// Runs work that computes or waits for processes, off the event loop.
+/// Runs work outside the event loop, because the work computes or waits for processes.
 pub(super) async fn run_blocking(
     work: impl FnOnce() -> Result<Response<Body>, Error> + Send + 'static,
 ) -> Result<Response<Body>, Error> {

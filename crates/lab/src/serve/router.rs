@@ -1,4 +1,4 @@
-//! Routes requests by path and method, and handles those that only read.
+//! Routes requests by path and method, and handles requests that only read.
 
 use super::manager::WorkflowManager;
 use super::nbmp_resource_key::NbmpResourceKey;
@@ -15,7 +15,8 @@ use net::{Body, Error};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The page is self-contained and loads nothing.
+/// Content security policy of the page. The page contains its scripts and styles, and connects only
+/// to this server.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
                       script-src 'unsafe-inline'; frame-ancestors 'none'";
 
@@ -154,7 +155,7 @@ fn not_allowed(methods: &[&str]) -> Response<Body> {
     response
 }
 
-/// Checks that the client accepts descriptions or JSON.
+/// Checks that the client accepts the media type of the description or JSON.
 fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error> {
     let all: Vec<&str> = headers
         .get_all(header::ACCEPT)

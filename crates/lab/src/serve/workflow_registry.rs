@@ -14,7 +14,7 @@ pub(super) enum WorkflowState {
     /// Not started, stopped, or finished.
     Idle,
     Running,
-    /// Failed; the entry contains the reason.
+    /// Failed. [`WorkflowEntry`] contains the reason.
     InError,
     Destroyed,
 }
@@ -34,13 +34,13 @@ impl WorkflowState {
 /// Figures of a workflow's runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunFigures {
-    /// Number of all runs.
+    /// Number of runs in the plan, for all arms and rounds.
     pub(super) runs: usize,
     pub(super) done: usize,
     pub(super) discarded: usize,
-    /// Values of the last counted run.
+    /// Quantities of the last run that was not discarded.
     pub(super) values: BTreeMap<String, f64>,
-    /// Reports that could not be delivered.
+    /// Number of reports that could not be delivered.
     pub(super) reports_lost: usize,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct WorkflowEntry {
     pub(super) why: Option<String>,
     pub(super) figures: RunFigures,
     pub(super) stop: Arc<AtomicBool>,
-    /// Sequence number of the post.
+    /// Sequence number of the workflow, in the order in which workflows were posted.
     pub(super) number: u64,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct WorkflowEntry {
 pub(super) enum RegistryError {
     /// The identifier is in use.
     AlreadyExists,
-    /// The limit of workflows is reached.
+    /// The maximum number of workflows is reached, or the manager is stopping.
     AtCapacity,
     NotFound,
     /// The workflow is running and must be stopped first.
@@ -97,7 +97,8 @@ impl WorkflowRegistry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a workflow; returns the number of workflows before it.
+    /// Adds a workflow. Returns the number of workflows that run before the new workflow, or 0 if
+    /// the new workflow does not start yet.
     pub(super) fn add(&self, prepared: PreparedWorkflow) -> Result<usize, RegistryError> {
         let mut inner = self.lock();
         let key = prepared.key();
@@ -143,7 +144,7 @@ impl WorkflowRegistry {
         all
     }
 
-    /// Queues a workflow, unless it is queued or running.
+    /// Queues a workflow, unless it is already queued or running.
     pub(super) fn start(&self, key: &NbmpResourceKey) -> Result<WorkflowEntry, RegistryError> {
         let mut inner = self.lock();
         let state = inner.entries.get(key).ok_or(RegistryError::NotFound)?.state;
@@ -158,7 +159,8 @@ impl WorkflowRegistry {
             .ok_or(RegistryError::NotFound)
     }
 
-    /// Removes a workflow from the queue, or stops it and waits.
+    /// Removes a workflow from the queue. If the workflow is running, stops it and waits until it
+    /// has ended.
     pub(super) fn stop_workflow(
         &self,
         key: &NbmpResourceKey,
@@ -171,8 +173,8 @@ impl WorkflowRegistry {
             .ok_or(RegistryError::NotFound)
     }
 
-    /// Waits until a workflow neither runs nor is queued, and stops it again if it was restarted
-    /// meanwhile. Returns the locked state.
+    /// Stops a workflow, and waits until it is neither running nor queued. If the workflow is
+    /// restarted meanwhile, stops it again. Returns the locked state.
     fn wait_until_stopped(
         &self,
         key: &NbmpResourceKey,
@@ -196,8 +198,9 @@ impl WorkflowRegistry {
         }
     }
 
-    /// Replaces a workflow under the same identifier. If the document differs, `clear` moves the
-    /// old results away. Meanwhile, no run can start.
+    /// Replaces the workflow that has the same identifier. If the document differs from the old
+    /// document, `clear` moves the old results away. No run can start meanwhile, because the
+    /// registry is locked.
     pub(super) fn replace(
         &self,
         prepared: PreparedWorkflow,
@@ -229,7 +232,8 @@ impl WorkflowRegistry {
             .ok_or(RegistryError::NotFound)
     }
 
-    /// Stops and removes a workflow. `clear` moves its results away before the identifier is free.
+    /// Stops and removes a workflow. `clear` moves the results away before the identifier can be
+    /// used again.
     pub(super) fn remove(
         &self,
         key: &NbmpResourceKey,
@@ -242,7 +246,7 @@ impl WorkflowRegistry {
         Ok(entry)
     }
 
-    /// Waits for the next workflow to run; `None` when the manager ends.
+    /// Waits for the next workflow to run. Returns `None` when the manager stops.
     pub(super) fn next(&self) -> Option<(NbmpResourceKey, WorkflowEntry)> {
         let mut inner = self.lock();
         loop {
@@ -273,7 +277,7 @@ impl WorkflowRegistry {
         }
     }
 
-    /// Marks a workflow as idle, or as failed if there is a reason.
+    /// Marks a workflow as failed if `why` contains a reason, and otherwise as idle.
     pub(super) fn finish_run(&self, key: &NbmpResourceKey, why: Option<String>) {
         let mut inner = self.lock();
         inner.running = None;
@@ -288,7 +292,7 @@ impl WorkflowRegistry {
         self.changed.notify_all();
     }
 
-    /// Stops the running workflow, and starts no other.
+    /// Stops the running workflow, and prevents other workflows from starting.
     pub(super) fn stop_all(&self) {
         let mut inner = self.lock();
         inner.ending = true;
@@ -303,7 +307,7 @@ impl WorkflowRegistry {
 impl RegistryState {
     fn enqueue_workflow(&mut self, key: &NbmpResourceKey) {
         if let Some(entry) = self.entries.get_mut(key) {
-            // A new flag: the old one stays set.
+            // Creates a new stop flag, because the old flag stays set after a stop.
             entry.stop = Arc::default();
             entry.state = WorkflowState::Instantiated;
             entry.why = None;

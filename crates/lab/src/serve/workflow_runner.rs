@@ -11,7 +11,7 @@ use crate::experiment::{
 use crate::link::{UnavailableError, check_links_available};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The reason why a workflow is in error.
+/// The reason why a workflow is in the state `in-error`.
 #[derive(Debug, thiserror::Error)]
 enum WorkflowError {
     #[error(transparent)]
@@ -30,7 +30,7 @@ enum WorkflowError {
     Panic,
 }
 
-/// Runs workflows until the manager ends.
+/// Runs workflows until the manager stops.
 pub(super) fn run_workflows(manager: &WorkflowManager) {
     while let Some((key, entry)) = manager.registry.next() {
         let reporter = RunReporter::start(&manager.registry, &key, &entry);
@@ -56,7 +56,7 @@ fn run_workflow(
     let plan = &prepared.plan;
     let runs = plan.rounds as usize * plan.arms.len();
     let mut before = RunRecord::read_all(&out.join("runs.jsonl"))?;
-    // The file may also contain runs of another scale.
+    // Ignores runs of other scales, which the file can also contain.
     before.retain(|record| record.round < plan.rounds && plan.arms.contains(&record.arm));
     let discarded = before
         .iter()

@@ -1,5 +1,6 @@
-//! Two namespaces with a link between them, in this process: sockets keep their namespace.
-#![allow(clippy::unwrap_used, dead_code)] // Each that includes it uses a part.
+//! Two network namespaces with a link between them. One process can use both namespaces, because a
+//! socket stays in the namespace in which it was created.
+#![allow(clippy::unwrap_used, dead_code)] // Each test uses only a part of this module.
 
 use lab::link::{
     DirectionShape, LinkRate, LinkShape, LossModel, NetworkNamespace, QueueSize, TunLink,
@@ -10,7 +11,7 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Two namespaces with a link between them.
+/// Two network namespaces with a link between them.
 pub struct TestLink {
     pub client: NetworkNamespace,
     pub server: NetworkNamespace,
@@ -18,7 +19,8 @@ pub struct TestLink {
 }
 
 impl TestLink {
-    /// Returns `None` with a notice if this machine cannot emulate links.
+    /// Creates the namespaces and the link. If this machine cannot emulate links, prints a notice
+    /// and returns `None`.
     pub fn new(test: &str, way: DirectionShape, seed: u64) -> Option<TestLink> {
         if let Err(why) = check_links_available() {
             println!("SKIPPED {test}: {why}");
@@ -52,9 +54,10 @@ impl TestLink {
         (here, there)
     }
 
-    /// Returns the time that the server needs to send this many bytes to the client, including the
-    /// connection. Sets the congestion controls one after the other; without any, the default is
-    /// used.
+    /// Returns the time in which the server sends this many bytes to the client, including the
+    /// connection setup. The connection starts with the first congestion control, and the server
+    /// then sets the other congestion controls in order. If `congestion` is empty, the default
+    /// congestion control is used.
     pub fn time_download(&self, bytes: usize, congestion: &[&str]) -> Duration {
         let [_, at_server] = self.link.addresses();
         let listener = self.server.within(|| TcpListener::bind((at_server, 0)));
@@ -83,7 +86,7 @@ impl TestLink {
     }
 }
 
-/// Returns symmetric settings: a rate, a delay, a queue of 1 MiB.
+/// Returns the settings of one direction, with a rate, a delay, and a queue of 1 MiB.
 pub fn direction_shape(rate_bits_per_s: Option<u64>, delay_ms: u64) -> DirectionShape {
     DirectionShape {
         rate: rate_bits_per_s.map_or(LinkRate::Unlimited, LinkRate::Constant),

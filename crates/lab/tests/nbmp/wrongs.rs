@@ -1,6 +1,7 @@
-//! Wrong values, each with its place.
+//! Wrong values in an NBMP description, each with the path of the reported fault.
 
-/// Pointer (RFC 6901), JSON value to insert, and path of the fault.
+/// Each entry contains the JSON Pointer (RFC 6901) of a member, the wrong JSON value to insert
+/// there, and the path of the reported fault.
 pub const WRONGS: &[(&str, &str, &str)] = &[
     (
         "/scheme/uri",

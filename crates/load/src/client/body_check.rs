@@ -1,14 +1,14 @@
-//! Checks of a response body: its length and its hash.
+//! Checks the length and the hash of a response body.
 
 use super::FailureKind;
 use aws_lc_rs::digest;
 
-/// The expected body.
+/// The expected properties of a response body. Properties that are `None` are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BodyCheck {
-    /// Its length in bytes.
+    /// Expected length, in bytes.
     pub length: Option<u64>,
-    /// Its SHA-256.
+    /// Expected SHA-256.
     pub sha256: Option<[u8; 32]>,
 }
 
@@ -43,10 +43,10 @@ impl BodyDigest {
 }
 
 impl BodyCheck {
-    /// Compares a complete body with the expected one.
+    /// Compares the length and the hash of a complete body with the expected values.
     ///
     /// # Errors
-    /// [`FailureKind::WrongLength`], [`FailureKind::WrongHash`].
+    /// [`FailureKind::WrongLength`] or [`FailureKind::WrongHash`].
     pub fn check_body(&self, length: u64, digest: Option<BodyDigest>) -> Result<(), FailureKind> {
         if self.length.is_some_and(|expected| expected != length) {
             return Err(FailureKind::WrongLength);
@@ -66,7 +66,7 @@ mod tests {
     fn bodies_with_another_length_or_hash_are_refused() {
         let mut digest = BodyDigest::default();
         digest.update(b"abc");
-        // FIPS 180-2, appendix B.1.
+        // Test vector of FIPS 180-2, appendix B.1.
         let abc = *b"\xba\x78\x16\xbf\x8f\x01\xcf\xea\x41\x41\x40\xde\x5d\xae\x22\x23\
                      \xb0\x03\x61\xa3\x96\x17\x7a\x9c\xb4\x10\xff\x61\xf2\x00\x15\xad";
         let check = BodyCheck {

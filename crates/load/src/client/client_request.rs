@@ -13,24 +13,26 @@ use url::Url;
 pub struct ClientRequest {
     /// The method; `GET` by default.
     pub method: http::Method,
-    /// The URL; `http` or `https`.
+    /// The URL, with the scheme `http` or `https`.
     pub url: Url,
-    /// Header fields in addition to those of the client (`Host`, `User-Agent`, `Content-Length`).
+    /// Header fields of the request. The client adds missing default fields, such as `Host` and
+    /// `User-Agent`.
     pub headers: HeaderMap,
     /// The request body.
     pub body: Bytes,
-    /// Limit of the stored body, in bytes. With 0, the body is counted and discarded.
+    /// Maximum length of the stored response body, in bytes. With 0, the body is counted and
+    /// discarded.
     pub keep_max: usize,
-    /// The expected response body.
+    /// The expected properties of the response body.
     pub check: Option<BodyCheck>,
-    /// Scheduled time; the time of the call if none.
+    /// Time at which the request was scheduled. If `None`, the time of the call is used.
     pub due: Option<Instant>,
-    /// Receives the progress of the body, if requested.
+    /// Receives the progress of the response body, if requested.
     pub progress: Option<Arc<TransferProgress>>,
 }
 
 impl ClientRequest {
-    /// A `GET` whose body is discarded.
+    /// Creates a `GET` request whose response body is discarded.
     pub fn new(url: Url) -> ClientRequest {
         ClientRequest {
             method: http::Method::GET,
@@ -55,13 +57,13 @@ impl ClientRequest {
         self
     }
 
-    /// Stores the body, up to `max` bytes; a longer one fails the request.
+    /// Stores the response body. The request fails if the body is longer than `max` bytes.
     pub fn keep_body(mut self, max: usize) -> ClientRequest {
         self.keep_max = max;
         self
     }
 
-    /// Adds a header field. Returns false, and adds nothing, if it cannot be sent.
+    /// Adds a header field. Returns false, and adds nothing, if the name or the value is invalid.
     pub fn add_header(&mut self, name: &str, value: &str) -> bool {
         let parsed = (name.parse::<http::HeaderName>(), value.parse());
         if let (Ok(name), Ok(value)) = parsed {
@@ -84,24 +86,25 @@ pub enum ConnectionReuse {
 /// The outcome of a request.
 #[derive(Debug, Clone)]
 pub struct RequestOutcome {
-    /// Status of the response; 0 without one.
+    /// Status of the response; 0 if no response was received.
     pub status: u16,
-    /// Header fields of the response; only if the body is stored.
+    /// Header fields of the response. Empty unless the body is stored or the status is 3xx.
     pub headers: HeaderMap,
-    /// Body bytes received, without framing.
+    /// Body bytes received, without chunk framing.
     pub body_bytes: u64,
     /// The body, if it is stored.
     pub body: Vec<u8>,
-    /// Scheduled time.
+    /// Time at which the request was scheduled.
     pub due: Instant,
-    /// Time at which the request was sent; after redirects, the time at which the last request was
-    /// sent. `None` if it was not sent.
+    /// Time at which the request was sent. After redirects, the time at which the last request was
+    /// sent. `None` if no request was sent.
     pub sent: Option<Instant>,
-    /// Arrival of the first response byte.
+    /// Arrival time of the first response byte.
     pub first_byte: Option<Instant>,
-    /// Arrival of the last byte, or time of the failure.
+    /// Arrival time of the last response byte, or time of the failure.
     pub last_byte: Instant,
-    /// Kind of failure. A status of 400 or more is not a failure here.
+    /// Kind of the failure; `None` if the request did not fail. A status of 400 or more does not
+    /// count as a failure.
     pub fault: Option<FailureKind>,
     /// Details of the failure.
     pub detail: Option<Box<str>>,
@@ -109,7 +112,7 @@ pub struct RequestOutcome {
     pub url: Url,
     /// Number of redirects followed.
     pub redirects: u32,
-    /// Whether the connection was new; none without a connection.
+    /// Whether the connection was new or reused; `None` if no connection was opened.
     pub connection: Option<ConnectionReuse>,
 }
 

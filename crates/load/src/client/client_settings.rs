@@ -9,7 +9,7 @@ pub enum HttpVersion {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2: by ALPN over TLS, with prior knowledge otherwise.
+    /// HTTP/2, negotiated by ALPN over TLS, and used with prior knowledge over plain TCP.
     Http2,
 }
 
@@ -20,23 +20,24 @@ pub struct ClientSettings {
     pub version: HttpVersion,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// Source addresses, used in turn; the system chooses if empty.
+    /// Source addresses, used in turn. If the list is empty, the system chooses the address.
     pub sources: Vec<IpAddr>,
-    /// Resolve each host name once instead of for each connection.
+    /// Whether each host name is resolved only once, instead of for each connection.
     pub lookup_once: bool,
-    /// Certificate authorities in PEM, instead of the public ones.
+    /// Certificate authorities in PEM format, which replace the public authorities.
     pub authorities: Option<Vec<u8>>,
-    /// Trust any certificate.
+    /// Whether any server certificate is trusted.
     pub insecure: bool,
-    /// Time limit for opening a connection, including TLS.
+    /// Time limit for opening a connection, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// Time limit for a request until its last byte, including connecting and redirects.
+    /// Time limit for a request, from the call to the last response byte. This includes opening a
+    /// connection and following redirects.
     pub timeout: Duration,
-    /// Limit of a body, in bytes.
+    /// Maximum length of a response body, in bytes.
     pub body_max: u64,
-    /// Limit of redirects per request.
+    /// Maximum number of redirects per request.
     pub redirects_max: u32,
-    /// Limit of open connections per client.
+    /// Maximum number of concurrent requests per client, and of idle connections in its pool.
     pub connections_max: usize,
     /// Default value of `User-Agent`.
     pub user_agent: String,

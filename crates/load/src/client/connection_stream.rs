@@ -1,4 +1,5 @@
-//! The bytes of a connection: plain or TLS, read into memory or discarded in the kernel.
+//! Reads and sends the bytes of a connection, with or without TLS. Without TLS, the kernel can
+//! discard received bytes.
 
 use rustix::net::{RecvFlags, SendFlags};
 use std::cell::RefCell;
@@ -9,41 +10,42 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Limit of bytes that one `recv` discards. The kernel never writes to this buffer, so it occupies
-/// no physical memory.
+/// Maximum number of bytes that one `recv` discards, and length of the buffer `UNTOUCHED`. The
+/// kernel never writes to this buffer, so the buffer occupies no physical memory.
 const SKIP_MAX: usize = 64 << 20;
 
-/// Limit of bytes per read when the body is wanted.
+/// Maximum number of bytes per read if the body is needed.
 const READ_MAX: usize = 64 << 10;
 
-/// Limit of bytes per read when the body is discarded. It is large enough for a head and a small
+/// Maximum number of bytes per read if the body is discarded. This is enough for a head and a small
 /// body.
 const READ_HEAD: usize = 16 << 10;
 
 thread_local! {
-    /// Read buffer of heads and wanted bodies. One per thread, so that idle connections have no
-    /// buffer.
+    /// Read buffer for heads, and for bodies that are needed. There is one buffer per thread, so
+    /// that idle connections need no buffer.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_MAX]);
-    /// Target of reads with `MSG_TRUNC`, which do not write to it.
+    /// Target buffer of reads with `MSG_TRUNC`, which discard the bytes instead of writing to the
+    /// buffer.
     static UNTOUCHED: RefCell<Vec<u8>> = RefCell::new(vec![0; SKIP_MAX]);
 }
 
 /// A connected socket.
 #[derive(Debug)]
 pub(crate) enum ConnectionStream {
-    /// TCP alone.
+    /// TCP without TLS.
     Plain(TcpStream),
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ConnectionStream {
-    /// Returns whether the kernel can discard bytes.
+    /// Returns whether the connection has no TLS, so that the kernel can discard bytes.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, ConnectionStream::Plain(_))
     }
 
-    /// Discards up to `most` bytes; 0 at the end of the stream.
+    /// Discards up to `most` bytes and returns their number, which is 0 at the end of the stream.
     pub(super) fn poll_skip(&mut self, cx: &mut Context<'_>, most: u64) -> Poll<io::Result<u64>> {
         let ConnectionStream::Plain(socket) = self else {
             return self.poll_take(cx, false, |bytes| bytes.len() as u64);
@@ -87,7 +89,7 @@ impl ConnectionStream {
         })
     }
 
-    /// Sends `bytes` from position `*done` on.
+    /// Sends the rest of `bytes`, starting at position `*done`, and updates `*done`.
     pub(super) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
@@ -113,8 +115,8 @@ impl ConnectionStream {
     }
 }
 
-/// Receives available bytes into a buffer; 0 at the end of the stream. With `MSG_TRUNC`, nothing is
-/// written to the buffer.
+/// Receives available bytes into a buffer and returns their number, which is 0 at the end of the
+/// stream. With `MSG_TRUNC`, the kernel writes nothing to the buffer.
 fn poll_recv(
     socket: &TcpStream,
     cx: &mut Context<'_>,
@@ -125,7 +127,7 @@ fn poll_recv(
         ready!(socket.poll_read_ready(cx))?;
         let mut got = 0;
         // A read that does not fill the buffer has emptied the socket. Returning `WouldBlock`
-        // clears the readiness and saves a read that would find nothing.
+        // clears tokio's readiness flag, which saves a read that would find no bytes.
         let read = socket.try_io(Interest::READABLE, || {
             got = rustix::net::recv(socket, &mut *buffer, flags)?.1;
             match got {

@@ -1,4 +1,5 @@
-//! Opens connections: name resolution, source addresses, TLS, counters.
+//! Opens and counts connections. This includes name resolution, the choice of a source address, and
+//! the TLS handshake.
 
 use super::connection_stream::ConnectionStream;
 use super::tls_setup::TlsSetupError;
@@ -12,7 +13,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-/// State that all clients of a run share; clones refer to the same state.
+/// Opens the connections of all clients of a run. Clones share the same state.
 #[derive(Clone)]
 pub struct Dialer(Arc<DialerState>);
 
@@ -24,7 +25,7 @@ struct DialerState {
     counts: ConnectionCounts,
 }
 
-/// Addresses by host and port.
+/// Resolved addresses, by host and port.
 type ResolvedAddresses = HashMap<(String, u16), Arc<[SocketAddr]>>;
 
 /// Counters of a run's connections.
@@ -47,7 +48,7 @@ impl ConnectionCounts {
     }
 }
 
-/// Counts its connection as closed on drop.
+/// Counts a connection as closed when the guard is dropped.
 pub(crate) struct ConnectionGuard(Arc<DialerState>);
 
 impl Drop for ConnectionGuard {
@@ -58,9 +59,9 @@ impl Drop for ConnectionGuard {
 
 /// A connection ready for requests.
 pub(crate) enum ClientConnection {
-    /// HTTP/1.1: one request at a time.
+    /// An HTTP/1.1 connection, which serves one request at a time.
     Http1(ConnectionStream, ConnectionGuard),
-    /// HTTP/2: concurrent requests.
+    /// An HTTP/2 connection, which serves concurrent requests.
     Http2(http2_exchange::Http2Connection),
 }
 
@@ -167,8 +168,8 @@ impl Dialer {
         Ok(ConnectionStream::Tls(Box::new(tls)))
     }
 
-    /// Opens a TCP connection. Tries all addresses of the host. Successive calls start with
-    /// different addresses, in turn.
+    /// Opens a TCP connection. Tries the addresses of the host one after another, until a
+    /// connection succeeds. Successive calls start with different addresses (round robin).
     async fn connect_tcp(&self, url: &Url) -> Result<TcpStream, RequestFailure> {
         let addresses = self.resolve_addresses(url).await?;
         let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);

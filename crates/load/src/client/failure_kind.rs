@@ -1,4 +1,4 @@
-//! Kinds of request failures: a closed list, so that failures can be counted.
+//! The kinds of request failures. The list is closed, so that failures can be counted by kind.
 
 use http1::ProtocolError;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use std::{fmt, io};
 pub enum FailureKind {
     /// The URL cannot be requested.
     Url,
-    /// The name has no address.
+    /// The host name has no address.
     Dns,
     /// No server listens at the address.
     Refused,
-    /// No route to the host.
+    /// There is no route to the host.
     Unreachable,
     /// The connection was not established in time.
     ConnectTimeout,
@@ -22,13 +22,13 @@ pub enum FailureKind {
     NoSocket,
     /// The server's certificate is not trusted.
     Certificate,
-    /// The TLS handshake or stream failed otherwise.
+    /// The TLS handshake or the TLS stream failed for another reason.
     Tls,
     /// The connection was reset.
     Reset,
     /// The connection was closed before the response started.
     Closed,
-    /// The response is not HTTP.
+    /// The response head is not valid HTTP, or there are too many interim responses.
     Head,
     /// The response head is longer than 64 KiB or has more than 128 fields.
     HeadTooLong,
@@ -42,15 +42,15 @@ pub enum FailureKind {
     Chunk,
     /// The body is longer than the limit.
     TooLong,
-    /// The body has another length than expected.
+    /// The body's length differs from the expected length.
     WrongLength,
-    /// The body has another hash than expected.
+    /// The body's hash differs from the expected hash.
     WrongHash,
-    /// Too many redirects, or an unusable one.
+    /// There are more redirects than the limit.
     Redirects,
     /// The HTTP/2 connection or stream failed.
     Http2,
-    /// Another system error.
+    /// The system reported another error.
     Io,
 }
 
@@ -81,7 +81,7 @@ impl FailureKind {
         FailureKind::Io,
     ];
 
-    /// Returns the name in records and metrics.
+    /// Returns the name of the kind in records and metrics.
     pub fn name(self) -> String {
         let name = serde_json::to_value(self).unwrap_or_default();
         name.as_str().unwrap_or_default().to_owned()
@@ -115,7 +115,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns the kind of a system error.
+    /// Returns the failure kind of a system error.
     pub(crate) fn from_io_error(error: &io::Error) -> FailureKind {
         use io::ErrorKind as Kind;
         match error.kind() {
@@ -146,15 +146,15 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// A failure: its kind and details.
+/// The kind and the details of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFailure {
-    /// Its kind.
+    /// Kind of the failure.
     pub fault: FailureKind,
-    /// Message of the system or library; not for counting.
+    /// Message of the system or the library. Failures are counted by kind, not by message.
     pub detail: Option<Box<str>>,
-    /// No response byte arrived. On a reused connection, this means that the server had closed the
-    /// idle connection.
+    /// Whether the connection ended before any response byte arrived, or the server refused the
+    /// request with a graceful GOAWAY. A request on a reused connection can then be sent again.
     pub(crate) unanswered: bool,
 }
 
@@ -167,8 +167,7 @@ impl RequestFailure {
         }
     }
 
-    /// Returns whether an HTTP/2 server did not process the request because it is closing the
-    /// connection.
+    /// Returns whether an HTTP/2 server is closing the connection and did not process the request.
     pub(crate) fn is_refused(&self) -> bool {
         self.unanswered && self.fault == FailureKind::Http2
     }

@@ -9,20 +9,20 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 use url::Url;
 
-/// Limit of interim responses (1xx) before the final one.
+/// Maximum number of interim responses (1xx) before the final response.
 const INTERIM_MAX: u32 = 16;
 
-/// Minimum number of bytes left in a chunk for discarding them separately. Fewer bytes are read together
-/// with the chunk framing.
+/// Minimum length of the rest of a chunk that is discarded separately, in bytes. A shorter rest is
+/// read together with the chunk framing.
 const SKIP_MIN: u64 = 8 << 10;
 
 /// An encoded request.
 pub(crate) struct EncodedRequest<'a> {
-    /// Head and body.
+    /// Head and body of the request.
     pub(crate) bytes: &'a [u8],
-    /// The request is `HEAD`: the response has no body.
+    /// Whether the method is `HEAD`, so that the response has no body.
     pub(crate) head_only: bool,
-    /// Limit of the response body, in bytes.
+    /// Maximum length of the response body, in bytes.
     pub(crate) body_max: u64,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct ExchangeResponse {
     pub(crate) keep_alive: bool,
 }
 
-/// Encodes a request. The caller's header fields replace the client's own.
+/// Encodes a request. Header fields of the caller replace default fields of the same name.
 pub(crate) fn encode_request(
     method: &http::Method,
     url: &Url,
@@ -78,13 +78,13 @@ pub(crate) fn encode_request(
     bytes
 }
 
-/// Header fields of every request, unless it sets its own.
+/// Values of the default header fields, which a request can replace.
 pub(crate) struct DefaultHeaders<'a> {
     pub(crate) user_agent: &'a str,
     pub(crate) keep_alive: bool,
 }
 
-/// Returns the host, with the port unless it is the scheme's default.
+/// Returns the host of a URL. Adds the port unless it is the default port of the scheme.
 pub(super) fn authority(url: &Url) -> String {
     match (url.host_str().unwrap_or_default(), url.port()) {
         (host, Some(port)) => format!("{host}:{port}"),
@@ -93,7 +93,7 @@ pub(super) fn authority(url: &Url) -> String {
 }
 
 /// Sends a request and receives its response. Sets `sent` just before the first byte is sent,
-/// unless the caller has set it, and `first` when the first response byte arrives.
+/// unless the caller has already set `sent`. Sets `first` when the first response byte arrives.
 pub(crate) async fn send_and_receive(
     stream: &mut ConnectionStream,
     request: &EncodedRequest<'_>,
@@ -103,8 +103,8 @@ pub(crate) async fn send_and_receive(
 ) -> Result<ExchangeResponse, RequestFailure> {
     sent.get_or_insert_with(Instant::now);
     let mut done = 0;
-    // A server may respond and close the connection before it has read the whole request; the
-    // response still counts.
+    // A server may respond and close the connection before it has read the whole request. The
+    // client therefore reads the response even if sending fails.
     let sending = poll_fn(|cx| stream.poll_send(cx, request.bytes, &mut done)).await;
     let mut reading = ResponseReader {
         head: None,
@@ -128,12 +128,12 @@ pub(crate) async fn send_and_receive(
 /// A response being received.
 struct ResponseReader {
     head: Option<ResponseHead>,
-    /// An incomplete head.
+    /// The bytes of an incomplete head.
     partial: Vec<u8>,
     interim: u32,
     body_bytes: u64,
     reads: u64,
-    /// Bytes arrived after the end of the response.
+    /// Whether bytes arrived after the end of the response.
     surplus: bool,
 }
 
@@ -184,7 +184,8 @@ impl ResponseReader {
         }
     }
 
-    /// Returns the number of body bytes received, plus the number still to come if the length is declared.
+    /// Returns the declared length of the body, or the number of received body bytes if no length
+    /// is declared.
     fn declared_body_bytes(&self) -> u64 {
         match self.head {
             Some(ResponseHead {
@@ -220,7 +221,7 @@ impl ResponseReader {
         self.read_head(&partial, head_only, sink)
     }
 
-    /// Processes bytes from the start of the head.
+    /// Processes received bytes that start with a response head.
     fn read_head(
         &mut self,
         mut bytes: &[u8],
@@ -264,7 +265,8 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// Returns the response if it is complete, or a failure if the stream ended early.
+    /// Returns the response if it is complete. Fails if the stream ended before the end of the
+    /// response.
     fn complete_response(
         &mut self,
         ended: bool,
@@ -300,11 +302,12 @@ impl ResponseReader {
         }))
     }
 
-    /// Returns the failure for a broken connection.
+    /// Converts an IO error of the connection to a failure.
     fn connection_failure(&self, error: std::io::Error) -> RequestFailure {
         let failure = RequestFailure::from(error);
         match (&self.head, failure.fault) {
-            // rustls reports `Closed` if the peer closed the connection without close_notify.
+            // If the peer closed the connection without close_notify, rustls returns
+            // `UnexpectedEof`, which becomes `Closed`.
             (Some(_), FailureKind::Closed) => FailureKind::Truncated.into(),
             (Some(_), _) => failure,
             (None, _) if self.partial.is_empty() && self.interim == 0 => failure.mark_unanswered(),
@@ -313,8 +316,8 @@ impl ResponseReader {
     }
 }
 
-/// Passes received body bytes to the sink. Returns how many bytes belong to the response, and how
-/// many of those are body.
+/// Passes received body bytes to the sink. Returns the number of received bytes that belong to the
+/// response, and the number of body bytes among them.
 fn decode_body(
     body: &mut BodyDecoder,
     received: &[u8],

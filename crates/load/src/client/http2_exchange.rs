@@ -10,26 +10,27 @@ use std::sync::Arc;
 use std::time::Instant;
 use url::Url;
 
-/// Flow-control window. Bodies are discarded at once, so the window should never limit a stream.
+/// Flow-control window of each stream and of the connection, in bytes. The client releases received
+/// bytes at once, so the window should never limit a stream.
 const WINDOW: u32 = 16 << 20;
 
-/// A shared connection; clones refer to the same one.
+/// A shared HTTP/2 connection. Clones refer to the same connection.
 #[derive(Clone)]
 pub(crate) struct Http2Connection {
     send: SendRequest<Bytes>,
-    /// Equal for the clones of one connection.
+    /// Identifies the connection, because all clones of a connection share this pointer.
     identity: Arc<()>,
 }
 
 impl Http2Connection {
-    /// Returns whether both refer to the same connection.
+    /// Returns whether both values refer to the same connection.
     pub(crate) fn is_same(&self, other: &Http2Connection) -> bool {
         Arc::ptr_eq(&self.identity, &other.identity)
     }
 }
 
-/// Starts HTTP/2 on a connected socket. A task of the current runtime drives the connection until
-/// it closes, then calls `ended`.
+/// Starts HTTP/2 on a connected socket. A task of the current runtime drives the connection, and
+/// calls `ended` after the connection has closed.
 pub(crate) async fn start_http2(
     stream: ConnectionStream,
     ended: impl FnOnce() + Send + 'static,
@@ -43,7 +44,7 @@ pub(crate) async fn start_http2(
         .handshake(stream);
     let (send, connection) = handshake.await.map_err(to_failure)?;
     tokio::spawn(async move {
-        // Ignores the error: the streams report it.
+        // The error is ignored because the streams report it.
         let _ = connection.await;
         ended();
     });
@@ -70,7 +71,7 @@ pub(crate) fn build_request(
                 .iter()
                 .map(|(name, value)| (name.clone(), value.clone())),
         );
-        // Removes connection-specific fields (RFC 9113, 8.2.2).
+        // Remove connection-specific fields (RFC 9113, 8.2.2), and `Host`, which the URL replaces.
         for name in [
             http::header::CONNECTION,
             http::header::HOST,
@@ -90,7 +91,8 @@ pub(crate) fn build_request(
         .map_err(|error| RequestFailure::new(FailureKind::Url, error))
 }
 
-/// Sends a request and receives its response, like [`super::http1_exchange::send_and_receive`].
+/// The HTTP/2 counterpart of [`super::http1_exchange::send_and_receive`]. Sets `sent` when the
+/// connection is ready for the request, and `first` when the response head arrives.
 pub(crate) async fn send_and_receive(
     connection: &Http2Connection,
     request: http::Request<()>,
@@ -157,8 +159,8 @@ fn to_body_failure(error: h2::Error) -> RequestFailure {
     failure
 }
 
-/// Converts an error that occurred before the response. A graceful GOAWAY means that the request
-/// was not processed, so it can be retried on another connection.
+/// Converts an error that occurred before the response. A graceful GOAWAY means that the server did
+/// not process the request, so the request can be sent again on another connection.
 fn to_retryable_failure(error: h2::Error) -> RequestFailure {
     let refused = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
     let mut failure = to_failure(error).mark_unanswered();

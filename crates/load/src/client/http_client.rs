@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use url::{Origin, Url};
 
-/// The client of one viewer. Its pool holds at most
-/// [`ClientSettings::connections_max`](super::ClientSettings::connections_max) connections; further
-/// requests wait.
+/// The client of one viewer. At most
+/// [`ClientSettings::connections_max`](super::ClientSettings::connections_max) requests are in
+/// flight, and at most as many connections are idle in the pool. Further requests wait.
 pub struct HttpClient {
     dialer: Dialer,
     idle: Mutex<VecDeque<(Origin, ClientConnection)>>,
@@ -41,7 +41,7 @@ impl HttpClient {
 
     /// Sends a request and returns its outcome, at the latest after
     /// [`ClientSettings::timeout`](super::ClientSettings::timeout). Dropping the future cancels the
-    /// request and closes its connection.
+    /// request. This closes an HTTP/1.1 connection, but not a shared HTTP/2 connection.
     pub async fn get(&self, request: &ClientRequest) -> RequestOutcome {
         let mut outcome = RequestOutcome::new_unsent(request);
         let limit = self.dialer.settings().timeout;
@@ -110,7 +110,8 @@ impl HttpClient {
         }
     }
 
-    /// Sends the request, and once more on a new connection if the server had closed an idle one.
+    /// Sends the request on an idle connection, or on a new connection if none is idle. If the
+    /// server has closed the idle connection, sends the request again on a new connection.
     async fn send_or_retry(
         &self,
         method: &http::Method,

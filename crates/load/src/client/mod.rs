@@ -1,11 +1,12 @@
-//! The HTTP client. It counts and discards bodies, records the time of every step, assigns a kind
-//! to every failure and bounds all resources.
+//! The HTTP client. It counts and discards response bodies, records the time of every step, and
+//! assigns a kind to every failure. Its use of resources is bounded.
 //!
-//! A [`HttpClient`] takes an idle connection or has its [`Dialer`] open one (`dialer`,
-//! `connection_stream`). It sends one request on this connection (`http1_exchange` with
-//! `response_head` and the `http1` codec, or `http2_exchange`). It passes the body to a
-//! [`ResponseSink`], or the kernel discards it. It follows redirects, and returns a
-//! [`RequestOutcome`]. The rate engine uses the same connections without the pool.
+//! A [`HttpClient`] takes an idle connection, or its [`Dialer`] opens a new connection (`dialer`,
+//! `connection_stream`). The client sends one request on this connection (`http1_exchange` with
+//! `response_head` and the `http1` codec, or `http2_exchange`). The client passes the body to a
+//! [`ResponseSink`], unless the kernel discards the body. The client follows redirects, and returns
+//! a [`RequestOutcome`]. The engine of `headwater load rate` uses the same connections without the
+//! pool.
 
 mod body_check;
 mod client_request;

@@ -1,4 +1,4 @@
-//! Response heads, with a cache of the last one.
+//! Parses response heads, and caches the last parsed head.
 
 use super::{RequestFailure, ResponseSink};
 use http1::{HeadLimits, ResponseHead};
@@ -11,7 +11,7 @@ thread_local! {
         const { RefCell::new((Vec::new(), None)) };
 }
 
-/// Parses a response head. Returns none while it is incomplete.
+/// Parses a response head. Returns `None` while the head is incomplete.
 pub(super) fn parse_head(
     bytes: &[u8],
     to_head: bool,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 /// Receives a response's header fields and body.
 pub trait ResponseSink {
-    /// Returns whether the body's bytes are wanted. Otherwise they may never reach user memory.
+    /// Returns whether the sink needs the bytes of the body. If not, the kernel may discard the
+    /// bytes.
     fn wants_bytes(&self) -> bool;
 
     /// Returns whether [`ResponseSink::on_field`] should be called for a response of this status.
@@ -18,11 +19,11 @@ pub trait ResponseSink {
     /// Receives body bytes.
     ///
     /// # Errors
-    /// The body exceeds the limit; the request then fails.
+    /// The body exceeds the limit of the sink, so the request fails.
     fn on_body(&mut self, bytes: &[u8]) -> Result<(), FailureKind>;
 
-    /// Receives the number of body bytes that arrived, including those that were discarded without
-    /// a call of [`ResponseSink::on_body`].
+    /// Receives the number of body bytes that arrived since the last call. This includes bytes that
+    /// were discarded without a call of [`ResponseSink::on_body`].
     fn on_progress(&mut self, _count: u64) {}
 }
 
@@ -46,20 +47,20 @@ impl ResponseSink for DiscardSink {
     }
 }
 
-/// Stores the body up to a limit, and hashes it if requested.
+/// Stores the response body up to a limit, and computes its hash if requested.
 #[derive(Debug, Default)]
 pub struct MemorySink {
-    /// Limit of the stored body; 0 stores none.
+    /// Maximum length of the stored body, in bytes. With 0, no body is stored.
     pub max: usize,
-    /// The hash, if requested.
+    /// Hash of the received body, if requested.
     pub digest: Option<super::BodyDigest>,
     /// The header fields received.
     pub headers: HeaderMap,
     /// The body received.
     pub body: Vec<u8>,
-    /// Body bytes passed to the sink.
+    /// Number of body bytes received, including those that were discarded.
     pub count: u64,
-    /// Receives the progress, if requested.
+    /// Receives the progress of the body, if requested.
     pub progress: Option<Arc<TransferProgress>>,
 }
 
@@ -83,7 +84,6 @@ impl ResponseSink for MemorySink {
     }
 
     fn on_body(&mut self, bytes: &[u8]) -> Result<(), FailureKind> {
-        self.count += bytes.len() as u64;
         if let Some(digest) = &mut self.digest {
             digest.update(bytes);
         }
@@ -97,6 +97,7 @@ impl ResponseSink for MemorySink {
     }
 
     fn on_progress(&mut self, count: u64) {
+        self.count += count;
         if let Some(progress) = self.progress.as_ref().filter(|_| count > 0) {
             progress.add_bytes(count);
         }

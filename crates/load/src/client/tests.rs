@@ -1,4 +1,4 @@
-//! The client against servers that follow a script.
+//! Tests the client against servers with scripted responses.
 
 #[path = "../../tests/rate/head.rs"]
 mod head;
@@ -43,7 +43,7 @@ fn always_respond(response: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
     })
 }
 
-/// Starts a server that sends one response per connection and closes it.
+/// Starts a server that sends one response on each connection, and then closes the connection.
 fn respond_once(response: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
     let response = response.into();
     start_server(move |mut socket| {
@@ -170,6 +170,19 @@ fn idle_connections_are_reused_and_replaced_when_closed() {
         );
         assert_eq!(count.load(Ordering::SeqCst), connections + 3);
     }
+}
+
+/// Regression: bytes that the kernel discarded were not counted if the response was cut.
+#[test]
+fn a_cut_body_is_counted() {
+    let mut response = b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n".to_vec();
+    response.resize(response.len() + 700_000, 0);
+    let (url, _) = respond_once(response);
+    let outcome = &send_all(test_settings(), &[ClientRequest::new(url)])[0];
+    assert_eq!(
+        (outcome.fault, outcome.body_bytes),
+        (Some(FailureKind::Truncated), 700_000)
+    );
 }
 
 // The function is long because it lists all servers with their expected failure kinds.

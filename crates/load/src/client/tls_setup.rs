@@ -1,4 +1,4 @@
-//! TLS by rustls: trusted authorities and offered protocols.
+//! Configures TLS with rustls: trusted certificate authorities and offered protocols.
 
 use super::{ClientSettings, HttpVersion};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,16 +8,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// TLS settings that cannot be used.
+/// The reason why TLS settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsSetupError {
     /// The TLS library rejects the protocol versions.
     #[error("cannot configure TLS: {0}")]
     Protocol(Error),
-    /// The file of authorities is not PEM.
+    /// The file of certificate authorities is not in PEM format.
     #[error("--ca: {0}; expected certificates in PEM")]
     Pem(rustls::pki_types::pem::Error),
-    /// A certificate cannot serve as an authority.
+    /// A certificate of the file cannot serve as a certificate authority.
     #[error("--ca: {0}; expected certificates of authorities")]
     Authority(Error),
     /// The file contains no certificate.
@@ -25,7 +25,7 @@ pub enum TlsSetupError {
     NoCertificate,
 }
 
-/// Creates the configuration that all connections share.
+/// Creates the TLS configuration that all connections share.
 pub(super) fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, TlsSetupError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -63,7 +63,7 @@ fn trusted_roots(authorities: Option<&[u8]>) -> Result<RootCertStore, TlsSetupEr
     }
 }
 
-/// Trusts every certificate; handshake signatures are still verified.
+/// Trusts every certificate, but still verifies handshake signatures.
 #[derive(Debug)]
 struct AcceptAnyCertificate(Arc<CryptoProvider>);
 

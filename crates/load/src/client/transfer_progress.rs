@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The body bytes received so far. The client writes it, and the sender of the request reads it.
+/// The progress of one response body. The HTTP client writes the progress, and the caller of the
+/// client reads it.
 #[derive(Debug, Default)]
 pub struct TransferProgress {
     bytes: AtomicU64,
@@ -12,12 +13,13 @@ pub struct TransferProgress {
 }
 
 impl TransferProgress {
-    /// Returns the body bytes received so far, including those of redirect responses.
+    /// Returns the number of body bytes received so far, including the bodies of redirect
+    /// responses.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the arrival of the first body bytes.
+    /// Returns the arrival time of the first body bytes.
     pub fn first_byte(&self) -> Option<Instant> {
         self.first_byte.get().copied()
     }

@@ -63,7 +63,7 @@ pub const CLIENT: &[Setting] = &[
 /// Reads the client's settings.
 ///
 /// # Errors
-/// The invalid setting and its source.
+/// A setting is invalid. The error names the setting and its source.
 pub fn read_client_settings(layers: &SettingLayers) -> Result<ClientSettings, UsageError> {
     let default = ClientSettings::default();
     let time = |name, default| {

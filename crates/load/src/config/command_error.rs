@@ -12,21 +12,22 @@ use url::Url;
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// Wrong usage or configuration.
+    /// The usage or the configuration is wrong.
     #[error(transparent)]
     Usage(#[from] UsageError),
     /// A manifest's segments cannot be listed.
     #[error(transparent)]
     ListTargets(#[from] ManifestError),
-    /// The request for a file's length failed: its URL, the kind of failure, and the details.
+    /// The request for a file's length failed. Contains the URL, the kind of the failure, and the
+    /// details.
     #[error("cannot fetch {0}: {1}: {2}; check the URL, and that the server runs")]
     FetchLength(Box<Url>, FailureKind, Box<str>),
     /// The server does not support range requests.
     #[error("{url}: no 206 response to a range request (status {status}); use another server")]
     NoRanges {
-        /// The file.
+        /// URL of the file.
         url: Box<Url>,
-        /// The status received instead.
+        /// Status of the received response.
         status: u16,
     },
     /// The run failed.
@@ -38,7 +39,7 @@ pub enum CommandError {
     /// The result cannot be encoded as JSON.
     #[error("cannot encode the result: {0}")]
     EncodeResult(#[from] serde_json::Error),
-    /// An output file cannot be written: its path and the cause.
+    /// An output file cannot be written. Contains the path of the file and the cause.
     #[error("cannot write {0}: {cause}", cause = net::describe_io_error(.1))]
     WriteFile(String, io::Error),
     /// The event loop cannot be started.
@@ -50,7 +51,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// The exit code: 2 for wrong usage, 1 for a failure.
+    /// Returns the exit code, which is 2 for wrong usage and 1 for any other error.
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
             CommandError::Usage(_) => ExitCode::from(2),

@@ -1,4 +1,4 @@
-//! Runs of the commands that generate load.
+//! Runs the commands that generate load.
 
 use super::print_out::print_out;
 use super::setting_values::parse_setting;
@@ -13,12 +13,12 @@ use std::process::ExitCode;
 pub(super) struct RunInput {
     pub(super) layers: SettingLayers,
     expected: Vec<Expectation>,
-    /// The targets or manifests, as typed.
+    /// The targets or manifests, as the user typed them.
     pub(super) targets: Vec<String>,
 }
 
-/// Runs a command that generates load: reads its settings, calls `generate`, and reports the result.
-/// `generate` returns none if no run was requested.
+/// Runs a command that generates load. Reads the settings, calls `generate`, and reports the
+/// result. `generate` returns `None` if no run was requested.
 pub(super) fn run_and_report(
     settings: &'static [&'static [Setting]],
     flags: &ArgMatches,
@@ -48,7 +48,7 @@ pub(super) fn read_seed(layers: &SettingLayers) -> Result<u64, UsageError> {
     Ok(parse_setting(layers, "seed", whole)?.unwrap_or(1))
 }
 
-/// Returns the number of generator threads; by default one per core.
+/// Returns the number of generator threads. The default is one thread per core.
 pub(super) fn read_threads(layers: &SettingLayers) -> Result<usize, UsageError> {
     let wanted = parse_setting(layers, "threads", count)?.filter(|threads| *threads > 0);
     Ok(wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))

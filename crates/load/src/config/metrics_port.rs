@@ -1,4 +1,4 @@
-//! The port of `--metrics`: Prometheus metrics while a run lasts.
+//! The port of `--metrics`, which serves Prometheus metrics during a run.
 
 use super::CommandError;
 use crate::rate::RunMetrics;
@@ -10,18 +10,18 @@ use std::future::{Ready, ready};
 use std::io;
 use std::thread::JoinHandle;
 
-/// Limit of connections. It is enough for several metrics collectors and a browser.
+/// Maximum number of connections. This is enough for several metrics collectors and a browser.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The port; dropping it closes the port.
+/// The open metrics port. Dropping this value closes the port.
 pub(super) struct MetricsPort {
     pub(super) metrics: RunMetrics,
     shutdown: Shutdown,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Opens the port that the settings name, and prints its URL to standard error, because standard
-/// output is reserved for the result.
+/// Opens the port that the settings name, if any. Prints the URL to standard error, because
+/// standard output is reserved for the result.
 ///
 /// # Errors
 /// The address cannot be used, or no thread can be started.
@@ -63,7 +63,7 @@ pub(super) fn open_metrics_port(
     }))
 }
 
-/// Returns a handler of requests for these metrics.
+/// Returns a request handler that serves these metrics.
 fn respond_with(
     registry: Metrics,
 ) -> impl Fn(http::Request<Incoming>, Conn) -> Ready<http::Response<Body>> + Clone {
@@ -82,7 +82,7 @@ impl Drop for MetricsPort {
     fn drop(&mut self) {
         self.shutdown.stop();
         if let Some(thread) = self.thread.take() {
-            // Ignores the error: the run's result does not depend on this port.
+            // The error is ignored because the result of the run does not depend on this port.
             let _ = thread.join();
         }
     }

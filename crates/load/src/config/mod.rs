@@ -33,8 +33,8 @@ pub fn command() -> Command {
         .subcommand(report_commands::compare_command())
 }
 
-/// Runs the subcommand. Exit codes: 0 for success, 1 if a run or an expectation failed, 2 for wrong
-/// usage.
+/// Runs the subcommand. The exit code is 0 for success, 1 if a run or an expectation failed, and 2
+/// for wrong usage.
 pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
         Some(("rate", flags)) => rate_command::run_command(flags),

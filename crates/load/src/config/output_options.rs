@@ -1,4 +1,4 @@
-//! Output files of a run, and its expectations.
+//! Output files and expectations of a run.
 
 use super::CommandError;
 use super::print_out::print_out;
@@ -48,7 +48,7 @@ pub const OUTPUTS: &[Setting] = &[
 /// Parses the expectations.
 ///
 /// # Errors
-/// The invalid expectation.
+/// An expectation is invalid. The error contains the expectation.
 pub fn read_expectations(layers: &SettingLayers) -> Result<Vec<Expectation>, UsageError> {
     let parse = |text: &String| {
         let wrong = |why: ExpectationError| UsageError(format!("expect = {text:?}: {why}"));
@@ -60,7 +60,7 @@ pub fn read_expectations(layers: &SettingLayers) -> Result<Vec<Expectation>, Usa
 /// Opens the files that are written during a run.
 ///
 /// # Errors
-/// The file that cannot be written.
+/// A file cannot be opened, or several output files are named `-`.
 pub fn open_outputs(layers: &SettingLayers, facts: RunFacts) -> Result<RunOutputs, CommandError> {
     SummaryOutput::from_settings(layers)?;
     let wrong = |path: &Path, error| CommandError::WriteFile(path.display().to_string(), error);
@@ -80,12 +80,12 @@ pub fn open_outputs(layers: &SettingLayers, facts: RunFacts) -> Result<RunOutput
 pub enum SummaryOutput {
     /// The text summary.
     Text,
-    /// An output file that the user named `-`.
+    /// The output file that the user named `-`.
     File,
 }
 
 impl SummaryOutput {
-    /// Returns the content that the settings select.
+    /// Returns the content of standard output that the settings select.
     ///
     /// # Errors
     /// Several output files are named `-`.
@@ -103,7 +103,7 @@ impl SummaryOutput {
     }
 }
 
-/// Writes a file, or prints it if it is named `-`.
+/// Writes text to a file, or to standard output if the path is `-`.
 pub(super) fn write_output(path: &Path, text: String) -> Result<(), CommandError> {
     if path.as_os_str() == "-" {
         print_out(text);
@@ -113,10 +113,10 @@ pub(super) fn write_output(path: &Path, text: String) -> Result<(), CommandError
         .map_err(|error| CommandError::WriteFile(path.display().to_string(), error))
 }
 
-/// Reports a run's result: text, files and expectations.
+/// Reports the result of a run as text and files, and evaluates the expectations.
 ///
 /// # Errors
-/// The file that cannot be written.
+/// The result cannot be encoded, a file cannot be written, or several output files are named `-`.
 pub fn report_result(
     layers: &SettingLayers,
     run: &RunResult,

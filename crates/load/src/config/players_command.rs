@@ -197,7 +197,8 @@ fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> 
     let mut facts = RunFacts {
         offered: plan.offered.clone(),
         steps: plan.measured_steps(),
-        // Players have no schedule: a request is due when the player makes it.
+        // Players have no schedule, so the due time of a request is the time at which the player
+        // makes the request.
         closed_loop: true,
         ..RunFacts::now()
     };

@@ -202,8 +202,8 @@ fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     Ok(Some(run))
 }
 
-/// Describes a run by its targets, as the user typed them. Targets from a file are described by
-/// their URLs.
+/// Describes a run. Names the targets as the user typed them. If an argument names a file, names
+/// the URLs in the file instead.
 fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
     let mut run = RunResult::default();
     let typed = words.iter().map(String::as_str);
@@ -274,7 +274,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
     })
 }
 
-/// Reads a file; `-` is standard input.
+/// Reads a file, or standard input if the path is `-`.
 fn read_text(path: &str) -> std::io::Result<String> {
     match path {
         "-" => std::io::read_to_string(std::io::stdin()),
@@ -364,7 +364,7 @@ fn read_targets(
     Ok(all)
 }
 
-/// Fetches a file's length from the response to a range request.
+/// Sends a range request, and returns the file's length from the response.
 async fn fetch_length(dialer: &Dialer, url: &Url) -> Result<u64, CommandError> {
     let request = ClientRequest::new(url.clone())
         .with_range(0..1)

@@ -1,4 +1,4 @@
-//! Targets of recordings: `har:FILE` and `log:FILE`.
+//! Reads the targets of recordings (`har:FILE` and `log:FILE`).
 
 use super::setting_values::{parse_setting, parse_url};
 use crate::rate::RequestTarget;
@@ -7,10 +7,12 @@ use net::config::{SettingLayers, UsageError};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// Reads the recording that an argument names. Returns none if it names another kind of target.
+/// Reads the recording that an argument names. Returns `None` if the argument names another kind of
+/// target.
 ///
 /// # Errors
-/// The argument and the entry or line that is invalid.
+/// The file cannot be read, or an entry or line of the recording is invalid. The error names the
+/// argument.
 pub(super) fn read_recorded_targets(
     layers: &SettingLayers,
     argument: &str,

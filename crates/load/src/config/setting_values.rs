@@ -1,13 +1,14 @@
-//! Values of settings: choices and URLs.
+//! Parses the values of settings that are choices or URLs.
 
 use net::config::{SettingLayers, UsageError};
 use std::fmt::Display;
 use url::Url;
 
-/// Parses a setting. Returns none if it is not set.
+/// Parses a setting. Returns `None` if the setting is not set.
 ///
 /// # Errors
-/// The setting with its source (flag, environment variable or file), and the cause.
+/// The value is invalid. The error names the setting, its source (flag, environment variable or
+/// file), and the cause.
 pub(super) fn parse_setting<T, E: Display>(
     layers: &SettingLayers,
     name: &str,
@@ -38,7 +39,7 @@ pub(super) fn parse_yes_no(text: &str) -> Result<bool, InvalidChoice> {
     parse_choice(text, &[("yes", true), ("no", false)])
 }
 
-/// Text that is not the URL of a web server.
+/// Text that is not an `http` or `https` URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UrlError {
     #[error("invalid URL: {0}; use http://host/path")]
@@ -47,7 +48,7 @@ pub(super) enum UrlError {
     Scheme(String),
 }
 
-/// Parses the URL of a web server.
+/// Parses an `http` or `https` URL.
 pub(super) fn parse_url(text: &str) -> Result<Url, UrlError> {
     let url = Url::parse(text).map_err(UrlError::Syntax)?;
     match url.scheme() {

@@ -3,7 +3,7 @@
 use super::CommandError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns a flag that the first Ctrl-C or SIGTERM sets. The second one ends the process at once.
+/// Returns a flag that the first Ctrl-C or SIGTERM sets. A second signal ends the process at once.
 pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, CommandError> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let wait = || {

@@ -1,11 +1,12 @@
-//! CMCD reports of emulated players: uses the codec of `net`, and adds a report to a request's URL
-//! or header fields.
+//! Adds the CMCD reports of emulated players to the URL or the header fields of requests. The codec
+//! is in `net`.
 
 use url::Url;
 
 pub use net::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, format_uuid};
 
-/// Adds a report to a request: changes the URL, or returns header fields.
+/// Adds a report to a request. Changes the URL or returns header fields, depending on the format of
+/// the report.
 pub fn attach(report: &CmcdReport, url: &mut Url) -> Vec<(&'static str, String)> {
     if report.format.in_headers {
         return report.to_headers();
@@ -15,8 +16,8 @@ pub fn attach(report: &CmcdReport, url: &mut Url) -> Vec<(&'static str, String)>
     Vec::new()
 }
 
-/// Returns the relative path between two URLs of the same origin, or `None` if the path contains
-/// bytes that a quoted string must not contain.
+/// Returns the path of `to` relative to `from`. Returns `None` if the origins differ, if the path
+/// is empty, or if the path contains bytes that a quoted string must not contain.
 pub fn relative(from: &Url, to: &Url) -> Option<String> {
     let path = from.make_relative(to)?;
     let clean = path

@@ -1,4 +1,4 @@
-//! Devices of viewers: limits of their screens and subscriptions.
+//! Devices of viewers, with the limits of their screens and subscriptions.
 
 use super::title_ladder::TitleLadder;
 
@@ -9,15 +9,16 @@ pub struct DeviceProfile {
     pub name: &'static str,
     /// Highest bitrate that the player requests, in bits per second.
     pub bps_max: f64,
-    /// Largest height that the player requests, in lines.
+    /// Largest video height that the player requests, in lines. For portrait video, the width
+    /// counts instead.
     pub lines_max: u32,
     /// Height of the screen in lines, for quality scores.
     pub screen_lines: u32,
-    /// Uses the handheld mapping of P.1203.
+    /// Whether quality scores use the mapping of P.1203 for handheld devices.
     pub handheld: bool,
 }
 
-/// The device presets. They limit what the player requests; no connection is slowed down.
+/// The device presets. They limit the levels that a player requests, but slow down no connection.
 pub const DEVICES: [DeviceProfile; 5] = [
     DeviceProfile {
         name: "any",
@@ -62,7 +63,7 @@ impl DeviceProfile {
         DEVICES.into_iter().find(|device| device.name == name)
     }
 
-    /// Returns the levels of a title that the device may play; always at least the lowest.
+    /// Returns the levels of a title that the device may play. The lowest level is always included.
     pub fn allowed_levels(&self, stream: &TitleLadder) -> Vec<u16> {
         let fits = |n: &usize| {
             let level = &stream.levels[*n];

@@ -1,12 +1,12 @@
-//! Emulated viewers: players as state machines over virtual time.
+//! Emulated viewers. Their players are state machines that receive the time as an argument.
 //!
-//! [`population`] decides when viewers arrive, with which [`device_profile`], and what they do. A
-//! [`Player`] (a [`viewer`], or one of the simpler [`sequence_worker`] and [`range_consumer`])
-//! returns its next request and receives the result. [`abr`] chooses the bitrate, [`cmcd`] reports
-//! to the server, and [`qoe`] scores the session.
+//! [`population`] decides when each viewer arrives, which [`device_profile`] the viewer has, and
+//! what the viewer does. A [`Player`] (a [`viewer`], or one of the simpler [`sequence_worker`] and
+//! [`range_consumer`]) returns its next request and receives the result. [`abr`] chooses the
+//! bitrate, [`cmcd`] adds reports to requests, and [`qoe`] scores the session.
 //!
-//! Players do no IO and have no clock. Time is an argument, so tests play hours of media in
-//! milliseconds, and the same seed leads to the same decisions.
+//! Players do no IO and have no clock. Tests can therefore play hours of media in milliseconds, and
+//! the same seed leads to the same decisions.
 
 pub mod abr;
 pub mod cmcd;

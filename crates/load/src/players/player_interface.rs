@@ -1,4 +1,4 @@
-//! The interface of all players: they return requests and receive results.
+//! The interface of all players, which return requests and receive results.
 
 use super::cmcd::CmcdReport;
 use super::title_ladder::TitleLadder;
@@ -10,14 +10,16 @@ pub type Micros = u64;
 
 /// A player that does no IO and has no clock.
 pub trait Player: Send {
-    /// Returns the next action. Called again after each action until it returns
-    /// [`PlayerAction::Wait`] or [`PlayerAction::Done`], and after each result.
+    /// Returns the next action. The caller polls again after each action, until the action is
+    /// [`PlayerAction::Wait`] or [`PlayerAction::Done`]. After [`PlayerAction::Wait`], the caller
+    /// polls again when a result arrives or the time is reached.
     fn poll(&mut self, now: Micros) -> PlayerAction;
 
     /// Receives the result of a fetch.
     fn handle_result(&mut self, now: Micros, id: u32, result: FetchResult);
 
-    /// Receives the progress of a fetch in flight, before [`Player::poll`].
+    /// Receives the progress of a fetch in flight. The caller reports the progress before each
+    /// [`Player::poll`].
     fn record_progress(&mut self, _id: u32, _progress: FetchProgress) {}
 }
 
@@ -41,7 +43,7 @@ pub enum FetchPurpose {
     Manifest,
     /// A media playlist.
     Playlist,
-    /// A `sidx`, or an MP4's `moov`.
+    /// A `sidx` box, or the `moov` box of an MP4 file.
     Index,
     /// An init segment.
     Init,
@@ -51,12 +53,12 @@ pub enum FetchPurpose {
     Audio,
     /// A segment of subtitles or captions.
     Text,
-    /// A range of a file.
+    /// A byte range of a file.
     Range,
 }
 
 impl FetchPurpose {
-    /// Returns the name in records and reports.
+    /// Returns the name of the purpose in records and reports.
     pub fn name(self) -> &'static str {
         match self {
             FetchPurpose::Manifest => "manifest",
@@ -70,7 +72,7 @@ impl FetchPurpose {
         }
     }
 
-    /// Returns whether the body is parsed; other bodies are discarded.
+    /// Returns whether the response body is parsed. Other bodies are discarded.
     pub fn is_document(self) -> bool {
         matches!(
             self,
@@ -82,44 +84,44 @@ impl FetchPurpose {
 /// A request of a player.
 #[derive(Debug)]
 pub struct MediaFetch {
-    /// Number within the session; the result refers to it.
+    /// Number of the request within the session, which identifies the result.
     pub id: u32,
     /// The purpose.
     pub purpose: FetchPurpose,
     /// The URL and byte range.
     pub resource: ResourceRange,
-    /// Format of the document.
+    /// Format of the requested document.
     pub format: DocumentFormat,
-    /// CMCD for the server.
+    /// CMCD report for the server.
     pub cmcd: Option<Box<CmcdReport>>,
 }
 
 /// The format of a document.
 #[derive(Debug, Clone, Default)]
 pub enum DocumentFormat {
-    /// A manifest; the content shows which kind.
+    /// A manifest. The parser detects its format from the content.
     #[default]
     Manifest,
-    /// The segment index of this source.
+    /// The segment index (`sidx`) of this source.
     Index(Box<media::manifest::read::SidxSource>),
     /// The start of an MP4 file.
     Movie,
-    /// Not a document.
+    /// The response is not a document.
     Discard,
 }
 
 /// A parsed document, shared by many players.
 #[derive(Debug, Clone)]
 pub enum ParsedDocument {
-    /// A title: a multivariant playlist, an MPD, or a single media playlist.
+    /// A title, described by a multivariant playlist or an MPD.
     TitleLadder(Arc<TitleLadder>),
     /// Segments of a media playlist or an index.
     Segments(Arc<SegmentList>),
-    /// Length of a file in bytes and in microseconds.
+    /// Size and duration of an MP4 file.
     File {
-        /// Bytes.
+        /// Size in bytes.
         bytes: u64,
-        /// Microseconds.
+        /// Duration in microseconds.
         duration_us: u64,
     },
 }
@@ -129,21 +131,21 @@ pub enum ParsedDocument {
 pub struct FetchProgress {
     /// Body bytes received.
     pub bytes: u64,
-    /// Arrival of the first body byte.
+    /// Arrival time of the first body byte.
     pub first_byte: Option<Micros>,
 }
 
 /// The result of a fetch.
 #[derive(Debug, Clone, Default)]
 pub struct FetchResult {
-    /// The response was complete, successful and readable.
+    /// Whether the response was complete and successful, and its document could be parsed.
     pub ok: bool,
-    /// Body bytes.
+    /// Number of body bytes received.
     pub bytes: u64,
-    /// Time of sending; none without a connection.
+    /// Time at which the request was sent; `None` without a connection.
     pub sent: Option<Micros>,
-    /// Arrival of the first byte.
+    /// Arrival time of the first byte.
     pub first_byte: Option<Micros>,
-    /// The parsed document.
+    /// The parsed document, if the response is a document.
     pub document: Option<ParsedDocument>,
 }

@@ -1,7 +1,7 @@
-//! Defaults of common players, from their own documentation and sources.
+//! Defaults of common players, from the documentation and source code of these players.
 //!
-//! A preset sets the bitrate rule, the start level, the buffer thresholds, when a segment is
-//! abandoned, and how far audio is buffered ahead of video. Real players also need start-up time in
+//! A preset sets the bitrate rule, the start level, the buffer thresholds, the rule for abandoning
+//! segments, and how far audio is buffered ahead of video. Real players also need start-up time in
 //! the browser, which presets do not include.
 
 use super::abr::AbandonRule;
@@ -12,13 +12,14 @@ use super::viewer::{StartLevel, TrackSync};
 pub struct PlayerPreset {
     /// Name on the command line.
     pub name: &'static str,
-    /// The bitrate rule that is most similar to the player's, as a value of `--abr`.
+    /// The bitrate rule that is most similar to the player's own rule, as a value of `--abr`.
     pub rule: &'static str,
     /// Limit of the buffer, in seconds.
     pub buffer_max_s: f64,
-    /// Seconds that each track must buffer before playback starts; at least one segment.
+    /// Seconds that each track must buffer before playback starts. Each track needs at least one
+    /// segment.
     pub start_s: f64,
-    /// Seconds that each track must buffer after a stall.
+    /// Seconds that each track must buffer before playback resumes after a stall.
     pub resume_s: f64,
     /// The level of the first segment.
     pub start_level: StartLevel,
@@ -31,8 +32,8 @@ pub struct PlayerPreset {
 /// All presets.
 pub const PLAYER_PRESETS: [PlayerPreset; 4] = [HLS_JS, DASH_JS, SHAKA, NONE];
 
-/// hls.js 1.7.4: `maxBufferLength` 30 s. Its first throughput estimate is the bitrate of the first
-/// variant, but at least `abrEwmaDefaultEstimate` (500 kb/s) and at most
+/// hls.js 1.7.4, where `maxBufferLength` is 30 s. The first throughput estimate is the bitrate of
+/// the first variant, but at least `abrEwmaDefaultEstimate` (500 kb/s) and at most
 /// `abrEwmaDefaultEstimateMax` (5 Mb/s). The browser decides when playback starts and resumes.
 const HLS_JS: PlayerPreset = PlayerPreset {
     name: "hls.js",
@@ -48,9 +49,9 @@ const HLS_JS: PlayerPreset = PlayerPreset {
     track_sync: TrackSync::HlsJs,
 };
 
-/// dash.js 5.2.1: `bufferTimeDefault` 18 s. It switches between BOLA and the throughput rule
-/// (`abr.rules.bolaRule` and `throughputRule`). `abr.initialBitrate` is -1: without a measured
-/// throughput, it starts with 1 Mb/s.
+/// dash.js 5.2.1, where `bufferTimeDefault` is 18 s. It switches between BOLA and the throughput
+/// rule (`abr.rules.bolaRule` and `throughputRule`). `abr.initialBitrate` is -1, so dash.js starts
+/// with 1 Mb/s if no throughput has been measured.
 const DASH_JS: PlayerPreset = PlayerPreset {
     name: "dash.js",
     rule: "dynamic",
@@ -62,9 +63,9 @@ const DASH_JS: PlayerPreset = PlayerPreset {
     track_sync: TrackSync::DashJs,
 };
 
-/// Shaka Player 5.2.12: `streaming.bufferingGoal` 10 s, `streaming.rebufferingGoal` 0 s. It starts
-/// with 0.95 (`abr.bandwidthDowngradeTarget`) of the 1.55 Mb/s that Chromium reports at first
-/// (`abr.useNetworkInformation`).
+/// Shaka Player 5.2.12, where `streaming.bufferingGoal` is 10 s and `streaming.rebufferingGoal` is
+/// 0 s. Chromium at first reports a throughput of 1.55 Mb/s (`abr.useNetworkInformation`). Shaka
+/// Player starts with 95 % of this throughput (`abr.bandwidthDowngradeTarget`).
 const SHAKA: PlayerPreset = PlayerPreset {
     name: "shaka",
     rule: "shaka",
@@ -76,7 +77,8 @@ const SHAKA: PlayerPreset = PlayerPreset {
     track_sync: TrackSync::Shaka,
 };
 
-/// No player: the rule chooses the first level, tracks are independent, and no segment is abandoned.
+/// No particular player. The bitrate rule chooses the first level, tracks are buffered
+/// independently, and no segment is abandoned.
 const NONE: PlayerPreset = PlayerPreset {
     name: "none",
     rule: "dynamic",

@@ -105,7 +105,7 @@ fn write_lateness(out: &mut String, viewing: &PopulationStats) -> std::fmt::Resu
     Ok(())
 }
 
-/// Formats the percentiles that `count` samples support, each followed by a space.
+/// Formats the percentiles for which `count` samples are enough. A space follows each percentile.
 fn format_percentiles(
     percentiles: &[(&str, f64)],
     count: u64,
@@ -119,7 +119,8 @@ fn format_percentiles(
         .collect()
 }
 
-/// Returns the quantile at `share` (0 to 1): the value with the nearest rank; none without values.
+/// Returns the quantile at `share` (0 to 1), which is the value with the nearest rank. Returns
+/// `None` without values.
 pub fn quantile(values: &[f32], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f32::total_cmp);
@@ -130,15 +131,15 @@ pub fn quantile(values: &[f32], share: f64) -> Option<f64> {
 /// A quantity of the run's viewers that an expectation compares with a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ViewerQuantity {
-    /// Stalls of all viewers.
+    /// Number of stalls of all viewers.
     Stalls,
-    /// Share of the viewing time that was stalled, 0 to 1.
+    /// Share of the viewing time that was stalled, from 0 to 1.
     StallRatio,
-    /// Viewers who arrived.
+    /// Number of viewers who arrived.
     Viewers,
-    /// Viewers whose playback failed.
+    /// Number of viewers whose playback failed.
     Failed,
-    /// Viewers who gave up waiting.
+    /// Number of viewers who gave up waiting.
     GaveUp,
     /// Quantile of the start-up time, in milliseconds.
     Startup(f64),
@@ -179,7 +180,7 @@ impl ViewerQuantity {
         })
     }
 
-    /// Returns the measured value, or none without data.
+    /// Returns the measured value, or `None` without data.
     pub fn measure(self, viewing: &PopulationStats) -> Option<f64> {
         use super::viewer::SessionEnd;
         let ended = |end| viewing.ends.get(&end).copied().unwrap_or(0) as f64;

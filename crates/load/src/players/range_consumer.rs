@@ -1,6 +1,6 @@
-//! The consumer of document 3, "Optimizing Single Server Content Streaming" (docs/document-3.md). It
-//! requests consecutive ranges of one MP4 file, at most fifteen seconds ahead of the playback
-//! position.
+//! Emulates the consumer of document 3, "Optimizing Single Server Content Streaming"
+//! (docs/document-3.md). The consumer requests consecutive ranges of one MP4 file. By default, the
+//! ranges end at most fifteen seconds after the playback position.
 
 use super::player_interface::{
     DocumentFormat, FetchPurpose, FetchResult, MediaFetch, Micros, ParsedDocument, Player,
@@ -11,17 +11,17 @@ use super::viewer::SessionEnd;
 use media::manifest::read::ResourceRange;
 use url::Url;
 
-/// Bytes at the start of the file that are searched for its duration.
+/// Length of the first range, in bytes. The duration of the file is read from this range.
 const HEAD_BYTES: u64 = 1 << 20;
 
 /// Settings of a consumer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConsumerSettings {
-    /// Limit of buffered media, in seconds.
+    /// Maximum length of the buffered media, in seconds.
     pub ahead_max_s: f64,
-    /// Bytes of each request.
+    /// Length of each range except the first, in bytes.
     pub range_bytes: u64,
-    /// Consecutive failures before it gives up.
+    /// Maximum number of consecutive retries. If the last retry fails, the consumer gives up.
     pub retries: u32,
 }
 
@@ -35,7 +35,7 @@ impl Default for ConsumerSettings {
     }
 }
 
-/// A consumer. It converts bytes to seconds as if the file had a constant bitrate.
+/// A consumer of one file. Bytes are converted to seconds as if the file had a constant bitrate.
 #[derive(Debug)]
 pub struct RangeConsumer {
     url: Url,
@@ -43,9 +43,9 @@ pub struct RangeConsumer {
     leave_at: Micros,
     began: Micros,
     now: Micros,
-    /// Length of the file in bytes and in microseconds, once known.
+    /// Length of the file in bytes and in microseconds, once it is known.
     file: Option<(u64, u64)>,
-    /// Bytes fetched from the start of the file.
+    /// Number of bytes that have been fetched, from the start of the file.
     have: u64,
     position_us: u64,
     playing: bool,
@@ -59,7 +59,7 @@ pub struct RangeConsumer {
 }
 
 impl RangeConsumer {
-    /// Creates a consumer that starts now.
+    /// Creates a consumer whose session starts at `now`.
     pub fn new(
         url: Url,
         settings: ConsumerSettings,
@@ -100,17 +100,17 @@ impl RangeConsumer {
         }
     }
 
-    /// Returns the reason for the end, once it has ended.
+    /// Returns the reason why the session ended, or none while the session continues.
     pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
 
-    /// Returns whether it plays, and the buffered microseconds.
+    /// Returns whether the consumer is playing, and how many microseconds of media are buffered.
     pub fn playing_and_buffered(&self) -> (bool, Micros) {
         (self.playing, self.buffered_us())
     }
 
-    /// Returns the playable microseconds fetched so far.
+    /// Returns the length of the media fetched so far, in microseconds.
     fn fetched_us(&self) -> u64 {
         self.file.map_or(0, |(bytes, us)| {
             (u128::from(self.have) * u128::from(us) / u128::from(bytes.max(1))) as u64
@@ -169,7 +169,7 @@ impl RangeConsumer {
         }
     }
 
-    /// Returns when the buffer has room for the next range.
+    /// Returns the time at which the buffer will have room for the next range.
     fn next_range_time(&self) -> Micros {
         let Some((bytes, us)) = self.file else {
             return self.now;
@@ -178,7 +178,8 @@ impl RangeConsumer {
             / u128::from(bytes.max(1))) as u64;
         let most = (self.settings.ahead_max_s * 1e6) as u64;
         let over = (self.buffered_us() + range_us).saturating_sub(most);
-        // A range longer than the buffer limit is requested once the buffer is empty.
+        // A range that is longer than the buffer limit never fits. Such a range is requested once
+        // the buffer is empty.
         if self.buffered_us() == 0 {
             self.now
         } else {
@@ -271,7 +272,8 @@ impl Player for RangeConsumer {
 mod tests {
     use super::*;
 
-    /// Plays a file of 60 MB and 120 s (4 Mb/s) at a link rate; the head is its first megabyte.
+    /// Plays a file of 60 MB and 120 s (4 Mb/s) over a link of `bps` bits per second. Returns the
+    /// consumer, the time and the first byte of each request, and the time of the end.
     fn play_at_rate(bps: f64) -> (RangeConsumer, Vec<(Micros, u64)>, Micros) {
         let url = Url::parse("http://o.test/film.mp4").unwrap();
         let mut consumer = RangeConsumer::new(url, ConsumerSettings::default(), Micros::MAX, 0);
@@ -317,7 +319,7 @@ mod tests {
         assert!(consumer.journal().stalls.is_empty());
         assert!((120_000_000..120_500_000).contains(&end), "{end}");
         for (at, byte) in requested {
-            // The end of each requested range is at most 15 s after the playback position.
+            // Each requested range must end at most 15 s after the playback position.
             let ends_s = (byte + (1 << 20)) as f64 / 500_000.0;
             assert!(ends_s <= 15.0 + at as f64 / 1e6 + 0.001, "{byte} at {at}");
         }

@@ -1,6 +1,6 @@
-//! The worker of document 2, "Load testing VOD configurations" (docs/findings.md). It fetches the
-//! manifest, then audio segment k, video segment k, and so on without pause. It restarts at the end
-//! of the title.
+//! Emulates the worker of document 2, "Load testing VOD configurations" (docs/findings.md). The
+//! worker fetches the manifest, and then alternately one audio segment and one video segment,
+//! without pauses. At the end of the title, the worker starts again with the manifest.
 
 use super::abr::FixedLevel;
 use super::player_interface::{
@@ -13,19 +13,21 @@ use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// If more consecutive requests fail, the worker waits one second and restarts the title.
+/// Maximum number of consecutive failed requests. After one more failure, the worker waits one
+/// second and restarts the title.
 const FAILURES_MAX: u32 = 3;
 
-/// A worker.
+/// A worker that fetches the segments of a title in sequence.
 #[derive(Debug)]
 pub struct SequenceWorker {
     manifest: ResourceRange,
     level: FixedLevel,
     leave_at: Micros,
     stream: Option<Arc<TitleLadder>>,
-    /// The separate audio track, if any, then video.
+    /// The tracks in the order of their requests: the separate audio track, if any, then the video
+    /// track.
     tracks: Vec<SequenceTrack>,
-    /// Index of the track that is fetched next.
+    /// Index of the track whose segment is fetched next.
     turn: usize,
     segment: usize,
     pending: Option<(u32, FetchPurpose)>,
@@ -64,7 +66,8 @@ impl SequenceWorker {
         }
     }
 
-    /// Returns how often it has finished the title.
+    /// Returns how often the worker has restarted the title, at the end of the title or after
+    /// failures.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
@@ -74,7 +77,7 @@ impl SequenceWorker {
         self.ended.get_or_insert(end);
     }
 
-    /// Returns the reason for the end, once it has ended.
+    /// Returns the reason why the session ended, or none while the session continues.
     pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
@@ -176,8 +179,8 @@ impl SequenceTrack {
         Some((self.purpose, resource, DocumentFormat::Discard))
     }
 
-    /// Appends the segments of a parsed document. Then appends the segments that the manifest itself
-    /// lists after this document.
+    /// Appends the segments of a fetched document. Then appends the segments that the manifest
+    /// itself lists directly after this document.
     fn add_segments(&mut self, segments: &SegmentList) -> media::Result<()> {
         let mut all = self
             .segments
@@ -210,7 +213,8 @@ impl Player for SequenceWorker {
                 self.leave_at
             });
         }
-        // Skips the turns of a track that has ended before the other one.
+        // A track can have fewer segments than the other track. The loop skips the turns of a track
+        // without further segments.
         for _ in 0..4 {
             if let Some((purpose, resource, format)) = self.next() {
                 self.next_id = self.next_id.wrapping_add(1);
@@ -257,7 +261,7 @@ impl Player for SequenceWorker {
             return;
         }
         self.failures += 1;
-        // Failed segments are counted and skipped, as in the original worker.
+        // A failed segment is counted and not requested again, as in the original worker.
         if purpose.is_document() || self.failures > FAILURES_MAX {
             self.failures = 0;
             self.restart_title();
@@ -287,7 +291,8 @@ mod tests {
         Url::parse("http://o.test/m.mpd").unwrap()
     }
 
-    /// Runs the worker until it has requested `steps` resources. Responds to each request at once.
+    /// Runs the worker until it has requested `steps` resources, and returns the paths of the
+    /// requests. Each response arrives immediately.
     fn play_steps(
         worker: &mut SequenceWorker,
         steps: usize,

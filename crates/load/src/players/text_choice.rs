@@ -1,16 +1,16 @@
-//! The subtitles that a viewer shows.
+//! Chooses the subtitles that a viewer shows.
 
 use super::title_ladder::{RenditionSource, build_source};
 use media::Result;
 use media::manifest::read::{ManifestRendition, ParsedManifest, RenditionKind};
 
-/// Subtitles that viewers choose.
+/// The subtitles that viewers choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TextPreference {
-    /// No subtitles: the default of players.
+    /// No subtitles. This is the default of players.
     #[default]
     Off,
-    /// The first in the manifest.
+    /// The subtitles that the manifest lists first.
     First,
     /// The subtitles in this language (BCP 47). A title that lacks this language is shown without
     /// subtitles.
@@ -27,10 +27,11 @@ impl TextPreference {
         }
     }
 
-    /// Returns the source of a title's chosen subtitles; none if no subtitles are chosen.
+    /// Returns the source of the chosen subtitles. Returns none if subtitles are off, or if the
+    /// title does not have the chosen subtitles.
     ///
     /// # Errors
-    /// `TooLarge` if there are too many periods to join.
+    /// `TooLarge` if the subtitles have too many segments or init segments.
     pub fn choose_text(&self, title: &ParsedManifest) -> Result<Option<RenditionSource>> {
         let is_chosen = |rendition: &&ManifestRendition| match self {
             TextPreference::Off => false,

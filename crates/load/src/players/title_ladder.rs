@@ -1,4 +1,4 @@
-//! A title as a player uses it: a ladder of quality levels with their audio.
+//! A title in the form that a player uses: a ladder of quality levels with their audio tracks.
 
 use media::Result;
 use media::manifest::read::{
@@ -6,29 +6,31 @@ use media::manifest::read::{
 };
 use std::sync::Arc;
 
-/// Audio that a viewer prefers.
+/// The audio that a viewer prefers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AudioPreference {
-    /// Language tag (BCP 47); `None`, or a language that is not offered, selects the first.
+    /// Preferred language (BCP 47 tag). If this is `None`, or if the title lacks this language, the
+    /// language of the audio that is listed first is selected.
     pub language: Option<String>,
-    /// Audio bitrate in bits per second; `None` selects the highest.
+    /// Preferred audio bitrate in bits per second. The nearest bitrate is selected. `None` selects
+    /// the highest bitrate.
     pub audio_bps: Option<f64>,
 }
 
 /// A title ready for playback.
 #[derive(Debug)]
 pub struct TitleLadder {
-    /// HLS; otherwise DASH.
+    /// The manifest is HLS. Otherwise, the manifest is DASH.
     pub is_hls: bool,
-    /// Ascending by bitrate; never empty.
+    /// The quality levels, in ascending order of bitrate; never empty.
     pub levels: Vec<QualityLevel>,
-    /// Bitrate of the level that the manifest lists first, in bits per second.
+    /// Bitrate of the quality level that the manifest lists first, in bits per second.
     pub first_listed_bps: f64,
-    /// Separate audio tracks; levels refer to them by index.
+    /// Separate audio tracks. Quality levels refer to these tracks by index.
     pub audios: Vec<RenditionSource>,
-    /// The subtitles that the viewer shows.
+    /// The subtitles that the viewer shows, if any.
     pub text: Option<RenditionSource>,
-    /// Parts of the manifest that were ignored, as text.
+    /// Descriptions of the parts of the manifest that were ignored.
     pub notes: Vec<String>,
 }
 
@@ -41,22 +43,23 @@ pub struct QualityLevel {
     pub resolution: Option<(u32, u32)>,
     /// Frames per second, if known.
     pub frame_rate: Option<f64>,
-    /// Its content: video, video with audio, or audio.
+    /// Content of the level: video, video with audio, or audio.
     pub kind: RenditionKind,
-    /// The source of its segments.
+    /// The source of the level's segments.
     pub source: RenditionSource,
-    /// Index of the separate audio track.
+    /// Index of the separate audio track in `TitleLadder::audios`, if any.
     pub audio: Option<usize>,
 }
 
-/// The source of a track's segments.
+/// The source of a rendition's segments.
 #[derive(Debug)]
 pub struct RenditionSource {
-    /// Bitrate in bits per second, if known.
+    /// Declared bitrate in bits per second; 0 or 1 if it is unknown.
     pub bps: f64,
-    /// All segments, if the manifest lists them.
+    /// All segments, if no other document must be fetched to list them.
     pub known: Option<Arc<SegmentList>>,
-    /// Otherwise, the documents to fetch and parse first, in order.
+    /// The documents that list the segments, in order. Segments that the manifest lists between
+    /// these documents are included. Empty if `known` is set.
     pub segment_sources: Vec<SegmentSource>,
 }
 
@@ -64,7 +67,8 @@ impl TitleLadder {
     /// Builds the ladder of a manifest.
     ///
     /// # Errors
-    /// `Empty` if nothing is playable; `TooLarge` if there are too many periods to join.
+    /// `Empty` if nothing is playable; `TooLarge` if a rendition has too many segments or init
+    /// segments.
     pub fn new(
         title: ParsedManifest,
         is_hls: bool,
@@ -105,13 +109,13 @@ impl TitleLadder {
         })
     }
 
-    /// Returns the same ladder with the subtitles that the viewer shows.
+    /// Returns the ladder with the subtitles that the viewer shows.
     #[must_use]
     pub fn with_text(self, text: Option<RenditionSource>) -> TitleLadder {
         TitleLadder { text, ..self }
     }
 
-    /// Builds the ladder of a title without video from its audio.
+    /// Builds the ladder of a title that has audio but no video. Each level is an audio rendition.
     fn from_audio(
         audio_renditions: Vec<ManifestRendition>,
         is_hls: bool,
@@ -184,10 +188,11 @@ fn build_level(rendition: ManifestRendition, audio: Option<usize>) -> Result<Qua
     })
 }
 
-/// Returns the source of a rendition's segments: all of them, or the documents that list them.
+/// Returns the source of a rendition's segments: the complete list, or the documents from which the
+/// list is built.
 ///
 /// # Errors
-/// `TooLarge` if there are too many periods to join.
+/// `TooLarge` if there are too many segments or init segments.
 pub(super) fn build_source(rendition: ManifestRendition) -> Result<RenditionSource> {
     let bps = rendition.bandwidth as f64;
     let listed = rendition
@@ -214,8 +219,9 @@ pub(super) fn build_source(rendition: ManifestRendition) -> Result<RenditionSour
     })
 }
 
-/// Keeps the renditions of one codec family, because players do not switch codecs: AVC if there is
-/// any, otherwise the first one listed. A playlist listed for several audio groups counts once.
+/// Keeps only the renditions of one codec family, because players do not switch codecs. The family
+/// is AVC if the title has AVC, and otherwise the family that is listed first. A playlist that is
+/// listed for several audio groups is kept once.
 fn keep_one_codec(video_renditions: Vec<ManifestRendition>) -> Vec<ManifestRendition> {
     let wanted = video_renditions
         .iter()
@@ -236,7 +242,7 @@ fn keep_one_codec(video_renditions: Vec<ManifestRendition>) -> Vec<ManifestRendi
     kept
 }
 
-/// Returns the codec without its version: `avc` for `avc1.64001f` and `avc3…`.
+/// Returns the codec family, which is for example `avc` for `avc1.64001f` and for `avc3…`.
 fn codec_family(rendition: &ManifestRendition) -> &'static str {
     const FAMILIES: [(&str, &str); 9] = [
         ("avc", "avc"),
@@ -252,12 +258,12 @@ fn codec_family(rendition: &ManifestRendition) -> &'static str {
     let codecs = rendition.codecs.split(',').map(str::trim);
     let mut known =
         codecs.filter_map(|codec| FAMILIES.iter().find(|(start, _)| codec.starts_with(start)));
-    // Renditions without a declared codec count as AVC, which all players support.
+    // Renditions without a known codec are treated as AVC, which all players support.
     known.next().map_or("avc", |(_, family)| *family)
 }
 
-/// Chooses the audio for each video rendition. Returns the indexes of all chosen audio renditions,
-/// and for each video rendition the position in this list.
+/// Chooses the audio for each video rendition. Returns the indexes of all chosen audio renditions.
+/// For each video rendition, also returns the position of its audio in this list.
 fn choose_audio_tracks(
     video_renditions: &[ManifestRendition],
     audio_renditions: &[ManifestRendition],
@@ -280,7 +286,8 @@ fn choose_audio_tracks(
     (picked, by_group)
 }
 
-/// Chooses the preferred audio of a group, or of all audio that has no group.
+/// Returns the index of the preferred audio of a group. If `group` is `None`, chooses among the
+/// audio that has no group.
 fn choose_audio(
     audio_renditions: &[ManifestRendition],
     group: Option<&str>,

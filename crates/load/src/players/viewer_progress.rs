@@ -1,8 +1,9 @@
-//! Live figures of viewers during a run.
+//! Live statistics of the viewers during a run.
 
 use super::drive::ViewerProgress;
 
-/// Formats the figures of one second: a line for the viewers, and a line for their requests.
+/// Formats the statistics of one second as two lines. The first line is about the viewers, the
+/// second line is about their requests.
 pub fn format_progress(progress: &ViewerProgress<'_>) -> [String; 2] {
     let (second, sample) = (progress.second, progress.sample);
     let viewers = format!(

@@ -1,39 +1,39 @@
-//! Due times of requests, computed from a profile and a seed.
+//! Computes the times at which requests are due, from a rate profile and a seed.
 
 use super::rate_profile::{RateProfile, RateRamp};
 use crate::random::Random;
 use std::sync::Arc;
 
-/// The spacing of arrivals within the profile's rate.
+/// The distribution of requests over time, at the rate of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ArrivalSpacing {
-    /// Even spacing.
+    /// The requests are evenly spaced.
     #[default]
     Even,
-    /// A Poisson process of the given rate, as for independent users.
+    /// The requests are a Poisson process, as if they came from independent users.
     Poisson,
 }
 
-/// An iterator over due times, in seconds of the run. With even spacing, request `n` is due when
-/// the integral of the profile's rate reaches `n`. With Poisson spacing, the integral grows by an
-/// exponential random number of mean 1 between two requests (time-rescaling theorem). Recorded
-/// requests are due at their own times.
+/// An iterator over due times, in seconds since the start of the run. With even spacing, request
+/// `n` is due when the integral of the profile's rate reaches `n`. With Poisson spacing, the
+/// integral grows between two requests by an exponentially distributed random number with mean 1
+/// (time-rescaling theorem). Recorded requests are due at the times that the profile lists.
 #[derive(Debug, Clone)]
 pub struct ArrivalTimes {
     pieces: std::vec::IntoIter<RateRamp>,
     piece: Option<RateRamp>,
-    /// Requests due before the current ramp.
+    /// Number of requests due before the current ramp.
     before: f64,
-    /// Value of the integral at the next arrival.
+    /// Value of the integral at which the next request is due.
     goal: f64,
     spacing: Option<Random>,
     count: u64,
-    /// Due times of recorded requests, which have no rate.
+    /// Due times of recorded requests; empty for a profile that defines a rate.
     recorded: Arc<[f64]>,
 }
 
 impl ArrivalTimes {
-    /// Creates the arrivals of a profile; [`RateProfile::Max`] has none.
+    /// Creates the iterator for a profile. For [`RateProfile::Max`], the iterator is empty.
     pub fn new(profile: &RateProfile, spacing: ArrivalSpacing, seed: u64) -> ArrivalTimes {
         let pieces = match profile {
             RateProfile::Max { .. } | RateProfile::Replay { .. } => Vec::new(),
@@ -104,7 +104,8 @@ mod tests {
         for (n, due) in constant.iter().enumerate() {
             assert!((due - n as f64 / 100.0).abs() < 1e-9);
         }
-        // t = (−r0 + √(r0² + 2·slope·n)) / slope
+        // Request n of the ramp is due at t = (−r0 + √(r0² + 2·slope·n)) / slope, where r0 is the
+        // rate at the start of the ramp.
         let ramp = arrival_times("ramp:100..5000", 10.0, ArrivalSpacing::Even);
         assert_eq!(ramp.len(), 25_500);
         for (n, due) in ramp.iter().enumerate() {

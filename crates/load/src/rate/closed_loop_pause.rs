@@ -1,22 +1,23 @@
-//! Pauses of a closed loop: with many requests in flight, an idle thread waits until several
-//! responses have arrived before it wakes.
+//! Pauses of the threads of a closed loop. With many requests in flight, an idle thread sleeps
+//! briefly, so that several responses have arrived when it wakes up.
 //!
-//! Waking for every response costs more processor time, on the client and the server, than it
-//! saves. A thread completes about 100,000 requests per second, so `n` requests in flight take at
-//! least 10·n µs. A pause of 3·n µs therefore delays a response by at most a third. With fewer than
-//! [`IN_FLIGHT_MIN`] requests there is no pause, and the open loop never pauses.
+//! Without pauses, a thread would wake up for every response. This would cost more processor time
+//! on the client and on the server. A thread completes about 100,000 requests per second, so `n`
+//! requests in flight take at least 10·n µs. A pause of 3·n µs therefore extends this time by at
+//! most a third. With fewer than [`IN_FLIGHT_MIN`] requests in flight, there is no pause. In an
+//! open loop, threads never pause.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Minimum number of requests in flight for a pause.
+/// Minimum number of requests in flight at which a thread pauses.
 const IN_FLIGHT_MIN: usize = 16;
 
-/// Pause per request in flight.
+/// Length of a pause for each request in flight.
 const PAUSE_EACH: Duration = Duration::from_micros(3);
 
-/// Limit of a pause.
+/// Maximum length of a pause.
 const PAUSE_MAX: Duration = Duration::from_micros(200);
 
 /// The number of requests in flight on a thread.
@@ -45,8 +46,8 @@ impl InFlightRequests {
     }
 }
 
-/// Lets this thread's sleeps end on time instead of up to 50 µs late. Ignores errors: sleeps are
-/// then less exact.
+/// By default, Linux can end sleeps up to 50 µs late. This function makes the sleeps of the current
+/// thread end on time. Errors are ignored, because they only make the sleeps less exact.
 pub(super) fn reduce_timer_slack() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }

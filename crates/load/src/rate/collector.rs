@@ -1,4 +1,4 @@
-//! Merges the threads' reports second by second, and writes them to the output files.
+//! Merges the reports of all threads for each second, and writes the output files.
 
 use super::RequestKind;
 use super::plan::RateRunPlan;
@@ -18,16 +18,16 @@ use std::time::Instant;
 
 /// The state of a run at the end of a second.
 pub struct RateProgress<'a> {
-    /// The finished second.
+    /// The statistics of the finished second.
     pub second: &'a SecondStats,
-    /// Length of the run in seconds.
+    /// The planned length of the run, in seconds.
     pub of_s: f64,
-    /// Requests that were due but not sent, since the start of the run.
+    /// Number of requests that were due but not sent, since the start of the run.
     pub unsent: u64,
 }
 
-/// Runs a plan to its end. `stop` ends it early and keeps the results. `on_second` is called every
-/// second.
+/// Executes the plan of a run. If `stop` is set, the run ends early, and the results so far are
+/// returned. `on_second` is called once for every second.
 ///
 /// # Errors
 /// The run could not start, or an output file cannot be written.
@@ -72,12 +72,12 @@ pub fn run_rate_plan(
     Ok(run)
 }
 
-/// A second that some threads have not reported yet.
+/// The statistics of a second that some threads have not reported yet.
 #[derive(Default)]
 struct PendingSecond {
     cells: BTreeMap<(u32, RequestKind), RequestStats>,
     due: u64,
-    /// Open connections at its end.
+    /// Number of open connections at the end of the second.
     open: u64,
 }
 
@@ -86,7 +86,7 @@ struct RateCollector {
     plan: Arc<RateRunPlan>,
     targets: Arc<TargetSet>,
     open: BTreeMap<u64, PendingSecond>,
-    /// Seconds reported by each thread.
+    /// Number of seconds that each thread has reported; `u64::MAX` after its final report.
     reported: Vec<u64>,
 }
 
@@ -146,7 +146,8 @@ impl RateCollector {
         outputs.write_records(&report.records)
     }
 
-    /// Finishes and reports the statistics of each second that all threads have reported.
+    /// Completes each second that all threads have reported: logs its statistics, and passes them
+    /// to `on_second`.
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,

@@ -1,4 +1,4 @@
-//! Lists all segments of a manifest as targets.
+//! Lists all segments of a manifest as request targets.
 
 use super::{RequestKind, RequestTarget};
 use crate::client::{ClientRequest, Dialer, FailureKind, HttpClient};
@@ -9,46 +9,47 @@ use media::manifest::read::{
 };
 use url::Url;
 
-/// Limit of requests for playlists and indexes.
+/// Maximum number of manifests, playlists and indexes that are fetched.
 const FETCHES_MAX: usize = 1000;
 
-/// The weights of a manifest's segments.
+/// The weights of segments. A segment with a larger weight is requested more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentWeighting {
     /// All segments have the same weight.
     #[default]
     Even,
-    /// Like viewers who leave early: segment n of a rendition has weight 1/(n+1).
+    /// Segment n of a rendition (from 0) has weight 1/(n+1), as if many viewers left early.
     Start,
 }
 
-/// A manifest whose segments cannot be listed.
+/// The reason why the segments of a manifest cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// A request failed: its URL, kind and details.
+    /// A request failed. Contains the URL, the kind of failure, and details.
     #[error("cannot fetch {0}: {1}: {2}; check the URL, and that the server runs")]
     Fetch(Box<Url>, FailureKind, Box<str>),
-    /// The server responded with another status than success.
+    /// The server responded with a status other than 2xx.
     #[error("cannot fetch {0}: the server responded with status {1}")]
     Status(Box<Url>, u16),
     /// A manifest, playlist or index is malformed.
     #[error("cannot read {0}: {1}")]
     Parse(Box<Url>, media::Error),
-    /// A segment's address cannot be formed.
+    /// The URL of a segment cannot be built.
     #[error("cannot form the address of a segment: {0}")]
     Address(media::Error),
-    /// The manifest refers to too many playlists.
+    /// The manifest refers to too many playlists and indexes.
     #[error("the manifest refers to more than {FETCHES_MAX} playlists and indexes")]
     TooManyPlaylists,
-    /// The manifest lists no segment.
+    /// The manifest lists no segments.
     #[error("{0} lists no segment; use the URL of an HLS or DASH manifest")]
     NoSegments(Box<Url>),
 }
 
-/// Lists the playlists, init segments and segments of a manifest as targets.
+/// Fetches a manifest and its playlists. Returns the manifest, the playlists, the init segments and
+/// the segments as targets.
 ///
 /// # Errors
-/// A document cannot be fetched or parsed.
+/// A document cannot be fetched or parsed, or there are no segments.
 pub async fn list_targets(
     dialer: &Dialer,
     url: &Url,

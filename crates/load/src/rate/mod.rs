@@ -1,12 +1,15 @@
-//! The open loop: every request starts when it is due and never waits for another.
+//! Load at a given request rate. In the open loop, every request starts when it is due, and never
+//! waits for another request.
 //!
-//! [`rate_profile`] and [`arrival_times`] decide when requests are due. [`request_target`] chooses
-//! the target of each request. [`recorded_requests`] reads earlier requests, which
-//! [`replay_schedule`] repeats. Each generator thread (`thread_main`, `rate_thread`) follows the
-//! schedule (`open_loop_schedule`, `monotonic_timer`) and hands requests to slots (`request_slot`,
-//! `slot_runner`), each with its own connection. A thread counts results in `thread_stats` and
-//! reports every second (`thread_supervisor`) to the `collector`, which builds a `RunResult`.
-//! `closed_loop_pause` applies to closed loops only.
+//! [`rate_profile`] and [`arrival_times`] determine when requests are due. [`request_target`]
+//! chooses the target of each request. [`recorded_requests`] reads requests that were recorded
+//! earlier, and [`replay_schedule`] schedules them again. Each generator thread (`thread_main`,
+//! `rate_thread`) follows the schedule (`open_loop_schedule`, `monotonic_timer`). The thread passes
+//! each request to a slot (`request_slot`, `slot_runner`), which sends one request at a time. A
+//! thread counts results in `thread_stats`, and reports them every second (`thread_supervisor`) to
+//! the `collector`. The `collector` builds a `RunResult`. In a closed loop (`RateProfile::Max`),
+//! each slot sends its next request after the previous response. `closed_loop_pause` is used only
+//! in a closed loop.
 
 pub mod arrival_times;
 mod closed_loop_pause;

@@ -1,4 +1,4 @@
-//! A timer with microsecond precision; tokio's timers have millisecond precision.
+//! A timer with microsecond precision. The timers of tokio have only millisecond precision.
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A kernel timer in this thread's event loop.
+/// A kernel timer (timerfd) that is registered in the event loop of the current thread.
 pub(super) struct MonotonicTimer(AsyncFd<OwnedFd>);
 
 impl MonotonicTimer {
@@ -18,14 +18,14 @@ impl MonotonicTimer {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         // SAFETY: the registered object must refer to the same open descriptor for its whole life.
-        // `OwnedFd` does: it is not shared, and it closes the descriptor only when dropped, after
-        // `AsyncFd` has dropped the registration.
+        // `OwnedFd` fulfills this condition, because the descriptor is not shared. `OwnedFd` closes
+        // the descriptor only when it is dropped, after `AsyncFd` has removed the registration.
         #[allow(unsafe_code)]
         let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
         Ok(MonotonicTimer(fd?))
     }
 
-    /// Waits until an instant; returns at once if it has passed.
+    /// Waits until `moment`. Returns immediately if `moment` has passed.
     pub(super) async fn wait_until(&self, moment: Instant) -> io::Result<()> {
         loop {
             let left = moment.saturating_duration_since(Instant::now());
@@ -45,7 +45,7 @@ impl MonotonicTimer {
                 it_value: value,
             };
             timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
-            // Setting the timer again resets its expiration count, so nothing needs to be read.
+            // Setting the timer again resets its expiration count, so the count need not be read.
             self.0.readable().await?.clear_ready();
         }
     }

@@ -1,4 +1,4 @@
-//! The schedule of the open loop: hands out every request when it is due.
+//! The schedule of the open loop dispatches every request when it is due.
 
 use super::arrival_times::ArrivalTimes;
 use super::monotonic_timer::MonotonicTimer;
@@ -9,10 +9,11 @@ use super::slot_runner::SlotRunner;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Number of requests handed out before the schedule yields to the other tasks of its thread.
+/// Number of requests that are dispatched in a row before the schedule yields to other tasks of its
+/// thread.
 const BATCH: u32 = 64;
 
-/// Hands out every request when it is due.
+/// Dispatches every request of a thread when it is due.
 pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<()> {
     let plan = thread.common.plan.clone();
     let timer = MonotonicTimer::new()?;
@@ -58,7 +59,8 @@ pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<(
     Ok(())
 }
 
-/// Hands a request to an idle slot, to a new one, or to the queue.
+/// Passes a request to an idle slot. If no slot is idle, adds a slot. If there are already
+/// `slots_max` slots, queues the request.
 fn dispatch_request(thread: &Rc<RateThread>, request: ScheduledRequest, slots_max: usize) {
     thread.update_stats(|stats| stats.count_due(request.step));
     let Some(request) = thread.assign_to_idle_slot(request) else {

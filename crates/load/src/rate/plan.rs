@@ -9,34 +9,37 @@ use std::time::Duration;
 
 /// The parameters of a run.
 pub struct RateRunPlan {
-    /// The offered rate.
+    /// The offered rate over time.
     pub profile: RateProfile,
     /// The offered rate as the user typed it.
     pub offered: String,
-    /// Spacing of requests within the rate.
+    /// The distribution of requests over time, at the offered rate.
     pub spacing: ArrivalSpacing,
-    /// Seed of arrival times, weighted choices and random ranges.
+    /// Seed for arrival times, the choice of weighted targets, and random ranges.
     pub seed: u64,
     /// Opens connections.
     pub dialer: Dialer,
-    /// Targets to request; never empty.
+    /// Targets that are requested; never empty.
     pub targets: Vec<RequestTarget>,
-    /// Connections opened before the start; a closed loop opens no others.
+    /// Number of connections that are opened before the start. A closed loop uses no further
+    /// connections.
     pub connections: usize,
-    /// Limit of open connections.
+    /// Maximum number of open connections.
     pub connections_max: usize,
-    /// Concurrent streams on one HTTP/2 connection.
+    /// Maximum number of concurrent streams on one HTTP/2 connection.
     pub streams: usize,
-    /// Generator threads, each with its own connections and share of the arrivals.
+    /// Number of generator threads. Each thread has its own connections, and its own share of the
+    /// requests.
     pub threads: usize,
-    /// Time after the profile's end in which overdue requests are still sent and awaited.
+    /// Time after the end of the profile. In this time, queued requests are still sent, and
+    /// responses are awaited.
     pub drain: Duration,
     /// Metrics that the run updates.
     pub metrics: Option<RunMetrics>,
 }
 
 impl RateRunPlan {
-    /// Encodes the targets' requests.
+    /// Encodes the requests of all targets.
     pub(super) fn prepare_targets(&self) -> Result<TargetSet, RequestFailure> {
         let settings = self.dialer.settings();
         let defaults = http1_exchange::DefaultHeaders {

@@ -1,86 +1,87 @@
-//! The offered rate over time: parses a profile to linear ramps.
+//! The offered rate over time. A profile is parsed into ramps in which the rate changes linearly.
 
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// Limit of ramps in a profile.
+/// Maximum number of ramps in a profile.
 const PIECES_MAX: usize = 100_000;
 
-/// Limit of a rate, in requests per second.
+/// Maximum rate, in requests per second.
 const RATE_MAX: f64 = 10_000_000.0;
 
-/// Ramps per period of a sine.
+/// Number of ramps that approximate one period of a sine.
 const SINE_PIECES: f64 = 48.0;
 
 /// A period in which the rate changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateRamp {
-    /// Start, in seconds of the run.
+    /// Start of the ramp, in seconds since the start of the run.
     pub start_s: f64,
-    /// End, in seconds of the run.
+    /// End of the ramp, in seconds since the start of the run.
     pub end_s: f64,
-    /// Requests per second at the start.
+    /// Requests per second at the start of the ramp.
     pub from: f64,
-    /// Requests per second at the end.
+    /// Requests per second at the end of the ramp.
     pub to: f64,
 }
 
-/// A period with separate results.
+/// A period whose results are reported separately.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileStep {
-    /// Start, in seconds of the run.
+    /// Start of the step, in seconds since the start of the run.
     pub start_s: f64,
-    /// End, in seconds of the run.
+    /// End of the step, in seconds since the start of the run.
     pub end_s: f64,
 }
 
 /// The offered rate of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RateProfile {
-    /// A closed loop: as fast as the connections allow, to measure the generator or a server's
-    /// maximum.
+    /// A closed loop, which sends requests as fast as the connections allow. A closed loop measures
+    /// the maximum rate of the generator or of a server.
     Max {
-        /// Length in seconds.
+        /// Length of the run, in seconds.
         duration_s: f64,
     },
     /// An open loop at a given rate.
     Given {
-        /// Ramps in order, without gaps.
+        /// The ramps in order, without gaps.
         pieces: Vec<RateRamp>,
-        /// Steps in order.
+        /// The steps in order.
         steps: Vec<ProfileStep>,
     },
     /// An open loop that repeats recorded requests.
     Replay {
-        /// Due times of the targets in order, in seconds of the run.
+        /// Due times of the targets in order, in seconds since the start of the run.
         due_s: Arc<[f64]>,
-        /// The only step.
+        /// The whole run as one step.
         step: ProfileStep,
     },
 }
 
-/// Limit of the steps of a profile.
+/// Maximum number of steps in a profile.
 const STEPS_MAX: usize = 1000;
 
-/// A rate profile that cannot be parsed.
+/// The reason why a rate profile is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// The text has none of the known forms.
     #[error("invalid rate; {GRAMMAR}")]
     Syntax,
-    /// A rate exceeds the limit.
+    /// A rate is negative or above the maximum.
     #[error("rate too high; use at most {RATE_MAX} requests per second")]
     RateTooHigh,
     /// The interval between steps, or the period of a sine, is not a duration.
     #[error("invalid duration: {0}")]
     Duration(String),
-    /// The last rate is below the first one, or the increment or the interval is not positive.
+    /// The last rate of the steps is below the first rate, or the increment or the interval is not
+    /// positive.
     #[error("the steps do not rise; {GRAMMAR}")]
     StepsDoNotRise,
     /// There are too many steps.
     #[error("more than {STEPS_MAX} steps; use larger steps")]
     TooManySteps,
-    /// The sine has no period or would fall below zero.
+    /// The period of a sine is not positive, or the rate would fall below zero.
     #[error("a sine needs a period, and an amplitude of at most its mean; {GRAMMAR}")]
     InvalidSine,
     /// The profile has too many ramps.
@@ -92,10 +93,10 @@ pub enum ProfileError {
     /// The profile's file cannot be read.
     #[error("cannot read {0}: {cause}", cause = net::describe_io_error(.1))]
     ReadFile(String, io::Error),
-    /// The profile's file contains no point.
+    /// The profile's file contains no line with a time and a rate.
     #[error("the file contains no point; each line is a time in seconds and a rate")]
     EmptyFile,
-    /// A line of the profile's file is wrong.
+    /// A line of the profile's file is malformed.
     #[error("line {number}: {problem}: {text}")]
     Line {
         /// Line number, from 1.
@@ -111,8 +112,9 @@ const GRAMMAR: &str = "use 100, 100/s, 6000/min, max, ramp:10..500, steps:50+50/
                        sine:100~50/60s, file:PATH or replay";
 
 impl RateProfile {
-    /// Parses a profile. `duration_s` is the length of the run unless the profile declares it;
-    /// `read` reads a file.
+    /// Parses a profile. `duration_s` is the length of the run. If `duration_s` is `None`, steps
+    /// and files determine the length themselves, and other profiles last 10 s. `read` returns the
+    /// content of the file that a profile names.
     ///
     /// # Errors
     /// The text is not a valid profile.
@@ -154,7 +156,7 @@ impl RateProfile {
         RateProfile::Given { pieces, steps }.validate()
     }
 
-    /// Returns the length in seconds.
+    /// Returns the length of the run in seconds.
     pub fn duration_s(&self) -> f64 {
         match self {
             RateProfile::Max { duration_s } => *duration_s,
@@ -163,7 +165,7 @@ impl RateProfile {
         }
     }
 
-    /// Returns the steps, whose results are reported separately.
+    /// Returns the steps of the run. The results of each step are reported separately.
     pub fn measured_steps(&self) -> Vec<ProfileStep> {
         match self {
             RateProfile::Max { duration_s } => vec![ProfileStep {
@@ -175,7 +177,7 @@ impl RateProfile {
         }
     }
 
-    /// Returns the number of requests due before a time.
+    /// Returns the number of requests due before `time_s`.
     pub fn due_by(&self, time_s: f64) -> f64 {
         match self {
             RateProfile::Max { .. } => 0.0,
@@ -204,7 +206,7 @@ impl RateProfile {
 }
 
 impl RateRamp {
-    /// Returns the number of requests from its start until `time_s`.
+    /// Returns the number of requests that are due between the start of the ramp and `time_s`.
     pub(super) fn count_until(&self, time_s: f64) -> f64 {
         let length = self.end_s - self.start_s;
         let passed = (time_s - self.start_s).clamp(0.0, length);
@@ -214,11 +216,12 @@ impl RateRamp {
         passed * (self.from + (self.to - self.from) * passed / length / 2.0)
     }
 
-    /// Returns the time at which `count` requests are due; the inverse of
-    /// [`RateRamp::count_until`].
+    /// Returns the time at which `count` requests of the ramp are due. This function is the inverse
+    /// of [`RateRamp::count_until`].
     pub(super) fn time_of(&self, count: f64) -> f64 {
         let slope = (self.to - self.from) / (self.end_s - self.start_s);
-        // count = from·t + slope·t²/2, solved for t without loss of precision by cancellation.
+        // Solves count = from·t + slope·t²/2 for t. This form of the solution loses no precision by
+        // cancellation.
         let root = (self.from * self.from + 2.0 * slope * count)
             .max(0.0)
             .sqrt();
@@ -264,7 +267,7 @@ fn linear_ramp(start_s: f64, end_s: f64, from: f64, to: f64) -> RateRamp {
     }
 }
 
-/// Parses `100`, `100/s` or `6000/min`.
+/// Parses a rate such as `100`, `100/s`, `6000/min` or `360000/h`. Returns requests per second.
 fn parse_rate(text: &str) -> Result<f64, ProfileError> {
     let (number, scale) = match text.split_once('/') {
         Some((number, "s")) => (number, 1.0),
@@ -284,7 +287,8 @@ fn parse_rate(text: &str) -> Result<f64, ProfileError> {
     }
 }
 
-/// Parses `50+50/10s..600`: from 50, 50 more every 10 s, up to 600.
+/// Parses steps such as `50+50/10s..600`. The rate starts at 50 requests per second, and grows by
+/// 50 every 10 s, up to 600.
 fn parse_steps(text: &str, duration_s: Option<f64>) -> Result<RateProfile, ProfileError> {
     let (from, rest) = text.split_once('+').ok_or(ProfileError::Syntax)?;
     let (more, rest) = rest.split_once('/').ok_or(ProfileError::Syntax)?;
@@ -308,7 +312,8 @@ fn parse_steps(text: &str, duration_s: Option<f64>) -> Result<RateProfile, Profi
         .collect();
     if let Some(end) = duration_s {
         pieces.retain(|piece| piece.start_s < end);
-        // A longer run stays at the last step.
+        // The last step ends with the run, even if the step becomes longer or shorter than the
+        // others.
         if let Some(last) = pieces.last_mut() {
             last.end_s = end;
         }
@@ -321,7 +326,8 @@ fn parse_steps(text: &str, duration_s: Option<f64>) -> Result<RateProfile, Profi
     RateProfile::Given { pieces, steps }.validate()
 }
 
-/// Parses `100~50/60s`: a mean of 100, an amplitude of 50 and a period of 60 s.
+/// Parses a sine such as `100~50/60s`, which has a mean of 100, an amplitude of 50 and a period of
+/// 60 s.
 fn parse_sine(text: &str, length: f64) -> Result<Vec<RateRamp>, ProfileError> {
     let (mean, rest) = text.split_once('~').ok_or(ProfileError::Syntax)?;
     let (swing, period) = rest.split_once('/').ok_or(ProfileError::Syntax)?;
@@ -343,8 +349,8 @@ fn parse_sine(text: &str, length: f64) -> Result<Vec<RateRamp>, ProfileError> {
         .collect())
 }
 
-/// Parses lines that each contain a time in seconds and a rate. Between two lines, the rate is
-/// interpolated linearly.
+/// Parses lines that each contain a time in seconds and a rate. Between the times of two lines, the
+/// rate is interpolated linearly.
 fn parse_points(text: &str, duration_s: Option<f64>) -> Result<Vec<RateRamp>, ProfileError> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -19,7 +19,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// Limit of requests that wait for a connection on one thread; more count as unsent.
+/// Maximum number of requests that wait for a connection on one thread. Further requests are
+/// counted as unsent.
 const QUEUE_MAX: usize = 4_000_000;
 
 /// The state of one generator thread.
@@ -35,15 +36,15 @@ pub(super) struct RateThread {
     pub(super) start: Cell<Instant>,
     /// Requests that wait for a connection.
     pub(super) queue: RefCell<VecDeque<ScheduledRequest>>,
-    /// Idle slots, the most recently used last.
+    /// Indexes of the idle slots. The slot that was used most recently is last.
     idle: RefCell<Vec<usize>>,
     pub(super) slots: RefCell<Vec<Rc<RequestSlot>>>,
     pub(super) stats: RefCell<RateThreadStats>,
-    /// The schedule is finished.
+    /// The schedule contains no further requests.
     pub(super) closed: Cell<bool>,
-    /// Requests in flight are abandoned.
+    /// The drain time is over, so requests in flight are abandoned.
     pub(super) over: Cell<bool>,
-    /// Length of a closed loop; none in an open loop.
+    /// Length of the run in a closed loop; none in an open loop.
     pub(super) closed_loop: Option<Duration>,
     next_number: Cell<u64>,
     client: OnceCell<HttpClient>,
@@ -101,7 +102,7 @@ impl RateThread {
             .get_or_init(|| HttpClient::new(&self.common.plan.dialer))
     }
 
-    /// Applies a change to the thread's counts.
+    /// Calls `update` with the statistics of this thread.
     pub(super) fn update_stats<T>(&self, update: impl FnOnce(&mut RateThreadStats) -> T) -> T {
         update(&mut self.stats.borrow_mut())
     }
@@ -134,7 +135,8 @@ impl RateThread {
         self.closed_loop.is_some()
     }
 
-    /// In a closed loop, avoids spinning when the server is unreachable.
+    /// In a closed loop, waits briefly. Otherwise, the loop would spin if the server is
+    /// unreachable.
     pub(super) async fn pause_after_failure(&self) {
         if self.closed_loop.is_some() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -156,7 +158,8 @@ impl RateThread {
         Ok(link)
     }
 
-    /// Returns the HTTP/2 connection that a slot shares.
+    /// Returns the HTTP/2 connection that a slot shares with other slots. Opens the connection if
+    /// necessary.
     pub(super) async fn shared_connection(
         &self,
         id: usize,
@@ -172,8 +175,8 @@ impl RateThread {
         }
     }
 
-    /// Removes a failed shared connection, so that the next request opens another one. Does nothing
-    /// if the connection has been replaced meanwhile.
+    /// Removes a failed shared connection, so that the next request opens a new connection. Does
+    /// nothing if the failed connection has already been replaced.
     pub(super) async fn forget_shared(
         &self,
         id: usize,
@@ -196,7 +199,8 @@ impl RateThread {
         &self.shared[(connection * origins + origin) % self.shared.len()]
     }
 
-    /// Returns the next request of a slot, or none if the run has ended.
+    /// Returns the next request of slot `id`, or none if there will be no further request. If the
+    /// slot must wait for a request, calls `wait`.
     pub(super) fn poll_request(
         &self,
         id: usize,
@@ -243,7 +247,7 @@ impl RateThread {
         })
     }
 
-    /// Assigns a request to an idle slot, or returns it if no slot is idle.
+    /// Assigns a request to an idle slot. If no slot is idle, returns the request.
     pub(super) fn assign_to_idle_slot(
         &self,
         request: ScheduledRequest,
@@ -255,8 +259,7 @@ impl RateThread {
         None
     }
 
-    /// Queues a request until a connection is free. If the queue is full, counts the request as
-    /// unsent.
+    /// Queues a request until a slot is free. If the queue is full, counts the request as unsent.
     pub(super) fn queue_request(&self, request: ScheduledRequest) {
         let mut queue = self.queue.borrow_mut();
         match queue.len() < QUEUE_MAX {
@@ -268,7 +271,7 @@ impl RateThread {
         }
     }
 
-    /// Adds a slot, and returns it with its index.
+    /// Adds a slot. Returns the slot and its index.
     pub(super) fn add_slot(&self) -> (Rc<RequestSlot>, usize) {
         let slot = Rc::new(RequestSlot::default());
         let mut slots = self.slots.borrow_mut();

@@ -1,15 +1,15 @@
-//! The schedule of a replay: due times of recorded requests.
+//! Computes when each request of a replay is due.
 
 use super::rate_profile::{ProfileStep, RateProfile};
 use super::request_target::RequestTarget;
 
-/// Limit of the speed of a replay.
+/// Maximum speed of a replay, relative to the recording.
 const SPEED_MAX: f64 = 1_000_000.0;
 
-/// Limit of the length of a replay, in seconds: 366 days.
+/// Maximum length of a replay, in seconds (366 days).
 const LENGTH_S_MAX: f64 = 31_622_400.0;
 
-/// A replay that cannot be scheduled.
+/// The reason why a replay cannot be scheduled.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// A target has no recorded time.
@@ -18,14 +18,14 @@ pub enum ReplayError {
     /// No request is due within the duration.
     #[error("no request would be due; use a longer --duration")]
     NothingDue,
-    /// The recording is too long.
+    /// The replay would be too long.
     #[error("the replay would take more than 366 days; use a higher --speed or split the file")]
     TooLong,
 }
 
-/// Sorts the targets by their recorded times, and returns the profile that repeats them in this
-/// order. If `duration_s` is set, the profile contains only the targets that are due before this
-/// time.
+/// Sorts the targets by their recorded times, and returns a profile that repeats the targets in
+/// this order. The replay is `speed` times as fast as the recording. If `duration_s` is set,
+/// removes the targets that are not due before this time.
 ///
 /// # Errors
 /// See [`ReplayError`].
@@ -60,7 +60,7 @@ pub fn schedule_replay(
 /// Parses the speed of a replay.
 ///
 /// # Errors
-/// The text is not a positive number within the limit.
+/// The text is not a positive number, or it is above the maximum speed.
 pub fn parse_speed(text: &str) -> Result<f64, &'static str> {
     let speed = text.parse().ok();
     speed

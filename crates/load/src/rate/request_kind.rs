@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a request; results are reported by kind.
+/// The kind of a request. Results are reported separately for each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestKind {
@@ -31,7 +31,7 @@ impl RequestKind {
         RequestKind::Other,
     ];
 
-    /// Returns the name in logs.
+    /// Returns the name of the kind in logs and expectations.
     pub fn name(self) -> &'static str {
         match self {
             RequestKind::Manifest => "manifest",
@@ -43,7 +43,7 @@ impl RequestKind {
         }
     }
 
-    /// Returns the kind that a path's extension indicates.
+    /// Returns the kind of request that the extension of a path indicates.
     pub fn of_path(path: &str) -> RequestKind {
         let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension {

@@ -1,19 +1,20 @@
-//! The shared part of a slot: its next request, its deadline and its waker.
+//! The shared state of a slot: the next request, the deadline of the request in flight, and the
+//! waker of the slot's task.
 
 use super::scheduled_request::ScheduledRequest;
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-/// The part of a slot that the schedule and the supervisor use.
+/// The state that the task of a slot shares with the schedule and the supervisor.
 #[derive(Default)]
 pub(super) struct RequestSlot {
     /// The next request.
     pub(super) next_request: Cell<Option<ScheduledRequest>>,
     waker: RefCell<Option<Waker>>,
-    /// Time limit of the request in flight.
+    /// Time at which the request in flight times out.
     pub(super) deadline: Cell<Option<Instant>>,
-    /// The request in flight must end now.
+    /// The task of the slot must end the request in flight immediately.
     pub(super) is_expired: Cell<bool>,
 }
 
@@ -30,8 +31,8 @@ impl RequestSlot {
         }
     }
 
-    /// Ends the request in flight if its deadline has passed. If `now` is `None`, ends it in any
-    /// case.
+    /// Expires the request in flight if its deadline was before `now`. If `now` is `None`, expires
+    /// the request in any case.
     pub(super) fn expire_request(&self, now: Option<Instant>) {
         let is_overdue = |limit: Instant| now.is_none_or(|now| now > limit);
         if self.deadline.get().is_some_and(is_overdue) {

@@ -1,4 +1,4 @@
-//! Targets with encoded requests, and the choice of each request's target.
+//! Request targets with their encoded requests, and the choice of a target for each request.
 
 use super::RequestKind;
 use super::url_groups::UrlGroups;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use url::Url;
 
-/// Random ranges of a file.
+/// Byte ranges at random positions of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RandomRanges {
     /// Length of the file in bytes.
@@ -18,7 +18,7 @@ pub struct RandomRanges {
     pub size: u64,
 }
 
-/// A target of requests.
+/// A URL that a run requests, with the method, the header fields and the body of the request.
 #[derive(Debug, Clone)]
 pub struct RequestTarget {
     /// The method.
@@ -29,22 +29,23 @@ pub struct RequestTarget {
     pub headers: HeaderMap,
     /// Request body.
     pub body: Bytes,
-    /// The kind of request.
+    /// The kind of the request.
     pub kind: RequestKind,
-    /// Weight relative to the other targets.
+    /// Weight of the target, relative to the weights of the other targets.
     pub weight: f64,
-    /// The expected response body.
+    /// The expected length and hash of the response body.
     pub check: Option<BodyCheck>,
-    /// Requests a random range each time.
+    /// If set, each request is for a random range.
     pub ranges: Option<RandomRanges>,
-    /// Time of the recorded request, in seconds since 1970; none if it was not recorded.
+    /// Time of the recorded request, in seconds since 1970; none if the target is not from a
+    /// recording.
     pub recorded_at_s: Option<f64>,
-    /// Identifies the viewer who sent the recorded request, for example by an IP address.
+    /// Identifies the viewer who sent the recorded request, for example by the IP address.
     pub viewer: Option<Box<str>>,
 }
 
 impl RequestTarget {
-    /// Creates a `GET` target of weight 1.
+    /// Creates a target with the method `GET` and weight 1.
     pub fn get(url: Url) -> RequestTarget {
         RequestTarget {
             method: Method::GET,
@@ -68,26 +69,27 @@ pub(crate) struct PreparedTarget {
     pub(crate) origin: usize,
     /// Index in [`TargetSet::groups`].
     pub(crate) group: usize,
-    /// HTTP/1.1: the whole request. For random ranges, it ends before the `Range` line, which is
-    /// added for each request.
+    /// The whole encoded request for HTTP/1.1. For random ranges, the bytes end before the `Range`
+    /// field, which is added for each request.
     pub(crate) bytes: Vec<u8>,
-    /// HTTP/2: the request head.
+    /// The request head for HTTP/2.
     pub(crate) head: http::Request<()>,
 }
 
 /// All targets of a run.
 pub(crate) struct TargetSet {
     pub(crate) all: Vec<PreparedTarget>,
-    /// One URL per origin.
+    /// One URL for each origin.
     pub(crate) origins: Vec<Url>,
     pub(crate) groups: UrlGroups,
-    /// Cumulative weights; none if all targets are used in turn.
+    /// Cumulative weights of the targets; none if all weights are equal and the targets are used in
+    /// turn.
     sums: Option<Vec<f64>>,
     seed: u64,
 }
 
 impl TargetSet {
-    /// Encodes the targets' requests. `targets` must not be empty.
+    /// Encodes the requests of all targets. `targets` must not be empty.
     pub(crate) fn new(
         targets: Vec<RequestTarget>,
         seed: u64,
@@ -146,7 +148,7 @@ impl TargetSet {
         })
     }
 
-    /// Returns the index of request `n`'s target.
+    /// Returns the index of the target for request `n`.
     pub(crate) fn choose_target(&self, n: u64) -> usize {
         let count = self.all.len();
         match &self.sums {
@@ -159,7 +161,7 @@ impl TargetSet {
         }
     }
 
-    /// Returns the first and last byte of request `n`'s random range.
+    /// Returns the positions of the first and the last byte of the random range for request `n`.
     pub(crate) fn random_range(&self, n: u64, ranges: RandomRanges) -> (u64, u64) {
         let size = ranges.size.clamp(1, ranges.file_bytes.max(1));
         let places = ranges.file_bytes.saturating_sub(size) + 1;

@@ -72,7 +72,7 @@ pub struct RunMetrics {
 }
 
 impl RunMetrics {
-    /// Registers the metrics of a run, and those of this process.
+    /// Registers the metrics of a run, and the general metrics of this process.
     pub fn new() -> RunMetrics {
         let registry = Metrics::of_process("load rate");
         let names = FailureKind::ALL.map(FailureKind::name);
@@ -93,7 +93,7 @@ impl RunMetrics {
         }
     }
 
-    /// The registry that contains these metrics.
+    /// Returns the registry that contains these metrics.
     pub fn registry(&self) -> &Metrics {
         &self.registry
     }
@@ -105,7 +105,7 @@ impl Default for RunMetrics {
     }
 }
 
-/// The metrics as one thread updates them: counters with labels are looked up once.
+/// The metrics of a run for one thread. The thread looks up each counter with labels only once.
 pub(super) struct ThreadMetrics {
     shared: RunMetrics,
     closed_loop: bool,
@@ -172,8 +172,8 @@ impl ThreadMetrics {
     }
 }
 
-/// Returns the counter of these labels. A linear search is enough, because there are few counters.
-/// If the counter does not exist yet, `new` creates it.
+/// Returns the counter with these labels. A linear search is fast enough, because there are few
+/// counters. If the counter does not exist yet, `new` creates it.
 fn find_counter<T: PartialEq>(
     known: &mut Vec<(T, Counter)>,
     labels: T,

@@ -1,17 +1,17 @@
-//! A request of the schedule, and when its exchange happened.
+//! A scheduled request, and the timing of its exchange.
 
 use std::time::Instant;
 
 /// A request that is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScheduledRequest {
-    /// Its number in the run.
+    /// Number of the request in the run.
     pub(super) n: u64,
-    /// Its due time, in nanoseconds since the run started.
+    /// Due time of the request, in nanoseconds since the start of the run.
     pub(super) due_ns: u64,
-    /// Index of the profile's step.
+    /// Index of the profile step in which the request is due.
     pub(super) step: u32,
-    /// No connection was free at its due time.
+    /// No connection was free when the request was due.
     pub(super) late: bool,
 }
 

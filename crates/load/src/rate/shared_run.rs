@@ -10,7 +10,7 @@ use std::time::Instant;
 pub(super) struct SharedRun {
     pub(super) plan: Arc<RateRunPlan>,
     pub(super) targets: Arc<TargetSet>,
-    /// Start of the run; set once all threads are ready.
+    /// Start of the run. This time is set once all threads are ready.
     pub(super) start: OnceLock<Instant>,
     pub(super) ready: Barrier,
     /// The user requested an early stop.
@@ -18,7 +18,7 @@ pub(super) struct SharedRun {
     pub(super) keep_records: bool,
 }
 
-/// Returns one thread's share of a total.
+/// Returns the share of thread `number` if `total` is divided among all threads.
 pub(super) fn share_of_thread(total: usize, threads: usize, number: usize) -> usize {
     total / threads + usize::from(number < total % threads)
 }

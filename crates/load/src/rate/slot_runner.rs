@@ -1,4 +1,5 @@
-//! The task of a slot: one request at a time, on its own connection (HTTP/2: on a shared one).
+//! The task of a slot sends one request at a time. An HTTP/1.1 slot has its own connections. HTTP/2
+//! slots share connections.
 
 use super::rate_thread::RateThread;
 use super::request_slot::RequestSlot;
@@ -15,9 +16,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Limit of attempts for a request, each on another connection. An HTTP/2 server that shuts down
-/// refuses requests. A request may wait while a server restarts several times, but at most until its
-/// timeout.
+/// Maximum number of attempts for an HTTP/2 request. Each attempt uses another connection. A server
+/// that shuts down refuses requests. While a server restarts several times, a request may need many
+/// attempts. The timeout of the request limits the total time.
 const HTTP2_ATTEMPTS: usize = 32;
 
 /// The task that sends the requests of one slot.
@@ -25,9 +26,9 @@ pub(super) struct SlotRunner {
     pub(super) thread: Rc<RateThread>,
     pub(super) slot: Rc<RequestSlot>,
     pub(super) id: usize,
-    /// HTTP/1.1 connections by origin.
+    /// The idle HTTP/1.1 connection for each origin.
     links: Vec<Option<ClientConnection>>,
-    /// Encoded requests for random ranges.
+    /// The encoded request, if the request is for a random range.
     buffer: Vec<u8>,
 }
 
@@ -44,7 +45,8 @@ impl SlotRunner {
         }
     }
 
-    /// Connects before the first request.
+    /// Opens a connection before the first request. Ignores errors, because the first request
+    /// connects again.
     pub(super) async fn connect_ahead(&mut self) {
         let origin = self.id % self.links.len();
         if self.thread.is_http2() {
@@ -116,7 +118,7 @@ impl SlotRunner {
         let failure = result.as_ref().err();
         thread.update_stats(|stats| stats.count_request(scheduled, prepared, &done, failure));
         if failure.is_some_and(|failure| done.sent.is_none() && failure.fault != FailureKind::Url) {
-            // An unreachable host would make a closed loop spin.
+            // Without this pause, a closed loop would spin while the host is unreachable.
             thread.pause_after_failure().await;
         }
     }
@@ -163,7 +165,8 @@ impl SlotRunner {
         Ok(())
     }
 
-    /// Encodes a request for a random range, and returns the expected body.
+    /// Encodes the request if it is for a random range. Returns the expected length and hash of the
+    /// response body.
     fn encode_range_request(
         &mut self,
         scheduled: &ScheduledRequest,
@@ -201,8 +204,8 @@ impl SlotRunner {
             body_max: thread.body_max,
         };
         let mut idle = self.links[prepared.origin].take();
-        // On an open connection, the request is sent at once. `done.end` still contains the time at
-        // which the slot started the request, so this is the time of sending.
+        // On an open connection, the request is sent at once. Therefore, the time of sending is the
+        // time at which the slot started the request. `done.end` still contains this time.
         done.sent = idle.is_some().then_some(done.end);
         loop {
             let fresh = idle.is_none();
@@ -222,8 +225,8 @@ impl SlotRunner {
                     }
                     return Ok(response);
                 }
-                // The server had closed the idle connection. Sends the request again on another
-                // connection, with the times of the new attempt.
+                // The server has closed the idle connection. The loop sends the request again on a
+                // new connection, and records the times of the new attempt.
                 Err(failure) if failure.unanswered && !fresh => {
                     (done.sent, done.first) = (None, None)
                 }
@@ -264,8 +267,9 @@ impl SlotRunner {
                     if !failure.is_refused() || attempt == HTTP2_ATTEMPTS {
                         return Err(failure);
                     }
-                    // The server is closing the connection and has not processed the request.
-                    // Sends it again on another connection, with the times of the new attempt.
+                    // The server is closing the connection, and has not processed the request. The
+                    // loop sends the request again on another connection, and records the times of
+                    // the new attempt.
                     (done.sent, done.first) = (None, None);
                 }
             }
@@ -274,7 +278,8 @@ impl SlotRunner {
     }
 }
 
-/// Follows a redirect through the client: redirects are rare and need not be fast.
+/// Follows a redirect with the general HTTP client, because redirects are rare and need not be
+/// fast.
 async fn follow_redirect(
     client: &HttpClient,
     prepared: &PreparedTarget,

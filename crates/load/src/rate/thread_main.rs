@@ -15,7 +15,7 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 use tokio::runtime::{Builder, LocalOptions};
 
-/// Runs a thread to its end and sends its reports to `out`.
+/// Runs a generator thread to its end, and sends the reports of the thread to `out`.
 pub(super) fn run_thread(
     common: Arc<SharedRun>,
     number: usize,
@@ -35,7 +35,8 @@ pub(super) fn run_thread(
     runtime.block_on(async {
         let thread = Rc::new(RateThread::new(common.clone(), number, in_flight));
         let ahead = connect_ahead(&thread).await;
-        // Blocks on purpose: nothing else may run on this thread until all threads are ready.
+        // This call blocks the thread on purpose. Nothing else may run on this thread until all
+        // threads are ready.
         common.ready.wait();
         let start = *common.start.get_or_init(Instant::now);
         thread.start.set(start);
@@ -54,7 +55,7 @@ pub(super) fn run_thread(
     })
 }
 
-/// Creates and connects the slots that exist from the start.
+/// Creates the slots that exist from the start, and opens their connections.
 async fn connect_ahead(thread: &Rc<RateThread>) -> Vec<SlotRunner> {
     let plan = &thread.common.plan;
     let connections = plan.connections.min(plan.connections_max);

@@ -1,4 +1,4 @@
-//! The counts of one generator thread since its last report.
+//! The statistics of one generator thread since its last report.
 
 use super::RequestKind;
 use super::rate_profile::RateProfile;
@@ -13,16 +13,16 @@ use crate::result::{
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A thread's report of about one second.
+/// The report of one thread, which covers about one second.
 #[derive(Default)]
 pub(crate) struct RateThreadReport {
     /// Index of the thread.
     pub(crate) thread: usize,
-    /// Seconds since the run started.
+    /// Number of the reported second, from 1.
     pub(crate) second: u64,
-    /// Counts by step and kind.
+    /// Statistics by index of the step and kind of request.
     pub(crate) cells: BTreeMap<(u32, RequestKind), Box<RequestStats>>,
-    /// Requests that became due, by step.
+    /// Number of requests that became due, by index of the step.
     pub(crate) due: BTreeMap<u32, u64>,
     pub(crate) unsent: u64,
     pub(crate) abandoned: u64,
@@ -30,18 +30,18 @@ pub(crate) struct RateThreadReport {
     pub(crate) connect: LatencyHistogram,
     pub(crate) examples: BTreeMap<FailureKind, String>,
     pub(crate) records: Vec<RequestRecord>,
-    /// Open connections of all threads.
+    /// Number of open connections of all threads.
     pub(crate) open: u64,
-    /// Statistics of the whole run by index of the URL group; in the final report only.
+    /// Only in the final report: statistics of the whole run, by index of the URL group.
     pub(crate) url_groups: BTreeMap<usize, Box<UrlGroupStats>>,
-    /// The thread's final report.
+    /// This report is the final report of the thread.
     pub(crate) last: bool,
 }
 
-/// Counts of one thread, updated when a request ends.
+/// The statistics of one thread, which are updated when a request ends.
 pub(super) struct RateThreadStats {
     pub(super) report: Box<RateThreadReport>,
-    /// Statistics by index of the URL group.
+    /// Statistics of the whole run, by index of the URL group.
     url_groups: BTreeMap<usize, Box<UrlGroupStats>>,
     pub(super) metrics: Option<ThreadMetrics>,
     start: Instant,
@@ -63,12 +63,12 @@ impl RateThreadStats {
         }
     }
 
-    /// Sets the start of the run, from which due times count.
+    /// Sets the start of the run. Due times are relative to this start.
     pub(super) fn set_start(&mut self, start: Instant) {
         self.start = start;
     }
 
-    /// Returns the counts since the last report and resets them.
+    /// Returns the statistics since the last report, and resets them.
     pub(super) fn take_report(&mut self, thread: usize, second: u64) -> Box<RateThreadReport> {
         let mut report = std::mem::take(&mut self.report);
         report.thread = thread;
@@ -76,7 +76,8 @@ impl RateThreadStats {
         report
     }
 
-    /// Returns the counts since the last report, and those of the whole run by URL group.
+    /// Returns the final report, with the statistics since the last report. The report also
+    /// contains the statistics of the whole run by URL group.
     pub(super) fn take_last_report(&mut self, thread: usize, second: u64) -> Box<RateThreadReport> {
         let mut report = self.take_report(thread, second);
         report.url_groups = std::mem::take(&mut self.url_groups);

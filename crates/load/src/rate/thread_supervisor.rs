@@ -1,4 +1,4 @@
-//! Supervises a thread: time limits, reports, the end of the run.
+//! Supervises a generator thread: enforces time limits, sends reports, and ends the run.
 
 use super::rate_thread::RateThread;
 use super::thread_stats::RateThreadReport;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// Interval at which time limits and the end of the run are checked.
+/// Interval at which the supervisor checks the time limits and the end of the run.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Expires overdue requests, sends a report every second, and ends the run.
@@ -62,8 +62,7 @@ pub(super) async fn supervise_thread(
                 .borrow()
                 .iter()
                 .for_each(|slot| slot.expire_request(None));
-            // Waits until the slots have recorded their last requests, before the last report is
-            // sent.
+            // Gives the slots time to record their last requests before the final report is sent.
             tokio::time::sleep(CHECK_INTERVAL).await;
             return;
         }

@@ -1,10 +1,11 @@
-//! Groups of URLs: requests of the same rendition or of the same manifest are reported together.
+//! Groups URLs in the results. All segments of a rendition are one group. Every other URL is its
+//! own group.
 
 use super::RequestKind;
 use crate::result::{URL_GROUP_OTHER, URL_GROUPS_MAX};
 use std::collections::BTreeMap;
 
-/// Groups of a run's targets, and the index of each target's group.
+/// The URL groups of a run. Each group has a name and an index.
 #[derive(Debug, Default)]
 pub(crate) struct UrlGroups {
     names: Vec<String>,
@@ -12,8 +13,8 @@ pub(crate) struct UrlGroups {
 }
 
 impl UrlGroups {
-    /// Returns the index of a URL's group, which may be new. The last group is that of all URLs
-    /// beyond the limit.
+    /// Returns the index of the group that contains a URL. Adds the group if it is new. If there
+    /// are too many groups, returns the index of the last group, which contains all other URLs.
     pub(crate) fn index_of(&mut self, url: &str) -> usize {
         let name = url_group(url);
         if let Some(known) = self.indices.get(&name) {
@@ -35,8 +36,8 @@ impl UrlGroups {
     }
 }
 
-/// Returns the name of a URL's group: the URL without query. A segment has `*` in place of each
-/// number in its last path component.
+/// Returns the name of the group that contains a URL. The name is the URL without the query. For
+/// segments, `*` replaces each number in the last component of the path.
 pub(crate) fn url_group(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let (folder, file) = plain.rsplit_once('/').unwrap_or(("", plain));

@@ -1,6 +1,6 @@
-//! Request files in Vegeta's two formats: plain text, and one JSON object per line. Both can be
-//! read, JSON can be written. Headwater adds the optional JSON fields `weight`, `sha256` and
-//! `length`.
+//! Request files in the two formats of Vegeta: plain text, and one JSON object per line. Both
+//! formats can be read, but only JSON can be written. Headwater adds the optional JSON fields
+//! `weight`, `sha256` and `length`.
 
 use super::request_target::RequestTarget;
 use crate::client::BodyCheck;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Limit of requests in a file.
+/// Maximum number of requests in a file.
 const REQUESTS_MAX: usize = 1_000_000;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ fn get() -> String {
     "GET".into()
 }
 
-/// A file of requests that cannot be parsed.
+/// The reason why a request file cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestFileError {
     /// The file contains no request.
@@ -45,12 +45,12 @@ pub enum RequestFileError {
     /// The file contains too many requests.
     #[error("more than {REQUESTS_MAX} requests; split the file")]
     TooManyRequests,
-    /// A line is wrong: its number, from 1, and the cause.
+    /// A line is malformed. Contains the number of the line, from 1, and the cause.
     #[error("line {0}: {1}")]
     Line(usize, RequestLineError),
 }
 
-/// A line that does not describe a request.
+/// The reason why a line of a request file is malformed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestLineError {
     /// The line is not the expected JSON object.
@@ -59,7 +59,7 @@ pub enum RequestLineError {
     /// The URL cannot be parsed.
     #[error("invalid URL: {0}: {1}")]
     Url(url::ParseError, String),
-    /// The URL has another scheme.
+    /// The scheme of the URL is neither http nor https.
     #[error("unsupported scheme; use http or https: {0}")]
     Scheme(String),
     /// The method is not a token.
@@ -71,29 +71,29 @@ pub enum RequestLineError {
     /// The body is not base64.
     #[error("invalid body: {0}; expected base64")]
     Body(base64::DecodeError),
-    /// The file of a body cannot be read.
+    /// The file with the request body cannot be read.
     #[error("cannot read the body {0}: {1}")]
     BodyFile(String, std::io::Error),
-    /// The weight is negative or not a number.
+    /// The weight is negative or not a finite number.
     #[error("invalid weight; use 0 or a larger number")]
     Weight,
-    /// The hash is malformed.
+    /// The SHA-256 hash is malformed.
     #[error(transparent)]
     Sha256(#[from] InvalidSha256),
-    /// The line is neither a request nor a part of one.
+    /// The line neither starts a request nor belongs to a request.
     #[error("expected METHOD URL, a header field or @FILE: {0}")]
     Syntax(String),
 }
 
-/// Text that is not a SHA-256 hash.
+/// The error for a text that is not a SHA-256 hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid SHA-256; use 64 hexadecimal digits")]
 pub struct InvalidSha256;
 
-/// Parses a request file; `body` reads the file of an `@` line.
+/// Parses a request file. A line that starts with `@` names a file, and `body` reads this file.
 ///
 /// # Errors
-/// The line and its error.
+/// The file contains no request, too many requests, or a malformed line.
 pub fn parse_requests(
     text: &str,
     body: impl Fn(&str) -> std::io::Result<Vec<u8>>,
@@ -158,7 +158,7 @@ fn parse_text_targets(
     body: impl Fn(&str) -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<RequestTarget>, RequestFileError> {
     let mut targets: Vec<RequestTarget> = Vec::new();
-    // Whether the following lines belong to the last request.
+    // True while the following lines belong to the last request.
     let mut open = false;
     for (number, line) in text.lines().enumerate() {
         let wrong = |error| RequestFileError::Line(number + 1, error);
@@ -191,7 +191,7 @@ fn parse_text_targets(
     Ok(targets)
 }
 
-/// Parses `METHOD URL`.
+/// Parses a line of the form `METHOD URL`.
 fn request_line(line: &str) -> Option<(&str, &str)> {
     let (method, url) = line.split_once(' ')?;
     let upper = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -226,7 +226,7 @@ fn add_header_field(
     Ok(())
 }
 
-/// Parses 64 hexadecimal digits.
+/// Parses a SHA-256 hash of 64 hexadecimal digits.
 ///
 /// # Errors
 /// The text is not a SHA-256 hash.
@@ -242,7 +242,7 @@ pub fn parse_sha256(text: &str) -> Result<[u8; 32], InvalidSha256> {
     Ok(sum)
 }
 
-/// Formats requests as `vegeta attack -format=json` reads them.
+/// Formats requests in the JSON format that `vegeta attack -format=json` reads.
 pub fn format_requests(targets: &[RequestTarget]) -> String {
     let mut text = String::new();
     for target in targets {
@@ -264,14 +264,15 @@ pub fn format_requests(targets: &[RequestTarget]) -> String {
             length: target.check.and_then(|check| check.length),
             sha256: target.check.and_then(|check| check.sha256).map(hex),
         };
-        // Strings and numbers can always be encoded.
+        // Encoding strings and finite numbers as JSON does not fail.
         text += &serde_json::to_string(&line).unwrap_or_default();
         text.push('\n');
     }
     text
 }
 
-/// Capitalizes a name as Go does: `content-type` becomes `Content-Type`.
+/// Capitalizes the name of a header field as Go does, so that `content-type` becomes
+/// `Content-Type`.
 fn canonical_header_name(name: &str) -> String {
     let mut start = true;
     let letters = name.chars().map(|c| {
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn vegeta_text_files_are_parsed() {
-        // Based on the examples in Vegeta's README.
+        // This text is based on the examples in the README of Vegeta.
         let text = "# a comment\nGET http://goku:9090/path/to/dragon?item=ball\nX-Account-ID: 99\n\n\
                     DELETE http://user:pass@goku:9090/path/to\nConfirmation-Token: 90215\n\
                     Authorization: Token DEADBEEF\n\n\

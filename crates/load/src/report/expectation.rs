@@ -5,10 +5,10 @@ use crate::rate::RequestKind;
 use crate::result::{LatencyHistogram, RequestStats, RunResult};
 use std::fmt;
 
-/// An expectation: a quantity, a comparison and a bound.
+/// An expectation consists of a quantity, a comparison and a bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// Restricts the quantity to one kind of request.
+    /// If set, only requests of this kind are measured.
     kind: Option<RequestKind>,
     quantity: MeasuredQuantity,
     comparison: ComparisonOperator,
@@ -27,9 +27,9 @@ pub struct ExpectationVerdict {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum MeasuredQuantity {
-    /// Quantile of a latency, in milliseconds.
+    /// Quantile of the latency, in milliseconds.
     Quantile(LatencyKind, f64),
-    /// Share of failures, 0 to 1.
+    /// Share of the requests that failed, from 0 to 1.
     ErrorShare,
     Errors,
     Unsent,
@@ -39,9 +39,9 @@ enum MeasuredQuantity {
     Rate,
     /// Bits per second.
     Throughput,
-    /// Lateness of the generator at the 99th percentile, in milliseconds.
+    /// The 99th percentile of the generator's lateness, in milliseconds.
     Lag,
-    /// A quantity of viewers.
+    /// A quantity that is measured for viewers, such as the stall ratio.
     Viewing(viewers::ViewerQuantity),
 }
 
@@ -61,8 +61,8 @@ impl LatencyKind {
         }
     }
 
-    /// Describes a quantile with the number of its samples. If fewer than ten samples are beyond
-    /// the quantile, its value would be random, so the maximum is given instead.
+    /// Describes a quantile, and the number of samples. If fewer than ten samples are beyond the
+    /// quantile, the value would be random, so the maximum is shown instead.
     fn describe(self, cell: &RequestStats, share: f64, ms: f64) -> String {
         let times = self.histogram(cell);
         let samples = times.count();
@@ -85,16 +85,16 @@ enum ComparisonOperator {
     Equal,
 }
 
-/// An expectation that cannot be parsed.
+/// The reason why an expectation cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpectationError {
-    /// It is not a quantity, a comparison and a bound.
+    /// The text does not consist of a quantity, a comparison and a bound.
     #[error("invalid expectation; {GRAMMAR}")]
     Syntax,
     /// The percentile is out of range.
     #[error("invalid percentile; use p0 to p100")]
     Percentile,
-    /// The bound's unit does not fit the quantity.
+    /// The unit of the bound does not fit the quantity.
     #[error("invalid unit; use one of: {0}")]
     Unit(String),
 }
@@ -144,7 +144,8 @@ impl Expectation {
         })
     }
 
-    /// Evaluates a run. Without data, no expectation holds.
+    /// Evaluates the expectation for a run. If the run has no data for the quantity, the
+    /// expectation does not hold.
     pub fn evaluate(&self, run: &RunResult) -> ExpectationVerdict {
         let cell = match self.kind {
             None => run.merged_stats(),

@@ -1,4 +1,5 @@
-//! A self-contained HTML report with its data, plots (uPlot, MIT) and styles.
+//! An HTML report in a single file, which contains the data, the styles and the script for the
+//! plots (uPlot, MIT license).
 
 use super::paired_comparison::{RunComparison, format_ends, interval_heading};
 use super::percentiles::KeyQuantiles;
@@ -14,24 +15,27 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 const VIEWERS: &str = include_str!("../players/page.js");
-/// Draws static SVG images through the same interface as uPlot.
+/// A script that draws static SVG images with the interface of uPlot. The script replaces uPlot if
+/// uPlot is missing.
 const STATIC_PLOTS: &str = include_str!("page/static_plots.js");
 
-// `UPLOT`: script and style of uPlot, if vendor/fetch.sh has fetched it before the build.
+// Defines `UPLOT`, which contains the script and the style of uPlot. `UPLOT` is `None` if
+// vendor/fetch.sh did not fetch uPlot before the build.
 include!(concat!(env!("OUT_DIR"), "/uplot.rs"));
 
-/// Limit of points per curve; more would not be visible.
+/// Maximum number of points of a latency curve. More points would not be visible.
 const POINTS_MAX: usize = 600;
 
-/// Limit of points over time in a plot. In a longer run, each point merges several seconds.
+/// Maximum number of points in a plot whose horizontal axis is time. In a longer run, each point
+/// merges several seconds.
 const SECONDS_MAX: usize = 2000;
 
-/// The data that the page's script plots.
+/// The data that the script of the page plots.
 #[derive(Serialize)]
 struct RunPlots<'a> {
     name: &'a str,
     summary: String,
-    /// Number of seconds that each point merges, as by [`merge_seconds`].
+    /// Number of seconds that [`merge_seconds`] merges into each point.
     every_s: usize,
     seconds: Vec<SecondStats>,
     points: Vec<LoadPoint>,
@@ -48,18 +52,19 @@ struct RunPlots<'a> {
 #[derive(Serialize)]
 struct LatencyCurve {
     figures: KeyQuantiles,
-    /// A latency in milliseconds, and the share of requests that took at most this long.
+    /// The points of the curve: latencies in milliseconds, each with the share of requests that
+    /// took at most this long.
     values: Vec<(f64, f64)>,
 }
 
 #[derive(Serialize)]
 struct StepRow {
-    /// Start and end in seconds, as text.
+    /// Start and end of the step in seconds, as text.
     when: String,
     offered_per_s: f64,
     requests: u64,
     errors: u64,
-    /// Quantiles of the latency from the due time; in a closed loop, from sending.
+    /// Quantiles of the latency from the due time, or from sending in a closed loop.
     figures: KeyQuantiles,
 }
 
@@ -74,7 +79,8 @@ pub fn render_run(run: &RunResult) -> String {
     render_page(title, &above, "", &[run])
 }
 
-/// Renders the page of a comparison: the ratio first, then both sides.
+/// Renders the page of a comparison. The page starts with the ratio of the results, and then shows
+/// both sides.
 pub fn render_comparison(compared: &RunComparison) -> String {
     let [a, b] = compared.names();
     let title = format!("{b} compared with {a}");
@@ -108,7 +114,7 @@ fn facts_list(facts: &[(&str, String)]) -> String {
     format!("<dl>{all}</dl>")
 }
 
-/// Returns the ratios of all quantities as a collapsible table.
+/// Returns an HTML table of the ratios of all quantities. The table is collapsible.
 fn ratio_table(compared: &RunComparison) -> String {
     let [a, b] = compared.names().map(escape_html);
     let row = |(name, ratio): &(&str, stats::PairedRatio)| {
@@ -134,10 +140,10 @@ fn ratio_table(compared: &RunComparison) -> String {
     )
 }
 
-/// Fills in the page. `above` and `ratios` are HTML.
+/// Fills in the template of the page. `above` and `ratios` are HTML.
 fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> String {
     let drawn: Vec<RunPlots<'_>> = runs.iter().map(|run| plot_run(run)).collect();
-    // A `<` in the data could end the script element.
+    // A `<` in the data could end the script element, so every `<` is escaped.
     let data = serde_json::to_string(&drawn)
         .unwrap_or_default()
         .replace('<', "\\u003c");
@@ -151,7 +157,8 @@ fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> S
         ("ratios", ratios.to_owned()),
         ("data", data),
     ];
-    // Replaces one placeholder after the other, so that inserted text is not searched.
+    // Replaces the placeholders from the start of the template to its end, so that placeholders in
+    // inserted text are not replaced.
     let mut out = String::new();
     let mut rest = PAGE;
     while let Some((before, from)) = rest.split_once("{{") {
@@ -206,7 +213,7 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
     }
 }
 
-/// Merges seconds: means of rates, maxima of latencies.
+/// Merges several seconds into one: takes the mean of the rates, and the maximum of the latencies.
 fn merge_seconds(seconds: &[SecondStats]) -> SecondStats {
     let count = seconds.len().max(1) as u64;
     let mean = |of: fn(&SecondStats) -> u64| seconds.iter().map(of).sum::<u64>() / count;
@@ -227,8 +234,8 @@ fn merge_seconds(seconds: &[SecondStats]) -> SecondStats {
     }
 }
 
-/// Returns points of the distribution: all that were recorded, or a thinned selection with the
-/// whole tail.
+/// Returns the points of the latency curve. If there are too many points, keeps all points of the
+/// tail and only some of the others.
 fn latency_curve(times: &LatencyHistogram) -> LatencyCurve {
     let total = times.count().max(1) as f64;
     let mut seen = 0;
@@ -239,7 +246,8 @@ fn latency_curve(times: &LatencyHistogram) -> LatencyCurve {
             (ms, seen as f64 / total)
         })
         .collect();
-    // Points in the tail have similar shares but very different times, so all of them are kept.
+    // Points in the tail have similar shares but very different times, so all points of the tail
+    // are kept.
     let keep_from = all.len().saturating_sub(POINTS_MAX / 2);
     let every = keep_from.div_ceil(POINTS_MAX / 2).max(1);
     let kept = all

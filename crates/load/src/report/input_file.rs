@@ -1,24 +1,24 @@
-//! Input of reports: files, and standard input as `-`.
+//! Opens the input of reports, which is a file, or standard input for the path `-`.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Number of bytes at the start of the input that are read to recognize its format.
+/// Number of bytes at the start of the input that are read to recognize the format.
 const START_BYTES: u64 = 64;
 
-/// An open input whose start has been read.
+/// An open input whose start has already been read.
 pub(super) struct InputFile {
-    /// The first bytes.
+    /// The first bytes of the input.
     pub(super) start: Vec<u8>,
     rest: Box<dyn Read>,
 }
 
 impl InputFile {
-    /// Opens a file, or standard input.
+    /// Opens a file, or standard input if the path is `-`.
     ///
     /// # Errors
-    /// It cannot be opened or read.
+    /// The input cannot be opened or read.
     pub(super) fn open(path: &Path) -> io::Result<InputFile> {
         let mut rest: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(io::stdin()),
@@ -29,7 +29,7 @@ impl InputFile {
         Ok(InputFile { start, rest })
     }
 
-    /// Returns a reader of everything, from the start.
+    /// Returns a reader of the whole input, including its start.
     pub(super) fn into_reader(self) -> impl Read {
         Cursor::new(self.start).chain(self.rest)
     }

@@ -1,5 +1,5 @@
-//! Live progress on standard error: two lines that are redrawn, or one line per second without a
-//! terminal.
+//! Shows live progress on standard error. On a terminal, a bar and two lines are redrawn every
+//! second. Otherwise, one line is written every second.
 
 use super::number_format::format_ms;
 use crate::rate::RateProgress;
@@ -13,7 +13,7 @@ pub struct LiveProgress {
 }
 
 impl LiveProgress {
-    /// Creates the display of a run of this length.
+    /// Creates the display of a run that takes `length_s` seconds.
     pub fn new(length_s: f64) -> LiveProgress {
         if !std::io::stderr().is_terminal() {
             return LiveProgress { bar: None };
@@ -22,14 +22,14 @@ impl LiveProgress {
             Some(length_s.ceil() as u64),
             ProgressDrawTarget::stderr(),
         );
-        // An invalid template would keep the plain bar.
+        // If the template were invalid, the bar would have its default style.
         if let Ok(style) = ProgressStyle::with_template("{bar:40.cyan} {pos}/{len} s\n{msg}") {
             bar.set_style(style);
         }
         LiveProgress { bar: Some(bar) }
     }
 
-    /// Shows a finished second, counted from 0, in two lines.
+    /// Shows the two lines of a finished second. `second` is counted from 0.
     pub fn show_second(&self, second: u64, [above, below]: &[String; 2]) {
         match &self.bar {
             Some(bar) => {
@@ -40,7 +40,7 @@ impl LiveProgress {
         }
     }
 
-    /// Restores the terminal.
+    /// Removes the progress display from the terminal.
     pub fn clear_terminal(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -48,7 +48,7 @@ impl LiveProgress {
     }
 }
 
-/// Formats one second: request rates and latencies.
+/// Formats the statistics of one second as two lines: request rates and latencies.
 pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
     let s = progress.second;
     let rates = format!(
@@ -60,7 +60,8 @@ pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
         s.errors,
         progress.unsent
     );
-    // A second has few requests, so most of its percentiles would be random.
+    // A second has few requests, so most of its percentiles would be random. These percentiles are
+    // left out.
     let percentile = |name, share, ms| match stats::has_enough_samples(s.ended, share) {
         true => format!(" {name} {}", format_ms(ms)),
         false => String::new(),

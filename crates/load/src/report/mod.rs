@@ -1,4 +1,4 @@
-//! Reports of runs: live, final, and in comparison.
+//! Reports of runs: live progress, final results, and comparisons.
 
 mod expectation;
 pub mod html_report;
@@ -20,12 +20,12 @@ use percentiles::{KeyQuantiles, QUANTILES};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The JSON document of a run: a summary, then the whole result.
+/// The JSON document of a run contains a summary, and then the whole result.
 #[derive(Serialize)]
 pub struct ResultDocument<'a> {
-    /// The key figures.
+    /// The key figures of the run.
     summary: ResultSummary,
-    /// Expectations and whether they hold.
+    /// The expectations, and whether each expectation holds.
     expectations: Vec<CheckedExpectation>,
     #[serde(flatten)]
     run: &'a RunResult,
@@ -50,8 +50,8 @@ struct ResultSummary {
     from_due_ms: KeyQuantiles,
     from_sent_ms: KeyQuantiles,
     first_byte_ms: KeyQuantiles,
-    /// Percentiles of the generator's lateness, even those with few samples. They are not results,
-    /// but show whether the run is valid.
+    /// Percentiles of the generator's lateness, even if there are few samples. The lateness is not
+    /// a result, but it shows whether the run is valid.
     lag_ms: BTreeMap<&'static str, f64>,
     fell_behind: bool,
 }

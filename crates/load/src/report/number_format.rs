@@ -1,6 +1,6 @@
-//! Numbers in reports.
+//! Formats numbers in reports.
 
-/// Formats milliseconds with three significant digits.
+/// Formats milliseconds with about four significant digits, and at most three decimal places.
 pub(super) fn format_ms(value: f64) -> String {
     match value {
         v if v >= 1000.0 => format!("{v:.0}"),
@@ -10,7 +10,7 @@ pub(super) fn format_ms(value: f64) -> String {
     }
 }
 
-/// Formats a number of bytes with a decimal unit.
+/// Formats a number of bytes with a decimal unit, such as MB.
 pub(super) fn format_bytes(count: u64) -> String {
     let mut value = count as f64;
     for unit in ["B", "kB", "MB", "GB"] {

@@ -1,5 +1,5 @@
 //! Compares two configurations by interleaved pairs of runs. Reports ratios with confidence
-//! intervals over the pairs, and whole distributions.
+//! intervals over the pairs, and the whole latency distributions.
 
 use super::number_format::format_ms;
 use super::percentiles::supported_quantile;
@@ -8,8 +8,9 @@ use crate::result::{LatencyHistogram, RunResult};
 use stats::PairedRatio;
 use std::fmt::Write;
 
-/// A compared quantity: its name, and its value in a run. The value is none if the run cannot
-/// support it, for example if fewer than ten samples are beyond a percentile.
+/// The name of a compared quantity, and a function that returns the value of this quantity in a
+/// run. The function returns none if the run has no reliable value, for example if fewer than ten
+/// samples are beyond a percentile.
 type ComparedQuantity = (&'static str, fn(&RunResult) -> Option<f64>);
 
 const QUANTITIES: [ComparedQuantity; 5] = [
@@ -34,7 +35,8 @@ fn sent_ms(run: &RunResult, share: f64) -> Option<f64> {
     supported_quantile(&run.merged_stats().from_sent, share)
 }
 
-/// Two configurations, A and B, with their runs in order; `a[k]` and `b[k]` ran one after the other.
+/// Two configurations, A and B, with their runs in order. `a[k]` and `b[k]` are a pair, because
+/// they ran one after the other.
 pub struct RunComparison {
     a: Vec<RunResult>,
     b: Vec<RunResult>,
@@ -42,7 +44,7 @@ pub struct RunComparison {
 }
 
 impl RunComparison {
-    /// Compares runs of A and B under these names.
+    /// Creates the comparison of the runs of A and B. `names` are the names of A and B.
     pub fn new(a: Vec<RunResult>, b: Vec<RunResult>, names: (String, String)) -> RunComparison {
         RunComparison {
             a,
@@ -56,7 +58,8 @@ impl RunComparison {
         self.names.each_ref().map(String::as_str)
     }
 
-    /// Returns one merged result of all runs of A, and one of all runs of B, with their names.
+    /// Returns the merged result of all runs of A, and the merged result of all runs of B. Each
+    /// result has the name of its configuration.
     pub fn merged(&self) -> [RunResult; 2] {
         let merge = |runs: &[RunResult], name: &str| RunResult {
             name: name.to_owned(),
@@ -66,7 +69,7 @@ impl RunComparison {
         [merge(&self.a, name_a), merge(&self.b, name_b)]
     }
 
-    /// Returns the ratio B/A of each quantity that has a value in every run of the pairs.
+    /// Returns the ratio B/A of each quantity that has a value in all runs of all pairs.
     pub fn ratios(&self) -> Vec<(&'static str, PairedRatio)> {
         let pairs = self.a.len().min(self.b.len());
         let ratio = |(name, quantity): ComparedQuantity| {
@@ -79,7 +82,7 @@ impl RunComparison {
         QUANTITIES.into_iter().filter_map(ratio).collect()
     }
 
-    /// Describes the first ratio in a sentence, with its interval or range.
+    /// Describes the first ratio in one sentence, with its confidence interval or its range.
     pub fn describe_result(&self) -> String {
         let [a, b] = self.names();
         match self.ratios().first() {
@@ -92,7 +95,7 @@ impl RunComparison {
         }
     }
 
-    /// Formats the comparison.
+    /// Formats the comparison as text.
     pub fn format_summary(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -124,8 +127,8 @@ impl RunComparison {
         Ok(())
     }
 
-    /// Writes a table: for some latencies, the share of requests of A and of B that took at most this
-    /// long.
+    /// Writes a table of the latency distributions. Each row contains a latency, and the shares of
+    /// requests of A and of B that took at most this long.
     fn write_distribution(&self, out: &mut String) -> std::fmt::Result {
         let closed = self.a.iter().chain(&self.b).any(|run| run.due() == 0);
         let [of_a, of_b] = self.merged().map(|run| match closed {
@@ -156,8 +159,8 @@ impl RunComparison {
     }
 }
 
-/// Describes the interval of a ratio. With too few pairs for an interval, describes the range of
-/// their ratios.
+/// Describes the confidence interval of a ratio. If there are too few pairs for an interval,
+/// describes the range of the ratios of the pairs.
 pub(super) fn describe_certainty(ratio: &PairedRatio) -> String {
     let pairs = ratio.rounds.len();
     match ratio.interval {
@@ -167,8 +170,8 @@ pub(super) fn describe_certainty(ratio: &PairedRatio) -> String {
     }
 }
 
-/// Formats the ends of the interval. With too few pairs for an interval, formats the ends of the
-/// range.
+/// Formats the ends of the confidence interval of a ratio. If there are too few pairs for an
+/// interval, formats the ends of the range.
 pub(super) fn format_ends(ratio: &PairedRatio) -> String {
     let range = ratio.range();
     let [low, high] = ratio
@@ -177,8 +180,8 @@ pub(super) fn format_ends(ratio: &PairedRatio) -> String {
     format!("{low:.3} to {high:.3}")
 }
 
-/// Returns the heading of the table column with the intervals, or with the ranges if there are too
-/// few pairs.
+/// Returns the heading of the table column that contains the intervals. If there are too few pairs
+/// for intervals, the column contains ranges.
 pub(super) fn interval_heading(pairs: usize) -> String {
     match pairs {
         0..6 => format!("range of {pairs}"),
@@ -224,10 +227,11 @@ mod tests {
 
     #[test]
     fn ratios_are_computed_per_pair() {
-        // The machine slows down from pair to pair; the ratio stays the same.
+        // The latencies of both sides grow from pair to pair, but the ratio of each pair stays the
+        // same.
         let slower = [10, 20, 40, 80, 90, 100];
         let ratios = compare(slower, slower.map(|ms| 2 * ms)).ratios();
-        // No run has enough samples for a p99.
+        // The two quantities with a p99 are missing, because each run has too few samples.
         assert_eq!(ratios.len(), 3);
         let p50 = &ratios[0].1;
         assert!((p50.median - 2.0).abs() < 0.01 && (p50.geometric.unwrap() - 2.0).abs() < 0.01);

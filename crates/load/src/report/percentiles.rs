@@ -1,11 +1,12 @@
-//! The percentiles in every report, each with the number of its samples.
+//! The percentiles in every report, with the number of samples.
 
 use super::number_format::format_ms;
 use crate::result::LatencyHistogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The quantiles in every report: the name, and the share of samples (0 to 1) at or below the quantile.
+/// The quantiles in every report. Each quantile has a name, and the share of samples (0 to 1) at or
+/// below the quantile.
 pub(crate) const QUANTILES: [(&str, f64); 7] = [
     ("min", 0.0),
     ("p50", 0.5),
@@ -16,8 +17,8 @@ pub(crate) const QUANTILES: [(&str, f64); 7] = [
     ("max", 1.0),
 ];
 
-/// Quantiles of a distribution in milliseconds. A percentile is `None` if fewer than ten samples
-/// are beyond it; minimum and maximum are `None` without samples.
+/// Quantiles of a distribution, in milliseconds. A percentile is `None` if fewer than ten samples
+/// are beyond it. The minimum and the maximum are `None` if there are no samples.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct KeyQuantiles {
     samples: u64,
@@ -47,14 +48,15 @@ impl KeyQuantiles {
         self.samples
     }
 
-    /// Formats a quantile of [`QUANTILES`]; a dash if there is none.
+    /// Formats the quantile with this name in [`QUANTILES`]. Returns a dash if the quantile has no
+    /// value.
     pub(crate) fn format(&self, name: &str) -> String {
         let value = self.values.get(name).copied().flatten();
         value.map_or("–".into(), format_ms)
     }
 
-    /// Returns the highest percentile that has enough samples: its share as in [`QUANTILES`], and its
-    /// value in milliseconds.
+    /// Returns the highest percentile that has enough samples. The result contains the share as in
+    /// [`QUANTILES`], and the value in milliseconds.
     pub(crate) fn highest(&self) -> Option<(f64, f64)> {
         let percentiles = QUANTILES
             .iter()
@@ -66,7 +68,7 @@ impl KeyQuantiles {
     }
 }
 
-/// Returns a quantile in milliseconds, or none if fewer than ten samples are beyond it.
+/// Returns a quantile in milliseconds, or none if fewer than ten samples are beyond the quantile.
 pub(crate) fn supported_quantile(times: &LatencyHistogram, share: f64) -> Option<f64> {
     stats::has_enough_samples(times.count(), share).then(|| times.quantile_ms(share))
 }

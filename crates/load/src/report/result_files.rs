@@ -1,4 +1,5 @@
-//! Reads result files: JSON documents, raw records and HDR logs, recognized by their content.
+//! Reads result files: JSON documents, raw records and HDR logs. The start of a file shows its
+//! format.
 
 use super::input_file::InputFile;
 use crate::rate::RequestKind;
@@ -12,16 +13,16 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// Limit of a JSON document or log, in bytes.
+/// Maximum length of a JSON document or HDR log, in bytes.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Limit of a run's length in records, in milliseconds: thirty days.
+/// Maximum due time and end time of a request in raw records, in milliseconds (thirty days).
 const MS_MAX: f64 = 30.0 * 86_400_000.0;
 
-/// Limit of steps in records.
+/// Maximum number of load steps in a result file.
 const STEPS_MAX: u32 = 1000;
 
-/// A result file that cannot be read.
+/// The path of a result file that cannot be read, and the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path}: {cause}")]
 pub struct ResultFileError {
@@ -48,7 +49,7 @@ enum ResultFileCause {
     OutOfRange(u64),
 }
 
-/// Reads the result of a run; `-` is standard input.
+/// Reads the result of a run. The path `-` means standard input.
 ///
 /// # Errors
 /// The file cannot be read or has none of the three formats.
@@ -70,7 +71,7 @@ pub fn read_result(path: &Path) -> Result<RunResult, ResultFileError> {
 fn read_any_format(path: &Path) -> Result<RunResult, ResultFileCause> {
     let file = InputFile::open(path)?;
     let starts_with = |text: &str| file.start.starts_with(text.as_bytes());
-    // A log starts with a comment, which JSON does not have.
+    // An HDR log starts with a comment (`#`). JSON has no comments.
     if starts_with("#") {
         run_from_log(&read_bounded(file)?)
     } else if starts_with("{\"summary\"") || starts_with("{\"headwater_load\"") {
@@ -98,7 +99,8 @@ fn run_from_json(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
     }
 }
 
-/// Restores distributions only: a log contains no statuses and no bytes.
+/// Restores only the latency distributions, because an HDR log contains no statuses and no body
+/// bytes.
 fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
     let log = read_log(bytes)?;
     let facts = log.facts.unwrap_or_default();
@@ -137,7 +139,8 @@ fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
             _ => {
                 cell.requests += times.count();
                 cell.from_due.merge(&times);
-                // Requests that were never sent are not in the log.
+                // The log does not contain requests that were never sent, so `due` does not include
+                // these requests.
                 step.due += if facts.closed_loop { 0 } else { times.count() };
             }
         }
@@ -153,7 +156,8 @@ fn step_mut(run: &mut RunResult, step: u32) -> &mut StepResult {
     &mut run.steps[step]
 }
 
-/// Restores everything except the generator's lateness and connections.
+/// Restores the result from raw records. Values that records do not contain stay empty, such as the
+/// lateness and the connections of the generator.
 fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
     let mut run = RunResult {
         headwater_load: VERSION,

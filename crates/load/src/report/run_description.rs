@@ -1,4 +1,5 @@
-//! A run in one sentence, and the facts that identify it: targets, date, version.
+//! Describes a run in one sentence, and lists the facts that identify the run, such as its targets
+//! and its date.
 
 use super::number_format::format_ms;
 use super::percentiles::KeyQuantiles;
@@ -6,10 +7,11 @@ use crate::players::drive::PopulationStats;
 use crate::result::{RequestStats, RunResult, TARGETS_MAX};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// End of the dates that can be written, in Unix milliseconds: the year 10000.
+/// The first time that cannot be written as a date, in Unix milliseconds. This is the start of the
+/// year 10000.
 const DATE_MS_END: u64 = 253_402_300_800_000;
 
-/// Describes the result in one sentence.
+/// Describes the result of a run in one sentence.
 pub(super) fn describe_result(run: &RunResult) -> String {
     let total = run.merged_stats();
     let mut parts = vec![match run.viewing.as_deref() {
@@ -41,7 +43,7 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
         0 => (&total.from_sent, "being sent"),
         _ => (&total.from_due, "their due time"),
     };
-    // One request has no rate.
+    // A single request has no rate.
     let rate = match run.wall_s > 0.0 && total.requests > 1 {
         true => format!(" at {:.1} per second", total.requests as f64 / run.wall_s),
         false => String::new(),
@@ -58,7 +60,7 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
     let (count, half) = (total.requests, figures.format("p50"));
     let sentence =
         format!("{count} requests{rate}: half were complete within {half} ms of {since}");
-    // With few requests, no percentile above the median has enough samples.
+    // If there are few requests, no percentile above the median has enough samples.
     match share > 0.5 {
         true => format!(
             "{sentence}, {} % within {} ms",
@@ -79,7 +81,7 @@ fn describe_viewing(viewing: &PopulationStats) -> String {
     )
 }
 
-/// Adds the unit to a plain number; other profiles contain theirs.
+/// Adds the unit to a rate that is a plain number. Other rate profiles are returned unchanged.
 fn describe_offered(offered: &str) -> String {
     match offered.parse::<f64>() {
         Ok(_) => format!("{offered} requests per second"),
@@ -87,7 +89,7 @@ fn describe_offered(offered: &str) -> String {
     }
 }
 
-/// Returns names and values of the facts that identify a run.
+/// Returns the names and the values of the facts that identify a run.
 pub(super) fn identify_run(run: &RunResult) -> Vec<(&'static str, String)> {
     let unknown = |text: &str| match text {
         "" => "not recorded".to_owned(),

@@ -53,8 +53,8 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     write_lateness(out, run)
 }
 
-/// Writes the resources that the run used. Skips unknown ones: a log or records do not contain all
-/// of them.
+/// Writes the resources that the run used. Skips unknown resources, because HDR logs and raw
+/// records do not contain all of them.
 fn write_resources(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
     if total.bytes > 0 && run.wall_s > 0.0 {
         let megabits = total.bytes as f64 * 8.0 / run.wall_s / 1e6;
@@ -77,7 +77,7 @@ fn write_resources(out: &mut String, run: &RunResult, total: &RequestStats) -> s
     Ok(())
 }
 
-/// Writes median, 99th percentile and maximum, with the number of samples.
+/// Writes the median, the 99th percentile and the maximum, with the number of samples.
 fn write_percentiles(out: &mut String, times: &LatencyHistogram) -> std::fmt::Result {
     if times.count() == 0 {
         return Ok(());
@@ -107,7 +107,7 @@ fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::
         ("first byte, from sent".into(), &total.first_byte),
     ];
     if run.due() == 0 {
-        // A closed loop has no schedule.
+        // In a closed loop, requests have no due time.
         rows.remove(0);
     }
     let closed = run.due() == 0;
@@ -144,7 +144,8 @@ fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::
     let parts: Vec<(String, LatencyHistogram)> = parts.collect();
     rows.extend(parts.iter().map(|(name, times)| (name.clone(), times)));
     for (name, times) in rows {
-        // A log and records do not contain every distribution.
+        // HDR logs and raw records do not contain all distributions. Missing distributions are
+        // empty.
         if times.count() == 0 {
             continue;
         }

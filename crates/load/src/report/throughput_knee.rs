@@ -1,35 +1,36 @@
-//! The knee: the offered load at which a server stops keeping up.
+//! Finds the knee, which is the offered load at which a server stops keeping up.
 
 use crate::result::{RunResult, SecondStats, StepResult};
 use serde::Serialize;
 
-/// Periods into which a profile without steps is divided.
+/// Number of periods into which a profile without steps is divided.
 const BINS: usize = 20;
 
-/// Offered load and achieved throughput of a period.
+/// The offered load and the achieved throughput of a step or a period.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LoadPoint {
     /// Requests due per second.
     pub offered_per_s: f64,
     /// Successful requests per second.
     pub achieved_per_s: f64,
-    /// Tail latency from the due time. All points use the same quantile: the highest one that has
-    /// enough samples in every step, or in every second. A step has the quantile of all its
-    /// requests. A period has the largest quantile of any of its seconds.
+    /// Tail latency from the due time, in milliseconds. All points use the same quantile, which is
+    /// the highest quantile with enough samples in every step or every second. For a step, this is
+    /// the quantile of all requests of the step. For a period, this is the largest quantile among
+    /// the seconds of the period.
     pub tail_ms: f64,
-    /// The first point beyond the knee.
+    /// This point is the first point beyond the knee.
     pub knee: bool,
-    /// Requests due.
+    /// Number of requests that were due.
     #[serde(skip)]
     pub due: u64,
 }
 
-/// Standard deviations by which the load must grow; a smaller growth may be random.
+/// Minimum growth of the load, in standard deviations. A smaller growth may be random.
 const GROWTH_DEVIATIONS_MIN: f64 = 4.0;
 
-/// Returns the points of a run in order of time. Returns no points for a closed loop, for a run
-/// without per-second statistics, or if the offered load does not grow. A constant rate has no
-/// knee.
+/// Returns the points of a run in the order of time. Returns no points for a closed loop, or for a
+/// run without per-second statistics. Also returns no points if the offered load does not grow,
+/// because a constant rate has no knee.
 pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     let steps = match run.steps.as_slice() {
         [] => Vec::new(),
@@ -39,8 +40,8 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     let tail = TailQuantile::choose(run);
     let points = steps.iter().filter_map(|step| load_point(run, step, tail));
     let mut points: Vec<LoadPoint> = points.collect();
-    // The loads of steps are chosen by the user. Other profiles are divided into periods, whose
-    // loads vary randomly.
+    // The user chooses the loads of steps, so any growth counts. Other profiles are divided into
+    // periods, whose loads vary randomly.
     let deviations = if run.steps.len() > 1 {
         0.0
     } else {
@@ -57,8 +58,9 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
     points
 }
 
-/// Returns whether the load of the last third of the points exceeds that of the first third
-/// significantly: by more than `deviations` standard deviations of Poisson arrivals.
+/// Returns whether the offered load of the last third of the points is significantly larger than
+/// the load of the first third. A significant difference is more than `deviations` standard
+/// deviations of Poisson arrivals.
 fn has_growing_load(points: &[LoadPoint], deviations: f64) -> bool {
     let third = points.len().div_ceil(3);
     let due = |points: &[LoadPoint]| points.iter().map(|point| point.due as f64).sum::<f64>();
@@ -93,17 +95,17 @@ fn split_into_bins(step: &StepResult) -> Vec<StepResult> {
         .collect()
 }
 
-/// A latency quantile of a second, in milliseconds.
+/// A function that returns a latency quantile of a second, in milliseconds.
 type SecondQuantile = fn(&SecondStats) -> f64;
 
-/// The latency quantile that every point supports.
+/// The latency quantile for which all points have enough samples.
 #[derive(Debug, Clone, Copy)]
 enum TailQuantile {
-    /// This quantile (0 to 1) over all requests of a step.
+    /// The quantile (0 to 1) over all requests of a step.
     OfStep(f64),
-    /// The quantile of the worst second of a period.
+    /// The largest value of the quantile among the seconds of a period.
     OfSecond(SecondQuantile),
-    /// There are too few requests for any.
+    /// There are too few requests for any quantile.
     Unsupported,
 }
 
@@ -149,7 +151,7 @@ fn load_point(run: &RunResult, of: &StepResult, tail: TailQuantile) -> Option<Lo
     let tail_ms = match tail {
         TailQuantile::OfStep(share) => of.merged_stats().from_due.quantile_ms(share),
         TailQuantile::OfSecond(of) => seconds().map(of).fold(0.0, f64::max),
-        // With equal latency tails at all points, only the throughput decides where the knee is.
+        // All points get the same tail latency, so that only the throughput determines the knee.
         TailQuantile::Unsupported => 1.0,
     };
     (due > 0 && length > 0.0).then(|| LoadPoint {
@@ -203,14 +205,14 @@ mod tests {
         let fine = test_run((3..=20).map(|n| (n * 10, n * 10, 1.0)));
         assert!(load_points(&fine).iter().all(|point| !point.knee));
         assert_eq!(load_points(&RunResult::default()), []);
-        // With so few requests, the latencies are random.
+        // Some seconds have too few requests for any quantile, so the latencies are ignored.
         let few = test_run((1..=20).map(|n| (n, n, if n < 8 { 1.0 } else { 4.0 })));
         assert!(load_points(&few).iter().all(|point| !point.knee));
     }
 
     #[test]
     fn a_constant_rate_has_no_knee() {
-        // Slow and incomplete seconds in the middle of the run.
+        // Some seconds are slow, and complete only 60 of 100 requests.
         let disturbed = |n: u64| {
             if n % 7 == 3 {
                 (100, 60, 90.0)
@@ -219,7 +221,8 @@ mod tests {
             }
         };
         assert_eq!(load_points(&test_run((0..20).map(disturbed))), []);
-        // At 100 requests per second, Poisson arrivals have a standard deviation of 10.
+        // With Poisson arrivals at 100 requests per second, the standard deviation is 10. These
+        // variations are not a growing load.
         let random = |n: u64| (100 + (n * 7) % 21, 100, if n > 3 { 9.0 } else { 1.0 });
         assert_eq!(load_points(&test_run((0..20).map(random))), []);
     }

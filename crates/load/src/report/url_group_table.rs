@@ -1,4 +1,4 @@
-//! The table of URL groups, as text and as rows of the page.
+//! The table of URL groups, as text and as rows for the HTML page.
 
 use super::number_format::format_bytes;
 use super::percentiles::KeyQuantiles;
@@ -15,13 +15,14 @@ pub(super) struct UrlGroupRow<'a> {
     url: &'a str,
     requests: u64,
     errors: u64,
-    /// Body bytes with their unit.
+    /// Bytes of response bodies as text, with a unit.
     bytes: String,
-    /// Quantiles of the latency from the due time; in a closed loop, from sending.
+    /// Quantiles of the latency from the due time, or from sending in a closed loop.
     figures: KeyQuantiles,
 }
 
-/// Returns the rows, the group with the most requests first; none if there is only one group.
+/// Returns the rows, in descending order of the number of requests. Returns no rows if there is
+/// only one group.
 pub(super) fn url_group_rows(run: &RunResult) -> Vec<UrlGroupRow<'_>> {
     if run.url_groups.len() < 2 {
         return Vec::new();
@@ -38,7 +39,8 @@ pub(super) fn url_group_rows(run: &RunResult) -> Vec<UrlGroupRow<'_>> {
     rows
 }
 
-/// Writes the table. URLs are last, so that long ones do not move the columns.
+/// Writes the table as text. URLs are in the last column, so that long URLs do not move the other
+/// columns.
 pub(super) fn write_url_groups(out: &mut String, run: &RunResult) -> fmt::Result {
     let rows = url_group_rows(run);
     if rows.is_empty() {
@@ -84,7 +86,7 @@ mod tests {
         assert!(lines[0].ends_with("max  URL"), "{text}");
         assert!(lines[1].ends_with("  http://h/v/*.m4s"), "{text}");
         assert!(lines[2].ends_with("  http://h/a.mpd"), "{text}");
-        // One sample supports no percentile.
+        // The second row has one sample, which is too few for p50, p90 and p99.
         assert_eq!(lines[2].matches('–').count(), 3, "{text}");
         run.url_groups.pop_first();
         assert!(url_group_rows(&run).is_empty());

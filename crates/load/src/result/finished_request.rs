@@ -1,4 +1,4 @@
-//! A request that completed or failed, as every generator counts it.
+//! Requests that completed or failed, in the form that every generator counts.
 
 use super::{RequestRecord, RequestStats};
 use crate::client::FailureKind;
@@ -8,26 +8,26 @@ use std::time::Instant;
 /// A request that completed or failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FinishedRequest {
-    /// Its scheduled time.
+    /// Time when the request was due.
     pub(crate) due: Instant,
-    /// Time of its first byte on the wire; none if it was never sent.
+    /// Time when the first byte of the request was sent; `None` if the request was never sent.
     pub(crate) sent: Option<Instant>,
-    /// Arrival of the response's first byte.
+    /// Time when the first byte of the response arrived.
     pub(crate) first_byte: Option<Instant>,
-    /// Arrival of the last byte, or time of the failure.
+    /// Time when the last byte arrived, or when the request failed.
     pub(crate) end: Instant,
-    /// Status of the response; 0 without one.
+    /// Status of the response; 0 if there was no response.
     pub(crate) status: u16,
     /// Body bytes received.
     pub(crate) bytes: u64,
     pub(crate) fault: Option<FailureKind>,
-    /// It waited for a free connection.
+    /// Whether the request waited for a free connection.
     pub(crate) late: bool,
 }
 
 impl FinishedRequest {
-    /// Returns the record of this request, with its URL and its viewer. Times count from the start
-    /// of the run.
+    /// Returns the record of this request, with the given URL and viewer. Times in the record count
+    /// from `run_start`.
     pub(crate) fn to_record(
         self,
         n: u64,

@@ -1,5 +1,7 @@
-//! The HDR interval log, version 1.3 with V2 histograms, as other HDR tools read it. It has one
-//! line per second, step and kind of request, with tags such as `step1/segment/due`.
+//! The HDR interval log, version 1.3 with V2 histograms, which other HDR tools can read. Each
+//! interval line contains the latencies of one second, one step and one kind of request. The
+//! latencies are measured either from the due time or from sending. A tag such as
+//! `step1/segment/due` describes the line.
 
 use super::latency_histogram::LogSerializer;
 use super::{HistogramError, LatencyHistogram};
@@ -11,39 +13,41 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-/// Text that is not an HDR interval log.
+/// The reason why a text is not a valid HDR interval log.
 #[derive(Debug, thiserror::Error)]
 pub enum HdrLogError {
-    /// A line is malformed: the library's description of the error.
+    /// A malformed line, with the library's description of the error.
     #[error("invalid HDR interval log: {0}; expected the format written by --hdr")]
     Syntax(String),
-    /// A line's histogram cannot be decoded.
+    /// A line whose histogram cannot be decoded.
     #[error("invalid HDR interval log: {0}")]
     Histogram(#[from] HistogramError),
 }
 
-/// Start of the comment that contains [`RunFacts`] as JSON.
+/// Start of the comment line that contains [`RunFacts`] as JSON.
 const FACTS: &str = "headwater load: ";
 
-/// The facts of a run that a log repeats in a comment, because intervals do not contain them.
+/// Facts about a run that the log stores in a comment, because interval lines cannot contain them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Version of the program.
     pub program_version: String,
-    /// The offered rate as the user typed it.
+    /// The offered rate, as the user typed it.
     pub offered: String,
     /// The targets.
     pub targets: Vec<String>,
-    /// Start as Unix time in milliseconds.
+    /// Start of the run, as Unix time in milliseconds.
     pub started_unix_ms: u64,
-    /// Start and end of each step, in seconds of the run.
+    /// Start and end of each step, in seconds since the start of the run.
     pub steps: Vec<[f64; 2]>,
-    /// There was no schedule: latencies from the due time have no meaning.
+    /// Whether the run was a closed loop. A closed loop has no schedule, so latencies from the due
+    /// time have no meaning.
     pub closed_loop: bool,
 }
 
 impl RunFacts {
-    /// Returns the facts of a run of this program that starts now.
+    /// Returns facts with the version of this program, and with the current time as the start of
+    /// the run.
     pub fn now() -> RunFacts {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         RunFacts {
@@ -57,15 +61,15 @@ impl RunFacts {
 /// The content of a log.
 #[derive(Debug, Default)]
 pub struct HdrLogContent {
-    /// Facts of the run, if the log was written by this program.
+    /// Facts about the run, if this program wrote the log.
     pub facts: Option<RunFacts>,
     /// Histograms by tag, merged over all intervals.
     pub histograms: BTreeMap<String, LatencyHistogram>,
-    /// End of the last interval, in seconds since the start.
+    /// End of the last interval, in seconds since the start of the run.
     pub end_s: f64,
 }
 
-/// A log being written.
+/// Writes the log of a run.
 pub struct HdrLogWriter<W: Write> {
     out: W,
     serializer: LogSerializer,
@@ -109,7 +113,8 @@ impl<W: Write> HdrLogWriter<W> {
             .write_histogram(times.as_histogram(), start, length, Some(tag))
             .map_err(|error| io::Error::other(format!("{error:?}")))?;
         drop(writer);
-        // The library writes the header before every interval; only the first one is kept.
+        // The library writes the header before every interval, but the log needs the header only
+        // once.
         let from = match self.begun {
             true => line
                 .iter()
@@ -177,7 +182,7 @@ pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
     Ok(log)
 }
 
-/// Returns the facts in the comments of a log. Other programs write none.
+/// Returns the facts in the comments of a log. Logs of other programs contain no such comment.
 fn parse_run_facts(text: &[u8]) -> Option<RunFacts> {
     let comments = text
         .split(|byte| *byte == b'\n')

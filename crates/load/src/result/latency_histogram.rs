@@ -1,4 +1,5 @@
-//! HDR histograms of latencies in nanoseconds: 1 µs to one hour with three digits, encoded as V2.
+//! HDR histograms of latencies, encoded as V2. The values are nanoseconds, from 1 µs to one hour,
+//! with three significant digits.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{
@@ -7,15 +8,15 @@ use hdrhistogram::serialization::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Smallest distinguishable time.
+/// Smallest time that the histogram distinguishes, in nanoseconds.
 const LOW_NS: u64 = 1_000;
-/// Largest time; longer times count as this one.
+/// Largest time that the histogram distinguishes, in nanoseconds. Longer times count as this time.
 const HIGH_NS: u64 = 3_600_000_000_000;
 
-/// Limit of an encoded histogram, in bytes before inflation.
+/// Maximum size of an encoded histogram in bytes, after base64 decoding and before inflation.
 const ENCODED_BYTES_MAX: usize = 8 << 20;
 
-/// Text that is not an encoded histogram.
+/// The reason why a text is not a valid encoded histogram.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
     /// The text is not base64.
@@ -40,14 +41,14 @@ impl Default for LatencyHistogram {
 }
 
 fn bounded_histogram(digits: u8) -> Histogram<u32> {
-    // The library accepts these constant bounds: 1 < 2·low ≤ high, digits ≤ 5.
+    // The library requires 1 ≤ low, 2·low ≤ high and digits ≤ 5, which these constants satisfy.
     Histogram::new_with_bounds(LOW_NS, HIGH_NS, digits)
         .or_else(|_| Histogram::new(digits))
         .unwrap_or_else(|_| unreachable!("constant bounds are right"))
 }
 
 impl LatencyHistogram {
-    /// Counts a time.
+    /// Adds one time to the distribution.
     pub fn record(&mut self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(HIGH_NS);
         self.0.saturating_record(ns.min(HIGH_NS));
@@ -55,11 +56,11 @@ impl LatencyHistogram {
 
     /// Adds the counts of another distribution.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        // Adding never fails, because the bounds are equal.
+        // Adding cannot fail, because both histograms have the same bounds.
         let _ = self.0.add(&other.0);
     }
 
-    /// Returns the number of times counted.
+    /// Returns the number of recorded times.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
@@ -87,7 +88,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// Returns the share of times that are at most `ms` milliseconds.
+    /// Returns the share (0 to 1) of the times that are at most `ms` milliseconds.
     pub fn share_at_most(&self, ms: f64) -> f64 {
         self.0.quantile_below((ms.max(0.0) * 1e6) as u64)
     }
@@ -102,7 +103,7 @@ impl LatencyHistogram {
         })
     }
 
-    /// Encodes as deflated V2 in base64, as in HDR logs.
+    /// Encodes the histogram in the format of HDR logs, which is deflated V2 in base64.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         // Writing to a vector does not fail.
@@ -111,14 +112,16 @@ impl LatencyHistogram {
         base64::engine::general_purpose::STANDARD.encode(bytes)
     }
 
-    /// Decodes the text of [`LatencyHistogram::encode`] or of other tools that count nanoseconds.
+    /// Decodes a histogram from [`LatencyHistogram::encode`], or from another tool that counts
+    /// nanoseconds.
     ///
     /// # Errors
     /// The text is not an encoded histogram.
     pub fn decode(text: &str) -> Result<LatencyHistogram, HistogramError> {
         use base64::Engine as _;
         let bytes = base64::engine::general_purpose::STANDARD.decode(text)?;
-        // The size after inflation is unknown, so the input is bounded.
+        // The size after inflation is not known in advance, so the size before inflation is
+        // limited.
         if bytes.len() > ENCODED_BYTES_MAX {
             return Err(HistogramError::TooLong);
         }
@@ -133,7 +136,7 @@ impl LatencyHistogram {
         Ok(times)
     }
 
-    /// Returns the histogram for a log.
+    /// Returns the histogram in the form that the log writer needs.
     pub(crate) fn as_histogram(&self) -> &Histogram<u32> {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The results of a run: distributions, counts, logs and records.
+//! The results of a run, which are distributions, counts, logs and records.
 
 mod finished_request;
 mod hdr_log;

@@ -1,4 +1,5 @@
-//! Raw records: one JSON object per line and request, compressed according to the file name.
+//! Raw records of requests, as one line of JSON each. The extension of the file decides the
+//! compression.
 
 use crate::client::FailureKind;
 use crate::rate::RequestKind;
@@ -7,59 +8,62 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-/// The record of a request; times are milliseconds since the run started.
+/// The record of one request. All times are in milliseconds since the start of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Number of the request.
     pub n: u64,
     /// Due time.
     pub due_ms: f64,
-    /// Time of sending; none if it was never sent.
+    /// Time when the request was sent; absent if the request was never sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_ms: Option<f64>,
-    /// Arrival of the first response byte.
+    /// Time when the first byte of the response arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_ms: Option<f64>,
-    /// Time of the end.
+    /// Time when the request completed or failed.
     pub end_ms: f64,
-    /// Index of the step.
+    /// Index of the step, from 0.
     pub step: u32,
     /// Kind of request.
     pub kind: RequestKind,
-    /// Status of the response; 0 without one.
+    /// Status of the response; 0 if there was no response.
     pub status: u16,
-    /// Body bytes.
+    /// Received bytes of the body.
     pub bytes: u64,
     /// Kind of failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FailureKind>,
-    /// The request waited for a free connection.
+    /// Whether the request waited for a free connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// The player cancelled the request; `bytes` arrived until then.
+    /// Whether the player cancelled the request. If so, `bytes` counts the bytes received until
+    /// then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub abandoned: bool,
     /// The URL, without a password; empty in files of earlier versions.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub url: Box<str>,
-    /// Identifies the viewer: the `session` in the viewer's record, or the viewer of the recorded request
-    /// that `load rate` repeats. None for other requests of `load rate`.
+    /// Identifies the viewer. For a simulated viewer, this is the `session` in the viewer's record.
+    /// For a recorded request that `load rate` repeats, this is the viewer in the recording. Other
+    /// requests have no viewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub viewer: Option<Box<str>>,
 }
 
-/// Limit of a record's URL, in bytes; the rest is cut off.
+/// Maximum length of the URL in a record, in bytes. The rest of a longer URL is cut off.
 const URL_BYTES_MAX: usize = 8 << 10;
-/// Limit of a line, in bytes: a URL whose characters are escaped, and 300 bytes of other fields.
+/// Maximum length of a line, in bytes. A line has room for a URL whose characters are all escaped,
+/// and for 300 bytes of other fields.
 const LINE_BYTES_MAX: u64 = 8 * URL_BYTES_MAX as u64;
 
 impl RequestRecord {
-    /// Returns a URL as it is recorded.
+    /// Returns a URL in the form that records contain, without its password.
     pub(crate) fn recorded_url(url: &url::Url) -> Box<str> {
         let text = match url.password() {
             Some(_) => {
                 let mut url = url.clone();
-                // Setting a password fails only for URLs that cannot have one.
+                // This call fails only for URLs that cannot have a password.
                 let _ = url.set_password(Some("***"));
                 url.to_string()
             }
@@ -71,10 +75,11 @@ impl RequestRecord {
     }
 }
 
-/// Start of a viewer's record. The same file contains records of viewers and of requests.
+/// Start of the line of a viewer's record. One file contains the records of viewers and of
+/// requests.
 const PLAYER: &[u8] = b"{\"record\":\"player\"";
 
-/// A file of records that cannot be read.
+/// The reason why a file of records cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The file cannot be read or decompressed.
@@ -83,14 +88,14 @@ pub enum RecordError {
     /// A line is not a record.
     #[error("line {number}: invalid record: {error}; expected a line written by --records")]
     Line {
-        /// Line number, from 1.
+        /// Number of the line, from 1.
         number: u64,
         /// The cause.
         error: serde_json::Error,
     },
 }
 
-/// A record file being written.
+/// Writes a file of records.
 pub struct RecordWriter(RecordFile);
 
 /// A file or standard output.
@@ -103,8 +108,8 @@ enum RecordFile {
 }
 
 impl RecordWriter {
-    /// Creates a file: compressed with zstd (`.zst`) or gzip (`.gz`), or plain. `-` is standard
-    /// output, without compression.
+    /// Creates a file. The extension decides the compression, which is zstd for `.zst`, gzip for
+    /// `.gz` and none otherwise. The name `-` means standard output without compression.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -151,7 +156,7 @@ impl RecordWriter {
     }
 }
 
-/// Creates a file for a result; `-` is standard output.
+/// Creates an output file. The name `-` means standard output.
 ///
 /// # Errors
 /// The file cannot be created.
@@ -162,7 +167,7 @@ pub fn create_output(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     })
 }
 
-/// Reads a plain or compressed file, and passes each record to `take`.
+/// Reads a plain or compressed file, and passes each record of a request to `take`.
 ///
 /// # Errors
 /// The file cannot be read, or a line is not a record.
@@ -170,7 +175,7 @@ pub fn read_records(path: &Path, take: impl FnMut(RequestRecord)) -> Result<(), 
     read_records_from(File::open(path)?, take)
 }
 
-/// Reads records like [`read_records`].
+/// Reads records from `input`, like [`read_records`].
 ///
 /// # Errors
 /// The input cannot be read, or a line is not a record.
@@ -187,13 +192,13 @@ pub fn read_records_from<'a>(
     } else {
         Box::new(file)
     };
-    // Longer lines are invalid.
     let mut all = BufReader::new(all);
     let mut line = Vec::new();
     let mut number = 0u64;
     loop {
         line.clear();
         number += 1;
+        // A line longer than `LINE_BYTES_MAX` is cut, and is therefore not a valid record.
         let got = all
             .by_ref()
             .take(LINE_BYTES_MAX)

@@ -5,29 +5,29 @@ use crate::client::FailureKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counters and distributions.
+/// Counters of requests and distributions of latencies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestStats {
     /// Requests that completed or failed.
     pub requests: u64,
-    /// Body bytes.
+    /// Received bytes of bodies.
     pub bytes: u64,
     /// Requests that waited for a free connection and were sent late.
     pub late: u64,
-    /// Responses by status.
+    /// Number of responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Failures by kind.
+    /// Number of failures by kind.
     pub faults: BTreeMap<FailureKind, u64>,
-    /// Latency from the due time to the end, including failures.
+    /// Latency from the due time to the end of the response or to the failure.
     pub from_due: LatencyHistogram,
-    /// Latency from sending to the end of the response.
+    /// Latency from sending to the end of the response or to the failure.
     pub from_sent: LatencyHistogram,
     /// Latency from sending to the first response byte.
     pub first_byte: LatencyHistogram,
 }
 
 impl RequestStats {
-    /// Adds the counts of other statistics.
+    /// Adds the counts and distributions in `other`.
     pub fn merge(&mut self, other: &RequestStats) {
         self.requests += other.requests;
         self.bytes += other.bytes;
@@ -43,7 +43,7 @@ impl RequestStats {
         self.first_byte.merge(&other.first_byte);
     }
 
-    /// Returns the number of failures and of responses with a status of 400 or more.
+    /// Returns the number of errors, which are failures and responses with a status of 400 or more.
     pub fn error_count(&self) -> u64 {
         let statuses = self.statuses.iter().filter(|(status, _)| **status >= 400);
         statuses.map(|(_, count)| count).sum::<u64>() + self.faults.values().sum::<u64>()

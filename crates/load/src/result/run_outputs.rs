@@ -1,4 +1,4 @@
-//! Files that are written during a run.
+//! Files that the generator writes during a run.
 
 use super::{HdrLogWriter, RecordWriter, RequestStats};
 use crate::rate::RequestKind;
@@ -9,10 +9,10 @@ use std::io::{self, BufWriter, Write};
 /// A failed write to an output file.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The HDR interval log.
+    /// Writing the HDR interval log failed.
     #[error("cannot write the HDR log: {0}; free disk space or choose another file")]
     HdrLogWriter(io::Error),
-    /// The raw records.
+    /// Writing the raw records failed.
     #[error("cannot write the records: {0}; free disk space or choose another file")]
     Records(io::Error),
 }
@@ -27,7 +27,7 @@ pub struct RunOutputs {
 }
 
 impl RunOutputs {
-    /// Logs the latencies of one second by step and kind.
+    /// Writes the latencies of one second to the HDR log, by step and kind of request.
     pub(crate) fn log_second(
         &mut self,
         second: u64,
@@ -46,7 +46,7 @@ impl RunOutputs {
         Ok(())
     }
 
-    /// Writes records, one per line.
+    /// Writes records to the file of raw records, one per line.
     pub(crate) fn write_records(&mut self, records: &[impl Serialize]) -> Result<(), OutputError> {
         let written = self
             .records

@@ -1,4 +1,4 @@
-//! The result of a run; results of several runs can be merged.
+//! The result of a run. The results of several runs can be merged.
 
 use super::{LatencyHistogram, RequestStats, UrlGroupStats, find_url_group};
 use crate::client::FailureKind;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Lateness of the generator at the 99th percentile, in milliseconds, above which a run counts as
-/// fallen behind.
+/// Maximum of the generator's lateness at the 99th percentile, in milliseconds. If the lateness
+/// exceeds this value, the generator fell behind its schedule.
 pub const LAG_P99_MAX_MS: f64 = 2.0;
 
 /// The result of one step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {
-    /// Start, in seconds of the run.
+    /// Start of the step, in seconds since the start of the run.
     pub start_s: f64,
-    /// End, in seconds of the run.
+    /// End of the step, in seconds since the start of the run.
     pub end_s: f64,
-    /// Requests due; 0 in a closed loop.
+    /// Number of requests that became due; 0 in a closed loop.
     pub due: u64,
     /// Statistics by kind of request.
     pub kinds: BTreeMap<RequestKind, RequestStats>,
 }
 
 impl StepResult {
-    /// Returns the statistics of all kinds.
+    /// Returns the merged statistics of all kinds of request.
     pub fn merged_stats(&self) -> RequestStats {
         let mut total = RequestStats::default();
         self.kinds.values().for_each(|cell| total.merge(cell));
@@ -34,37 +34,37 @@ impl StepResult {
     }
 }
 
-/// Statistics of one second.
+/// Statistics of one second of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecondStats {
-    /// Number of the second since the run started.
+    /// Number of the second, counted from 0 at the start of the run.
     pub second: u64,
     /// Requests that became due.
     pub due: u64,
-    /// Requests that ended.
+    /// Requests that completed or failed.
     pub ended: u64,
     /// Failures and responses with a status of 400 or more.
     pub errors: u64,
-    /// Body bytes.
+    /// Received bytes of bodies.
     pub bytes: u64,
-    /// Open connections at its end.
+    /// Open connections at the end of the second.
     pub open: u64,
-    /// Quantiles of the latency from the due time, in milliseconds.
+    /// Median latency from the due time, in milliseconds.
     pub due_p50_ms: f64,
-    /// See `due_p50_ms`.
+    /// 90th percentile of the latency from the due time, in milliseconds.
     pub due_p90_ms: f64,
-    /// See `due_p50_ms`.
+    /// 99th percentile of the latency from the due time, in milliseconds.
     pub due_p99_ms: f64,
-    /// See `due_p50_ms`.
+    /// Maximum latency from the due time, in milliseconds.
     pub due_max_ms: f64,
-    /// Quantiles of the latency from sending, in milliseconds.
+    /// Median latency from sending, in milliseconds.
     pub sent_p50_ms: f64,
-    /// See `sent_p50_ms`.
+    /// 99th percentile of the latency from sending, in milliseconds.
     pub sent_p99_ms: f64,
 }
 
 impl SecondStats {
-    /// Computes the statistics of a second; the caller adds `due` and `open`.
+    /// Computes the statistics of a second, except `due` and `open`, which the caller adds.
     pub(crate) fn from_stats<'a>(
         second: u64,
         cells: impl Iterator<Item = &'a RequestStats>,
@@ -90,25 +90,25 @@ impl SecondStats {
 /// The result of a run, or of several merged runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Format version; identifies the file type.
+    /// Version of the file format. The name of this field identifies the file type.
     pub headwater_load: u32,
-    /// Name in reports.
+    /// Name of the run in reports.
     pub name: String,
-    /// The offered rate as the user typed it.
+    /// The offered rate, as the user typed it.
     pub offered: String,
-    /// The targets, at most [`TARGETS_MAX`]: URLs as the user typed them, without passwords.
+    /// The targets, at most [`TARGETS_MAX`], as the user typed them but without passwords.
     #[serde(default)]
     pub targets: Vec<String>,
     /// Version of the program that generated the load; empty if unknown.
     #[serde(default)]
     pub program_version: String,
-    /// Start as Unix time in milliseconds.
+    /// Start of the run, as Unix time in milliseconds.
     pub started_unix_ms: u64,
-    /// Length in seconds until the last response.
+    /// Duration of the run until the last response, in seconds.
     pub wall_s: f64,
-    /// Processor time of the generator in seconds.
+    /// CPU time of the generator, in seconds.
     pub cpu_s: f64,
-    /// Number of merged results.
+    /// Number of merged results; 1 for a single run.
     pub generators: u64,
     /// Steps of the profile.
     pub steps: Vec<StepResult>,
@@ -116,19 +116,19 @@ pub struct RunResult {
     pub seconds: Vec<SecondStats>,
     /// Requests that were due but never sent.
     pub unsent: u64,
-    /// Requests in flight when the run was stopped.
+    /// Requests that were in flight when the run was stopped.
     pub abandoned: u64,
-    /// The user stopped the run early.
+    /// Whether the user stopped the run early.
     pub stopped: bool,
-    /// Lateness of the generator in starting requests that had a free connection.
+    /// Delay between the due time and the start of each request for which a connection was free.
     pub lag: LatencyHistogram,
     /// Connections opened.
     pub connections: u64,
     /// Time to open a connection, including TLS.
     pub connect: LatencyHistogram,
-    /// An example message for each kind of failure.
+    /// One example message for each kind of failure.
     pub examples: BTreeMap<FailureKind, String>,
-    /// Statistics by group of URLs, at most [`super::URL_GROUPS_MAX`].
+    /// Statistics by URL group, at most [`super::URL_GROUPS_MAX`] groups.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub url_groups: BTreeMap<String, UrlGroupStats>,
     /// Statistics of viewers, if there were any.
@@ -139,7 +139,7 @@ pub struct RunResult {
 /// Version of the file format.
 pub const VERSION: u32 = 1;
 
-/// Limit of the targets that a result names.
+/// Maximum number of targets in a result.
 pub const TARGETS_MAX: usize = 8;
 
 impl RunResult {
@@ -157,14 +157,14 @@ impl RunResult {
         }
     }
 
-    /// Adds statistics to a step.
+    /// Adds statistics to those of a step and kind of request.
     pub(crate) fn add_stats(&mut self, step: u32, kind: RequestKind, cell: &RequestStats) {
         if let Some(stretch) = self.steps.get_mut(step as usize) {
             stretch.kinds.entry(kind).or_default().merge(cell);
         }
     }
 
-    /// Returns the statistics of all steps and kinds.
+    /// Returns the merged statistics of all steps and kinds of request.
     pub fn merged_stats(&self) -> RequestStats {
         let mut total = RequestStats::default();
         self.steps
@@ -173,7 +173,7 @@ impl RunResult {
         total
     }
 
-    /// Returns the statistics of all steps by kind.
+    /// Returns the statistics by kind of request, merged over all steps.
     pub fn stats_by_kind(&self) -> BTreeMap<RequestKind, RequestStats> {
         let mut kinds: BTreeMap<RequestKind, RequestStats> = BTreeMap::new();
         for (kind, cell) in self.steps.iter().flat_map(|step| &step.kinds) {
@@ -187,12 +187,12 @@ impl RunResult {
         self.steps.iter().map(|step| step.due).sum()
     }
 
-    /// Returns whether the generator could not keep its schedule.
+    /// Returns whether the generator fell behind its schedule.
     pub fn fell_behind(&self) -> bool {
         self.lag.count() > 0 && self.lag.quantile_ms(0.99) > LAG_P99_MAX_MS
     }
 
-    /// Adds targets until there are [`TARGETS_MAX`], each once and without its password.
+    /// Adds targets without their passwords, up to a total of [`TARGETS_MAX`]. Ignores duplicates.
     pub fn add_targets<'a>(&mut self, targets: impl IntoIterator<Item = &'a str>) {
         for target in targets {
             if self.targets.len() >= TARGETS_MAX {
@@ -205,7 +205,7 @@ impl RunResult {
         }
     }
 
-    /// Merges the results of several generators or repetitions of the same plan.
+    /// Merges the results of several generators, or of repetitions of one plan.
     pub fn merge_runs(runs: Vec<RunResult>) -> RunResult {
         let mut runs = runs.into_iter();
         let mut merged = runs.next().unwrap_or_default();
@@ -213,7 +213,7 @@ impl RunResult {
         merged
     }
 
-    /// Adds the result of another generator or repetition of the same plan.
+    /// Adds the result of another generator, or of another repetition of the same plan.
     pub fn merge(&mut self, other: &RunResult) {
         self.add_targets(other.targets.iter().map(String::as_str));
         let known = |start: u64| if start == 0 { u64::MAX } else { start };
@@ -256,7 +256,8 @@ impl RunResult {
         }
     }
 
-    /// Adds counts. Quantiles cannot be added, so the worse one is kept; the report notes this.
+    /// Adds the counts of each second. Quantiles cannot be added, so the higher quantile is kept,
+    /// and the report mentions this.
     fn add_seconds(&mut self, others: &[SecondStats]) {
         for other in others {
             match self
@@ -283,13 +284,13 @@ impl RunResult {
     }
 }
 
-/// Returns a target, such as `manifest:http://host/`, with `***` in place of a password.
+/// Returns a target, such as `manifest:http://host/`, with its password replaced by `***`.
 fn without_password(target: &str) -> String {
     let at = target.find("http").unwrap_or(0);
     let (kind, url) = target.split_at(at);
     match url::Url::parse(url) {
         Ok(mut parsed) if parsed.password().is_some() => {
-            // Setting a password fails only for URLs that cannot have one.
+            // This call fails only for URLs that cannot have a password.
             let _ = parsed.set_password(Some("***"));
             format!("{kind}{parsed}")
         }

@@ -1,30 +1,32 @@
-//! Statistics of requests of one group of URLs.
+//! Statistics of the requests for one group of URLs.
 
 use super::{FinishedRequest, LatencyHistogram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Limit of the groups of a result, each of which has a histogram.
+/// Maximum number of URL groups in a result. The number is limited because each group has a
+/// histogram.
 pub const URL_GROUPS_MAX: usize = 64;
 
-/// The group of all URLs beyond the limit.
+/// Name of the group that contains all URLs beyond the limit.
 pub const URL_GROUP_OTHER: &str = "other URLs";
 
-/// Counters and the distribution of latencies.
+/// Counters of requests and the distribution of latencies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct UrlGroupStats {
     /// Requests that completed or failed.
     pub requests: u64,
     /// Failures and responses with a status of 400 or more.
     pub errors: u64,
-    /// Body bytes.
+    /// Received bytes of bodies.
     pub bytes: u64,
-    /// Latency from the due time to the end, including failures; in a closed loop, from sending.
+    /// Latency from the due time to the end of the response or to the failure. In a closed loop,
+    /// the latency starts at sending.
     pub latency: LatencyHistogram,
 }
 
 impl UrlGroupStats {
-    /// Adds the counts of other statistics.
+    /// Adds the counts and the distribution in `other`.
     pub fn merge(&mut self, other: &UrlGroupStats) {
         self.requests += other.requests;
         self.errors += other.errors;
@@ -48,7 +50,8 @@ impl UrlGroupStats {
     }
 }
 
-/// Returns the group with this name. Beyond the limit, returns the group of all other URLs.
+/// Returns the group called `name`. If the limit is reached, returns the group of all other URLs
+/// instead of a new group.
 pub(crate) fn find_url_group<'a>(
     all: &'a mut BTreeMap<String, UrlGroupStats>,
     name: &str,

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::net::TcpStream;
 
-/// Reads one request head; none at the end of the connection.
+/// Reads one request head. Returns `None` if the connection ends before the head does.
 pub fn head(socket: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     let mut byte = [0];

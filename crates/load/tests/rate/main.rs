@@ -1,4 +1,4 @@
-//! The open loop against servers with known behavior.
+//! Tests of load generation against servers with known behavior.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use support::{plan, respond_to_all, run_recorded, run_to_end, start_scripted_server};
 
-/// Returns the value that a share `q` of the values does not exceed.
+/// Returns the quantile `q` (0 to 1) of the values.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
@@ -38,7 +38,8 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
     let (run, records) = run_recorded(plan("200", 1.5, targets.into(), ClientSettings::default()));
     assert_eq!((run.due(), records.len(), run.unsent), (300, 300, 0));
     for record in &records {
-        // Targets are used in turn, and a scripted server is never faster than its script.
+        // The generator cycles through the targets. A scripted server never responds before its
+        // delay.
         let delay = delays[record.n as usize % 4] as f64;
         let sent = record.sent_ms.unwrap();
         assert!(
@@ -59,7 +60,7 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
         let mut exact: Vec<f64> = records.iter().map(of).collect();
         for q in [0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0] {
             let (exact, reported) = (quantile(&mut exact, q), times.quantile_ms(q));
-            // Three digits, with a resolution of one microsecond.
+            // The histogram has three significant digits and a resolution of one microsecond.
             assert!(
                 (reported - exact).abs() <= exact * 0.001 + 0.001,
                 "{q}: {exact} {reported}"
@@ -68,9 +69,9 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
     }
 }
 
-/// Coordinated omission: a FIFO server that takes 1 ms per request is frozen from 50 to 60 s, at
-/// 100 requests per second for 100 s. A closed loop sees one slow request, the open loop sees what
-/// users see.
+/// Coordinated omission. A simulated FIFO server needs 1 ms per request, and is frozen from second
+/// 50 to second 60. A request is due every 10 ms for 100 s. A closed loop measures only one slow
+/// request. The open loop measures how long each due request waits, as users would see it.
 #[test]
 fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     fn serve(start: f64) -> f64 {
@@ -96,8 +97,8 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     let near = |found: f64, expected: f64| (found - expected).abs() <= expected * 0.001 + 0.002;
     assert_eq!(open.count(), 10_000);
     for (q, expected) in [(0.9, 1010.0), (0.99, 9110.0), (0.999, 9920.0)] {
-        // The expected value has the next higher rank. Adjacent ranks differ by 9 ms: the requests are
-        // due 10 ms apart, and are served 1 ms apart.
+        // `expected` is the latency at the next higher rank. Latencies at adjacent ranks differ by
+        // 9 ms, because requests are due every 10 ms but are served every 1 ms after the freeze.
         let found = open.quantile_ms(q);
         assert!(
             (found - expected).abs() < 12.0 + expected * 0.001,
@@ -122,8 +123,8 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     assert!(near(closed.max_ms(), 10_001.0), "{}", closed.max_ms());
 }
 
-/// The same with a real server that is frozen for one second, in a run of two seconds with one
-/// connection.
+/// Measures coordinated omission with a real server that is frozen for one second. The run lasts
+/// two seconds and has one connection.
 #[test]
 fn all_requests_due_during_a_freeze_are_delayed() {
     const FROZEN: Duration = Duration::from_millis(1000);
@@ -150,8 +151,8 @@ fn all_requests_due_during_a_freeze_are_delayed() {
     let over = |of: fn(&RequestRecord) -> f64| records.iter().filter(|r| of(r) > 500.0).count();
     let from_due = over(|r| r.end_ms - r.due_ms);
     let from_sent = over(|r| r.end_ms - r.sent_ms.unwrap());
-    // 200 requests were due during the freeze. The first half of them waited longer than half of
-    // the freeze.
+    // The freeze lasts one second, during which 200 requests are due. The first half of these
+    // requests waits longer than half a second.
     assert!(from_due >= 95, "{from_due}");
     assert_eq!(from_sent, 1, "one request alone was under way");
     assert!(
@@ -237,8 +238,8 @@ fn failures_are_counted_by_kind_and_the_run_ends() {
 
 #[test]
 fn an_unresponsive_host_times_out() {
-    // Nothing accepts and the backlog is full, so connection attempts get no response, as from a
-    // dead host.
+    // The listener accepts no connections and its backlog is full. Connection attempts therefore
+    // get no response, as from a host that is down.
     let listener =
         socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Tests against nginx: HLS and DASH encoded by ffmpeg, TLS, HTTP/2, ranges.
+//! Tests against nginx with HLS and DASH encoded by ffmpeg, TLS, HTTP/2 and ranges.
 
 use super::server::Nginx;
 use super::support::{plan, run_recorded, run_to_end};
@@ -8,8 +8,8 @@ use load::rate::{RandomRanges, RequestKind, RequestTarget};
 use std::path::Path;
 use std::process::Command;
 
-/// Prepares ffmpeg to encode four seconds in two renditions, with a tone if requested; the caller
-/// adds the output.
+/// Prepares an ffmpeg command that encodes four seconds in two renditions, with a tone if `sound`
+/// is set. The caller adds the output.
 fn ffmpeg_ladder(sound: bool) -> Command {
     let words = "-v error -nostdin -f lavfi -i testsrc2=s=160x90:r=24:d=4 -f lavfi -i sine=d=4";
     let video = "-c:v libx264 -preset ultrafast -g 24 -b:v:0 100k -b:v:1 300k";
@@ -23,7 +23,7 @@ fn ffmpeg_ladder(sound: bool) -> Command {
     ffmpeg
 }
 
-/// Encodes a title with two renditions as HLS.
+/// Encodes a title with two renditions as HLS into `folder`.
 fn make_hls(folder: &Path) {
     let folder = folder.to_str().unwrap();
     let status = ffmpeg_ladder(false)

@@ -1,4 +1,4 @@
-//! Scripted servers, and runs against them.
+//! Scripted servers, and functions that run a plan against them.
 
 use super::head::head;
 use load::client::{ClientSettings, Dialer, Url};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Starts a server that runs `script` on every connection, each in its own thread.
+/// Starts a server that runs `script` for every connection, with one thread per connection.
 pub fn start_scripted_server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
@@ -24,7 +24,7 @@ pub fn start_scripted_server(script: impl Fn(TcpStream) + Send + Sync + 'static)
     url
 }
 
-/// Sends this body as the response to every request.
+/// Responds to every request with `body`. Calls `before` with the path before each response.
 pub fn respond_to_all(socket: &mut TcpStream, body: &str, before: impl Fn(&str)) {
     while let Some(text) = head(socket) {
         before(text.split(' ').nth(1).unwrap_or_default());

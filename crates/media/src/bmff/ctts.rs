@@ -5,13 +5,13 @@ use super::table::{entry_u32, read_entries};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Parses the body: runs of (samples, composition offset in ticks).
+/// Parses the body into runs of (number of samples, composition offset in ticks).
 ///
-/// Offsets are read as signed in version 0 too. QuickTime and other writers store negative offsets
-/// there, and no real offset needs the 32nd bit.
+/// Offsets are read as signed numbers, even in version 0. QuickTime and other writers store
+/// negative offsets in version 0, and no real offset needs the 32nd bit.
 ///
 /// # Errors
-/// `Truncated` if there are fewer runs than declared.
+/// Returns `Truncated` if there are fewer runs than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = (u32, i32)> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);

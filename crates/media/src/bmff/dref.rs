@@ -1,4 +1,4 @@
-//! `dref`: the file that contains a track's media (8.7.2).
+//! `dref`: data references, which name the file that contains a track's media (8.7.2).
 
 use super::{BoxIterator, Mp4Box, read_version_and_flags};
 use crate::bytes::{ByteReader, write_full_box};
@@ -7,23 +7,23 @@ use crate::error::{Error, ErrorKind, Result, format_fourcc};
 /// The file that contains the media of a sample entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MediaLocation {
-    /// The file that contains the box itself.
+    /// The file that contains the `dref` box.
     SameFile,
-    /// Another file: a relative reference or a URL, exactly as written.
+    /// Another file, named by a relative reference or a URL exactly as stored in the box.
     External(String),
 }
 
-/// Maximum length of an external name, in bytes.
+/// Maximum length of the name of another file, in bytes.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Returns the location named by entry `index`, counted from 1.
+/// Returns the location that data reference `index` names. The first reference has index 1.
 ///
-/// A missing or truncated entry means the same file, and so does QuickTime's `alis` with the
-/// self-reference flag.
+/// A missing or truncated reference means the same file. The self-reference flag also means the
+/// same file, for example in QuickTime's `alis`.
 ///
 /// # Errors
-/// `Malformed` or `TooLarge` for an invalid name; `Unsupported` for other kinds of reference; an
-/// error in a box size.
+/// Returns `Malformed` or `TooLarge` for an invalid name, and `Unsupported` for other kinds of
+/// reference. Returns an error if a box size is invalid.
 pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
     let mut reader = ByteReader::new(dref.body);
     read_version_and_flags(&mut reader);
@@ -42,8 +42,7 @@ pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
     }
     let name = match &entry.name {
         b"url " => split_at_nul(reader.remaining()).0,
-        // A `urn ` entry starts with its name: a URN, which cannot be resolved. The location
-        // follows.
+        // A `urn ` reference contains a URN, which cannot be resolved, and then the location.
         b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
         other => {
             let message = format!(
@@ -78,14 +77,14 @@ fn parse_external_name(bytes: &[u8]) -> Result<MediaLocation> {
     }
 }
 
-/// Splits `bytes` at the first NUL, which is dropped.
+/// Returns the bytes before and the bytes after the first NUL.
 fn split_at_nul(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0);
     let end = end.unwrap_or(bytes.len());
     (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
 }
 
-/// Appends a `dref` box with one entry (8.7.2).
+/// Appends a `dref` box with one data reference (8.7.2).
 pub fn write_dref(out: &mut Vec<u8>, location: &MediaLocation) {
     write_full_box(out, b"dref", 0, 0, |out| {
         out.extend_from_slice(&1u32.to_be_bytes());

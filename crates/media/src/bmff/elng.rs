@@ -4,10 +4,10 @@ use super::{hdlr::decode_text, read_version_and_flags};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Parses the body: a BCP 47 tag such as `pt-BR`; `None` if the tag is invalid.
+/// Parses the body, which is a BCP 47 tag such as `pt-BR`. Returns `None` if the tag is invalid.
 ///
 /// # Errors
-/// `Truncated` if the body is too short.
+/// Returns `Truncated` if the body is too short.
 pub fn parse(body: &[u8]) -> Result<Option<String>> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);

@@ -5,21 +5,22 @@ use super::table::{entry_u32, read_entries};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// One edit: a part of the movie's timeline.
+/// One edit, which maps a part of the movie's timeline to the media of the track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditListEntry {
-    /// Length in ticks of the movie header; 0 means until the end of the media.
+    /// Duration in ticks of the movie's timescale; 0 means until the end of the media.
     pub duration: u64,
-    /// Start in the media, in ticks of the track; -1 is an empty edit, which shows nothing.
+    /// Start time in the media, in ticks of the track. The value -1 marks an empty edit, which
+    /// presents no media.
     pub media_time: i64,
-    /// Playback speed as a 16.16 number; 0 shows one picture for the whole duration.
+    /// Playback speed as a 16.16 number. The value 0 shows one picture for the whole duration.
     pub rate: u32,
 }
 
-/// Parses the body of versions 0 and 1.
+/// Parses the body, which has version 0 or 1.
 ///
 /// # Errors
-/// `Truncated` if there are fewer entries than declared.
+/// Returns `Truncated` if there are fewer entries than declared.
 pub fn parse(body: &[u8]) -> Result<Vec<EditListEntry>> {
     let mut reader = ByteReader::new(body);
     let wide = read_version_and_flags(&mut reader).0 == 1;

@@ -3,7 +3,7 @@
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// File type: the specification that the file follows.
+/// The file type, which names the main specification that the file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ftyp {
     /// `major_brand`.
@@ -11,10 +11,10 @@ pub struct Ftyp {
 }
 
 impl Ftyp {
-    /// Parses the body. Compatible brands are ignored.
+    /// Parses the body. Ignores the compatible brands.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Ftyp> {
         let mut reader = ByteReader::new(body);
         let major = reader.read_array();
@@ -22,7 +22,7 @@ impl Ftyp {
         Ok(Ftyp { major_brand: major })
     }
 
-    /// Returns whether this is a QuickTime file, where some boxes differ.
+    /// Returns whether this is a QuickTime file, in which the layout of some boxes is different.
     pub fn is_quicktime(&self) -> bool {
         self.major_brand == *b"qt  "
     }

@@ -7,9 +7,9 @@ use crate::error::Result;
 /// Handler type and name of a track.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hdlr {
-    /// `handler_type`: `vide`, `soun`, `text`, …
+    /// `handler_type`, such as `vide`, `soun` or `text`.
     pub handler_type: [u8; 4],
-    /// Name of the handler, without padding.
+    /// Name of the handler, without terminator and surrounding white space.
     pub name: String,
 }
 
@@ -17,7 +17,7 @@ impl Hdlr {
     /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Hdlr> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
@@ -27,7 +27,7 @@ impl Hdlr {
         reader.skip(12);
         let name = reader.remaining();
         let name = match name.split_first() {
-            // QuickTime stores the name with a length byte in front.
+            // QuickTime stores one byte with the length of the name before the name.
             Some((len, rest)) if component_type != [0; 4] && usize::from(*len) <= rest.len() => {
                 rest.get(..usize::from(*len)).unwrap_or_default()
             }
@@ -40,7 +40,7 @@ impl Hdlr {
     }
 }
 
-/// Decodes text up to the first NUL and trims white space.
+/// Decodes the text before the first NUL, and trims white space.
 pub(super) fn decode_text(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(bytes).trim().to_owned()

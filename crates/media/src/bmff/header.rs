@@ -1,4 +1,4 @@
-//! Box headers with 32-bit, 64-bit and to-the-end sizes (4.2.2).
+//! Box headers (4.2.2). A box size has 32 or 64 bits, or means "to the end of the file".
 
 use crate::bytes::ByteReader;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
@@ -8,20 +8,21 @@ use crate::error::{Error, ErrorKind, Result, format_fourcc};
 pub struct BoxHeader {
     /// Four-letter code.
     pub name: [u8; 4],
-    /// Bytes of the header: 8, or 16 for a 64-bit size.
+    /// Size of the header in bytes, which is 8, or 16 if the box size has 64 bits.
     pub header_len: u64,
-    /// Bytes of the whole box, header included.
+    /// Size of the whole box in bytes, including the header.
     pub box_size: u64,
 }
 
 impl BoxHeader {
     /// Parses the header at the start of `bytes`.
     ///
-    /// `left` is the number of bytes from there to the end of the container or file. A box that
-    /// declares a size of 0 extends over all of them. `None` means that more bytes are needed.
+    /// `left` is the number of bytes from the start of the header to the end of the container or
+    /// file. A box that declares a size of 0 extends to that end. Returns `None` if `bytes` does
+    /// not contain the whole header.
     ///
     /// # Errors
-    /// `Malformed` if the size is smaller than the header.
+    /// Returns `Malformed` if the size is smaller than the header.
     pub fn parse(bytes: &[u8], left: u64) -> Result<Option<BoxHeader>> {
         let mut reader = ByteReader::new(bytes);
         let (short, name) = (reader.u32(), reader.read_array());
@@ -45,7 +46,8 @@ impl BoxHeader {
         }))
     }
 
-    /// Creates the error for a box that is longer than the `left` bytes of its container.
+    /// Creates the error for a box that is longer than the `left` bytes that remain in its
+    /// container.
     pub fn overrun_error(&self, left: u64) -> Error {
         let (name, size) = (format_fourcc(self.name), self.box_size);
         let message = format!("box {name} declares {size} bytes, but only {left} are left");

@@ -1,4 +1,4 @@
-//! `kind`: the purpose of a track (8.10.4), in the track's user data.
+//! `kind`: a purpose of a track (8.10.4), in the track's user data.
 
 use super::hdlr::decode_text;
 use super::read_version_and_flags;
@@ -10,15 +10,15 @@ use crate::error::Result;
 pub struct KindBox {
     /// URI of the scheme that defines the value, such as `urn:mpeg:dash:role:2011`.
     pub scheme: String,
-    /// Value in the scheme; may be empty.
+    /// Value that the scheme defines; may be empty.
     pub value: String,
 }
 
 impl KindBox {
-    /// Parses the body: two texts, each with a NUL at its end.
+    /// Parses the body, which contains two NUL-terminated strings.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<KindBox> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);

@@ -9,15 +9,15 @@ use crate::error::Result;
 pub struct Mdhd {
     /// Ticks per second; 0 in broken files.
     pub timescale: u32,
-    /// Three packed letters, or a Macintosh language code.
+    /// Language as three packed letters of 5 bits, or as a Macintosh language code.
     pub language_code: u16,
 }
 
 impl Mdhd {
-    /// Parses the body of versions 0 and 1.
+    /// Parses the body, which has version 0 or 1.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Mdhd> {
         let mut reader = ByteReader::new(body);
         let wide = read_version_and_flags(&mut reader).0 == 1;
@@ -32,7 +32,7 @@ impl Mdhd {
         })
     }
 
-    /// Returns the ISO 639-2/T code, or `None` if the language is unspecified.
+    /// Returns the ISO 639-2/T code, or `None` if the language is unspecified or invalid.
     ///
     /// Codes below 0x400 are Macintosh codes, which are valid in QuickTime files only.
     pub fn decode_language(&self, quicktime: bool) -> Option<String> {
@@ -47,8 +47,8 @@ impl Mdhd {
     }
 }
 
-/// ISO 639-2/T codes by Macintosh language code (QuickTime File Format, "Macintosh language
-/// codes").
+/// ISO 639-2/T codes, indexed by Macintosh language code (QuickTime File Format, "Macintosh
+/// language codes").
 const MACINTOSH_LANGUAGES: [&str; 50] = [
     "eng", "fra", "deu", "ita", "nld", "swe", "spa", "dan", "por", "nor", "heb", "jpn", "ara",
     "fin", "ell", "isl", "mlt", "tur", "hrv", "zho", "urd", "hin", "tha", "kor", "lit", "pol",

@@ -1,8 +1,8 @@
-//! ISO base media file format (ISO/IEC 14496-12): one file per box, named by its four letters.
+//! ISO base media file format (ISO/IEC 14496-12). Each box type has its own file.
 //!
-//! Parsers read from slices and copy nothing. Large tables are iterators over the bytes of their
-//! box. Callers look up boxes by path, so nothing recurses. The only walk over all boxes,
-//! [`list_boxes`], is bounded by [`BOX_DEPTH_MAX`] and [`OUTLINE_BOXES_MAX`].
+//! Parsers read from slices. Large tables are not copied, but are iterators over the bytes of their
+//! box. Callers look up boxes by path. Only [`list_boxes`] walks over all boxes recursively.
+//! [`BOX_DEPTH_MAX`] and [`OUTLINE_BOXES_MAX`] limit this walk.
 
 pub mod ctts;
 pub mod dref;
@@ -43,17 +43,18 @@ pub struct Mp4Box<'a> {
     pub name: [u8; 4],
     /// Content after the header.
     pub body: &'a [u8],
-    /// The whole box, header included.
+    /// The whole box, including the header.
     pub bytes: &'a [u8],
     /// Offset of the header in the file, in bytes.
     pub offset: u64,
 }
 
 impl<'a> Mp4Box<'a> {
-    /// Parses the box at the start of `bytes`, which are at byte `at` of the file.
+    /// Parses the box at the start of `bytes`. `at` is the offset of `bytes` in the file.
     ///
     /// # Errors
-    /// `Truncated` if the box is longer than `bytes`, `Malformed` if its size is impossible.
+    /// Returns `Truncated` if the box is longer than `bytes`. Returns `Malformed` if the declared
+    /// size is smaller than the header.
     pub fn parse_first(bytes: &'a [u8], at: u64) -> Result<Mp4Box<'a>> {
         let left = bytes.len() as u64;
         let header = BoxHeader::parse(bytes, left)
@@ -86,7 +87,7 @@ impl<'a> Mp4Box<'a> {
     /// Returns the first child called `name`.
     ///
     /// # Errors
-    /// An error in a box before that child.
+    /// Returns an error if a box before that child is invalid.
     pub fn find_child(&self, name: &[u8; 4]) -> Result<Option<Mp4Box<'a>>> {
         for child in self.children() {
             let child = child.map_err(|error| error.in_box(self.name))?;
@@ -100,23 +101,24 @@ impl<'a> Mp4Box<'a> {
     /// Returns the first child called `name`, which the standard requires.
     ///
     /// # Errors
-    /// `Malformed` if the child is missing; an error in a box before it.
+    /// Returns `Malformed` if the child is missing. Returns an error if a box before the child is
+    /// invalid.
     pub fn require_child(&self, name: &[u8; 4]) -> Result<Mp4Box<'a>> {
         let missing = || Error::malformed(format!("there is no {} box", format_fourcc(*name)));
         let found = self.find_child(name)?;
         found.ok_or_else(|| missing().in_box(self.name).at_byte(self.offset))
     }
 
-    /// Parses the body with `parse` and adds this box to the location of its error.
+    /// Parses the body with `parse`. If `parse` fails, adds this box to the location of the error.
     ///
     /// # Errors
-    /// The errors of `parse`.
+    /// Returns the error of `parse`.
     pub fn parse_body<T>(&self, parse: impl FnOnce(&'a [u8]) -> Result<T>) -> Result<T> {
         parse(self.body).map_err(|error| error.in_box(self.name).at_byte(self.offset))
     }
 }
 
-/// Iterates over the boxes of a slice in order. Stops after the first error.
+/// Iterates over the boxes of a slice in order, and stops after the first error.
 #[derive(Debug, Clone)]
 pub struct BoxIterator<'a> {
     remaining: &'a [u8],
@@ -124,7 +126,7 @@ pub struct BoxIterator<'a> {
 }
 
 impl<'a> BoxIterator<'a> {
-    /// Creates an iterator over `bytes`, which are at byte `at` of the file.
+    /// Creates an iterator over the boxes in `bytes`. `at` is the offset of `bytes` in the file.
     pub fn new(bytes: &'a [u8], at: u64) -> BoxIterator<'a> {
         BoxIterator {
             remaining: bytes,
@@ -153,7 +155,7 @@ impl<'a> Iterator for BoxIterator<'a> {
     }
 }
 
-/// Reads version and flags, which start every full box (4.2.2).
+/// Reads the version and the flags, which are the first fields of every full box (4.2.2).
 pub fn read_version_and_flags(reader: &mut ByteReader<'_>) -> (u8, u32) {
     (reader.u8(), reader.u24())
 }

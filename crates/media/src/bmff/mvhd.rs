@@ -7,17 +7,17 @@ use crate::error::Result;
 /// Timescale and duration of the whole movie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mvhd {
-    /// Ticks per second of the durations in edit lists; 0 in broken files.
+    /// Ticks per second of movie times, such as the durations in edit lists; 0 in broken files.
     pub timescale: u32,
-    /// Duration in ticks of this timescale; 0 or all bits set if unknown.
+    /// Duration in ticks. If the duration is unknown, the value is 0 or has all bits set.
     pub duration: u64,
 }
 
 impl Mvhd {
-    /// Parses the body of versions 0 and 1.
+    /// Parses the body, which has version 0 or 1.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Mvhd> {
         let mut reader = ByteReader::new(body);
         let wide = read_version_and_flags(&mut reader).0 == 1;

@@ -3,7 +3,7 @@
 use super::BoxIterator;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Maximum nesting depth of boxes. Real files stay under 12.
+/// Maximum nesting depth of boxes. Real files have a depth below 12.
 pub const BOX_DEPTH_MAX: usize = 16;
 
 /// Maximum number of boxes in an outline.
@@ -18,20 +18,22 @@ pub struct OutlineEntry {
     pub name: [u8; 4],
     /// Offset of the header in the file, in bytes.
     pub offset: u64,
-    /// Bytes of the whole box, header included.
+    /// Size of the whole box in bytes, including the header.
     pub size: u64,
 }
 
-/// Boxes that contain only boxes.
+/// Names of boxes that contain only other boxes.
 const CONTAINERS: [&[u8; 4]; 14] = [
     b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl", b"mvex", b"moof", b"traf",
     b"mfra", b"tref", b"udta", b"sinf",
 ];
 
-/// Lists all boxes in `bytes`, which are at byte `at` of the file, outermost first.
+/// Lists all boxes in `bytes`, each before its child boxes. `at` is the offset of `bytes` in the
+/// file.
 ///
 /// # Errors
-/// `TooLarge` over [`BOX_DEPTH_MAX`] or [`OUTLINE_BOXES_MAX`]; an error in a box size.
+/// Returns `TooLarge` if [`BOX_DEPTH_MAX`] or [`OUTLINE_BOXES_MAX`] is exceeded. Returns an error
+/// if a box size is invalid.
 pub fn list_boxes(bytes: &[u8], at: u64) -> Result<Vec<OutlineEntry>> {
     let mut lines = Vec::new();
     append_boxes(bytes, at, 0, &mut lines)?;

@@ -5,39 +5,39 @@ use super::table::{entry_u32, read_entries};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Times and byte ranges of the subsegments that follow in the file.
+/// Times and byte ranges of the subsegments that follow the box in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sidx {
-    /// `reference_ID`: the track that is indexed.
+    /// `reference_ID`, the ID of the indexed track.
     pub reference_id: u32,
     /// Ticks per second.
     pub timescale: u32,
     /// Presentation time of the first subsegment, in ticks.
     pub earliest_presentation_time: u64,
-    /// Bytes from the end of this box to the first subsegment.
+    /// Number of bytes from the end of the `sidx` box to the first subsegment.
     pub first_offset: u64,
     /// The references, in file order.
     pub references: Vec<SidxReference>,
 }
 
-/// One subsegment.
+/// A reference to one subsegment, or to another `sidx` box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SidxReference {
-    /// Whether the reference points to another `sidx` instead of media.
+    /// Whether the reference points to another `sidx` box instead of media.
     pub is_index: bool,
-    /// `referenced_size`, in bytes.
+    /// `referenced_size`, the number of referenced bytes.
     pub referenced_bytes: u32,
-    /// Duration in ticks.
+    /// Duration of the subsegment in ticks.
     pub subsegment_duration: u32,
     /// Whether the subsegment starts with a stream access point.
     pub starts_with_sap: bool,
 }
 
 impl Sidx {
-    /// Parses the body of versions 0 and 1.
+    /// Parses the body, which has version 0 or 1.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer references than declared.
+    /// Returns `Truncated` if there are fewer references than declared.
     pub fn parse(body: &[u8]) -> Result<Sidx> {
         let mut reader = ByteReader::new(body);
         let (version, _) = read_version_and_flags(&mut reader);

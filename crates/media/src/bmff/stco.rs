@@ -5,7 +5,7 @@ use super::table::read_entries;
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Offsets of all chunks of a track, in bytes.
+/// Offsets of all chunks of a track in the file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkOffsets<'a> {
     /// Big-endian 32-bit offsets.
@@ -18,7 +18,7 @@ impl<'a> ChunkOffsets<'a> {
     /// Parses the body of an `stco` box.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer offsets than declared.
+    /// Returns `Truncated` if there are fewer offsets than declared.
     pub fn parse_stco(body: &'a [u8]) -> Result<ChunkOffsets<'a>> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
@@ -29,7 +29,7 @@ impl<'a> ChunkOffsets<'a> {
     /// Parses the body of a `co64` box.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer offsets than declared.
+    /// Returns `Truncated` if there are fewer offsets than declared.
     pub fn parse_co64(body: &'a [u8]) -> Result<ChunkOffsets<'a>> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
@@ -37,7 +37,7 @@ impl<'a> ChunkOffsets<'a> {
         Ok(ChunkOffsets::Bits64(read_entries(&mut reader, count)?))
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn len(&self) -> u32 {
         match self {
             ChunkOffsets::Bits32(offsets) => offsets.len() as u32,
@@ -50,7 +50,7 @@ impl<'a> ChunkOffsets<'a> {
         self.len() == 0
     }
 
-    /// Returns the offset of chunk `n`, counted from 0.
+    /// Returns the offset of chunk `n`, or `None` past the end. The first chunk is chunk 0.
     pub fn get(&self, n: u32) -> Option<u64> {
         match self {
             ChunkOffsets::Bits32(offsets) => {

@@ -5,21 +5,22 @@ use super::table::{entry_u32, read_entries};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Consecutive chunks with the same number of samples. The run lasts until the next one starts.
+/// A run of consecutive chunks with the same number of samples. The run ends before the first chunk
+/// of the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkRun {
-    /// Number of the first chunk, from 1.
+    /// Number of the first chunk, counted from 1.
     pub first_chunk: u32,
-    /// Samples in each chunk.
+    /// Number of samples in each chunk.
     pub samples_per_chunk: u32,
-    /// `sample_description_index`: the sample entry, counted from 1.
+    /// `sample_description_index`, the number of the sample entry, counted from 1.
     pub description_index: u32,
 }
 
-/// Parses the body.
+/// Parses the body into runs of chunks.
 ///
 /// # Errors
-/// `Truncated` if there are fewer runs than declared.
+/// Returns `Truncated` if there are fewer runs than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = ChunkRun> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);

@@ -7,10 +7,11 @@ use crate::error::{Error, ErrorKind, Result};
 /// Maximum number of sample entries of a track.
 pub const SAMPLE_ENTRIES_MAX: usize = 64;
 
-/// Parses an `stsd` box into its sample entries, each a whole box.
+/// Returns the sample entries of an `stsd` box. Each entry is a whole box.
 ///
 /// # Errors
-/// `TooLarge` over [`SAMPLE_ENTRIES_MAX`]; an error in the size of an entry.
+/// Returns `TooLarge` if there are more than [`SAMPLE_ENTRIES_MAX`] entries. Returns an error if
+/// the size of an entry is invalid.
 pub fn parse<'a>(stsd: &Mp4Box<'a>) -> Result<Vec<Mp4Box<'a>>> {
     let mut reader = ByteReader::new(stsd.body);
     read_version_and_flags(&mut reader);

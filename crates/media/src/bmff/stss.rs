@@ -5,10 +5,10 @@ use super::table::read_entries;
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Parses the body: numbers of the sync samples, counted from 1.
+/// Parses the body into the numbers of the sync samples, counted from 1.
 ///
 /// # Errors
-/// `Truncated` if there are fewer numbers than declared.
+/// Returns `Truncated` if there are fewer numbers than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = u32> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Sizes of all samples of a track, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleSizes<'a> {
-    /// All samples have the same size. The fields are this size and the number of samples.
+    /// All samples have the same size. The fields are that size and the number of samples.
     Constant(u32, u32),
     /// Big-endian 32-bit sizes.
     Bits32(&'a [[u8; 4]]),
@@ -16,7 +16,7 @@ pub enum SampleSizes<'a> {
     Bits16(&'a [[u8; 2]]),
     /// 8-bit sizes.
     Bits8(&'a [u8]),
-    /// 4-bit sizes, high nibble first, and the number of samples.
+    /// 4-bit sizes, with the high nibble first, and the number of samples.
     Bits4(&'a [u8], u32),
 }
 
@@ -24,7 +24,7 @@ impl<'a> SampleSizes<'a> {
     /// Parses the body of an `stsz` box.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer sizes than declared.
+    /// Returns `Truncated` if there are fewer sizes than declared.
     pub fn parse_stsz(body: &'a [u8]) -> Result<SampleSizes<'a>> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
@@ -39,8 +39,8 @@ impl<'a> SampleSizes<'a> {
     /// Parses the body of an `stz2` box.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer sizes than declared; `Malformed` if the field size is not 4,
-    /// 8 or 16 bits.
+    /// Returns `Truncated` if there are fewer sizes than declared. Returns `Malformed` if the field
+    /// size is not 4, 8 or 16 bits.
     pub fn parse_stz2(body: &'a [u8]) -> Result<SampleSizes<'a>> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
@@ -61,7 +61,7 @@ impl<'a> SampleSizes<'a> {
         })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> u32 {
         match self {
             SampleSizes::Constant(_, count) | SampleSizes::Bits4(_, count) => *count,
@@ -76,7 +76,7 @@ impl<'a> SampleSizes<'a> {
         self.len() == 0
     }
 
-    /// Returns the size of sample `n`, counted from 0, in bytes; 0 past the end.
+    /// Returns the size of sample `n` in bytes, or 0 past the end. The first sample is sample 0.
     pub fn get(&self, n: u32) -> u32 {
         let at = n as usize;
         match self {
@@ -100,7 +100,7 @@ impl<'a> SampleSizes<'a> {
         }
     }
 
-    /// Sum of all sizes, in bytes.
+    /// Returns the sum of all sizes, in bytes.
     pub fn total_bytes(&self) -> u64 {
         match self {
             SampleSizes::Constant(size, count) => u64::from(*size) * u64::from(*count),

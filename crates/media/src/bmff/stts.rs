@@ -1,14 +1,14 @@
-//! `stts`: decoding times as runs of equal durations (8.6.1.2).
+//! `stts`: decoding times, stored as runs of equal sample durations (8.6.1.2).
 
 use super::read_version_and_flags;
 use super::table::{entry_u32, read_entries};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Parses the body: runs of (samples, ticks per sample).
+/// Parses the body into runs of (number of samples, ticks per sample).
 ///
 /// # Errors
-/// `Truncated` if there are fewer runs than declared.
+/// Returns `Truncated` if there are fewer runs than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = (u32, u32)> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);

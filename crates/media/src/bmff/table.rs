@@ -1,10 +1,10 @@
-//! Tables of fixed-size entries, read in place.
+//! Tables of fixed-size entries, which are read without copying.
 
 use crate::bytes::ByteReader;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Takes `count` entries of `N` bytes from `reader`. Compares the count with the available bytes
-/// before anything is allocated.
+/// Returns the next `count` entries of `N` bytes from `reader`. Compares `count` with the available
+/// bytes, so that a wrong count cannot cause a large allocation.
 pub(super) fn read_entries<'a, const N: usize>(
     reader: &mut ByteReader<'a>,
     count: u32,

@@ -4,10 +4,10 @@ use super::read_version_and_flags;
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Parses the body: a decode time in ticks of the track.
+/// Parses the body, and returns the decode time in ticks of the track.
 ///
 /// # Errors
-/// `Truncated` if the body is too short.
+/// Returns `Truncated` if the body is too short.
 pub fn parse(body: &[u8]) -> Result<u64> {
     let mut reader = ByteReader::new(body);
     let time = match read_version_and_flags(&mut reader).0 {

@@ -4,22 +4,24 @@ use super::read_version_and_flags;
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Track and sample defaults of a fragment. `None` means the default of the track's `trex`.
+/// The track of a fragment, and its sample defaults. For a sample default, `None` means the value
+/// in the track's `trex` box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tfhd {
     /// `track_ID`.
     pub track_id: u32,
-    /// Byte of the file that data offsets are relative to.
+    /// Offset in the file that data offsets are relative to, if the box contains such an offset.
     pub base_data_offset: Option<u64>,
-    /// `sample_description_index`: the sample entry, counted from 1.
+    /// `sample_description_index`, the number of the sample entry, counted from 1.
     pub description_index: Option<u32>,
-    /// Duration of a sample, in ticks.
+    /// Default duration of a sample, in ticks.
     pub default_sample_duration: Option<u32>,
-    /// Size of a sample, in bytes.
+    /// Default size of a sample, in bytes.
     pub default_sample_size: Option<u32>,
-    /// Flags of a sample (8.8.3.1).
+    /// Default flags of a sample (8.8.3.1).
     pub default_sample_flags: Option<u32>,
-    /// Whether data offsets are relative to the `moof` box if there is no base data offset.
+    /// Whether data offsets are relative to the start of the `moof` box if there is no base data
+    /// offset.
     pub base_is_moof: bool,
 }
 
@@ -27,7 +29,7 @@ impl Tfhd {
     /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Tfhd> {
         let mut reader = ByteReader::new(body);
         let (_, flags) = read_version_and_flags(&mut reader);

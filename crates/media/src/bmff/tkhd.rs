@@ -11,19 +11,20 @@ pub struct Tkhd {
     pub track_id: u32,
     /// Whether the file marks the track for playback by default.
     pub is_enabled: bool,
-    /// Rotation, mirroring and translation of the picture: a, b, u, c, d, v, x, y, w. The third
-    /// number of each row is 2.30, the others are 16.16.
+    /// Matrix for the rotation, mirroring and translation of the picture, in the order a, b, u, c,
+    /// d, v, x, y, w. The third number of each row is a 2.30 number, and the others are 16.16
+    /// numbers.
     pub matrix: [i32; 9],
 }
 
-/// The matrix that shows a picture as stored.
+/// The matrix that leaves the picture unchanged.
 pub const IDENTITY_MATRIX: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 impl Tkhd {
-    /// Parses the body. A box that ends before the matrix gets the identity matrix.
+    /// Parses the body. If the body ends before the matrix, uses the identity matrix.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Tkhd> {
         let mut reader = ByteReader::new(body);
         let (version, flags) = read_version_and_flags(&mut reader);
@@ -44,7 +45,7 @@ impl Tkhd {
         })
     }
 
-    /// Returns whether the picture is shown as stored: neither rotated nor mirrored.
+    /// Returns whether the picture is neither rotated nor mirrored.
     pub fn is_upright(&self) -> bool {
         let [a, b, _, c, d, ..] = self.matrix;
         b == 0 && c == 0 && a >= 0 && d >= 0

@@ -4,18 +4,18 @@ use super::read_version_and_flags;
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Sample defaults for fragments that contain no values of their own.
+/// Sample defaults for fragments that do not contain their own values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trex {
     /// `track_ID`.
     pub track_id: u32,
-    /// `default_sample_description_index`, counted from 1.
+    /// `default_sample_description_index`, the number of the sample entry, counted from 1.
     pub description_index: u32,
-    /// Duration of a sample, in ticks.
+    /// Default duration of a sample, in ticks.
     pub default_sample_duration: u32,
-    /// Size of a sample, in bytes.
+    /// Default size of a sample, in bytes.
     pub default_sample_size: u32,
-    /// Flags of a sample (8.8.3.1).
+    /// Default flags of a sample (8.8.3.1).
     pub default_sample_flags: u32,
 }
 
@@ -23,7 +23,7 @@ impl Trex {
     /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Trex> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);

@@ -4,21 +4,21 @@ use super::read_version_and_flags;
 use crate::bytes::ByteReader;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A run of samples with contiguous bytes.
+/// A run of samples whose bytes are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trun<'a> {
     /// Number of samples.
     pub sample_count: u32,
-    /// Offset of the first byte from the fragment's base; `None` means that it follows the previous
-    /// run.
+    /// Offset of the first byte from the fragment's base. Without an offset, the bytes follow the
+    /// previous run, or start at the base.
     pub data_offset: Option<i32>,
-    /// Flags of the first sample, in place of the default.
+    /// Flags of the first sample, which replace the default flags.
     pub first_sample_flags: Option<u32>,
     field_flags: u32,
     sample_bytes: &'a [u8],
 }
 
-/// The fields of one sample in a run. `None` means the default.
+/// The fields of one sample in a run. `None` means the default of the fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrunSample {
     /// Duration in ticks.
@@ -27,8 +27,8 @@ pub struct TrunSample {
     pub size: Option<u32>,
     /// Flags (8.8.3.1).
     pub flags: Option<u32>,
-    /// Composition offset in ticks. Read as signed in version 0 too, because writers store negative
-    /// offsets there.
+    /// Composition offset in ticks. The offset is read as a signed number, even in version 0,
+    /// because writers store negative offsets in version 0.
     pub composition_offset: i32,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Trun<'a> {
     /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer samples than declared.
+    /// Returns `Truncated` if there are fewer samples than declared.
     pub fn parse(body: &'a [u8]) -> Result<Trun<'a>> {
         let mut reader = ByteReader::new(body);
         let (_, present) = read_version_and_flags(&mut reader);
@@ -71,7 +71,8 @@ impl<'a> Trun<'a> {
         fields.count() * 4
     }
 
-    /// Sum of the sample sizes, in bytes. Samples without a size count as `default`.
+    /// Returns the sum of the sample sizes, in bytes. If the run contains no sizes, each sample has
+    /// `default` bytes.
     pub fn total_bytes(&self, default: u32) -> u64 {
         if self.field_flags & 0x200 == 0 {
             return u64::from(self.sample_count) * u64::from(default);

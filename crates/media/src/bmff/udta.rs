@@ -1,16 +1,16 @@
-//! `udta`: user data (8.10.1). Only the name of a track is read.
+//! `udta`: user data (8.10.1). This module reads only the name of a track.
 
 use super::{Mp4Box, hdlr::decode_text};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Returns the track's name from a `name` box or QuickTime's `©nam`.
+/// Returns the track's name from a `name` box or from QuickTime's `©nam` box.
 ///
-/// `name` contains plain text, and some writers put version and flags in front. `©nam` contains
-/// length, language and text.
+/// A `name` box contains plain text. Some writers put the version and flags of a full box before
+/// the text. A `©nam` box contains a length, a language code and the text.
 ///
 /// # Errors
-/// An error in the size of a child box.
+/// Returns an error if the size of a child box is invalid.
 pub fn find_track_name(udta: &Mp4Box<'_>) -> Result<Option<String>> {
     if let Some(found) = udta.find_child(b"name")? {
         let body = found.body.strip_prefix(&[0; 4]).unwrap_or(found.body);

@@ -1,4 +1,5 @@
-//! AAC in `mp4a` entries (ISO/IEC 14496-14, 5.6), and MP3 in `mp4a` or QuickTime's own entry.
+//! AAC in `mp4a` entries (ISO/IEC 14496-14, 5.6), and MP3 in `mp4a` entries or QuickTime's own
+//! entries.
 
 use super::audio_sample_entry::AudioSampleEntry;
 use super::audio_specific_config::AudioSpecificConfig;
@@ -7,7 +8,7 @@ use super::sample_entry::{ChildBox, ChildBoxes};
 use super::{AudioCoding, AudioFormat, Codec, MediaFormat, channel_configuration};
 use crate::error::{Error, Result};
 
-/// Parses an `mp4a` entry: AAC or MP3, by the object type of its `esds` box.
+/// Parses an `mp4a` entry. The object type in its `esds` box decides between AAC and MP3.
 pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"esds", entry.code)?;
     let inside = |error: Error| error.in_box(*b"esds");
@@ -21,9 +22,11 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     }
 }
 
-/// Parses QuickTime's `.mp3` entry. It is served as `mp4a` with a generated `esds` box.
+/// Parses QuickTime's `.mp3` entry. The track is served with an `mp4a` entry and a generated `esds`
+/// box.
 pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
-    // MPEG-1 layer III has object type 0x6b. MPEG-2 layer III, with lower sampling rates, has 0x69.
+    // MPEG-1 layer III has object type 0x6b. MPEG-2 layer III has lower sampling rates and object
+    // type 0x69.
     let object_type = if entry.sample_rate < 32_000 {
         0x69
     } else {
@@ -34,9 +37,9 @@ pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 
 /// Builds the codec of an MP3 track.
 ///
-/// The codec string is `mp4a.40.34`, which Apple and hls.js accept. With the registered string
-/// `mp4a.6B`, players that query Media Source Extensions drop the rendition, although they could
-/// play it as audio/mpeg.
+/// The codec string is `mp4a.40.34`, which Apple and hls.js accept. The registered string is
+/// `mp4a.6B`, but players that query Media Source Extensions drop a rendition with that string.
+/// Such players could play the rendition as audio/mpeg.
 fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
     let (count, sample_rate) = (entry.channel_count.clamp(1, 2), entry.sample_rate);
     if sample_rate == 0 {
@@ -72,8 +75,8 @@ fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
 
 fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) -> Result<Codec> {
     let asc = AudioSpecificConfig::parse(esds.decoder_specific_info)?;
-    // Implicit signalling: the only sign of SBR is that the entry declares twice the rate of the
-    // core.
+    // With implicit signalling, the only sign of SBR is that the entry declares twice the sampling
+    // rate of the core.
     let doubled = !asc.sbr_is_signalled && entry.sample_rate == asc.core_sample_rate * 2;
     let implicit = (doubled && asc.object_type == 2).then_some(entry.sample_rate);
     let sbr_rate = asc.sbr_sample_rate.or(implicit);
@@ -112,8 +115,8 @@ fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) ->
     })
 }
 
-/// Formats the codec string. MPEG-2 AAC is named by its object type indication alone (RFC 6381,
-/// 3.3).
+/// Formats the codec string. For MPEG-2 AAC, the string contains only the object type indication
+/// (RFC 6381, 3.3).
 fn format_codec_string(indication: u8, asc: &AudioSpecificConfig, sbr: bool) -> String {
     match (indication, asc.object_type) {
         (0x40, 2) if asc.has_parametric_stereo => "mp4a.40.29".to_owned(),

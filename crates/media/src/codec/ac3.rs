@@ -5,7 +5,7 @@ use super::bit_reader::BitReader;
 use super::{AudioCoding, AudioFormat, Codec, MediaFormat, channel_configuration};
 use crate::error::{Error, Result};
 
-/// Samples per second by `fscod` (4.4.1.3).
+/// Sampling rates in Hz, indexed by `fscod` (4.4.1.3).
 const RATES: [u32; 3] = [48_000, 44_100, 32_000];
 
 /// Parses an `ac-3` entry.
@@ -36,7 +36,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     ))
 }
 
-/// Builds an audio codec with a fixed codec string.
+/// Builds the codec of an audio format that has a fixed codec string.
 pub fn build_audio_codec(
     fourcc: [u8; 4],
     sample_entry: Vec<u8>,
@@ -52,7 +52,8 @@ pub fn build_audio_codec(
     }
 }
 
-/// Returns samples per second by `fscod`. A reserved code falls back to the rate of the entry.
+/// Returns the sampling rate for `fscod`, in Hz. For a reserved code, returns the rate that the
+/// entry declares.
 pub fn resolve_sample_rate(fscod: u32, entry: &AudioSampleEntry<'_>) -> Result<u32> {
     match (RATES.get(fscod as usize), entry.sample_rate) {
         (Some(rate), _) => Ok(*rate),
@@ -61,8 +62,10 @@ pub fn resolve_sample_rate(fscod: u32, entry: &AudioSampleEntry<'_>) -> Result<u
     }
 }
 
-/// Returns the channel map (Table E.1.4) of `acmod` (4.4.2.3) and `lfeon`. Counted from the highest
-/// bit, bits 0 to 4 are L, C, R, Ls and Rs, bit 7 is Cs, and bit 15 is LFE.
+/// Returns the channel map (Table E.1.4) for `acmod` (4.4.2.3) and `lfeon`.
+///
+/// Bit 0 is the highest bit of the map. Bits 0 to 4 are L, C, R, Ls and Rs, bit 7 is Cs, and bit 15
+/// is LFE.
 pub fn channel_map_of_acmod(acmod: u8, lfe: bool) -> u16 {
     const MAPS: [u16; 8] = [
         0xa000, 0x4000, 0xa000, 0xe000, 0xa100, 0xe100, 0xb800, 0xf800,

@@ -1,5 +1,5 @@
-//! Audio sample entries (ISO/IEC 14496-12, 12.2; QuickTime File Format, "Sound Sample
-//! Descriptions"): parsing of the fixed fields, and writing in ISO form.
+//! Parses the fixed fields of audio sample entries, and writes entries in ISO form (ISO/IEC
+//! 14496-12, 12.2; QuickTime File Format, "Sound Sample Descriptions").
 
 use super::sample_entry::{ChildBox, ChildBoxes};
 use crate::bytes::{ByteReader, write_box};
@@ -12,18 +12,18 @@ pub struct AudioSampleEntry<'a> {
     pub code: [u8; 4],
     /// Declared number of channels; often wrong.
     pub channel_count: u32,
-    /// Declared samples per second; 0 if the rate does not fit the field.
+    /// Declared sampling rate in Hz; 0 if the rate does not fit the field.
     pub sample_rate: u32,
     /// Declared bits per sample.
     bits_per_sample: u16,
-    /// Whether the entry has QuickTime's own layout, which ISO readers do not know.
+    /// Whether the entry has a layout of QuickTime that ISO readers do not understand.
     pub is_quicktime: bool,
-    /// Child boxes. The children of QuickTime's `wave` are appended.
+    /// Child boxes, followed by the children of QuickTime's `wave` box.
     pub children: ChildBoxes<'a>,
 }
 
 impl<'a> AudioSampleEntry<'a> {
-    /// Parses the body of the entry `code`.
+    /// Parses the body of an entry with this four-letter code.
     pub fn parse(code: [u8; 4], body: &'a [u8]) -> Result<AudioSampleEntry<'a>> {
         let mut reader = ByteReader::new(body);
         reader.skip(8); // reserved, data_reference_index
@@ -49,9 +49,9 @@ impl<'a> AudioSampleEntry<'a> {
         Ok(entry)
     }
 
-    /// Reads version 1. QuickTime's version 1 has four more numbers. ISO's `AudioSampleEntryV1` has
-    /// the same version number, but a `srat` box in place of the numbers. The following bytes show
-    /// which one it is.
+    /// Reads the rest of a version 1 entry. In QuickTime, four more numbers follow. ISO's
+    /// `AudioSampleEntryV1` has the same version number, but a `srat` box in place of the numbers.
+    /// The entry has the ISO form if the remaining bytes are valid boxes.
     fn read_version_1(&mut self, rest: &'a [u8]) -> Result<()> {
         let iso = ChildBoxes::parse(rest);
         if let Ok(iso) = iso
@@ -67,13 +67,13 @@ impl<'a> AudioSampleEntry<'a> {
             return Ok(());
         }
         let mut reader = ByteReader::new(rest);
-        reader.skip(16); // samples per packet; bytes per packet, frame and sample
+        reader.skip(16); // samples per packet, and bytes per packet, frame and sample
         reader.check_complete()?;
         self.read_quicktime(reader.remaining())
     }
 
     fn read_version_2(&mut self, mut reader: ByteReader<'a>) -> Result<()> {
-        reader.skip(4); // size of this structure
+        reader.skip(4); // size of the structure
         let rate = f64::from_bits(reader.u64());
         self.sample_rate = rate.clamp(0.0, f64::from(u32::MAX)) as u32;
         self.channel_count = reader.u32();
@@ -93,7 +93,7 @@ impl<'a> AudioSampleEntry<'a> {
     }
 
     /// Writes the entry in ISO form (version 0). An ISO entry keeps all its fields and boxes. A
-    /// QuickTime entry keeps only `config`, the box that configures the decoder.
+    /// QuickTime entry keeps only `config`, the box with the decoder configuration.
     pub fn write(&self, config: ([u8; 4], &[u8]), channels: u32, sample_rate: u32) -> Vec<u8> {
         if !self.is_quicktime {
             return self.write_with(
@@ -108,7 +108,8 @@ impl<'a> AudioSampleEntry<'a> {
         self.write_with(self.code, &child, channels, sample_rate)
     }
 
-    /// Writes a version 0 entry with another `code` and these boxes.
+    /// Writes a version 0 entry with this code, these child boxes, and this channel count and
+    /// sampling rate.
     pub fn write_with(
         &self,
         code: [u8; 4],

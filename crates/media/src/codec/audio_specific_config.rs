@@ -1,16 +1,17 @@
-//! `AudioSpecificConfig` (ISO/IEC 14496-3, 1.6.2.1) with its hierarchical and its
-//! backward-compatible signalling of SBR and PS, and the program config element (4.5.1.1).
+//! Parses `AudioSpecificConfig` (ISO/IEC 14496-3, 1.6.2.1) and its program config element
+//! (4.5.1.1). Both the hierarchical and the backward-compatible signalling of SBR and PS are
+//! supported.
 
 use super::bit_reader::BitReader;
 use crate::error::{Error, Result};
 
-/// Spectral band replication, as an audio object type.
+/// Audio object type of spectral band replication.
 const SBR: u32 = 5;
-/// Parametric stereo, as an audio object type.
+/// Audio object type of parametric stereo.
 const PS: u32 = 29;
-/// Object types whose configuration is `GASpecificConfig` (4.4.1).
+/// Audio object types whose configuration is `GASpecificConfig` (4.4.1).
 const GENERAL_AUDIO: [u32; 12] = [1, 2, 3, 4, 6, 7, 17, 19, 20, 21, 22, 23];
-/// Samples per second by `samplingFrequencyIndex`.
+/// Sampling rates in Hz, indexed by `samplingFrequencyIndex`.
 const RATES: [u32; 13] = [
     96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
     7_350,
@@ -19,18 +20,18 @@ const RATES: [u32; 13] = [
 /// A parsed `AudioSpecificConfig` (ISO/IEC 14496-3, 1.6.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AudioSpecificConfig {
-    /// Audio object type of the core: 2 is AAC-LC.
+    /// Audio object type of the core, such as 2 for AAC-LC.
     pub object_type: u32,
-    /// Samples per second of the core.
+    /// Sampling rate of the core, in Hz.
     pub core_sample_rate: u32,
     /// `channelConfiguration`; 0 if a program config element defines the channels.
     pub channel_configuration: u8,
-    /// Channels of the core; 0 if unknown.
+    /// Number of channels of the core; 0 if unknown.
     pub channel_count: u32,
-    /// Samples per second after SBR, if SBR is signalled as present.
+    /// Sampling rate after SBR in Hz, if the configuration signals that SBR is present.
     pub sbr_sample_rate: Option<u32>,
-    /// Whether SBR is signalled explicitly, as present or absent. Implicit signalling is then ruled
-    /// out.
+    /// Whether the configuration states explicitly that SBR is present or absent. If so, implicit
+    /// signalling is ruled out.
     pub sbr_is_signalled: bool,
     /// Whether parametric stereo is signalled.
     pub has_parametric_stereo: bool,
@@ -40,7 +41,8 @@ impl AudioSpecificConfig {
     /// Parses a configuration.
     ///
     /// # Errors
-    /// `Malformed` if it is truncated, or has a sampling rate of zero or a reserved index.
+    /// Returns `Malformed` if the configuration is truncated, or if a sampling rate is zero or has
+    /// a reserved index.
     pub fn parse(config: &[u8]) -> Result<AudioSpecificConfig> {
         let mut bits = BitReader::new(config);
         let mut asc = AudioSpecificConfig {
@@ -74,7 +76,8 @@ impl AudioSpecificConfig {
         Ok(asc)
     }
 
-    /// Returns `samplingFrequencyIndex` of the core rate; `None` for a rate that is not listed.
+    /// Returns the `samplingFrequencyIndex` of the core's sampling rate; `None` if the rate has no
+    /// index.
     pub fn core_sample_rate_index(&self) -> Option<u8> {
         let index = RATES
             .iter()
@@ -108,7 +111,8 @@ impl AudioSpecificConfig {
         }
     }
 
-    /// Reads the backward-compatible extension at the end: `syncExtensionType` 0x2b7 and 0x548.
+    /// Reads the backward-compatible extension at the end. Its `syncExtensionType` is 0x2b7 for SBR
+    /// and 0x548 for PS.
     fn read_sync_extension(&mut self, bits: &mut BitReader<'_>) {
         if self.sbr_is_signalled
             || bits.bits_left() < 16
@@ -138,7 +142,8 @@ fn read_object_type(bits: &mut BitReader<'_>) -> u32 {
     }
 }
 
-/// Reads a sampling rate by index or in full; 0 for a reserved index.
+/// Reads a sampling rate, which is coded as an index or as a 24-bit number. Returns 0 for a
+/// reserved index.
 fn read_sample_rate(bits: &mut BitReader<'_>) -> u32 {
     match bits.read_bits(4) as usize {
         15 => bits.read_bits(24),
@@ -146,7 +151,8 @@ fn read_sample_rate(bits: &mut BitReader<'_>) -> u32 {
     }
 }
 
-/// Returns channels by `channelConfiguration` (Table 1.19); 0 if not listed.
+/// Returns the number of channels for a `channelConfiguration` (Table 1.19); 0 if the table has no
+/// number.
 fn channels_of_configuration(config: u8) -> u32 {
     match config {
         1..=6 => u32::from(config),
@@ -176,7 +182,7 @@ fn read_program_config_channels(bits: &mut BitReader<'_>) -> u32 {
         })
         .sum();
     bits.skip((lfe * 4 + data * 4 + coupling * 5) as usize);
-    // byte_alignment() is relative to the start of AudioSpecificConfig here (1.6.2.1).
+    // Here, byte_alignment() is relative to the start of AudioSpecificConfig (1.6.2.1).
     bits.align_to_byte();
     let comment = bits.read_bits(8) as usize;
     bits.skip(comment * 8);

@@ -7,7 +7,7 @@ use super::visual_sample_entry::VisualSampleEntry;
 use super::{CicpColor, Codec, av1_sequence, build_video_codec};
 use crate::error::{Error, Result};
 
-/// The fields of `av1C` that the codec string contains.
+/// The fields of the `av1C` box that the codec string contains.
 #[derive(Debug, Clone, Copy)]
 struct Av1Config {
     profile: u32,
@@ -64,8 +64,9 @@ fn read_config(bits: &mut BitReader<'_>) -> Option<Av1Config> {
     (head == 0x81 && !bits.is_past_end()).then_some(config)
 }
 
-/// Formats the codec string (binding, 5). The optional fields are all present or all absent; absent
-/// means 4:2:0 and BT.709. Unspecified colour (2, 2, 2) counts as BT.709, as in players.
+/// Formats the codec string (section 5 of the binding). The optional fields are all present or all
+/// absent. Absent fields mean 4:2:0 and BT.709. Unspecified colour (2, 2, 2) counts as BT.709,
+/// because players also assume BT.709.
 fn format_codec_string(config: &Av1Config, color: Option<CicpColor>) -> String {
     let tier = if config.is_high_tier { 'H' } else { 'M' };
     let Av1Config {

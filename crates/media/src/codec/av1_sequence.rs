@@ -1,10 +1,11 @@
-//! AV1 sequence headers (AV1 specification, 5.5) in the `configOBUs` of av1C, for their colour.
+//! Reads the colour from AV1 sequence headers (AV1 specification, 5.5) in the `configOBUs` of
+//! `av1C`.
 
 use super::CicpColor;
 use super::bit_reader::BitReader;
 
-/// Reads the colour of the first sequence header among `obus`; `None` if it is truncated or
-/// unspecified.
+/// Reads the colour of the first sequence header among `obus`. Returns `None` if the header is
+/// truncated or does not specify a colour.
 pub fn read_color(obus: &[u8]) -> Option<CicpColor> {
     let mut bits = BitReader::new(find_sequence_header(obus)?);
     let profile = bits.read_bits(3);
@@ -48,7 +49,7 @@ fn find_sequence_header(mut obus: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Reads `leb128()` (4.10.5) and returns the bytes after it.
+/// Reads a `leb128()` number (4.10.5), and returns the number and the bytes after it.
 fn read_leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0u64;
     for (n, byte) in bytes.iter().enumerate().take(8) {
@@ -66,7 +67,7 @@ fn skip_operating_points(bits: &mut BitReader<'_>) {
     if bits.read_bit() {
         bits.skip(64); // num_units_in_display_tick, time_scale
         if bits.read_bit() {
-            bits.read_ue(); // num_ticks_per_picture_minus_1: uvlc is Exp-Golomb
+            bits.read_ue(); // num_ticks_per_picture_minus_1, in Exp-Golomb code
         }
         if bits.read_bit() {
             delay_length = Some(bits.read_bits(5) as usize + 1);
@@ -106,7 +107,7 @@ fn skip_tools(bits: &mut BitReader<'_>) {
     }
 }
 
-/// Reads `color_config` (5.5.2) up to color_range; `None` without a colour description.
+/// Reads `color_config` (5.5.2) up to `color_range`; `None` if there is no colour description.
 fn read_color_config(bits: &mut BitReader<'_>, profile: u32) -> Option<CicpColor> {
     let high_depth = bits.read_bit();
     if profile == 2 && high_depth {

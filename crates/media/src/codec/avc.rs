@@ -8,7 +8,7 @@ use super::{Codec, NalFormat, build_video_codec};
 use crate::bytes::ByteReader;
 use crate::error::{Error, Result, format_fourcc};
 
-/// `profile_idc`s whose parameter sets contain the chroma format.
+/// Values of `profile_idc` for which the sequence parameter set contains the chroma format.
 pub const WITH_CHROMA: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
 /// Parses an `avc1`, `avc3`, `dva1` or `dvav` entry.
@@ -59,8 +59,8 @@ fn read_config(body: &[u8]) -> Result<([u8; 3], NalFormat)> {
     Ok((profile, nal))
 }
 
-/// Returns the size of NAL unit length fields, in bytes, from `lengthSizeMinusOne` in the low two
-/// bits of `field`.
+/// Returns the size of the length fields before NAL units, in bytes. The low two bits of `field`
+/// contain `lengthSizeMinusOne`.
 pub fn parse_length_field_bytes(field: u8) -> Result<u8> {
     match field & 3 {
         2 => Err(Error::malformed(
@@ -70,7 +70,7 @@ pub fn parse_length_field_bytes(field: u8) -> Result<u8> {
     }
 }
 
-/// Parses an SPS with its NAL header; `None` if it is invalid.
+/// Parses a NAL unit that contains a sequence parameter set. Returns `None` if the set is invalid.
 pub fn parse_sps(nal: &[u8]) -> Option<SequenceParameters> {
     let rbsp = remove_emulation_prevention(nal.get(1..)?);
     let mut bits = BitReader::new(&rbsp);
@@ -109,7 +109,8 @@ pub fn crop_dimension(size: u64, crop: u64) -> Option<u32> {
     (1..=65_536).contains(&left).then_some(left as u32)
 }
 
-/// Reads chroma_format_idc, bit depths and scaling lists; returns format 0 for separate planes.
+/// Reads chroma_format_idc, and skips bit depths and scaling lists. Returns 0 if the colour planes
+/// are coded separately.
 fn read_chroma_format(bits: &mut BitReader<'_>) -> u32 {
     let mut chroma = bits.read_ue();
     if chroma == 3 && bits.read_bit() {
@@ -156,7 +157,7 @@ fn skip_picture_order_count(bits: &mut BitReader<'_>) {
     }
 }
 
-/// Reads the pixels cropped from the width and the height.
+/// Reads how many pixels are cropped from the width and from the height.
 fn read_crop(bits: &mut BitReader<'_>, chroma: u32, frame_only: bool) -> (u64, u64) {
     if !bits.read_bit() {
         return (0, 0);

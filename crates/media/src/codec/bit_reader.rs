@@ -1,11 +1,12 @@
-//! A bit reader, most significant bit first, as in codec headers (ISO/IEC 14496-10, 7.2).
+//! A bit reader for codec headers, which reads the most significant bit first (ISO/IEC 14496-10,
+//! 7.2).
 
-/// Reads bits from a slice. Past the end every bit is zero, and [`BitReader::is_past_end`] returns
+/// Reads bits from a slice. Past the end, every bit is zero and [`BitReader::is_past_end`] returns
 /// true.
 #[derive(Debug, Clone)]
 pub struct BitReader<'a> {
     bytes: &'a [u8],
-    /// Bits read so far.
+    /// Number of bits read so far.
     position_bits: usize,
 }
 
@@ -47,7 +48,8 @@ impl<'a> BitReader<'a> {
         self.position_bits = self.position_bits.saturating_add(7) / 8 * 8;
     }
 
-    /// Reads an unsigned Exp-Golomb number, `ue(v)`. Codes over 32 bits return the largest number.
+    /// Reads an unsigned Exp-Golomb number, `ue(v)`. Returns `u32::MAX` for a code with more than
+    /// 31 leading zeros.
     pub fn read_ue(&mut self) -> u32 {
         let mut zeros = 0;
         while !self.read_bit() {
@@ -67,7 +69,7 @@ impl<'a> BitReader<'a> {
         (if code % 2 == 1 { half } else { -half }) as i32
     }
 
-    /// Number of unread bits.
+    /// Returns the number of unread bits.
     pub fn bits_left(&self) -> usize {
         (self.bytes.len() * 8).saturating_sub(self.position_bits)
     }
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn exp_golomb_codes_are_read_as_in_the_standard() {
-        // Table 9-2: 1, 010, 011, 00100, 00101 …
+        // The codes in Table 9-2 start with 1, 010, 011, 00100 and 00101.
         let mut bits = BitReader::new(&[0b1010_0110, 0b0100_0010, 0b1000_0000]);
         assert_eq!([0; 5].map(|_: u8| bits.read_ue()), [0, 1, 2, 3, 4]);
         let mut bits = BitReader::new(&[0b1010_0110, 0b0100_0010, 0b1000_0000]);

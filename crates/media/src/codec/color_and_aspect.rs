@@ -1,21 +1,23 @@
-//! Colour and pixel shape boxes of visual sample entries (ISO/IEC 14496-12, 12.1.4 and 12.1.5).
+//! Boxes with the colour and pixel aspect ratio of visual sample entries (ISO/IEC 14496-12, 12.1.4
+//! and 12.1.5).
 
 use super::CicpColor;
 use super::bit_reader::BitReader;
 use super::sample_entry::ChildBoxes;
 use crate::bytes::ByteReader;
 
-/// The code point "unspecified" of ISO/IEC 23091-2.
+/// Code point for "unspecified" (ISO/IEC 23091-2).
 const UNSPECIFIED: u8 = 2;
 
 impl CicpColor {
-    /// Returns whether primaries or transfer characteristics are specified.
+    /// Returns whether the primaries or the transfer characteristics are specified.
     fn is_specified(&self) -> bool {
         self.transfer != UNSPECIFIED || self.primaries != UNSPECIFIED
     }
 }
 
-/// Returns the first `colr` box with code points: `nclx`, or QuickTime's `nclc` (video range).
+/// Returns the colour of the first `colr` box with code points. The box has the type `nclx`, or
+/// QuickTime's type `nclc`, which means video range.
 fn find_colr(children: &ChildBoxes<'_>) -> Option<CicpColor> {
     children
         .0
@@ -36,8 +38,8 @@ fn find_colr(children: &ChildBoxes<'_>) -> Option<CicpColor> {
         })
 }
 
-/// Returns the colour of the sample entry, or else of the decoder configuration; `None` if both
-/// leave it unspecified.
+/// Returns the colour in the sample entry. If the entry does not specify a colour, returns the
+/// colour in the decoder configuration, if any.
 pub fn resolve_color(children: &ChildBoxes<'_>, config: Option<CicpColor>) -> Option<CicpColor> {
     let specified = |color: &CicpColor| color.is_specified();
     find_colr(children)
@@ -45,7 +47,8 @@ pub fn resolve_color(children: &ChildBoxes<'_>, config: Option<CicpColor>) -> Op
         .or(config.filter(specified))
 }
 
-/// Returns the pixel aspect ratio of the `pasp` box, or else of the decoder configuration.
+/// Returns the pixel aspect ratio in the `pasp` box. If there is no valid box, returns the ratio in
+/// the decoder configuration, or (1, 1).
 pub fn resolve_sar(children: &ChildBoxes<'_>, config: Option<(u32, u32)>) -> (u32, u32) {
     let pasp = children.find_body(b"pasp").map(|body| {
         let mut reader = ByteReader::new(body);
@@ -60,8 +63,8 @@ pub fn resolve_sar(children: &ChildBoxes<'_>, config: Option<(u32, u32)>) -> (u3
     (wide / divisor, high / divisor)
 }
 
-/// Returns `sample_aspect_ratio` by `aspect_ratio_idc` (ISO/IEC 23091-2, 8.6); `None` if not
-/// listed.
+/// Returns the sample aspect ratio for `aspect_ratio_idc` (ISO/IEC 23091-2, 8.6). Returns `None` if
+/// the value is unspecified or not in the table.
 pub fn sar_of_idc(idc: u8) -> Option<(u32, u32)> {
     const TABLE: [(u32, u32); 17] = [
         (0, 0),
@@ -85,7 +88,7 @@ pub fn sar_of_idc(idc: u8) -> Option<(u32, u32)> {
     TABLE.get(usize::from(idc)).copied().filter(|sar| sar.0 > 0)
 }
 
-/// Picture properties of a sequence parameter set or sequence header, as manifests need them.
+/// Picture properties that manifests need, from a sequence parameter set or sequence header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequenceParameters {
     /// Cropped width in pixels.
@@ -99,7 +102,7 @@ pub struct SequenceParameters {
 }
 
 impl SequenceParameters {
-    /// Reads the start of `vui_parameters`, which AVC (E.1.1) and HEVC (E.2.1) share.
+    /// Reads the start of `vui_parameters`, which is the same in AVC (E.1.1) and HEVC (E.2.1).
     pub fn read_vui(&mut self, bits: &mut BitReader<'_>) {
         if bits.read_bit() {
             let idc = bits.read_u8(8);

@@ -1,6 +1,7 @@
-//! Dolby Vision: the configuration boxes `dvcC`, `dvvC` and `dvwC`, and their codec strings ("Dolby
-//! Vision Streams Within the ISO Base Media File Format", 2.2 and 3; "Dolby Vision Profiles and
-//! Levels"; HLS `SUPPLEMENTAL-CODECS`, RFC 8216bis 4.4.6.2).
+//! Codec strings of Dolby Vision, from the configuration boxes `dvcC`, `dvvC` and `dvwC`.
+//!
+//! See "Dolby Vision Streams Within the ISO Base Media File Format", 2.2 and 3; "Dolby Vision
+//! Profiles and Levels"; and HLS `SUPPLEMENTAL-CODECS`, RFC 8216bis, 4.4.6.2.
 
 use super::bit_reader::BitReader;
 use super::visual_sample_entry::VisualSampleEntry;
@@ -8,13 +9,14 @@ use super::visual_sample_entry::VisualSampleEntry;
 /// Codec strings of a Dolby Vision configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DolbyVisionStrings {
-    /// The main codec string, if only Dolby Vision decoders can show the track.
+    /// The main codec string, if only Dolby Vision decoders can decode the track.
     pub main_codec_string: Option<String>,
-    /// The supplemental codec string, if other players can show the base layer.
+    /// The supplemental codec string, if other decoders can decode the base layer.
     pub supplemental_codecs: Option<String>,
 }
 
-/// Reads the codec strings from the entry's Dolby Vision box; both are `None` without one.
+/// Reads the codec strings from the Dolby Vision box of an entry. Both strings are `None` if there
+/// is no valid box.
 pub fn read_codec_strings(entry: &VisualSampleEntry<'_>) -> DolbyVisionStrings {
     let children = &entry.children;
     let boxes = [b"dvcC", b"dvvC", b"dvwC"];
@@ -24,7 +26,7 @@ pub fn read_codec_strings(entry: &VisualSampleEntry<'_>) -> DolbyVisionStrings {
     let mut bits = BitReader::new(body);
     bits.skip(16); // dv_version
     let (profile, level) = (bits.read_bits(7), bits.read_bits(6));
-    bits.skip(3); // rpu, el and bl present
+    bits.skip(3); // rpu_present_flag, el_present_flag, bl_present_flag
     let compatibility = bits.read_bits(4);
     if bits.is_past_end() {
         return DolbyVisionStrings::default();
@@ -49,7 +51,7 @@ pub fn read_codec_strings(entry: &VisualSampleEntry<'_>) -> DolbyVisionStrings {
             supplemental_codecs: None,
         };
     }
-    // Base layers that players without Dolby Vision show: HDR10, SDR, HLG.
+    // Players without Dolby Vision can show these base layers, which are HDR10, SDR and HLG.
     let brand = match compatibility {
         1 => "db1p",
         2 => "db2g",

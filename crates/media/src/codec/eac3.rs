@@ -1,5 +1,5 @@
-//! E-AC-3 in `ec-3` entries: `EC3SpecificBox` (ETSI TS 102 366, F.6) with the extension for joint
-//! object coding, Atmos (ETSI TS 103 420, 8.3).
+//! E-AC-3 in `ec-3` entries: `EC3SpecificBox` (ETSI TS 102 366, F.6), with the extension for joint
+//! object coding in Dolby Atmos (ETSI TS 103 420, 8.3).
 
 use super::ac3::{build_audio_codec, channel_map_of_acmod, resolve_sample_rate};
 use super::audio_sample_entry::AudioSampleEntry;
@@ -7,8 +7,8 @@ use super::bit_reader::BitReader;
 use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
 use crate::error::{Error, Result};
 
-/// Parses an `ec-3` entry. The channels are those of the first programme: its independent substream
-/// and the dependent ones.
+/// Parses an `ec-3` entry. The channel count includes only the first programme, which is the first
+/// independent substream with its dependent substreams.
 pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"dec3", entry.code)?;
     let mut bits = BitReader::new(body);
@@ -43,7 +43,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     ))
 }
 
-/// Reads `fscod` and the channel map of one independent substream with its dependent ones.
+/// Reads `fscod` and the channel map of one independent substream with its dependent substreams.
 fn read_substream(bits: &mut BitReader<'_>) -> (u32, u16) {
     let fscod = bits.read_bits(2);
     bits.skip(5 + 1 + 1 + 3); // bsid, reserved, asvc, bsmod
@@ -60,8 +60,8 @@ fn read_substream(bits: &mut BitReader<'_>) -> (u32, u16) {
 /// Converts `chan_loc` (Table F.6.1) to a channel map.
 ///
 /// The bits of `chan_loc`, from the lowest, are: Lc/Rc, Lrs/Rrs, Cs, Ts, Lsd/Rsd, Lw/Rw, Lvh/Rvh,
-/// Cvh, LFE2. From its sixth-highest bit on, the channel map has the order of `chan_loc`, but with
-/// the top surrounds (Lts/Rts) before LFE2.
+/// Cvh, LFE2. The channel map has these loudspeakers in the same order, from its sixth-highest bit
+/// on. Between Cvh and LFE2, the channel map also has the top surrounds (Lts/Rts).
 fn channel_map_of_locations(locations: u32) -> u16 {
     (0..9)
         .filter(|bit| locations >> bit & 1 == 1)
@@ -69,7 +69,7 @@ fn channel_map_of_locations(locations: u32) -> u16 {
         .sum()
 }
 
-/// Reads `complexity_index_type_a`, the number of objects, if `flag_ec3_extension_type_a` is set.
+/// Reads the number of objects, `complexity_index_type_a`, if `flag_ec3_extension_type_a` is set.
 fn read_object_count(bits: &mut BitReader<'_>) -> Option<u8> {
     bits.skip(7);
     let flag = bits.read_bit();

@@ -3,17 +3,17 @@
 use crate::bytes::{ByteReader, write_full_box};
 use crate::error::{Error, Result};
 
-/// Descriptor tags (ISO/IEC 14496-1, 7.2.2.1).
+/// Tags of descriptors (ISO/IEC 14496-1, 7.2.2.1).
 const ES: u8 = 3;
 const DECODER_CONFIG: u8 = 4;
 const DECODER_SPECIFIC: u8 = 5;
 
-/// Decoder configuration of an `esds` box.
+/// Decoder configuration in an `esds` box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Esds<'a> {
-    /// `objectTypeIndication`: 0x40 is MPEG-4 audio.
+    /// `objectTypeIndication`, such as 0x40 for MPEG-4 audio.
     pub object_type: u8,
-    /// `DecoderSpecificInfo`: for AAC its `AudioSpecificConfig`; may be empty.
+    /// `DecoderSpecificInfo`, which is the `AudioSpecificConfig` of AAC; may be empty.
     pub decoder_specific_info: &'a [u8],
 }
 
@@ -21,7 +21,7 @@ impl<'a> Esds<'a> {
     /// Parses the body of an `esds` box.
     ///
     /// # Errors
-    /// `Truncated` if it is too short; `Malformed` for an unexpected descriptor.
+    /// Returns `Truncated` if the body is too short, and `Malformed` for an unexpected descriptor.
     pub fn parse(body: &'a [u8]) -> Result<Esds<'a>> {
         let mut reader = ByteReader::new(body);
         reader.skip(4); // version and flags
@@ -47,7 +47,8 @@ impl<'a> Esds<'a> {
     }
 }
 
-/// Reads the next descriptor, which must have `tag`. A size past the end is cut to the end.
+/// Reads the next descriptor, which must have `tag`. If its declared size is larger than the
+/// remaining bytes, returns the remaining bytes.
 fn read_descriptor<'a>(reader: &mut ByteReader<'a>, tag: u8) -> Result<&'a [u8]> {
     let found = reader.u8();
     let mut size = 0usize;
@@ -71,8 +72,8 @@ pub fn write_body(object_type: u8) -> Vec<u8> {
     let mut out = Vec::new();
     write_full_box(&mut out, b"esds", 0, 0, |out| {
         out.extend_from_slice(&[ES, 21, 0, 0, 0, DECODER_CONFIG, 13, object_type, 0x15]);
-        out.extend_from_slice(&[0; 11]); // buffer size and bit rates: unknown
-        out.extend_from_slice(&[6, 1, 2]); // SLConfigDescriptor: predefined for MP4
+        out.extend_from_slice(&[0; 11]); // unknown buffer size and bit rates
+        out.extend_from_slice(&[6, 1, 2]); // SLConfigDescriptor, predefined for MP4
     });
     out.split_off(8)
 }

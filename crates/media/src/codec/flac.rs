@@ -7,8 +7,8 @@ use super::bit_reader::BitReader;
 use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
 use crate::error::{Error, Result};
 
-/// Parses an `fLaC` entry. The codec string is the registered code: Chromium accepts `flac` too,
-/// but Apple lists only `fLaC`.
+/// Parses an `fLaC` entry. The codec string is the registered code `fLaC`, because Apple lists only
+/// this form. Chromium also accepts `flac`.
 pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"dfLa", entry.code)?;
     let mut bits = BitReader::new(body);

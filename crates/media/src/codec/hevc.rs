@@ -8,7 +8,7 @@ use crate::bytes::ByteReader;
 use crate::error::{Error, Result, format_fourcc};
 use std::fmt::Write;
 
-/// NAL unit types of the parameter sets, in the order in which a decoder needs them: VPS, SPS, PPS.
+/// NAL unit types of VPS, SPS and PPS, in the order in which a decoder needs these parameter sets.
 const PARAMETER_SETS: [u8; 3] = [32, 33, 34];
 
 /// Parses an `hvc1`, `hev1`, `dvh1` or `dvhe` entry.
@@ -29,7 +29,7 @@ pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     Ok(build_video_codec(entry, string, sps, Some(nal)))
 }
 
-/// Reads profile, tier and level, and formats them according to annex E.3.
+/// Reads profile, tier and level, and formats the codec string according to annex E.3.
 fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<String> {
     if reader.u8() != 1 {
         let message = "the version of the HEVC configuration is not 1";
@@ -57,7 +57,8 @@ fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<Strin
     Ok(string)
 }
 
-/// Reads the rest of the record: NAL unit lengths and parameter sets.
+/// Reads the rest of the record, which contains the size of NAL unit length fields, and the
+/// parameter sets.
 fn read_parameter_sets(reader: &mut ByteReader<'_>) -> Result<NalFormat> {
     reader.skip(8); // spatial segmentation, parallelism, chroma, depths, average frame rate
     let length_bytes = parse_length_field_bytes(reader.u8())?;

@@ -1,10 +1,10 @@
-//! HEVC sequence parameter sets (ITU-T H.265, 7.3.2.2), up to the colour in their VUI.
+//! Parses HEVC sequence parameter sets (ITU-T H.265, 7.3.2.2), up to the colour in the VUI.
 
 use super::avc::crop_dimension;
 use super::bit_reader::{BitReader, remove_emulation_prevention};
 use super::color_and_aspect::SequenceParameters;
 
-/// Parses an SPS with its NAL header; `None` if it is invalid.
+/// Parses a NAL unit that contains a sequence parameter set. Returns `None` if the set is invalid.
 pub fn parse_sps(nal: &[u8]) -> Option<SequenceParameters> {
     let rbsp = remove_emulation_prevention(nal.get(2..)?);
     let mut bits = BitReader::new(&rbsp);
@@ -33,7 +33,7 @@ pub fn parse_sps(nal: &[u8]) -> Option<SequenceParameters> {
     (!bits.is_past_end()).then_some(sps)
 }
 
-/// Reads the pixels outside the conformance window, horizontally and vertically.
+/// Reads how many pixels of the width and of the height are outside the conformance window.
 fn read_conformance_crop(bits: &mut BitReader<'_>, chroma: u32) -> (u64, u64) {
     if !bits.read_bit() {
         return (0, 0);
@@ -63,14 +63,14 @@ pub fn skip_profile_tier_level(bits: &mut BitReader<'_>, sub_layers: u32) {
 fn skip_tools(bits: &mut BitReader<'_>, sub_layers: u32, order_count_bits: u32) -> Option<()> {
     let layers = if bits.read_bit() { sub_layers + 1 } else { 1 };
     for _ in 0..layers * 3 + 6 {
-        bits.read_ue(); // buffering of each layer; block sizes and hierarchy depths
+        bits.read_ue(); // buffering of each layer, block sizes, hierarchy depths
     }
     if bits.read_bit() && bits.read_bit() {
         skip_scaling_lists(bits);
     }
     bits.skip(2); // amp_enabled_flag, sample_adaptive_offset_enabled_flag
     if bits.read_bit() {
-        bits.skip(8); // pcm sample depths
+        bits.skip(8); // PCM bit depths of luma and chroma
         bits.read_ue();
         bits.read_ue();
         bits.skip(1);
@@ -103,14 +103,14 @@ pub fn skip_scaling_lists(bits: &mut BitReader<'_>) {
     }
 }
 
-/// Skips every `st_ref_pic_set` (7.3.7) of an SPS; `None` if there are more than the standard
-/// allows.
+/// Skips every `st_ref_pic_set` (7.3.7) of an SPS. Returns `None` if there are more sets or
+/// pictures than the standard allows.
 fn skip_short_term_sets(bits: &mut BitReader<'_>) -> Option<()> {
     let sets = bits.read_ue();
     if sets > 64 {
         return None;
     }
-    let mut deltas = 0; // NumDeltaPocs of the set before
+    let mut deltas = 0; // NumDeltaPocs of the previous set
     for set in 0..sets {
         if set > 0 && bits.read_bit() {
             bits.skip(1); // delta_rps_sign

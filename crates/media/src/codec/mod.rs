@@ -1,4 +1,5 @@
-//! Codecs of tracks: the served sample entry, the RFC 6381 string, and the facts for manifests.
+//! Codecs of tracks: the served sample entry, the RFC 6381 string, and the properties for
+//! manifests.
 
 mod aac;
 mod ac3;
@@ -38,19 +39,19 @@ use visual_sample_entry::VisualSampleEntry;
 pub struct Codec {
     /// Four-letter code of the served sample entry.
     pub fourcc: [u8; 4],
-    /// The whole sample entry box of init segments: verbatim from the source, or converted to ISO
-    /// form if the source is QuickTime.
+    /// The whole sample entry box for init segments. The box is copied from the source, or
+    /// converted to ISO form if the source is a QuickTime entry.
     pub sample_entry: Vec<u8>,
     /// RFC 6381 `codecs` value, such as `avc1.64001F`.
     pub codec_string: String,
-    /// HLS `SUPPLEMENTAL-CODECS` value, such as `dvh1.08.07/db4h`, if the source has one (RFC
-    /// 8216bis, 4.4.6.2).
+    /// HLS `SUPPLEMENTAL-CODECS` value (RFC 8216bis, 4.4.6.2), such as `dvh1.08.07/db4h`, if the
+    /// source has one.
     pub supplemental_codecs: Option<String>,
-    /// Format of the video or audio.
+    /// Format of the video, audio or text.
     pub format: MediaFormat,
 }
 
-/// Format by kind of media.
+/// Format of a track, by kind of media.
 #[derive(Debug, Clone)]
 pub enum MediaFormat {
     /// A video track.
@@ -75,17 +76,17 @@ pub enum TextFormat {
 /// Format of a video track.
 #[derive(Debug, Clone)]
 pub struct VideoFormat {
-    /// Width in pixels, decoded and cropped.
+    /// Width of the decoded and cropped picture, in pixels.
     pub width: u32,
-    /// Height in pixels, decoded and cropped.
+    /// Height of the decoded and cropped picture, in pixels.
     pub height: u32,
     /// Sample (pixel) aspect ratio; (1, 1) if unspecified.
     pub sar: (u32, u32),
     /// Colour, if the sample entry or the decoder configuration specifies it.
     pub color: Option<CicpColor>,
-    /// Whether there is a view for each eye.
+    /// Whether the track contains a view for each eye.
     pub is_stereo: bool,
-    /// Storage format of NAL units (AVC and HEVC only), for transport streams.
+    /// Storage format of NAL units in AVC and HEVC tracks, for transport streams.
     pub nal: Option<NalFormat>,
 }
 
@@ -102,12 +103,12 @@ pub struct CicpColor {
     pub full_range: bool,
 }
 
-/// Parameters that convert length-prefixed NAL units to a byte stream (Annex B).
+/// Parameters for the conversion of length-prefixed NAL units to a byte stream (Annex B).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NalFormat {
-    /// Whether the units are HEVC; otherwise AVC.
+    /// Whether the NAL units are HEVC; if not, they are AVC.
     pub is_hevc: bool,
-    /// Bytes of each length field: 1, 2 or 4.
+    /// Size of each length field, which is 1, 2 or 4 bytes.
     pub length_field_bytes: u8,
     /// Parameter sets without start codes, in decoder order (VPS, SPS, PPS).
     pub parameter_sets: Vec<Vec<u8>>,
@@ -118,25 +119,26 @@ pub struct NalFormat {
 pub struct AudioFormat {
     /// The audio coding.
     pub coding: AudioCoding,
-    /// Samples per second at the output of a decoder (for HE-AAC: after SBR).
+    /// Sampling rate of the decoder's output, in Hz. For HE-AAC, this is the rate after SBR.
     pub sample_rate: u32,
-    /// Loudspeaker channels, LFE included.
+    /// Number of loudspeaker channels, including LFE.
     pub channel_count: u32,
-    /// HLS `CHANNELS`: `2`, `6`, or `16/JOC` for Atmos in E-AC-3.
+    /// Value of HLS `CHANNELS`, such as `2`, `6`, or `16/JOC` for Atmos in E-AC-3.
     pub hls_channels: String,
-    /// DASH `AudioChannelConfiguration`: scheme and value.
+    /// Scheme and value of DASH `AudioChannelConfiguration`.
     pub dash_channel_configuration: (&'static str, String),
-    /// `AudioSpecificConfig` (ISO/IEC 14496-3) for AAC; empty otherwise.
+    /// `AudioSpecificConfig` (ISO/IEC 14496-3) for AAC; empty for other codings.
     pub audio_specific_config: Vec<u8>,
 }
 
 /// Audio codings, distinguished by their framing. The coding decides the audio group of a
-/// rendition, and whether it can be sent in a transport stream or as packed audio.
+/// rendition. The coding also decides whether the rendition can be sent in a transport stream or as
+/// packed audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AudioCoding {
     /// AAC of any profile.
     Aac,
-    /// MPEG-1 or -2 layer III.
+    /// Layer III of MPEG-1 or MPEG-2.
     Mp3,
     /// Dolby Digital.
     Ac3,
@@ -149,7 +151,7 @@ pub enum AudioCoding {
 }
 
 impl Codec {
-    /// Returns the video format; `None` for other kinds.
+    /// Returns the video format; `None` if this is not a video track.
     pub fn video(&self) -> Option<&VideoFormat> {
         match &self.format {
             MediaFormat::Video(video) => Some(video),
@@ -157,7 +159,7 @@ impl Codec {
         }
     }
 
-    /// Returns the audio format; `None` for other kinds.
+    /// Returns the audio format; `None` if this is not an audio track.
     pub fn audio(&self) -> Option<&AudioFormat> {
         match &self.format {
             MediaFormat::Audio(audio) => Some(audio),
@@ -165,7 +167,7 @@ impl Codec {
         }
     }
 
-    /// Returns the text format; `None` for other kinds.
+    /// Returns the text format; `None` if this is not a text track.
     pub fn text(&self) -> Option<TextFormat> {
         match &self.format {
             MediaFormat::Text(text) => Some(*text),
@@ -173,8 +175,8 @@ impl Codec {
         }
     }
 
-    /// Appends the sample entry with `data_reference_index` 1 (ISO/IEC 14496-12, 8.5.2.2), because
-    /// the `dref` of a served track has one entry.
+    /// Appends the sample entry with `data_reference_index` 1 (ISO/IEC 14496-12, 8.5.2.2). The
+    /// index is 1 because the `dref` box of a served track has only one entry.
     pub(crate) fn write_sample_entry(&self, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(&self.sample_entry);
@@ -183,7 +185,7 @@ impl Codec {
         }
     }
 
-    /// Approximate heap memory, in bytes.
+    /// Returns the approximate heap memory, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.sample_entry.len() * 2 + self.codec_string.len()
     }
@@ -191,8 +193,9 @@ impl Codec {
 
 /// Builds the codec of a video entry.
 ///
-/// `sps` comes from the decoder configuration. The entry's own boxes override it, except for the
-/// size, which is exact only in the parameter sets.
+/// `sps` contains the parameters from the decoder configuration. Boxes in the entry override the
+/// colour and the pixel aspect ratio in `sps`. The picture size comes from `sps`, because only the
+/// parameter sets contain the exact size.
 fn build_video_codec(
     entry: &VisualSampleEntry<'_>,
     string: String,

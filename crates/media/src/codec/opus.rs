@@ -7,7 +7,7 @@ use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
 use crate::bytes::ByteReader;
 use crate::error::{Error, Result};
 
-/// Opus always decodes to 48 kHz, whatever the input rate was.
+/// Sampling rate in Hz. Opus always decodes to this rate, whatever the input rate was.
 const RATE: u32 = 48_000;
 
 /// Parses an `Opus` entry.
@@ -22,7 +22,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     if count == 0 {
         return Err(Error::malformed("the dOps box declares 0 channels"));
     }
-    // Only families 0 and 1 have the channel layouts of RFC 7845, 5.1.1.
+    // Only channel mapping families 0 and 1 have the channel layouts of RFC 7845, 5.1.1.
     let layout = channel_configuration::cicp_layout_of_count(count).filter(|_| family <= 1);
     let sample_entry = entry.write((*b"dOps", body), count, RATE);
     Ok(build_audio_codec(

@@ -1,4 +1,4 @@
-//! The choice of the parser for a sample entry.
+//! Chooses the parser for a sample entry.
 
 use super::audio_sample_entry::AudioSampleEntry;
 use super::visual_sample_entry::VisualSampleEntry;
@@ -7,12 +7,13 @@ use super::{aac, ac3, av1, avc, eac3, flac, hevc, opus, sample_entry, vp9, vvc};
 use crate::error::{Error, Result, format_fourcc};
 
 impl Codec {
-    /// Parses one sample entry: the whole box with its header, as stored in `stsd` (ISO/IEC
-    /// 14496-12, 8.5.2).
+    /// Parses one sample entry, which is the whole box with its header, as stored in `stsd`
+    /// (ISO/IEC 14496-12, 8.5.2).
     ///
     /// # Errors
-    /// `Unsupported`, with the four-letter code, for entries that are not packaged (encrypted
-    /// entries included); `Malformed` or `Truncated` if the entry or its configuration is broken.
+    /// Returns `Unsupported` for entries that this crate cannot package, such as encrypted entries.
+    /// The message contains the four-letter code. Returns `Malformed` or `Truncated` if the entry
+    /// or its configuration is broken.
     pub fn parse(entry: &[u8]) -> Result<Codec> {
         let (code, body) = sample_entry::split_sample_entry(entry)?;
         let visual = || VisualSampleEntry::parse(code, body);
@@ -38,7 +39,7 @@ impl Codec {
     }
 }
 
-/// Builds the codec of a text entry, which is kept verbatim.
+/// Builds the codec of a text entry. The served entry is an exact copy.
 fn text_codec(code: [u8; 4], entry: &[u8], format: TextFormat) -> Codec {
     Codec {
         fourcc: code,
@@ -49,7 +50,8 @@ fn text_codec(code: [u8; 4], entry: &[u8], format: TextFormat) -> Codec {
     }
 }
 
-/// Creates the error, with a remedy, for an entry that this crate cannot package.
+/// Creates the error for an entry that this crate cannot package. The message contains a remedy if
+/// there is one.
 fn unsupported_codec_error(code: [u8; 4]) -> Error {
     let hint = match &code {
         b"encv" | b"enca" => "is already encrypted; use the unencrypted file",

@@ -3,9 +3,9 @@
 use crate::bytes::{ByteReader, write_box};
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 
-/// Maximum size of a sample entry, in bytes. Real entries have a few hundred.
+/// Maximum size of a sample entry, in bytes. Real entries have a few hundred bytes.
 const SIZE_MAX: usize = 1 << 20;
-/// Maximum number of child boxes in one sample entry. Real entries have up to ten.
+/// Maximum number of child boxes in one sample entry. Real entries have up to ten child boxes.
 const CHILDREN_MAX: usize = 256;
 
 /// A box inside a sample entry.
@@ -21,10 +21,11 @@ pub struct ChildBox<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct ChildBoxes<'a>(pub Vec<ChildBox<'a>>);
 
-/// Splits the whole box `entry` into code and body.
+/// Splits the whole box `entry` into its four-letter code and its body.
 ///
 /// # Errors
-/// `TooLarge` over the size limit; `Malformed` if the box size is wrong.
+/// Returns `TooLarge` if the entry exceeds the size limit, and `Malformed` if the box size is
+/// wrong.
 pub fn split_sample_entry(entry: &[u8]) -> Result<([u8; 4], &[u8])> {
     if entry.len() > SIZE_MAX {
         let message = format!(
@@ -41,7 +42,8 @@ pub fn split_sample_entry(entry: &[u8]) -> Result<([u8; 4], &[u8])> {
     }
 }
 
-/// Returns the first box of `bytes` and the bytes after it; `None` if the box does not fit.
+/// Returns the first box of `bytes` and the bytes after it; `None` if the box is longer than
+/// `bytes`.
 fn split_first_box(bytes: &[u8]) -> Option<(ChildBox<'_>, &[u8])> {
     let mut reader = ByteReader::new(bytes);
     let (size, name) = (reader.u32() as usize, reader.read_array());
@@ -56,10 +58,11 @@ fn split_first_box(bytes: &[u8]) -> Option<(ChildBox<'_>, &[u8])> {
 }
 
 impl<'a> ChildBoxes<'a> {
-    /// Parses the boxes of `bytes`. Four zero bytes end the list, as in some QuickTime files.
+    /// Parses the boxes of `bytes`. Stops at four zero bytes, which end the list in some QuickTime
+    /// files.
     ///
     /// # Errors
-    /// `Malformed` for a truncated box; `TooLarge` over the limit.
+    /// Returns `Malformed` for a truncated box, and `TooLarge` if there are too many boxes.
     pub fn parse(bytes: &'a [u8]) -> Result<ChildBoxes<'a>> {
         let mut list = Vec::new();
         let mut rest = bytes;
@@ -85,10 +88,10 @@ impl<'a> ChildBoxes<'a> {
             .map(|child| child.body)
     }
 
-    /// Returns the body of the child called `name`, which the entry `entry_code` requires.
+    /// Returns the body of the child called `name`, which an entry with code `entry_code` requires.
     ///
     /// # Errors
-    /// `Malformed` if it is missing.
+    /// Returns `Malformed` if the child is missing.
     pub fn require_body(&self, name: &[u8; 4], entry_code: [u8; 4]) -> Result<&'a [u8]> {
         let message = || {
             format!(

@@ -1,5 +1,5 @@
-//! Sample entries as FFmpeg 5.1 writes them (libx264, libx265, SVT-AV1, libaom, libvpx, its own
-//! audio encoders, libopus, libmp3lame), in hexadecimal.
+//! Sample entries in hexadecimal, written by FFmpeg 5.1 with libx264, libx265, SVT-AV1, libaom,
+//! libvpx, libopus, libmp3lame, and FFmpeg's own audio encoders.
 
 pub const AVC: &str = "\
     000000b161766331000000000000000100000000000000000000000000000000014000b40048000000480000\

@@ -3,7 +3,7 @@
 
 use super::sample_entry::{ChildBox, ChildBoxes};
 
-/// Bits of `stri` for the presence of each eye's view.
+/// Bits of `stri` that announce a left and a right view.
 const BOTH_EYES: u8 = 0b11;
 
 /// Returns whether a sample entry with these child boxes has a view for each eye.
@@ -19,7 +19,7 @@ pub(super) fn is_stereo(children: &ChildBoxes<'_>) -> bool {
 fn has_both_eyes(vexu: &[u8]) -> Option<bool> {
     let vexu = ChildBoxes::parse(vexu).ok()?;
     let eyes = ChildBoxes::parse(find_child(&vexu, b"eyes")?.body).ok()?;
-    // Version and flags precede the bits.
+    // The body starts with four bytes of version and flags.
     let bits = *find_child(&eyes, b"stri")?.body.get(4)?;
     Some(bits & BOTH_EYES == BOTH_EYES)
 }
@@ -41,7 +41,7 @@ mod tests {
         is_stereo(&ChildBoxes::parse(&bytes).unwrap())
     }
 
-    /// Builds the body of a `vexu` box with these bits in `stri`.
+    /// Builds the body of a `vexu` box in which `bits` is the last byte of the `stri` box.
     fn build_vexu(bits: u8) -> Vec<u8> {
         let mut body = Vec::new();
         write_box(&mut body, b"eyes", |out| {
@@ -59,7 +59,7 @@ mod tests {
             let vexu = (b"vexu", build_vexu(bits));
             assert_eq!(is_stereo_entry(&[hvcc.clone(), lhvc.clone(), vexu]), stereo);
         }
-        // A broken vexu box declares nothing.
+        // If the vexu box is malformed, the entry does not count as stereo.
         assert!(!is_stereo_entry(&[hvcc, lhvc, (b"vexu", vec![0; 3])]));
     }
 }

@@ -1,4 +1,4 @@
-//! Sample entries of real files and the facts that must be parsed from them.
+//! Tests of the codec parsers with sample entries of real files.
 
 mod aac;
 mod quicktime;
@@ -8,7 +8,7 @@ use super::*;
 use crate::error::ErrorKind;
 use proptest::prelude::*;
 
-/// Decodes a hexadecimal vector.
+/// Decodes hexadecimal digits.
 pub fn decode_hex(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
@@ -22,7 +22,7 @@ fn parse_hex(hex: &str) -> Codec {
     Codec::parse(&decode_hex(hex)).unwrap()
 }
 
-/// Codec string, size, pixel shape and colour of a video entry.
+/// Codec string, width, height, pixel aspect ratio and colour of a video entry.
 type VideoFacts<'a> = (&'a str, u32, u32, (u32, u32), Option<(u8, u8, u8, bool)>);
 
 #[rustfmt::skip]
@@ -82,7 +82,8 @@ fn video_facts_of(codec: &Codec) -> VideoFacts<'_> {
 const CICP: &str = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
 const DOLBY: &str = "tag:dolby.com,2014:dash:audio_channel_configuration:2011";
 
-/// Entry, coding, codec string, HLS channels, scheme and value of DASH channels; all at 48 kHz.
+/// Entry, coding, codec string, HLS channels, and scheme and value of the DASH channel
+/// configuration. The sampling rate is always 48 kHz.
 type AudioFacts = (
     &'static str,
     AudioCoding,
@@ -190,7 +191,7 @@ fn refused_codecs_are_named_with_a_remedy() {
     assert!(error.message.contains("0xa9"), "{error}");
 }
 
-/// Appends one more box to an entry.
+/// Returns the entry `hex` with one more child box.
 fn with_box(hex: &str, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     let mut entry = decode_hex(hex);
     crate::bytes::write_box(&mut entry, name, |out| out.extend_from_slice(body));
@@ -201,7 +202,8 @@ fn with_box(hex: &str, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn dolby_vision_strings_are_main_or_supplemental() {
-    // code of the entry, profile, level, compatibility → codec string, supplemental
+    // Each case has an entry, its four-letter code, and the Dolby Vision profile, level and
+    // compatibility. The expected codec string and supplemental codec string follow.
     let hevc = "hvc1.2.4.L60.90";
     let cases = [
         (HVC1_PQ, b"hvc1", 8, 7, 1, hevc, Some("dvh1.08.07/db1p")),

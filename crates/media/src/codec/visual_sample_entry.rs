@@ -1,5 +1,5 @@
-//! Visual sample entries (ISO/IEC 14496-12, 12.1; QuickTime File Format, "Video Sample
-//! Description"): parsing of the fixed fields, and writing in ISO form.
+//! Parses the fixed fields of visual sample entries, and writes entries in ISO form (ISO/IEC
+//! 14496-12, 12.1; QuickTime File Format, "Video Sample Description").
 
 use super::sample_entry::ChildBoxes;
 use crate::bytes::{ByteReader, write_box};
@@ -14,14 +14,14 @@ pub struct VisualSampleEntry<'a> {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// The fields from frame size to depth, copied verbatim.
+    /// The bytes of the fixed fields from the width on.
     fixed_fields: &'a [u8],
     /// Child boxes.
     pub children: ChildBoxes<'a>,
 }
 
 impl<'a> VisualSampleEntry<'a> {
-    /// Parses the body of the entry `code`.
+    /// Parses the body of an entry with this four-letter code.
     pub fn parse(code: [u8; 4], body: &'a [u8]) -> Result<VisualSampleEntry<'a>> {
         let mut reader = ByteReader::new(body);
         reader.skip(24); // reserved, data_reference_index, QuickTime's version and vendor
@@ -39,8 +39,9 @@ impl<'a> VisualSampleEntry<'a> {
 
     /// Writes the entry in ISO form.
     ///
-    /// data_reference_index becomes 1, QuickTime's fields become zero and its `nclc` becomes
-    /// `nclx`. Its `gama` and list terminator are dropped. Everything else stays.
+    /// `data_reference_index` becomes 1, QuickTime's own fields become zero, and a `colr` box of
+    /// type `nclc` gets the type `nclx`. QuickTime's `gama` box and list terminator are dropped.
+    /// All other fields and boxes stay unchanged.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_box(&mut out, &self.code, |out| {
@@ -54,7 +55,7 @@ impl<'a> VisualSampleEntry<'a> {
                         write_box(out, b"colr", |out| {
                             out.extend_from_slice(b"nclx");
                             out.extend_from_slice(rest.get(..6).unwrap_or(rest));
-                            out.push(0); // full_range_flag: QuickTime's colours are of video range
+                            out.push(0); // full_range_flag; QuickTime uses video range
                         })
                     }
                     _ => ChildBoxes(vec![*child]).write_all(out),

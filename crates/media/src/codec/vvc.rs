@@ -1,5 +1,5 @@
-//! VVC: `VvcDecoderConfigurationRecord` (ISO/IEC 14496-15, 11.2.4) and its codec string
-//! (annex E.6). Colour comes from the colr box alone.
+//! VVC: `VvcDecoderConfigurationRecord` (ISO/IEC 14496-15, 11.2.4) and its codec string (annex
+//! E.6). Colour is read only from the `colr` box.
 
 use super::bit_reader::BitReader;
 use super::visual_sample_entry::VisualSampleEntry;
@@ -45,7 +45,7 @@ fn read_codec_string(body: &[u8], code: [u8; 4]) -> Result<String> {
     Ok(string)
 }
 
-/// Encodes base32 without padding (RFC 4648, 6).
+/// Encodes bytes as base32 without padding (RFC 4648, 6).
 fn encode_base32(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut bits = BitReader::new(bytes);

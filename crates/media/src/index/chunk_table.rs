@@ -1,19 +1,19 @@
-//! A table of chunks: contiguous byte ranges of consecutive samples.
+//! A table of chunks, which are contiguous byte ranges of consecutive samples.
 
 use super::packed_integers::{PackedIntegers, PackedIntegersBuilder, SAMPLES_PER_BLOCK};
 
-/// Chunks of a track: contiguous byte ranges that contain consecutive samples.
+/// The chunks of a track. Each chunk is a contiguous byte range of consecutive samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChunkTable {
-    /// Runs of chunks with the same number of samples: first chunk, its first sample, samples per
-    /// chunk.
+    /// Runs of chunks with the same number of samples. Each run has the number of its first chunk,
+    /// the number of that chunk's first sample, and the samples per chunk.
     runs: Box<[(u32, u32, u32)]>,
     /// Lowest offset in each block of [`SAMPLES_PER_BLOCK`] chunks.
     block_base_offsets: Box<[u64]>,
-    /// Offset of each chunk, relative to its block.
+    /// Offset of each chunk, relative to the lowest offset in its block.
     offset_deltas: PackedIntegers,
-    /// Absolute offsets, if a relative one does not fit in 32 bits. The two fields above are then
-    /// empty.
+    /// Absolute offsets, used if an offset relative to its block does not fit in 32 bits.
+    /// `block_base_offsets` and `offset_deltas` are then empty.
     absolute_offsets: Box<[u64]>,
 }
 
@@ -21,15 +21,16 @@ pub(super) struct ChunkTable {
 #[derive(Debug, Default)]
 pub(super) struct ChunkTableBuilder {
     runs: Vec<(u32, u32, u32)>,
-    /// Number of chunks, and the first sample of the last chunk, which is still open.
+    /// Number of chunks. The last chunk is still open.
     count: u32,
+    /// First sample of the last chunk.
     first: u32,
-    /// Offsets of the block that is not full yet.
+    /// Offsets of the chunks in the last block, which is not packed yet.
     block: Vec<u64>,
     blocks: Vec<u64>,
     deltas: PackedIntegersBuilder,
-    /// Absolute offsets of all full blocks; used as soon as a relative offset does not fit in 32
-    /// bits.
+    /// Absolute offsets of all packed blocks. They are used as soon as an offset relative to its
+    /// block does not fit in 32 bits.
     wide: Option<Vec<u64>>,
 }
 
@@ -45,7 +46,7 @@ impl ChunkTableBuilder {
         (self.count > 0).then_some(self.first)
     }
 
-    /// Adds a chunk that starts with sample `first` and closes the previous one.
+    /// Closes the previous chunk, and adds a chunk that starts with sample `first`.
     pub fn push(&mut self, first: u32, offset: u64) {
         self.close_last_chunk(first);
         self.first = first;
@@ -56,7 +57,7 @@ impl ChunkTableBuilder {
         self.block.push(offset);
     }
 
-    /// Closes the last chunk before sample `end`.
+    /// Closes the last chunk. `end` is the first sample after the chunk.
     fn close_last_chunk(&mut self, end: u32) {
         let Some(number) = self.count.checked_sub(1) else {
             return;
@@ -88,7 +89,7 @@ impl ChunkTableBuilder {
         self.block.clear();
     }
 
-    /// Switches to absolute offsets.
+    /// Switches from relative to absolute offsets.
     fn store_absolute_offsets(&mut self) {
         if self.wide.is_none() {
             let deltas = std::mem::take(&mut self.deltas).finish();
@@ -104,7 +105,8 @@ impl ChunkTableBuilder {
         }
     }
 
-    /// Packs all chunks; the last one ends before sample `samples`.
+    /// Packs all chunks. The track has `samples` samples, and the last chunk ends with the last
+    /// sample.
     pub fn finish(mut self, samples: u32) -> ChunkTable {
         self.close_last_chunk(samples);
         self.pack_block();
@@ -117,7 +119,7 @@ impl ChunkTableBuilder {
     }
 }
 
-/// One chunk: its number and the samples `first..end`.
+/// One chunk, which contains the samples `first..end`.
 pub(super) struct ChunkRange {
     pub number: u32,
     pub first: u32,

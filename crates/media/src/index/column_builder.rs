@@ -1,8 +1,8 @@
-//! A builder for one column of a sample table.
+//! Builds one column of a sample table.
 
 use super::packed_integers::PackedIntegers;
 
-/// Values in order. Long runs of equal values take little memory.
+/// A list of values in which long runs of equal values take little memory.
 #[derive(Debug, Default)]
 pub(super) struct ColumnBuilder {
     len: u32,
@@ -11,10 +11,11 @@ pub(super) struct ColumnBuilder {
 
 #[derive(Debug)]
 enum ColumnValues {
-    /// Runs of equal values: position of the first one, and the value. Adjacent runs differ.
+    /// Runs of equal values, as (position of the run's first value, value). Adjacent runs have
+    /// different values.
     Runs(Vec<(u32, u32)>),
     Single(Vec<u32>),
-    /// Values that were added in one call, already packed.
+    /// Values that were added in one call, and are already packed.
     Packed(PackedIntegers),
 }
 
@@ -24,14 +25,15 @@ impl Default for ColumnValues {
     }
 }
 
-/// Returns whether `runs` runs take less memory than `values` single values, or so little that it
-/// does not matter.
+/// Returns whether `values` values in `runs` runs should be stored as runs. Runs are compact if
+/// they are much fewer than the values, or so few that their memory does not matter.
 pub(super) fn are_runs_compact(runs: usize, values: usize) -> bool {
     runs <= 16 + values / 8
 }
 
 impl ColumnBuilder {
-    /// Adds `value`. `expected` is the expected final number of values, used to reserve memory.
+    /// Adds `value`. `expected` is the expected final number of values, for which memory is
+    /// reserved.
     pub fn push(&mut self, value: u32, expected: usize) {
         self.push_run(1, value, expected);
     }
@@ -63,7 +65,7 @@ impl ColumnBuilder {
         self.switch_to_single_values(count, value, expected);
     }
 
-    /// Switches to single values.
+    /// Switches to single values, and adds `value` `count` times.
     #[cold]
     fn switch_to_single_values(&mut self, count: u32, value: u32, expected: usize) {
         let len = self.len + count;
@@ -72,8 +74,8 @@ impl ColumnBuilder {
         (self.len, self.values) = (len, ColumnValues::Single(values));
     }
 
-    /// Removes the values and returns them as a list. If they are stored as runs or packed, expands
-    /// them into a new list with memory for `room` values.
+    /// Removes all values and returns them as a list of single values. Runs and packed values are
+    /// expanded into a new list, which has memory for `room` values.
     fn take_single_values(&mut self, room: usize) -> Vec<u32> {
         if let ColumnValues::Single(each) = &mut self.values {
             return std::mem::take(each);
@@ -98,7 +100,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Adds all of `values`.
+    /// Adds all `values`.
     pub fn push_all(&mut self, values: impl ExactSizeIterator<Item = u32> + Clone) {
         let count = values.len() as u32;
         let packed = match self.len {
@@ -141,7 +143,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> u32 {
         self.len
     }
@@ -156,7 +158,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Sum of `count` values from `from` on, which must exist.
+    /// Returns the sum of `count` values, starting with value `from`. All of these values must
+    /// exist.
     #[inline]
     pub fn sum_range(&self, from: u32, count: u32) -> u64 {
         match &self.values {
@@ -181,8 +184,8 @@ impl ColumnBuilder {
         sum
     }
 
-    /// Returns runs of equal values: position of the first one, and the value. `None` if they are
-    /// too many to be useful (see [`are_runs_compact`]).
+    /// Returns runs of equal values, as (position of the run's first value, value). Returns `None`
+    /// if there are too many runs (see [`are_runs_compact`]).
     pub fn equal_runs(&self) -> Option<Vec<(u32, u32)>> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         if let ColumnValues::Runs(runs) = &self.values {
@@ -230,7 +233,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any sequence of pushes: the values, and whether they are pushed as one run.
+    /// Any sequence of pushes. Each push has some values, and a flag for pushing the values as one
+    /// run.
     fn pushes() -> impl Strategy<Value = Vec<(Vec<u32>, bool)>> {
         let alike = (0u32..3, 0usize..90).prop_map(|(value, count)| (vec![value; count], true));
         let mixed = (proptest::collection::vec(0u32..3, 0..40), Just(false));

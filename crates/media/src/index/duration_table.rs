@@ -1,4 +1,5 @@
-//! A table of sample durations: runs if they repeat, otherwise single values.
+//! A table of sample durations. The table stores runs if many durations repeat, and single
+//! durations otherwise.
 
 use super::column_builder::ColumnBuilder;
 use super::packed_integers::{PackedIntegers, SAMPLES_PER_BLOCK};
@@ -6,9 +7,9 @@ use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DurationTable {
-    /// Runs of equal durations: first sample, its decode time, the duration.
+    /// Runs of equal durations, as (first sample, decode time of the first sample, duration).
     Runs(Box<[(u32, u64, u32)]>),
-    /// One duration per sample, and the decode time of each block's first sample.
+    /// One duration per sample, and the decode time of the first sample in each block.
     Single {
         blocks: Box<[u64]>,
         durations: PackedIntegers,
@@ -20,7 +21,7 @@ impl DurationTable {
         let Some(runs) = column.equal_runs() else {
             return DurationTable::from_packed(column.to_packed());
         };
-        // A run takes about 20 bytes, which is more than a single duration takes.
+        // One run takes 16 bytes, which is more than one packed duration takes.
         let bytes = runs.len() * size_of::<(u32, u64, u32)>();
         let largest = runs.iter().map(|run| run.1).max().unwrap_or(0);
         let each_bytes = PackedIntegers::packed_bytes(largest, column.len())
@@ -37,7 +38,7 @@ impl DurationTable {
         DurationTable::Runs(runs.collect())
     }
 
-    /// Returns the decode time of sample `n`, which must exist.
+    /// Returns the decode time of sample `n` in ticks. The sample must exist.
     pub fn dts(&self, n: u32) -> u64 {
         match self {
             DurationTable::Runs(runs) => {
@@ -51,7 +52,7 @@ impl DurationTable {
         }
     }
 
-    /// Returns the ticks of sample `n`, which must exist.
+    /// Returns the duration of sample `n` in ticks. The sample must exist.
     pub fn get(&self, n: u32) -> u32 {
         match self {
             DurationTable::Runs(runs) => runs[DurationTable::run_index(runs, n)].2,
@@ -59,7 +60,8 @@ impl DurationTable {
         }
     }
 
-    /// Returns the common duration of a non-empty `range`, if there is one.
+    /// Returns the duration that all samples of a non-empty `range` share, if their durations are
+    /// equal.
     pub fn shared_duration(&self, range: Range<u32>) -> Option<u32> {
         match self {
             DurationTable::Runs(runs) => {
@@ -70,9 +72,10 @@ impl DurationTable {
         }
     }
 
-    /// Returns the index of the run that contains sample `n`. The first run starts at 0.
+    /// Returns the index of the run that contains sample `n`. The first run must start at sample 0.
     fn run_index(runs: &[(u32, u64, u32)], n: u32) -> usize {
-        // Usually there is one run, or the runs have similar lengths.
+        // The search starts at a guess, because usually there is one run, or the runs have similar
+        // lengths.
         let [_, .., last] = runs else {
             return 0;
         };
@@ -80,7 +83,7 @@ impl DurationTable {
         partition_point_near(runs, guess as usize, |run| run.0 <= n) - 1
     }
 
-    /// Heap memory in bytes.
+    /// Returns the heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         match self {
             DurationTable::Runs(runs) => size_of_val(&**runs),
@@ -103,8 +106,8 @@ impl DurationTable {
         }
     }
 
-    /// Returns the last sample that starts at or before `dts`, among the first `len` samples; 0 if
-    /// `dts` is before the first.
+    /// Returns the last of the first `len` samples that starts at or before `dts`. Returns 0 if all
+    /// samples start after `dts`.
     pub fn sample_at(&self, dts: u64, len: u32) -> u32 {
         let last = len.saturating_sub(1);
         match self {
@@ -138,7 +141,7 @@ impl DurationTable {
     }
 }
 
-/// Returns the partition point of `before`, searching from `guess` in doubling steps.
+/// Returns the partition point of `before`. The search starts at `guess`, and its steps double.
 fn partition_point_near<T>(values: &[T], guess: usize, before: impl Fn(&T) -> bool) -> usize {
     let guess = guess.min(values.len());
     let (mut low, mut high, mut step) = (guess, guess, 1);
@@ -153,11 +156,11 @@ fn partition_point_near<T>(values: &[T], guess: usize, before: impl Fn(&T) -> bo
     low + values[low..high].partition_point(before)
 }
 
-/// Reads durations in order, without a search for each sample.
+/// Returns durations in ascending order of samples, without a search for each sample.
 pub(super) struct DurationCursor<'a> {
     durations: &'a DurationTable,
     run: usize,
-    /// Duration of the current run, and the first sample after it.
+    /// Duration of the current run, and the first sample after the run.
     current: (u32, u32),
 }
 

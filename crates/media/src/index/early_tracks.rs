@@ -1,8 +1,8 @@
-//! Early parsing of tracks while their `moov` is still being received.
+//! Parses tracks while their `moov` is still being received.
 //!
-//! Each track is parsed as soon as its bytes are complete. The parser of the whole `moov` then
-//! reuses these tracks if they belong to the requested media. Errors are ignored here: the final
-//! parse, which has the whole `moov`, finds them again.
+//! Each track is parsed as soon as its whole `trak` box has arrived. When the `moov` is complete,
+//! the final parse reuses the tracks whose media is in the requested file. Early parsing ignores
+//! errors, because the final parse reports them.
 
 use super::fingerprint::{FingerprintHasher, IncrementalHash};
 use super::source_record::SourceRecord;
@@ -14,19 +14,20 @@ use crate::bmff::{BoxHeader, Mp4Box};
 use crate::error::Result;
 use std::ops::Range;
 
-/// Tracks and hash of a `moov` that is not complete yet.
+/// Parsed tracks and partial hash of a `moov` that is still being received.
 #[derive(Debug, Default)]
 pub(super) struct EarlyTracks {
     /// Byte range of the `moov` in the file.
     moov_range: Range<u64>,
     is_quicktime: bool,
     file_len: u64,
-    /// Offset of the next child box in the `moov`; 0 until the header is parsed.
+    /// Offset of the next child box within the `moov`. Zero until the header of the `moov` is
+    /// parsed.
     next_child_offset: usize,
-    /// Number of `trak` boxes seen.
+    /// Number of `trak` boxes found so far.
     trak_count: usize,
-    /// Whether a track is broken. The final parse may fail at the same track, so no later one is
-    /// parsed early.
+    /// Whether a broken track was found. No later track is then parsed early, because the final
+    /// parse may fail at the broken track.
     has_broken_track: bool,
     tracks: Vec<EarlyTrack>,
     /// Hash of the `moov` bytes, computed as they arrive.
@@ -36,9 +37,9 @@ pub(super) struct EarlyTracks {
 /// A track that was parsed early.
 #[derive(Debug)]
 struct EarlyTrack {
-    /// Offset of its `trak` box in the file.
+    /// Offset of the `trak` box in the file.
     offset: u64,
-    /// File that contains its media.
+    /// File that contains the media of the track.
     location: MediaLocation,
     draft: Box<TrackDraft>,
 }
@@ -46,7 +47,8 @@ struct EarlyTrack {
 impl EarlyTracks {
     /// Parses the tracks that became complete since the last call.
     ///
-    /// `moov` is the available start of the box at `moov_range` in a file of `file_len` bytes.
+    /// `moov` contains the bytes of the `moov` box that have arrived so far. `moov_range` is the
+    /// byte range of the whole box in a file of `file_len` bytes.
     pub fn read_available(
         &mut self,
         moov: &[u8],
@@ -65,15 +67,16 @@ impl EarlyTracks {
         }
     }
 
-    /// Drops everything if the `moov` turns out to be at another offset or of another kind.
+    /// Discards the tracks and the hash, unless they belong to a `moov` at offset `at` in a file
+    /// with the same `is_quicktime`.
     pub fn discard_unless_moov_at(&mut self, at: u64, is_quicktime: bool) {
         if (self.moov_range.start, self.is_quicktime) != (at, is_quicktime) {
             *self = EarlyTracks::default();
         }
     }
 
-    /// Returns the hash of the bytes `range` of `moov`, if the early hash was started for the same
-    /// range.
+    /// Returns the hash of the bytes `range` of `moov`. Returns `None` if the early hash was
+    /// started for another range.
     pub fn take_hash(&mut self, moov: &[u8], range: Range<usize>) -> Option<FingerprintHasher> {
         self.incremental_hash.take()?.finish(moov, &range)
     }
@@ -107,7 +110,8 @@ impl EarlyTracks {
         }
     }
 
-    /// Takes the track whose box is at offset `at`, if its media is in `source`.
+    /// Removes and returns the track whose `trak` box is at offset `at`, if `source` contains all
+    /// media of the track.
     pub fn take_track(&mut self, at: u64, source: &MediaFile) -> Option<Box<TrackDraft>> {
         let is = |ready: &EarlyTrack| ready.offset == at && ready.location == source.location;
         let found = self.tracks.iter().position(is)?;
@@ -115,8 +119,8 @@ impl EarlyTracks {
         draft.set_file_len(source.len).then_some(draft)
     }
 
-    /// Parses a track if it can be packaged and its media is in one file. The length of that file
-    /// may be unknown until later.
+    /// Parses a track if it can be packaged and all its media is in one file. The length of an
+    /// external media file is not known yet.
     fn read_track(&self, trak: &Mp4Box<'_>) -> Result<Option<EarlyTrack>> {
         let mut locations = Vec::new();
         add_locations(trak, &mut locations)?;
@@ -142,9 +146,9 @@ impl EarlyTracks {
 
     /// Starts the hash that the final parse needs.
     ///
-    /// If the media is in the same file, that is the hash of the whole `moov`. For an index MP4, it
-    /// is the hash of the tables before the source record. The length of the record is not known
-    /// yet, so the hash assumes a record without notes.
+    /// If the media is in the same file, the hash covers the whole `moov`. In an index MP4, the
+    /// hash covers the tables before the source record. The length of the source record is not
+    /// known yet, so the hash assumes a record without notes.
     fn start_hash(&self, location: &MediaLocation, moov: &[u8]) -> Option<IncrementalHash> {
         let len = usize::try_from(self.moov_range.end - self.moov_range.start).ok()?;
         if *location == MediaLocation::SameFile {
@@ -161,8 +165,9 @@ impl EarlyTracks {
     }
 }
 
-/// Returns whether the track lists a size for each sample. The number of samples is then bounded by
-/// the bytes of the box; otherwise only by the length of the media.
+/// Returns whether the track lists a size for each sample. If so, the length of the `stsz` box
+/// limits the number of samples. If all samples share one size, only the length of the media limits
+/// the number.
 fn lists_sample_sizes(trak: &Mp4Box<'_>) -> bool {
     let stbl = trak
         .require_child(b"mdia")
@@ -185,7 +190,8 @@ mod tests {
     use crate::index::{Index, Indexer, index_file_in_memory};
     use crate::mp4;
 
-    /// Builds video with different sample sizes and audio with one sample size.
+    /// Builds the index of a film whose video samples differ in size and whose audio samples share
+    /// one size.
     fn build_film_index() -> Index {
         let pictures = (0..900).map(|n| sample_row(512, 0, 10 + n % 7, n % 4 == 0));
         let sound = (0..900).map(|_| sample_row(1024, 0, 4, true));
@@ -270,7 +276,7 @@ mod tests {
         let stsc = stsc
             .map(|(at, _)| at)
             .find(|at| *at as u64 > second.offset - moov.offset);
-        // Puts the chunks out of order.
+        // Sets the first chunk number in `stsc` to 0, which is invalid.
         broken[stsc.unwrap() + 12..][..4].fill(0);
         assert_eq!(tracks_of(&broken), 1);
     }
@@ -279,7 +285,8 @@ mod tests {
     fn tables_beyond_the_media_are_refused_as_without_early_reading() {
         let index = build_film_index();
         let mut file = mp4::write_index_mp4(&index, "film.mp4").unwrap();
-        // Invalidates the source record, so that any media length is accepted.
+        // Changes the hash in the source record. The record is then ignored, so any media length is
+        // accepted.
         let last = file.len() - 1;
         file[last - SourceRecord::BYTES_MIN + 26] ^= 1;
         let read = |piece: usize| {

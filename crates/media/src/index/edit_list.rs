@@ -1,5 +1,4 @@
-//! Resolution of edit lists (ISO/IEC 14496-12, 8.6.6): the samples that are presented, and their
-//! times.
+//! Resolves edit lists (ISO/IEC 14496-12, 8.6.6): determines which samples are presented, and when.
 
 use super::hidden_pictures::{MovedPictures, move_hidden};
 use super::{Sample, SampleTable, SampleTableBuilder};
@@ -8,30 +7,32 @@ use crate::error::{Error, Result};
 use crate::time::Time;
 use std::ops::Range;
 
-/// Pre-roll in milliseconds: audio that is served from before the start of the edit, so that
-/// decoder output is correct from the start on.
+/// Pre-roll in milliseconds: audio before the start of the edit that is also served. The decoder
+/// needs this audio to produce correct output from the start of the edit on.
 const PRE_ROLL_MS: i64 = 250;
-/// Normal speed as a 16.16 number.
+/// Normal playback rate as a 16.16 fixed-point number.
 const NORMAL_RATE: u32 = 0x0001_0000;
 
-/// The one range of the media that an edit list presents, in ticks of the track.
+/// The single range of the media that an edit list presents. All times are in ticks of the track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EditWindow {
-    /// Duration of empty edits before it.
+    /// Total duration of the empty edits before the range.
     pub empty_lead: i64,
     /// First media time that is presented.
     pub media_start: i64,
-    /// End of the presented media time; `None` means the end of the media.
+    /// End of the presented range; `None` means the end of the media.
     pub media_end: Option<i64>,
-    /// Possible rounding error of an edit's duration, which is stored in ticks of the movie.
+    /// Maximum rounding error of an edit's duration. The file stores the duration in ticks of the
+    /// movie timescale.
     pub rounding_slack: i64,
 }
 
 /// Resolves an edit list to one window.
 ///
 /// # Errors
-/// `Unsupported` for several ranges that are not contiguous, for gaps between them, and for other
-/// speeds than 1; `Malformed` for impossible times.
+/// `Unsupported` for several ranges that are not contiguous, for an empty edit between two ranges,
+/// and for a playback rate other than 1. `Malformed` for a negative or excessive time, and for a
+/// movie timescale of 0.
 pub(super) fn resolve_edit_list(
     edits: &[EditListEntry],
     movie_timescale: u32,
@@ -54,8 +55,8 @@ pub(super) fn resolve_edit_list(
         let duration = i64::try_from(duration).unwrap_or(i64::MAX);
         Time::new(duration, movie_timescale).round_to(timescale)
     };
-    // If the movie timescale is a multiple of the track's timescale, as in index MP4s, the end of
-    // every edit is exact.
+    // If the movie timescale is a multiple of the track's timescale, as in index MP4s, the
+    // durations of all edits are exact.
     if !movie_timescale.is_multiple_of(timescale) {
         window.rounding_slack = Time::new(1, movie_timescale).ceil_to(timescale);
     }
@@ -111,7 +112,7 @@ fn unsupported_edit_error(message: &str) -> Error {
     Error::unsupported(format!("{message}; export the film without edits")).in_box(*b"elst")
 }
 
-/// Maximum time in ticks. Sums of a few such times fit in 64 bits.
+/// Maximum time in an edit list, in ticks. Sums of a few such times fit in 64 bits.
 pub(crate) const EDIT_TIME_MAX: i64 = 1 << 60;
 
 fn check_times(window: EditWindow) -> Result<EditWindow> {
@@ -129,10 +130,10 @@ fn check_times(window: EditWindow) -> Result<EditWindow> {
     Ok(window)
 }
 
-/// The samples that an edit list keeps.
+/// The samples that remain after an edit list was applied.
 pub(super) struct TrimmedSamples {
     pub samples: SampleTable,
-    /// Number of the first kept sample in the source.
+    /// Number that the first kept sample has in the source, counted from 0.
     pub first: u32,
     /// Presentation time of a sample whose decode time and composition offset are 0.
     pub presentation_offset: i64,
@@ -162,17 +163,18 @@ impl TrimmedSamples {
 }
 
 impl EditWindow {
-    /// Returns the end of the window on the presentation timeline.
+    /// Returns the end of the window on the presentation timeline, in ticks.
     pub fn presentation_end(&self) -> Option<i64> {
         self.media_end
             .map(|end| end - self.media_start + self.empty_lead)
     }
 
-    /// Trims `samples` to the window; `None` if the window presents none.
+    /// Trims `samples` to `window`. Returns `None` if the window presents no sample.
     ///
-    /// `base` is the decode time of the first sample. Video keeps the samples that its first
-    /// picture depends on, and presents them at the start of the window. Audio keeps
-    /// [`PRE_ROLL_MS`].
+    /// `base` is the decode time of the first sample, in ticks. Video keeps the earlier samples
+    /// that the first visible picture depends on. These hidden samples are presented at the start
+    /// of the window if they fit there. Audio keeps the samples that start at most [`PRE_ROLL_MS`]
+    /// before the window.
     pub fn trim_samples(
         samples: SampleTable,
         base: u64,
@@ -184,7 +186,8 @@ impl EditWindow {
         let shown = window.first_presented_sample(&samples, base)?;
         let first = window.first_kept_sample(&samples, base, shown, is_video, timescale);
         let end = window.kept_samples_end(&samples, base, first);
-        // Samples before the first presented one are needed only to decode it.
+        // The samples before `shown` are needed only for decoding sample `shown`. If the window
+        // ends before sample `shown`, nothing is presented.
         if end <= shown {
             return None;
         }
@@ -192,9 +195,9 @@ impl EditWindow {
         let origin = begin - window.media_start + window.empty_lead;
         let start = window.media_start - base;
         let move_from = |start| move_hidden(&samples, first..end, start, timescale);
-        // If the hidden pictures do not fit at the start of the edit, tries the film's time zero,
-        // before the empty edits. In an index MP4, no empty edit precedes an edit with
-        // `media_start` above 0, so both places have the same time.
+        // If the hidden pictures do not fit at the start of the edit, moves them to time zero of
+        // the film, before the empty edits. In an index MP4, no empty edit precedes an edit with
+        // `media_start` above 0, so the start of the edit is time zero.
         let moved = if is_video && window.media_start > 0 {
             move_from(start).or_else(|| move_from(start - window.empty_lead))
         } else {
@@ -219,7 +222,7 @@ impl EditWindow {
         u32::try_from(shown?).ok()
     }
 
-    /// Returns the first sample to keep, if `shown` is the first presented one.
+    /// Returns the first sample to keep. `shown` is the first sample that is presented.
     fn first_kept_sample(
         &self,
         samples: &SampleTable,
@@ -244,7 +247,7 @@ impl EditWindow {
         first
     }
 
-    /// Returns the end of the samples to keep, which start at `first`.
+    /// Returns the end of the range of samples to keep. The range starts at `first`.
     fn kept_samples_end(&self, samples: &SampleTable, base: i64, first: u32) -> u32 {
         let mut last = samples.len();
         let Some(end) = self.media_end else {
@@ -311,7 +314,7 @@ mod tests {
             window(&[new_edit(100, 0), new_edit(100, -1)]),
             (0, 0, Some(4800))
         );
-        // Contiguous apart from the rounding of durations to milliseconds.
+        // The two ranges are contiguous except for the rounding of their durations to milliseconds.
         assert_eq!(
             window(&[new_edit(100, 0), new_edit(100, 4823)]),
             (0, 0, Some(9623))
@@ -352,7 +355,8 @@ mod tests {
         assert!(error.message.contains("timescale is 0"), "{error}");
     }
 
-    /// A key frame every four samples of 512 ticks (40 ms), shown two frames later.
+    /// Video with a key frame every four samples. Each sample lasts 512 ticks (40 ms) and is
+    /// presented two frames (1024 ticks) after its decode time.
     fn video_with_edits(edits: &[(u32, i32)]) -> MuxTrack {
         let rows = (0..24).map(|n| sample_row(512, 1024, 10 + n, n % 4 == 0));
         MuxTrack {
@@ -361,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Samples of 1024 ticks at 48 kHz.
+    /// Audio with 60 samples of 1024 ticks at 48 kHz.
     fn audio_with_edits(edits: &[(u32, i32)]) -> MuxTrack {
         let rows = (0..60).map(|n| sample_row(1024, 0, 10 + n, true));
         MuxTrack {
@@ -370,8 +374,9 @@ mod tests {
         }
     }
 
-    /// Samples that the edit list keeps (identified by their sizes), presentation offset, and time
-    /// of the first sample.
+    /// Returns the numbers of the samples that the edit list keeps, the presentation offset, and
+    /// the presentation time of the first sample. Sample `n` is recognized by its size of `10 + n`
+    /// bytes.
     fn kept_samples(track: MuxTrack) -> (Range<u32>, i64, i64) {
         let index = index_file_in_memory(
             &mux_progressive(&[track], &ProgressiveLayout::default()).to_bytes(),
@@ -400,14 +405,15 @@ mod tests {
             kept_samples(video_with_edits(&[(500, -1), (960, 1024)])),
             (0..24, 6400 - 1024, 6400)
         );
-        // The edit starts with sample 6, which depends on samples 4 and 5. They are decoded an
-        // instant before it, and presented at the start.
+        // The edit starts with sample 6, which depends on samples 4 and 5. These two samples are
+        // decoded immediately before sample 6. They are presented at the start of the edit, for one
+        // instant each.
         let from = 6 * 512 + 1024;
         assert_eq!(
             kept_samples(video_with_edits(&[(0, from)])),
             (4..24, 6 * 512 - 2 - i64::from(from), 0)
         );
-        // Within sample 7, which is still presented.
+        // The edit starts within sample 7, which is still partly presented.
         assert_eq!(kept_samples(video_with_edits(&[(0, from + 700)])).0, 4..24);
         assert_eq!(kept_samples(video_with_edits(&[(0, from + 1024)])).0, 8..24);
     }
@@ -428,8 +434,8 @@ mod tests {
 
     #[test]
     fn a_track_without_presented_samples_is_left_out() {
-        // The edit starts at sample 6, but it is not longer than the rounding error, so it presents
-        // nothing.
+        // The edit starts at sample 6. The edit presents nothing, because its duration of 1 ms does
+        // not exceed the rounding error.
         let track = audio_with_edits(&[(1, 6 * 1024)]);
         let tracks = [track, video_with_edits(&[])];
         let index = index_file_in_memory(
@@ -447,7 +453,7 @@ mod tests {
     #[test]
     fn samples_after_the_edit_are_dropped() {
         assert_eq!(kept_samples(video_with_edits(&[(400, 1024)])).0, 0..10);
-        // A rounding error of a millisecond neither keeps nor drops a sample.
+        // A rounding error of one millisecond does not change which samples are kept.
         assert_eq!(kept_samples(video_with_edits(&[(401, 1024)])).0, 0..10);
         assert_eq!(kept_samples(video_with_edits(&[(399, 1024)])).0, 0..10);
         assert_eq!(kept_samples(video_with_edits(&[(420, 1024)])).0, 0..11);

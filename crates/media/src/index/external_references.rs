@@ -1,4 +1,5 @@
-//! Index MP4s: a `moov` whose samples are in other files, named by `dref` (8.7.2).
+//! Index MP4s. The `moov` of an index MP4 describes samples in other files, which its `dref` boxes
+//! name (ISO/IEC 14496-12, 8.7.2).
 
 use super::early_tracks::EarlyTracks;
 use super::fingerprint::FingerprintHasher;
@@ -15,10 +16,11 @@ pub const LOCATIONS_MAX: usize = 64;
 
 /// The parsed `moov` of an index MP4.
 ///
-/// It builds an [`Index`] for each referenced file from that file's length, without reading it.
+/// [`ExternalReferences::build_index`] creates the [`Index`] of each referenced file. Only the
+/// length of the referenced file is needed, not its content.
 #[derive(Debug)]
 pub struct ExternalReferences {
-    /// Bytes of the index MP4, and the range of the `moov` in them.
+    /// Bytes of the index MP4. `moov_range` is the range of the `moov` within these bytes.
     bytes: Vec<u8>,
     moov_range: Range<usize>,
     /// Offset of the `moov` in the index MP4.
@@ -31,8 +33,10 @@ pub struct ExternalReferences {
 }
 
 impl ExternalReferences {
-    /// Reads the references of a `moov`; `None` if all its media is in the same file. The caller
-    /// then passes the bytes that contain the `moov` to [`ExternalReferences::keep_bytes`].
+    /// Reads the references of a `moov`. Returns `None` if all media is in the same file.
+    ///
+    /// If there are references, the caller passes the bytes that contain the `moov` to
+    /// [`ExternalReferences::keep_bytes`].
     pub(super) fn read(
         moov: &Mp4Box<'_>,
         is_quicktime: bool,
@@ -40,11 +44,11 @@ impl ExternalReferences {
     ) -> Result<Option<ExternalReferences>> {
         let mut locations = Vec::new();
         for child in BoxIterator::new(moov.body, moov.body_offset()) {
-            // Ignores the error: parsing the tracks reports it again.
+            // Ignores the error, because parsing the tracks reports the same error.
             let Ok(child) = child else { break };
             if child.name == *b"trak" {
                 match add_locations(&child, &mut locations) {
-                    // Parsing the tracks reports it again.
+                    // Parsing the tracks reports this error again.
                     Err(fault) if is_confined_to_track(&fault) => {}
                     added => added.map_err(|error| error.in_box(*b"trak").in_box(*b"moov"))?,
                 }
@@ -71,7 +75,7 @@ impl ExternalReferences {
         }))
     }
 
-    /// Keeps the bytes with the `moov` at `from`, and its tracks that were parsed early.
+    /// Stores `bytes`, in which the `moov` starts at `from`, and the tracks that were parsed early.
     pub(super) fn keep_bytes(&mut self, bytes: Vec<u8>, from: usize, early_tracks: EarlyTracks) {
         self.moov_range = from..from + self.moov_range.len();
         (self.bytes, self.early_tracks) = (bytes, early_tracks);
@@ -81,21 +85,24 @@ impl ExternalReferences {
         self.bytes.get(self.moov_range.clone()).unwrap_or_default()
     }
 
-    /// The referenced files, each once: external names, or the index MP4 itself.
+    /// Returns the files that contain the media, without duplicates. The index MP4 itself may be
+    /// one of these files.
     pub fn locations(&self) -> &[MediaLocation] {
         &self.locations
     }
 
-    /// Length of the media at the time of indexing, in bytes, if it is recorded.
+    /// Returns the length that the media file had when it was indexed, in bytes. Returns `None`
+    /// without a source record.
     ///
-    /// If it is recorded, [`ExternalReferences::build_index`] gives the index the fingerprint of
-    /// the media file. Without a record, its fingerprint is a hash of the index MP4, which does not
-    /// change when the media changes.
+    /// With a source record, [`ExternalReferences::build_index`] gives the index the recorded
+    /// fingerprint of the media file. Without a source record, the fingerprint is a hash of the
+    /// index MP4. Such a fingerprint does not change when the media changes.
     pub fn recorded_media_len(&self) -> Option<u64> {
         self.source_record.as_ref().map(|mark| mark.file_len)
     }
 
-    /// Hash of the media's entity tag at the time of indexing, if it is recorded.
+    /// Returns the hash of the entity tag that the media had when it was indexed, if the hash is
+    /// recorded.
     pub fn recorded_entity_tag_hash(&self) -> Option<u64> {
         match self.source_record.as_ref()?.media_state? {
             MediaVersion::EntityTagHash(hash) => Some(hash),
@@ -103,12 +110,12 @@ impl ExternalReferences {
         }
     }
 
-    /// Builds the index of file `n` of [`ExternalReferences::locations`], which is `len` bytes
+    /// Builds the index of file `n` of [`ExternalReferences::locations`]. The file is `len` bytes
     /// long.
     ///
     /// # Errors
-    /// The errors of the tables; `Truncated` if samples are beyond the end of the file, or if its
-    /// length differs from the recorded one.
+    /// Any error in the sample tables. `Truncated` if samples are beyond the end of the file, or if
+    /// `len` differs from the recorded length.
     pub fn build_index(&mut self, n: usize, len: u64) -> Result<Index> {
         if let Some(mark) = &self.source_record
             && mark.file_len != len

@@ -1,9 +1,9 @@
-//! A hash of a file's metadata. It is equal on every machine and in every run.
+//! A hash of a file's metadata that is the same on every machine and in every run.
 
 use std::ops::Range;
 
-/// Hashes boxes and their offsets, eight bytes at a time. It does not resist attacks: an attacker
-/// who can write the file can replace the film anyway.
+/// Hashes boxes and their offsets, eight bytes at a time. The hash is not cryptographic, because an
+/// attacker who can write the file can replace the film anyway.
 #[derive(Debug)]
 pub(super) struct FingerprintHasher(u64);
 
@@ -25,13 +25,14 @@ impl FingerprintHasher {
         self.add_tail(bytes.get(words..).unwrap_or_default());
     }
 
-    /// Starts a box of `len` bytes at offset `at`, whose bytes are added in parts.
+    /// Starts a box of `len` bytes at offset `at`. The caller then adds the bytes of the box in
+    /// parts.
     pub fn begin_box(&mut self, at: u64, len: usize) {
         self.add_word(at);
         self.add_word(len as u64);
     }
 
-    /// Adds the bytes of a part that fill whole words, and returns how many bytes those are.
+    /// Adds those bytes of a part that fill whole 8-byte words. Returns the number of added bytes.
     pub fn add_words(&mut self, bytes: &[u8]) -> usize {
         let (words, _) = bytes.as_chunks::<8>();
         for word in words {
@@ -40,7 +41,7 @@ impl FingerprintHasher {
         words.len() * 8
     }
 
-    /// Adds the remaining bytes of the last part.
+    /// Adds the bytes of the last part that do not fill a whole word.
     pub fn add_tail(&mut self, rest: &[u8]) {
         let mut last = [0; 8];
         for (to, from) in last.iter_mut().zip(rest) {
@@ -70,7 +71,7 @@ pub(super) struct IncrementalHash {
 }
 
 impl IncrementalHash {
-    /// Continues `hash`, which covers everything before `range`.
+    /// Creates a hash that adds the bytes of `range` to `hash`.
     pub fn new(hash: FingerprintHasher, range: Range<usize>) -> IncrementalHash {
         let done = range.start;
         IncrementalHash {
@@ -80,14 +81,15 @@ impl IncrementalHash {
         }
     }
 
-    /// Adds the available bytes of the range.
+    /// Adds the bytes of the range that have arrived since the last call.
     pub fn add_available(&mut self, available: &[u8]) {
         let end = self.range.end.min(available.len());
         let new_bytes = available.get(self.hashed_bytes..end).unwrap_or_default();
         self.hashed_bytes += self.hash.add_words(new_bytes);
     }
 
-    /// Returns the hash including all of `range`, if it was started for this range.
+    /// Adds the rest of the range and returns the hash. Returns `None` if the hash was started for
+    /// a range other than `range`, or if bytes are missing.
     pub fn finish(mut self, available: &[u8], range: &Range<usize>) -> Option<FingerprintHasher> {
         self.add_available(available);
         let rest = available.get(self.hashed_bytes..self.range.end)?;
@@ -150,6 +152,7 @@ mod tests {
         assert_eq!(hash_of(1000, 32, b"a moov box"), GOLDEN);
     }
 
-    /// Segment URLs contain this hash. A change invalidates every cache.
+    /// Segment URLs depend on this hash. A change of the hash function therefore invalidates every
+    /// cache.
     const GOLDEN: u64 = 0xc7f8b329a4b5fc4e;
 }

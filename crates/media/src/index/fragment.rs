@@ -15,8 +15,8 @@ const NON_SYNC: u32 = 0x0001_0000;
 /// Adds the samples of a `moof` box to the tracks of `movie`.
 pub(super) fn read_moof(moof: &Mp4Box<'_>, movie: &mut MovieDraft) -> Result<()> {
     movie.has_fragments = true;
-    // The implicit base of a `traf`: the `moof` for the first, then the end of the previous data
-    // (8.8.7.1).
+    // Implicit base of the data offsets (8.8.7.1). For the first `traf`, it is the start of the
+    // `moof`. For each later `traf`, it is the end of the data of the previous `traf`.
     let mut implicit = moof.offset;
     for child in moof.children() {
         let child = child.map_err(|error| error.in_box(*b"moof"))?;
@@ -33,7 +33,7 @@ pub(super) fn read_moof(moof: &Mp4Box<'_>, movie: &mut MovieDraft) -> Result<()>
     Ok(())
 }
 
-/// Adds the samples of a `traf` box and returns the end of their bytes.
+/// Adds the samples of a `traf` box. Returns the file offset at which the data of the samples ends.
 fn read_traf(
     traf: &Mp4Box<'_>,
     moof_at: u64,
@@ -90,7 +90,7 @@ fn read_traf(
     Ok(at)
 }
 
-/// Sample fields for runs without values of their own.
+/// Default values of the sample fields that a run does not contain.
 struct SampleDefaults {
     description_index: u32,
     duration: u32,
@@ -116,7 +116,7 @@ impl SampleDefaults {
     }
 }
 
-/// Adds the samples of a run whose bytes start at `at`.
+/// Adds the samples of a run. The data of the samples starts at file offset `at`.
 fn add_run(
     run: &Trun<'_>,
     defaults: &SampleDefaults,

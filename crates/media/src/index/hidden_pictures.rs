@@ -1,37 +1,38 @@
-//! Pictures that an edit list hides, and that the first visible picture depends on.
+//! Pictures that an edit list hides although the first visible picture depends on them.
 //!
 //! Media Source Extensions drop every picture before the start of a film, and then all pictures
-//! until the next key frame. HLS cannot hide pictures at all. A trim inside a GOP would therefore
-//! cost seconds of the film, or show what the edit list hides. So hidden pictures are presented at
-//! the start of the film, one after the other, for an instant each.
+//! until the next key frame. HLS cannot hide pictures at all. After a trim inside a GOP, viewers
+//! would therefore miss seconds of the film, or see what the edit list hides. To avoid both, hidden
+//! pictures are presented at the start of the film, one after the other, for one instant each.
 
 use super::{Sample, SampleTable, SampleTableBuilder};
 use std::ops::Range;
 
-/// Maximum number of hidden pictures that are moved: more than two minutes at 30 per second.
+/// Maximum number of hidden pictures that are moved. At 30 pictures per second, this is more than
+/// two minutes.
 const HIDDEN_MAX: usize = 1 << 12;
 
-/// Number of instants per second; an instant is one tick of a transport stream.
+/// Instants per second. One instant is one tick of the 90 kHz clock of transport streams.
 const INSTANTS_PER_SECOND: u32 = 90_000;
 
-/// Samples with changed times: the pictures that the edit list hides are presented at the start.
+/// Samples whose times were changed so that the hidden pictures are presented at the start.
 #[derive(Debug)]
 pub(super) struct MovedPictures {
     pub samples: SampleTable,
     /// Number of hidden pictures.
     pub count: usize,
-    /// Ticks from the original presentation time of the key frame to the start. Zero or negative if
-    /// only leading pictures of the key frame are hidden.
+    /// Ticks from the original presentation time of the key frame to the start of the edit. Zero or
+    /// negative if only leading pictures of the key frame are hidden.
     pub lead: i64,
-    /// Ticks by which moving the pictures delays the decoding of the first sample.
+    /// Ticks by which the first sample is decoded later than in the source.
     pub decode_shift: i64,
 }
 
-/// Copies `range` of `samples` and presents its hidden pictures from `start` on, in the order of
-/// their presentation. `start` is on the same timeline as the decode times of `samples`.
+/// Copies the samples of `range` and moves the hidden pictures to `start`, in presentation order.
+/// `start` is in ticks on the timeline of the decode times of `samples`.
 ///
-/// Returns `None` if no picture is hidden, or if the first visible picture would no longer be
-/// presented before the second one.
+/// Returns `None` if no time needs to change, or if too many pictures are hidden. Also returns
+/// `None` if the first visible picture could not be presented before the second visible picture.
 pub(super) fn move_hidden(
     samples: &SampleTable,
     range: Range<u32>,
@@ -78,7 +79,8 @@ pub(super) fn move_hidden(
     })
 }
 
-/// Hidden pictures and the first two visible ones, as presentation times and sample numbers.
+/// The hidden pictures and the first two visible pictures. A picture is given as its presentation
+/// time in ticks and its sample number.
 struct FirstPictures {
     hidden: Vec<(i64, u32)>,
     first: (i64, u32),
@@ -96,13 +98,13 @@ fn find_first_pictures(
     let (mut hidden, mut first, mut second) = (Vec::new(), None, i64::MAX);
     let mut shown = None;
     for (n, sample) in range.clone().zip(samples.range(range)) {
-        // No later sample is presented before the second visible picture.
+        // From here on, no sample is presented before the second visible picture.
         if sample.dts as i64 + offset_min > second {
             break;
         }
         let time = presented_at(&sample);
         let earliest = first.map_or(i64::MAX, |(time, _)| time);
-        // A sample without a duration counts as one tick.
+        // A sample with duration 0 counts as one tick long.
         if time + i64::from(sample.duration.max(1)) <= start {
             hidden.push((time, n));
             if hidden.len() > HIDDEN_MAX {
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn hidden_pictures_are_presented_at_the_start_for_an_instant_each() {
-        // Presented at 2, 3, 4 … frames of 512 ticks; the edit starts with frame 15.
+        // The pictures are presented every 512 ticks, from tick 2 * 512 on. The edit starts at tick
+        // 15 * 512.
         let samples = build_video_track(2, 50, 100).samples;
         let start = 15 * 512;
         let moved = move_hidden(&samples, 0..samples.len(), start, 12_800).unwrap();
@@ -158,7 +161,8 @@ mod tests {
         }
         after.sort_unstable();
         assert!(after.windows(2).all(|pair| pair[0] < pair[1]));
-        // Decoding does not start earlier than the reordering needs.
+        // The hidden pictures are decoded shortly before the edit starts, not at their original
+        // decode times.
         assert!(moved.decode_shift > 9 * 512, "{}", moved.decode_shift);
     }
 
@@ -173,7 +177,8 @@ mod tests {
 
     #[test]
     fn hidden_leading_pictures_are_no_trim_inside_a_gop() {
-        // The key frame is presented at 3, its leading pictures at 1 and 2; the edit starts at 3.
+        // In units of 512 ticks, the leading pictures are presented at 1 and 2, and the key frame
+        // at 3. The edit starts at 3.
         let rows = [
             (512, 1536, 9, true),
             (512, 0, 9, false),
@@ -188,7 +193,8 @@ mod tests {
 
     #[test]
     fn pictures_stay_where_no_instant_is_short_enough() {
-        // One tick per picture: there is no room for a hidden one before the second visible one.
+        // Each picture lasts one tick, so a hidden picture does not fit before the second visible
+        // picture.
         let rows = [(1, 0, 9, true), (1, 0, 9, false), (1, 0, 9, false)];
         let samples = build_track(avc_codec(640, 360), 25, 0, &rows).samples;
         assert!(move_hidden(&samples, 0..3, 1, 25).is_none());

@@ -1,4 +1,5 @@
-//! The indexer. It requests byte ranges of one file and receives them, without I/O of its own.
+//! The indexer, which performs no I/O. It requests byte ranges of one file, and the caller supplies
+//! the bytes.
 
 use super::early_tracks::EarlyTracks;
 use super::external_references::ExternalReferences;
@@ -11,26 +12,29 @@ use crate::bmff::{BoxHeader, Mp4Box, ftyp::Ftyp};
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 use std::ops::Range;
 
-/// Bytes of the first read. It is the only one if the `moov` comes first and is small.
+/// Size of the first read, in bytes. A file without fragments needs no further read if a small
+/// `moov` is at its start.
 const FIRST_READ_BYTES: u64 = 64 << 10;
-/// Bytes to read after the media, where the `moov` or its start probably is.
+/// Bytes to read after the media, where the file probably contains the `moov`.
 const TAIL_READ_BYTES: u64 = 1 << 20;
-/// If the rest of the file is at most this long, it is read at once: it is probably the `moov`.
+/// If at most this many bytes follow the media, all of them are read at once, because they are
+/// probably the `moov`.
 const WHOLE_TAIL_READ_BYTES_MAX: u64 = 16 << 20;
 /// Minimum bytes to read for a fragment's metadata.
 const FRAGMENT_READ_BYTES_MIN: u64 = 4 << 10;
-/// Fragments of at most this size, media included, are read several at a time.
+/// If the last fragment, including its media, has at most this many bytes, the next read covers
+/// several fragments.
 const SMALL_FRAGMENT_BYTES_MAX: u64 = 128 << 10;
-/// Maximum size of a `moov` box; about 100 million samples.
+/// Maximum size of a `moov` box, in bytes. A box of this size describes about 100 million samples.
 const MOOV_BYTES_MAX: u64 = 1 << 30;
-/// Maximum size of a `moof` box.
+/// Maximum size of a `moof` box, in bytes.
 const MOOF_BYTES_MAX: u64 = 64 << 20;
-/// Maximum number of boxes skipped in search of an incomplete `moov`.
+/// Maximum number of boxes that are examined to find a `moov` that is still being received.
 const LOOKAHEAD_BOXES_MAX: u32 = 8;
 /// Maximum number of boxes at the top level of a file.
 const BOXES_MAX: u32 = 8_000_000;
 
-/// Boxes that may start a file.
+/// Names of boxes with which a file may start.
 const FIRST_BOX_NAMES: [&[u8; 4]; 18] = [
     b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid",
     b"sidx", b"ssix", b"prft", b"emsg", b"meta", b"junk", b"mfra", b"udta",
@@ -38,30 +42,32 @@ const FIRST_BOX_NAMES: [&[u8; 4]; 18] = [
 
 /// Indexes one file without I/O.
 ///
-/// Read the bytes of [`Indexer::needed_range`] and pass them to [`Indexer::feed`], until nothing is
-/// needed. Then call [`Indexer::finish`].
+/// Read the bytes of [`Indexer::needed_range`] and pass them to [`Indexer::feed`], until
+/// [`Indexer::needed_range`] returns `None`. Then call [`Indexer::finish`].
 ///
-/// A file whose `moov` comes first and is small takes one read. A larger `moov`, or one at the end,
-/// takes one more. Each fragment takes one, and small fragments share one.
+/// A file with a small `moov` at its start takes one read. A file with a larger `moov`, or with a
+/// `moov` at the end, takes one more read. Each large fragment takes one read, and several small
+/// fragments share one read.
 #[derive(Debug)]
 pub struct Indexer {
     file_len: u64,
     /// Bytes of the file from `buffer_offset` on.
     buffer: Vec<u8>,
     buffer_offset: u64,
-    /// Offset of the next box; never before `buffer_offset`.
+    /// Offset of the next box in the file; never less than `buffer_offset`.
     next_box_offset: u64,
     /// End of the bytes that are needed before parsing continues.
     needed_end: u64,
     box_count: u32,
     is_quicktime: bool,
     movie: Option<MovieDraft>,
-    /// Size and offset of the last `moof`, which predict the next one.
+    /// Size and offset of the last `moof`. The size of the next read is estimated from these
+    /// values.
     last_moof_bytes: u64,
     last_moof_offset: Option<u64>,
     fingerprint_hasher: FingerprintHasher,
     notes: Vec<IndexNote>,
-    /// Tracks of an incomplete `moov`.
+    /// Tracks of a `moov` that is still being received.
     early_tracks: EarlyTracks,
     /// The parsed `moov`, if its media is in other files.
     external_references: Option<ExternalReferences>,
@@ -70,11 +76,11 @@ pub struct Indexer {
 
 /// Outcome of one parsing step.
 enum ParseStep {
-    /// A box was parsed; the next one is at `next_box_offset`.
+    /// A box was parsed or skipped. The next box is at `next_box_offset`.
     Next,
-    /// This many bytes from `next_box_offset` are needed.
+    /// This many bytes from `next_box_offset` on are needed.
     More(u64),
-    /// The rest of the file does not matter.
+    /// The rest of the file is not needed.
     Done,
 }
 
@@ -100,18 +106,18 @@ impl Indexer {
         }
     }
 
-    /// Returns the next byte range to read: not empty and within the file. `None` means that the
-    /// indexer needs no more.
+    /// Returns the next byte range to read. The range is not empty and is within the file. Returns
+    /// `None` if the indexer needs no more bytes.
     pub fn needed_range(&self) -> Option<Range<u64>> {
         (!self.is_done).then(|| self.buffer_end()..self.needed_end)
     }
 
-    /// Adds bytes of the file from the start of [`Indexer::needed_range`] on. They may be fewer or
-    /// more than requested.
+    /// Adds bytes of the file from the start of [`Indexer::needed_range`] on. The number of bytes
+    /// may be lower or higher than requested.
     ///
     /// # Errors
-    /// An error in the file, which then cannot be indexed; `Truncated` if `bytes` is empty, which
-    /// means that the file ended before its announced length.
+    /// Any error in the file that prevents indexing. `Truncated` if `bytes` is empty, because the
+    /// file then ends before its announced length.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<()> {
         if self.is_done {
             return Ok(());
@@ -136,11 +142,12 @@ impl Indexer {
         self.parse_buffered_boxes()
     }
 
-    /// Builds the index, once [`Indexer::needed_range`] returns `None`.
+    /// Builds the index. Call this after [`Indexer::needed_range`] has returned `None`.
     ///
     /// # Errors
-    /// `Truncated` if bytes are still needed; `Empty` or `Unsupported` if nothing can be packaged;
-    /// errors of edit lists and sample entries.
+    /// `Truncated` if bytes are still needed; `Malformed` if there is no `moov`; `Empty` or
+    /// `Unsupported` if no track can be packaged. Errors in edit lists and sample entries are also
+    /// returned.
     pub fn finish(self) -> Result<Index> {
         if self.file_len == 0 {
             return Err(Error::new(ErrorKind::Empty, "the file is empty"));
@@ -180,18 +187,19 @@ impl Indexer {
         })
     }
 
-    /// Takes the references to media in other files, once [`Indexer::needed_range`] returns `None`.
-    /// A file with references has no index of its own.
+    /// Takes the references to media in other files, if there are any. Call this after
+    /// [`Indexer::needed_range`] has returned `None`. For a file with references,
+    /// [`Indexer::finish`] returns an error.
     pub fn take_references(&mut self) -> Option<ExternalReferences> {
         self.external_references.take()
     }
 
-    /// End of the buffer in the file.
+    /// Returns the file offset at which the buffer ends.
     fn buffer_end(&self) -> u64 {
         self.buffer_offset + self.buffer.len() as u64
     }
 
-    /// The buffered bytes from the next box on.
+    /// Returns the buffered bytes from the next box on.
     fn unparsed_bytes(&self) -> &[u8] {
         let from = usize::try_from(self.next_box_offset - self.buffer_offset).unwrap_or(usize::MAX);
         self.buffer.get(from..).unwrap_or_default()
@@ -248,14 +256,14 @@ impl Indexer {
         }
     }
 
-    /// Requests `bytes` bytes from the next box on and drops the bytes before it.
+    /// Requests `bytes` bytes from the next box on. Drops the buffered bytes before that box.
     fn request_bytes(&mut self, bytes: u64) {
         let skipped_bytes =
             usize::try_from(self.next_box_offset - self.buffer_offset).unwrap_or(usize::MAX);
         self.buffer.drain(..skipped_bytes.min(self.buffer.len()));
         self.buffer_offset = self.next_box_offset;
-        // The end is at least one byte after the buffered bytes, because a step only requests
-        // missing bytes.
+        // A parsing step requests bytes only if some are missing, so at least one byte after the
+        // buffer is needed.
         let goal = self
             .next_box_offset
             .saturating_add(bytes)
@@ -302,7 +310,7 @@ impl Indexer {
         }
     }
 
-    /// Handles the case that fewer bytes than a box header are buffered.
+    /// Handles the case that less than a whole box header is buffered.
     fn handle_short_header(&mut self, left: u64) -> Result<ParseStep> {
         let have = self.unparsed_bytes().len() as u64;
         if have < left {
@@ -316,22 +324,22 @@ impl Indexer {
         Ok(ParseStep::Done)
     }
 
-    /// Guesses the bytes to request for an unknown box.
+    /// Estimates how many bytes to request for a box whose header is not known yet.
     fn guess_read_bytes(&self, left: u64) -> u64 {
         match self.last_moof_offset {
             _ if self.movie.is_none() && left <= WHOLE_TAIL_READ_BYTES_MAX => left,
             _ if self.movie.is_none() => TAIL_READ_BYTES,
-            // One box more than the last fragment, so that the header of its `mdat` is included.
             Some(at) if self.next_box_offset - at <= SMALL_FRAGMENT_BYTES_MAX => {
                 TAIL_READ_BYTES / 2
             }
+            // Somewhat more than the last `moof`, so that the header of the `mdat` is included.
             _ => FRAGMENT_READ_BYTES_MIN.max(self.last_moof_bytes + self.last_moof_bytes / 4 + 256),
         }
         .min(left)
     }
 
-    /// Returns whether zero bytes follow the last box. They would be parsed as a box without a name
-    /// that extends to the end of the file.
+    /// Returns whether zero bytes follow the last box. Without this check, the zero bytes would be
+    /// parsed as a nameless box that extends to the end of the file.
     fn is_zero_padding(&self, header: &BoxHeader) -> bool {
         self.movie.is_some() && header.name == [0; 4] && self.unparsed_bytes().starts_with(&[0; 8])
     }
@@ -356,7 +364,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Parses a box whose content matters, once it is complete.
+    /// Parses a `moov`, `moof` or `ftyp` box. If the box is not completely buffered, requests the
+    /// missing bytes.
     fn parse_whole_box(&mut self, header: BoxHeader, left: u64) -> Result<ParseStep> {
         let name = format_fourcc(header.name);
         let limit = if header.name == *b"moof" {
@@ -391,7 +400,9 @@ impl Indexer {
         Ok(ParseStep::Next)
     }
 
-    /// Handles a box that is cut off by the end of the file. The fragments before it are intact.
+    /// Handles a box that the end of the file cuts off. If the box is a `moof` after other
+    /// fragments, only its fragment is left out, because the other fragments are intact. Otherwise,
+    /// returns an error.
     fn end_within_box(&mut self, header: &BoxHeader, left: u64) -> Result<ParseStep> {
         match &mut self.movie {
             Some(movie) if header.name == *b"moof" && movie.has_fragments => {
@@ -403,7 +414,8 @@ impl Indexer {
     }
 
     fn parse_box_content(&mut self, bytes: &[u8]) -> Result<()> {
-        // A box of size 0 extends to the end of the file, which cannot be derived from the slice.
+        // A box of size 0 extends to the end of the slice, so the slice must not extend beyond the
+        // file.
         let left = usize::try_from(self.file_len - self.next_box_offset).unwrap_or(usize::MAX);
         let found = Mp4Box::parse_first(bytes.get(..left).unwrap_or(bytes), self.next_box_offset)?;
         match &found.name {
@@ -421,7 +433,8 @@ impl Indexer {
                     self.early_tracks = early_tracks;
                     return Ok(());
                 }
-                // So far the hash covers only the length of the file.
+                // The hasher covers only the length of the file so far. The early hash covers this
+                // length too, so it may replace the hasher.
                 match early_tracks.take_hash(found.bytes, 0..found.bytes.len()) {
                     Some(hash) => self.fingerprint_hasher = hash,
                     None => self.fingerprint_hasher.add_box(found.offset, found.bytes),
@@ -445,7 +458,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Skips `size` bytes, within the buffer or beyond it.
+    /// Skips `size` bytes. Not all of them need to be in the buffer.
     fn skip_bytes(&mut self, size: u64) {
         self.next_box_offset = self.next_box_offset.saturating_add(size).min(self.file_len);
         if self.next_box_offset >= self.buffer_end() {

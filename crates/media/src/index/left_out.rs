@@ -31,12 +31,14 @@ pub(super) fn may_be_video(trak: &Mp4Box<'_>) -> bool {
     hdlr.is_none_or(|hdlr| hdlr.handler_type == *b"vide")
 }
 
-/// Names a track by its number, kind and sample entry, as far as they can be read.
+/// Returns a description of a track with its id, kind and sample entry code, as far as the boxes
+/// can be parsed.
 pub(super) fn describe_track(trak: &Mp4Box<'_>) -> String {
     let tkhd = find_path(trak, &[b"tkhd"]).and_then(|tkhd| Tkhd::parse(tkhd.body).ok());
     let hdlr = find_path(trak, &[b"mdia", b"hdlr"]).and_then(|hdlr| Hdlr::parse(hdlr.body).ok());
     let entry = find_path(trak, &[b"mdia", b"minf", b"stbl", b"stsd"]);
-    // The first entry follows the version, the flags and the count; its code follows its size.
+    // `stsd` starts with the version, the flags and the entry count, which take 8 bytes. The code
+    // of the first entry follows the 4-byte size of the entry.
     let code = entry.and_then(|stsd| stsd.body.get(12..16)?.try_into().ok());
     let id = tkhd.map_or_else(|| "?".to_owned(), |tkhd| tkhd.track_id.to_string());
     let facts = [
@@ -55,7 +57,8 @@ fn find_path<'a>(from: &Mp4Box<'a>, path: &[&[u8; 4]]) -> Option<Mp4Box<'a>> {
         .try_fold(*from, |parent, name| parent.find_child(name).ok()?)
 }
 
-/// Names a handler type (ISO/IEC 14496-12, 12; QuickTime File Format, "Media types").
+/// Returns a readable name of a handler type (ISO/IEC 14496-12, 12; QuickTime File Format, "Media
+/// types").
 fn describe_handler(handler: [u8; 4]) -> String {
     match &handler {
         b"vide" => "video".to_owned(),

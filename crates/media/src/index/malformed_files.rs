@@ -1,4 +1,5 @@
-//! Broken files, each with the expected error kind and parts of its message.
+//! Broken files, each with the kind of the expected error and words that the error message must
+//! contain.
 
 mod anywhere;
 mod incremental_input;
@@ -48,13 +49,14 @@ fn build_fragmented() -> Vec<u8> {
     mux_fragmented(&build_tracks(), 0, &all).to_bytes()
 }
 
-/// Returns the body of the first box called `name`, for a test to break.
+/// Returns the bytes of the file from the body of the first box called `name` on. Tests change
+/// these bytes.
 fn body_of<'a>(file: &'a mut [u8], name: &[u8; 4]) -> &'a mut [u8] {
     let at = file.windows(4).position(|window| window == name).unwrap();
     &mut file[at + 4..]
 }
 
-/// Returns name and reason of each track that is left out.
+/// Returns the name and the reason of each part of the film that is left out.
 fn left_out_of(index: &Index) -> Vec<String> {
     let entries = index.left_out.iter();
     entries

@@ -48,7 +48,8 @@ use std::sync::Arc;
 /// Everything that is needed to package one file without reading its metadata again.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// Video and audio tracks that can be packaged, in file order. Empty only if there is text.
+    /// Video and audio tracks that can be packaged, in file order. Empty only if the file has text
+    /// tracks.
     pub tracks: Vec<Track>,
     /// Text tracks, in file order.
     pub text_tracks: Vec<Track>,
@@ -57,24 +58,24 @@ pub struct Index {
     /// Hash of all metadata bytes (`moov` and `moof` boxes). It changes with the size, time or
     /// offset of any sample.
     pub fingerprint: u64,
-    /// Version of the media, if the caller knows it. An index MP4 stores it, so that replaced media
-    /// of the same length is detected.
+    /// Version of the media, if the caller knows the version. An index MP4 stores the version, so
+    /// that a replaced media file of the same length is detected.
     pub media_version: Option<MediaVersion>,
     /// Properties of the file that may cause problems in players, for reports.
     pub notes: Vec<IndexNote>,
     /// Tracks of the file, and parts of tracks, that are not served.
     pub left_out: Vec<LeftOutTrack>,
-    /// Captions inside of the video, if the caller searched its media for them. An index MP4 stores
-    /// them, so that media is searched once.
+    /// Captions that the video contains; `None` if the caller did not search the media for
+    /// captions. An index MP4 stores the result, so that the media is searched only once.
     pub caption_channels: Option<Vec<CaptionChannel>>,
 }
 
-/// Distinguishes media from other media of the same length.
+/// Identifies a version of a media file, even among versions of the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaVersion {
-    /// A hash of some of its bytes.
+    /// A hash of some bytes of the media.
     ContentHash(u64),
-    /// A hash of its entity tag in storage.
+    /// A hash of the entity tag of the media in storage.
     EntityTagHash(u64),
 }
 
@@ -83,33 +84,34 @@ pub enum MediaVersion {
 pub struct Track {
     /// `track_ID` of the tkhd box.
     pub id: u32,
-    /// Ticks per second of every time in this track; never zero.
+    /// Ticks per second for all times of this track; never zero.
     pub timescale: u32,
     /// ISO 639-2/T code, or a BCP 47 tag from `elng`; `und` if unspecified.
     pub language: String,
-    /// Name that the author gave (`udta/name`, or `hdlr` unless it is a stock phrase).
+    /// Name that the author gave the track, from `udta/name` or `hdlr`. Stock phrases of muxers are
+    /// ignored.
     pub name: Option<String>,
     /// Whether the enabled flag of `tkhd` is set, which marks a default track.
     pub is_enabled: bool,
-    /// Purposes that the author declared, each once.
+    /// Purposes that the author declared, without duplicates.
     pub roles: Vec<TrackRole>,
-    /// The codec and its init segment entry.
+    /// The codec, with the sample entry for init segments.
     pub codec: Codec,
     /// The samples that the edit list keeps. Never empty. Decode times start at 0.
     pub samples: SampleTable,
     /// Presentation time of decode time 0, in ticks, with the edit list applied.
     ///
-    /// A sample is shown at `dts + composition_offset + presentation_offset`. Negative for priming,
-    /// positive for a late start.
+    /// A sample is shown at `dts + composition_offset + presentation_offset`. The value is negative
+    /// if the track starts with priming samples, and positive if the track starts late.
     pub presentation_offset: i64,
-    /// End of the presentation according to the edit list, in ticks; `None` means the last sample.
-    /// Segments contain whole samples, so the last one may end later.
+    /// End of the presentation according to the edit list, in ticks; `None` means the end of the
+    /// last sample. Segments contain whole samples, so the last segment may end later.
     pub presentation_end: Option<i64>,
-    /// Protection that the source has; its samples are served as they are.
+    /// Encryption that the source already has. The encrypted samples are served unchanged.
     pub protection: Option<Arc<SourceProtection>>,
-    /// Subsamples of all samples, if the index contains them.
+    /// Subsamples of all samples, if the index contains subsamples.
     pub subsamples: Option<Arc<StoredSubsamples>>,
-    /// Rotation and mirroring of the picture (the matrix of `tkhd`), as phones write it.
+    /// Matrix of `tkhd`, which rotates or mirrors the picture. Phones write such matrices.
     pub matrix: [i32; 9],
 }
 
@@ -118,7 +120,8 @@ pub struct Track {
 pub struct IndexNote {
     /// `track_ID` of the track; 0 for the whole file.
     pub track_id: u32,
-    /// Time in the track, in its ticks, if it is meaningful.
+    /// Time that the note refers to, in ticks of the track; `None` if the note refers to no
+    /// specific time.
     pub time_ticks: Option<u64>,
     /// Description as one sentence.
     pub message: String,

@@ -1,5 +1,4 @@
-//! Parsing of the `moov` box: the tracks of the film, and their samples unless they are in
-//! fragments.
+//! Parses the `moov` box: the tracks of the film, and those samples that are not in fragments.
 
 use super::early_tracks::EarlyTracks;
 use super::left_out::{describe_track, may_be_video};
@@ -14,7 +13,7 @@ use std::collections::HashMap;
 /// A film while it is being indexed.
 #[derive(Debug)]
 pub(super) struct MovieDraft {
-    /// Ticks per second of edit lists; 0 in some broken files.
+    /// Ticks per second of the durations in edit lists; 0 in some broken files.
     timescale: u32,
     /// Whether the film declares fragments.
     has_mvex: bool,
@@ -26,12 +25,13 @@ pub(super) struct MovieDraft {
     trak_count: usize,
     /// Tracks, and parts of the film, that are left out.
     left_out: Vec<LeftOutTrack>,
-    /// The first error of any track, and the first error of a track that is or may be video.
+    /// `track_fault` is the first error in any track. `video_fault` is the first error in a track
+    /// that is or may be video.
     track_fault: Option<Error>,
     video_fault: Option<Error>,
     /// `pssh` boxes of the film.
     pssh_boxes: Vec<Vec<u8>>,
-    /// Defaults of fragments, by track.
+    /// Default values of samples in fragments, by `track_ID`.
     pub trex_by_track: HashMap<u32, Trex>,
     /// Whether a fragment was read.
     pub has_fragments: bool,
@@ -40,7 +40,7 @@ pub(super) struct MovieDraft {
 /// The tracks of an indexed film.
 #[derive(Debug, Default)]
 pub(super) struct FinishedMovie {
-    /// Video and audio.
+    /// Video and audio tracks.
     pub tracks: Vec<Track>,
     pub text_tracks: Vec<Track>,
     pub left_out: Vec<LeftOutTrack>,
@@ -90,7 +90,7 @@ impl MovieDraft {
         Ok(movie)
     }
 
-    /// Refuses the film if no track would remain, or if the film has video but none would remain.
+    /// Refuses the film if its broken tracks leave no track at all, or no video track.
     fn check_faults(&mut self) -> Result<()> {
         let has_video = self.drafts.iter().any(|draft| draft.is_video);
         let fault = match self.drafts.is_empty() {
@@ -163,13 +163,14 @@ impl MovieDraft {
         Ok(())
     }
 
-    /// Returns whether no fragment can follow, so that the rest of the file is not read.
+    /// Returns whether the rest of the file can be skipped, because no fragment can add samples to
+    /// a track.
     pub fn is_complete(&self) -> bool {
         !self.has_mvex && self.drafts.iter().any(|draft| !draft.samples.is_empty())
             || self.drafts.is_empty()
     }
 
-    /// Resolves edit lists and packs all tables.
+    /// Resolves edit lists and packs all sample tables.
     pub fn finish(self, notes: &mut Vec<IndexNote>) -> Result<FinishedMovie> {
         let nothing = self.no_tracks_error();
         let mut finished = FinishedMovie {
@@ -193,7 +194,7 @@ impl MovieDraft {
                 Ok(FinishedTrack::LeftOut(reason)) => {
                     finished.left_out.push(LeftOutTrack::new(name, reason));
                 }
-                // The film plays without its text.
+                // Leaves out the text track, because the film plays without text.
                 Err(error) if is_text => {
                     finished
                         .left_out
@@ -233,16 +234,17 @@ impl MovieDraft {
     }
 }
 
-/// Returns whether the other tracks are intact. They are not intact if a limit is exceeded or if
-/// media is missing, because the end of the file is then missing.
+/// Returns whether an error affects only one track. An exceeded limit affects the whole film. If
+/// media is missing, the end of the file is missing, which affects other tracks too.
 pub(super) fn is_confined_to_track(fault: &Error) -> bool {
     let in_description = fault.location.split('/').any(|name| name == "stsd");
     fault.kind == ErrorKind::Malformed || (fault.kind == ErrorKind::Truncated && in_description)
 }
 
-/// Returns the tracks that contain the chapters of this one (QuickTime File Format, `tref/chap`).
+/// Returns the ids of the tracks that contain the chapters of `trak` (QuickTime File Format,
+/// `tref/chap`).
 fn find_chapter_tracks(trak: &Mp4Box<'_>) -> Vec<u32> {
-    // Broken references do not matter: the film plays without chapters.
+    // Ignores broken references, because the film plays without chapters.
     let tref = trak.find_child(b"tref").ok().flatten();
     let chap = tref.and_then(|tref| {
         tref.find_child(b"chap")

@@ -1,28 +1,29 @@
-//! Unsigned integers packed into as few whole bytes as the largest needs.
+//! Packs unsigned integers. Each integer takes as many whole bytes as the largest integer needs.
 
 use std::ops::Range;
 
-/// Number of values between two stored absolute times or offsets, if values are stored one by one.
+/// Number of values in a block. For each block, a table stores one absolute time, offset or sum.
 pub(super) const SAMPLES_PER_BLOCK: u32 = 64;
 
-/// A list of `u32` values with 0 to 4 bytes each. If all values are equal, they take no bytes.
+/// A list of `u32` values that take 0 to 4 bytes each. If all values are equal, each takes 0 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedIntegers {
     len: u32,
     width: u8,
     /// The repeated value if `width` is 0.
     constant: u32,
-    /// Little-endian values of `width` bytes, and padding so that four bytes can always be read.
+    /// Little-endian values of `width` bytes each, followed by padding. With the padding, four
+    /// bytes can be read at the position of any value.
     bytes: Box<[u8]>,
 }
 
 impl PackedIntegers {
-    /// Packs `values`, at most `u32::MAX` of them.
+    /// Packs `values`. There may be at most `u32::MAX` values.
     pub fn new(values: &[u32]) -> PackedIntegers {
         PackedIntegers::pack_iter(values.iter().copied())
     }
 
-    /// Packs `values`, at most `u32::MAX` of them. Iterates twice.
+    /// Packs `values`. There may be at most `u32::MAX` values. Iterates over the values twice.
     pub fn pack_iter(values: impl ExactSizeIterator<Item = u32> + Clone) -> PackedIntegers {
         let len = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let constant = values.clone().next().unwrap_or(0);
@@ -43,7 +44,7 @@ impl PackedIntegers {
         }
     }
 
-    /// Packs `len` times `value`.
+    /// Packs a list that contains `value` `len` times.
     pub fn repeat(value: u32, len: u32) -> PackedIntegers {
         PackedIntegers {
             len,
@@ -64,7 +65,7 @@ impl PackedIntegers {
         self.len
     }
 
-    /// Returns the only value, if all values are equal.
+    /// Returns the common value, if all values are equal.
     pub fn constant_value(&self) -> Option<u32> {
         (self.width == 0).then_some(self.constant)
     }
@@ -87,7 +88,8 @@ impl PackedIntegers {
         word & (u32::MAX >> (32 - 8 * u32::from(self.width)))
     }
 
-    /// Returns the common value of `range`; `None` if the values differ or there are none.
+    /// Returns the common value of the entries in `range`. Returns `None` if the values differ or
+    /// if `range` contains no value.
     pub fn shared_value(&self, range: Range<u32>) -> Option<u32> {
         let range = range.start..range.end.min(self.len);
         if range.is_empty() {
@@ -98,7 +100,7 @@ impl PackedIntegers {
         same.then_some(first)
     }
 
-    /// Sum of the values in `range`, which is cut to the existing ones.
+    /// Sum of the values in `range`. Ignores the part of `range` past the last value.
     pub fn sum_range(&self, range: Range<u32>) -> u64 {
         let range = range.start.min(self.len)..range.end.min(self.len);
         let width = self.width as usize;
@@ -123,13 +125,13 @@ impl PackedIntegers {
     }
 }
 
-/// Packs values while they arrive.
+/// Packs values that are added one part after the other.
 #[derive(Debug, Default)]
 pub(super) struct PackedIntegersBuilder {
     len: u32,
     width: usize,
     first: u32,
-    /// Bits in which any value differs from the first.
+    /// Bits in which any value differs from the first value.
     differing_bits: u32,
     bytes: Vec<u8>,
     expected: usize,
@@ -199,7 +201,8 @@ fn bytes_per_value(bits: u32) -> usize {
     4 - bits.leading_zeros() as usize / 8
 }
 
-/// Bytes after the last value, so that four bytes can always be read.
+/// Returns the number of padding bytes after the last value. With the padding, four bytes can be
+/// read at the position of any value.
 fn padding_bytes(width: usize) -> usize {
     4 - width
 }
@@ -215,14 +218,16 @@ fn write_values(width: usize, values: impl Iterator<Item = u32>, bytes: &mut [u8
     }
 }
 
-/// Writes values as `WIDTH` little-endian bytes each. The constant width makes it fast.
+/// Writes values as `WIDTH` little-endian bytes each. The loop is fast because the width is a
+/// constant.
 fn write_values_of_width<const WIDTH: usize>(values: impl Iterator<Item = u32>, bytes: &mut [u8]) {
     for (to, value) in bytes.chunks_exact_mut(WIDTH).zip(values) {
         to.copy_from_slice(&value.to_le_bytes()[..WIDTH]);
     }
 }
 
-/// Adds little-endian values of `WIDTH` bytes. The constant width makes it fast.
+/// Returns the sum of little-endian values of `WIDTH` bytes each. The loop is fast because the
+/// width is a constant.
 fn sum_values_of_width<const WIDTH: usize>(bytes: &[u8]) -> u64 {
     let value = |bytes: &[u8]| {
         let mut word = [0; 8];

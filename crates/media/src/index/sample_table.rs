@@ -1,5 +1,5 @@
-//! The sample table of one track: size, time, offset and kind of each sample, at about eight bytes
-//! per sample.
+//! The sample table of one track. The size, times, file offset and sync flag of a sample take about
+//! eight bytes.
 
 use super::chunk_table::{ChunkTable, ChunkTableBuilder};
 use super::column_builder::ColumnBuilder;
@@ -20,32 +20,35 @@ pub struct Sample {
     pub composition_offset: i32,
     /// Size in bytes.
     pub size: u32,
-    /// Whether decoding can start here.
+    /// Whether decoding can start at this sample.
     pub is_sync: bool,
-    /// Offset of its bytes in the file.
+    /// Offset of the sample's bytes in the file.
     pub offset: u64,
 }
 
-/// Samples by number, counted from 0.
+/// The samples of a track, numbered from 0.
 ///
-/// Every lookup by number or time takes at worst logarithmic time, plus the time to read at most
-/// one chunk or one block of samples. Its cost does not depend on the position in the film.
+/// A lookup by number or time takes at most logarithmic time, plus the time to read one chunk or
+/// one block of samples. The position in the film does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleTable {
     len: u32,
     total_duration: u64,
     durations: DurationTable,
     sizes: SizeTable,
-    /// Distinct composition offsets, and for each sample the index of its offset among them.
+    /// The distinct composition offsets. For each sample, `composition_offset_numbers` contains the
+    /// index of its offset in this list.
     composition_offset_values: Box<[i32]>,
     composition_offset_numbers: PackedIntegers,
-    /// Numbers of the sync samples, ascending; `None` means all samples.
+    /// Numbers of the sync samples, in ascending order; `None` means that all samples are sync
+    /// samples.
     sync_samples: Option<Box<[u32]>>,
     chunks: ChunkTable,
 }
 
 impl SampleTable {
-    /// Packs columns of equal length. `sync` lists the sync samples; `None` means all samples.
+    /// Packs columns of equal length. `sync` lists the sync samples; `None` means that all samples
+    /// are sync samples.
     pub(super) fn new(
         (durations, end): (&ColumnBuilder, u64),
         sizes: &ColumnBuilder,
@@ -80,7 +83,8 @@ impl SampleTable {
         self.total_duration
     }
 
-    /// Returns the decode time of sample `n`; [`SampleTable::total_duration`] past the last.
+    /// Returns the decode time of sample `n`, in ticks. Past the last sample, returns
+    /// [`SampleTable::total_duration`].
     pub fn dts(&self, n: u32) -> u64 {
         if n >= self.len {
             return self.total_duration;
@@ -88,13 +92,14 @@ impl SampleTable {
         self.durations.dts(n)
     }
 
-    /// Returns the last sample that starts at or before `dts`; 0 before the first.
+    /// Returns the last sample whose decode time is at or before `dts`. Returns 0 if there is no
+    /// such sample.
     pub fn sample_at_dts(&self, dts: u64) -> u32 {
         self.durations.sample_at(dts, self.len)
     }
 
-    /// Returns the largest `dts + composition_offset + duration`. A sample without a duration
-    /// counts as one tick.
+    /// Returns the largest `dts + composition_offset + duration`, in ticks. A sample with duration
+    /// 0 counts as one tick long.
     pub fn last_presentation_end(&self) -> i64 {
         let end = |sample: Sample| {
             let dts = i64::try_from(sample.dts).unwrap_or(i64::MAX);
@@ -102,7 +107,8 @@ impl SampleTable {
                 i64::from(sample.composition_offset) + i64::from(sample.duration.max(1)),
             )
         };
-        // Searches backwards until no earlier sample can end later, even with the largest offset.
+        // Searches backwards, and stops when no earlier sample can end later, even with the largest
+        // composition offset.
         let cts_max = i64::from(self.composition_offset_max());
         let (mut until, mut last) = (self.len, i64::MIN);
         while until > 0 {
@@ -151,14 +157,14 @@ impl SampleTable {
         self.sync_samples.is_none()
     }
 
-    /// Iterates over the sync samples, ascending.
+    /// Iterates over the numbers of the sync samples, in ascending order.
     pub fn sync_samples(&self) -> impl Iterator<Item = u32> + '_ {
         let listed = self.sync_samples.as_deref();
         let count = listed.map_or(self.len, |sync| sync.len() as u32);
         (0..count).map(move |n| listed.map_or(n, |sync| sync[n as usize]))
     }
 
-    /// Returns the first sync sample at or after `n`.
+    /// Returns the first sync sample at or after sample `n`.
     pub fn first_sync_from(&self, n: u32) -> Option<u32> {
         match &self.sync_samples {
             Some(sync) => sync.get(sync.partition_point(|s| *s < n)).copied(),
@@ -166,7 +172,7 @@ impl SampleTable {
         }
     }
 
-    /// Returns the last sync sample at or before `n`.
+    /// Returns the last sync sample at or before sample `n`.
     pub fn last_sync_until(&self, n: u32) -> Option<u32> {
         match &self.sync_samples {
             Some(sync) => sync
@@ -189,7 +195,7 @@ impl SampleTable {
         })
     }
 
-    /// Iterates over the samples of `range`, which is cut to the existing ones.
+    /// Iterates over the samples of `range`. Ignores the part of `range` past the last sample.
     pub fn range(&self, range: Range<u32>) -> impl ExactSizeIterator<Item = Sample> + '_ {
         let range = range.start.min(self.len)..range.end.min(self.len);
         let mut dts = self.dts(range.start);
@@ -219,13 +225,13 @@ impl SampleTable {
         })
     }
 
-    /// Sum of the sizes of `range`, in bytes.
+    /// Sum of the sizes of the samples in `range`, in bytes.
     pub fn byte_count(&self, range: Range<u32>) -> u64 {
         self.sizes.sum_range(range)
     }
 
-    /// Returns the common duration of `range`, if there is one. Cheap if durations are stored as
-    /// runs.
+    /// Returns the duration that all samples in `range` share, if they share one. Fast if durations
+    /// are stored as runs.
     pub fn shared_duration(&self, range: Range<u32>) -> Option<u32> {
         let range = range.start..range.end.min(self.len);
         if range.is_empty() {
@@ -234,18 +240,19 @@ impl SampleTable {
         self.durations.shared_duration(range)
     }
 
-    /// Returns the common size of `range`, if there is one.
+    /// Returns the size that all samples in `range` share, if they share one.
     pub fn shared_size(&self, range: Range<u32>) -> Option<u32> {
         self.sizes.shared_size(range)
     }
 
-    /// Returns the common composition offset of `range`, if there is one.
+    /// Returns the composition offset that all samples in `range` share, if they share one.
     pub fn shared_composition_offset(&self, range: Range<u32>) -> Option<i32> {
         let value = self.composition_offset_numbers.shared_value(range)?;
         self.composition_offset_values.get(value as usize).copied()
     }
 
-    /// Returns the number of sync samples in `range`, and whether its first sample is one.
+    /// Returns the number of sync samples in `range`, and whether the first sample of `range` is a
+    /// sync sample.
     pub fn count_sync_samples(&self, range: Range<u32>) -> (u32, bool) {
         let range = range.start.min(self.len)..range.end.min(self.len);
         let Some(sync) = &self.sync_samples else {
@@ -257,7 +264,7 @@ impl SampleTable {
         (within.len() as u32, within.first() == Some(&range.start))
     }
 
-    /// Returns the smallest composition offset of the track; 0 without samples.
+    /// Returns the smallest composition offset of the track; 0 if the track has no samples.
     pub fn composition_offset_min(&self) -> i32 {
         self.composition_offset_values
             .iter()
@@ -266,7 +273,7 @@ impl SampleTable {
             .unwrap_or(0)
     }
 
-    /// Returns the largest composition offset of the track; 0 without samples.
+    /// Returns the largest composition offset of the track; 0 if the track has no samples.
     pub fn composition_offset_max(&self) -> i32 {
         let values = self.composition_offset_values.iter().copied();
         values.max().unwrap_or(0)
@@ -285,9 +292,9 @@ impl SampleTable {
     }
 }
 
-/// Reports sync samples in order, without a search for each sample.
+/// Returns for consecutive samples whether they are sync samples, without a search for each sample.
 struct SyncCursor<'a> {
-    /// The sync samples that are not reached yet.
+    /// Sync samples that the cursor has not reached yet.
     remaining: Option<&'a [u32]>,
 }
 

@@ -1,25 +1,26 @@
-//! A builder that collects samples, one by one or column by column, and packs them into tables.
+//! A builder that collects samples, one by one or column by column, and packs them into a table.
 
 use super::chunk_table::ChunkTableBuilder;
 use super::column_builder::ColumnBuilder;
 use super::{Sample, SampleTable};
 use std::collections::HashMap;
 
-/// Maximum samples of a chunk; longer chunks are split. A sample is found by adding sizes from the
-/// start of its chunk, and a file with one track may be a single chunk.
+/// Maximum number of samples in a chunk; longer chunks are split. A lookup adds sample sizes from
+/// the start of the chunk, so long chunks are slow. Without the limit, a file with one track may
+/// have a single chunk.
 const CHUNK_SAMPLES_MAX: u32 = 128;
 
-/// Collects samples in decode order and packs them.
+/// Collects samples in decode order and packs them into a [`SampleTable`].
 #[derive(Debug, Default)]
 pub struct SampleTableBuilder {
     durations: ColumnBuilder,
     sizes: ColumnBuilder,
     composition_offset_numbers: ColumnBuilder,
     composition_offset_values: Vec<i32>,
-    /// A map instead of a search, because a hostile file may have a different offset for each
-    /// sample.
+    /// Index of each distinct composition offset. A linear search would be slow, because each
+    /// sample of a hostile file may have a different offset.
     number_by_composition_offset: HashMap<i32, u32>,
-    /// Sync samples; `None` as long as all samples are sync samples.
+    /// Numbers of the sync samples; `None` as long as all samples are sync samples.
     sync_samples: Option<Vec<u32>>,
     chunks: ChunkTableBuilder,
     total_duration: u64,
@@ -43,15 +44,15 @@ impl SampleTableBuilder {
         self.total_duration
     }
 
-    /// Reserves room for `more` samples, so that tables do not move while they grow.
+    /// Reserves memory for `more` samples, so that the columns are not moved while they grow.
     pub fn reserve(&mut self, more: usize) {
         self.expected_samples = self.len() as usize + more;
     }
 
     /// Adds the next sample in decode order.
     ///
-    /// `dts` is ignored: it is the sum of the previous durations. A sample that starts at the end
-    /// of the previous one shares its chunk.
+    /// `sample.dts` is ignored, because the decode time is the sum of the previous durations. A
+    /// sample whose bytes directly follow those of the previous sample is added to the same chunk.
     pub fn push(&mut self, sample: Sample) {
         let n = self.len();
         self.sizes.push(sample.size, self.expected_samples);
@@ -65,14 +66,14 @@ impl SampleTableBuilder {
         }
     }
 
-    /// Adds one duration for `count` samples. Columns may be filled one after the other, as long as
-    /// their lengths are equal at the end.
+    /// Adds the same duration, in ticks, for `count` samples. Columns may be filled one after the
+    /// other, but must have the same length at the end.
     pub(super) fn push_durations(&mut self, count: u32, ticks: u32) {
         self.durations.push_run(count, ticks, self.expected_samples);
         self.total_duration += u64::from(count) * u64::from(ticks);
     }
 
-    /// Adds one composition offset for `count` samples.
+    /// Adds the same composition offset, in ticks, for `count` samples.
     #[inline]
     pub(super) fn push_composition_offsets(&mut self, count: u32, composition_offset: i32) {
         if count > 0 {
@@ -87,18 +88,20 @@ impl SampleTableBuilder {
         &mut self.sizes
     }
 
-    /// Sets the sync samples by number, ascending, if not all samples are sync samples.
+    /// Sets the numbers of the sync samples, in ascending order. Without this call, all samples are
+    /// sync samples.
     pub(super) fn set_sync_samples(&mut self, numbers: Vec<u32>) {
         self.sync_samples = Some(numbers);
     }
 
-    /// Reserves room for `more` chunks.
+    /// Reserves memory for `more` chunks.
     pub(super) fn reserve_chunks(&mut self, more: usize) {
         self.chunks.reserve(more);
     }
 
-    /// Places the samples `first..first + count` contiguously from `offset` and returns their end.
-    /// Their sizes must have been added.
+    /// Places the samples `first..first + count` contiguously in the file, from `offset` on.
+    /// Returns the offset at which the last sample ends. The sizes of the samples must have been
+    /// added before.
     #[inline]
     pub(super) fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> u64 {
         let (mut next, mut at) = (first, offset);
@@ -122,7 +125,8 @@ impl SampleTableBuilder {
 
     /// Returns the index of a composition offset in the list of distinct offsets.
     fn composition_offset_number(&mut self, composition_offset: i32) -> u32 {
-        // Most tracks have a handful of offsets, which a linear search finds faster than a hash.
+        // Most tracks have only a few different offsets. A linear search finds them faster than a
+        // hash map.
         let first_values = self.composition_offset_values.iter().take(8);
         if let Some(known) = first_values
             .enumerate()
@@ -146,7 +150,8 @@ impl SampleTableBuilder {
         self.durations.last()
     }
 
-    /// Changes the duration of the last sample, to close a gap or an overlap before the next one.
+    /// Changes the duration of the last sample, to remove a gap or an overlap before the next
+    /// sample.
     pub fn set_last_duration(&mut self, duration: u32) {
         if let Some(last) = self.durations.last() {
             self.total_duration = self.total_duration - u64::from(last) + u64::from(duration);

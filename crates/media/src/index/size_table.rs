@@ -4,12 +4,12 @@ use super::column_builder::ColumnBuilder;
 use super::packed_integers::{PackedIntegers, SAMPLES_PER_BLOCK};
 use std::ops::Range;
 
-/// One size per sample.
+/// The size of each sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SizeTable {
     sizes: PackedIntegers,
-    /// Bytes before the first sample of each block, and the sum of all sizes. Empty if all sizes
-    /// are equal.
+    /// For each block, the total size of all samples before the block. The last entry is the sum of
+    /// all sizes. Empty if all sizes are equal.
     bytes_before_block: Box<[u64]>,
 }
 
@@ -27,13 +27,15 @@ impl SizeTable {
         self.sizes.get(n)
     }
 
-    /// Returns the common size of `range`, if there is one.
+    /// Returns the size that all samples in `range` share, if they share one.
     pub fn shared_size(&self, range: Range<u32>) -> Option<u32> {
         self.sizes.shared_value(range)
     }
 
-    /// Sum of the sizes in `range`, which is cut to the existing ones. For a long range, computes
-    /// each end from the block boundary nearest to it.
+    /// Sum of the sizes in `range`, in bytes. Ignores the part of `range` past the last sample.
+    ///
+    /// For a long range, subtracts the total size before the start from the total size before the
+    /// end. Each total is computed from the nearest block boundary.
     pub fn sum_range(&self, range: Range<u32>) -> u64 {
         let range = range.start.min(self.sizes.len())..range.end.min(self.sizes.len());
         if range.len() <= SAMPLES_PER_BLOCK as usize || self.bytes_before_block.is_empty() {
@@ -42,7 +44,8 @@ impl SizeTable {
         self.bytes_before(range.end) - self.bytes_before(range.start)
     }
 
-    /// Bytes of the samples before `n`, which is not past the end.
+    /// Total size of the samples before sample `n`, in bytes. `n` must not exceed the number of
+    /// samples.
     fn bytes_before(&self, n: u32) -> u64 {
         let nearest =
             n / SAMPLES_PER_BLOCK + u32::from(n % SAMPLES_PER_BLOCK > SAMPLES_PER_BLOCK / 2);

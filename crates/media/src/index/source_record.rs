@@ -1,4 +1,5 @@
-//! The source record of our index MP4s: facts of the media file that sample tables do not contain.
+//! The source record of an index MP4. It contains facts about the media file that the sample tables
+//! do not contain.
 
 use super::early_tracks::EarlyTracks;
 use super::fingerprint::FingerprintHasher;
@@ -7,16 +8,18 @@ use crate::bmff::{BoxIterator, Mp4Box};
 use crate::bytes::{ByteReader, write_box};
 use crate::text::{CaptionChannel, pack_channels, unpack_channels};
 
-/// Identifier of the box among others of type `uuid` (ISO/IEC 14496-12, 4.2.2).
+/// Extended type that distinguishes the box from other `uuid` boxes (ISO/IEC 14496-12, 4.2.2).
 const ID: [u8; 16] = *b"\x8f\x2c\x1a\x90\x5e\x37\x4d\x0b\xa1\x6c\xd4\x21\x77\x0e\x93\x5b";
 const VERSION: u8 = 3;
-/// The version without caption channels. It is still read.
+/// The previous version, without caption channels. Records of this version are still read.
 const VERSION_WITHOUT_CAPTIONS: u8 = 2;
-/// Limits of the stored notes: number, and bytes of each. Further notes are dropped.
+/// Maximum number of stored notes, and maximum length of a note in bytes. Notes beyond these limits
+/// are dropped.
 const NOTES_MAX: usize = 1000;
 const NOTE_BYTES_MAX: usize = 1000;
 
-/// Facts of the media file at the time of indexing. Stored in the last box of the `moov`.
+/// Facts about the media file when it was indexed. The record is stored in the last box of the
+/// `moov`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourceRecord {
     /// Length of the media file, in bytes.
@@ -27,7 +30,7 @@ pub(crate) struct SourceRecord {
     pub media_state: Option<MediaVersion>,
     /// Notes of the index.
     pub notes: Vec<IndexNote>,
-    /// Tracks that are not served. They are stored as notes with a flag.
+    /// Parts of the film that are not served. They are stored as notes with a flag.
     pub left_out: Vec<LeftOutTrack>,
     /// Caption channels in the video; `None` if the video was not searched for them.
     pub caption_channels: Option<Vec<CaptionChannel>>,
@@ -38,8 +41,9 @@ const HAS_TIME: u8 = 1;
 const IS_LEFT_OUT: u8 = 2;
 
 impl SourceRecord {
-    /// Appends the box to `moov`, with a hash of the boxes from `from` on. If another program edits
-    /// the tables but keeps the box, the hash no longer matches, and the box is ignored.
+    /// Appends the box to `moov`. The box contains a hash of the bytes of `moov` from `from` on. If
+    /// another program later changes these bytes but keeps the box, the hash no longer matches, and
+    /// the box is ignored.
     pub fn write(&self, moov: &mut Vec<u8>, from: usize) {
         let tables = hash_tables(moov.get(from..).unwrap_or_default());
         write_box(moov, b"uuid", |out| {
@@ -85,8 +89,10 @@ impl SourceRecord {
         hash
     }
 
-    /// Reads the record of a `moov` box, if it has one that matches its tables. Their hash may have
-    /// been computed early.
+    /// Reads the source record of a `moov` box. Returns `None` unless there is a record that
+    /// matches the tables of the `moov`.
+    ///
+    /// The hash of the tables may have been computed while the `moov` was being received.
     pub(super) fn read(moov: &Mp4Box<'_>, early_tracks: &mut EarlyTracks) -> Option<SourceRecord> {
         let boxes = BoxIterator::new(moov.body, 0).map_while(Result::ok);
         let last = boxes.last().filter(|last| last.name == *b"uuid")?;
@@ -136,7 +142,7 @@ impl SourceRecord {
     }
 }
 
-/// Writes name and reason on a line each.
+/// Converts an entry to a note. The message contains the name and the reason on one line each.
 fn note_of_left_out(track: &LeftOutTrack) -> IndexNote {
     IndexNote {
         track_id: 0,
@@ -210,8 +216,8 @@ mod tests {
             caption_channels: Some(vec![CaptionChannel::Cea608(1)]),
         };
         let mut bytes = build_moov(&mark);
-        // The layout of this version: its version byte, and no caption mask before the number of
-        // notes.
+        // Converts the record to the previous layout, which has another version byte, and no
+        // caption mask before the number of notes.
         let record = bytes.len() - SourceRecord::BYTES_MIN;
         bytes[record + 8 + ID.len()] = VERSION_WITHOUT_CAPTIONS;
         let mask = bytes.len() - 6..bytes.len() - 4;

@@ -7,7 +7,8 @@ use crate::bmff::{Mp4Box, ctts, stsc, stss, stts};
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// Adds the samples of an `stbl` box to `draft`. No sample may be inside `metadata`.
+/// Adds the samples of an `stbl` box to `draft`. Refuses chunks that start in the byte range
+/// `metadata`.
 pub(super) fn read_stbl(
     stbl: &Mp4Box<'_>,
     draft: &mut TrackDraft,
@@ -72,7 +73,7 @@ pub(super) fn read_stbl(
     draft.add_auxiliary(stbl, 0)
 }
 
-/// Creates the error for a chunk, counted from 1, that is missing or inside the metadata.
+/// Creates the error for a chunk that is missing or inside the metadata. `chunk` counts from 1.
 fn misplaced_chunk_error(offsets: &ChunkOffsets<'_>, chunk: u32) -> Error {
     let message = match offsets.get(chunk - 1) {
         None => format!("samples use chunk {chunk}, but there are {}", offsets.len()),
@@ -145,8 +146,8 @@ fn add_durations(
     Ok(())
 }
 
-/// Passes runs of (samples, value) to `take`, up to `samples` samples, and returns the number of
-/// samples without a value.
+/// Passes runs of (count, value) to `take`, for at most `samples` samples in total. Returns the
+/// number of samples for which there is no value.
 fn for_each_run<T>(
     runs: impl Iterator<Item = (u32, T)>,
     samples: u32,
@@ -166,7 +167,8 @@ fn for_each_run<T>(
     left
 }
 
-/// Converts sample numbers, counted from 1, to indexes. Numbers that are out of order are dropped.
+/// Converts sample numbers, which count from 1, to indexes, which count from 0. Drops numbers that
+/// are not in ascending order.
 fn sync_sample_indexes(numbers: impl Iterator<Item = u32>, count: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = 1;

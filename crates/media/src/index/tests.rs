@@ -1,4 +1,4 @@
-//! Indexed tables equal the muxed ones, for any layout and however the input is split.
+//! The indexed tables equal the muxed tables, for any layout and for any split of the input.
 
 mod text_tracks;
 
@@ -90,7 +90,7 @@ fn append_rest(mut fragments: Vec<MuxFragment>) -> Vec<MuxFragment> {
     fragments
 }
 
-/// Feeds a file in pieces of random sizes, smaller and larger than requested.
+/// Feeds a file in pieces of random sizes, which may be smaller or larger than requested.
 fn index_in_pieces(muxed: &MuxedFile, mut seed: u64) -> Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {
@@ -116,7 +116,7 @@ fn assert_tables(muxed: &MuxedFile, index: &Index, tracks: &[MuxTrack]) {
     }
 }
 
-/// Builds the tables sample by sample.
+/// Builds a table by adding one sample after the other.
 fn build_sample_by_sample(rows: &[Sample], all_sync: bool) -> SampleTable {
     let mut builder = SampleTableBuilder::default();
     rows.iter().for_each(|row| builder.push(*row));
@@ -158,7 +158,7 @@ proptest! {
     }
 }
 
-/// Collects the ranges that are read of a file.
+/// Returns the byte ranges that the indexer reads from a file.
 fn collect_reads(muxed: &MuxedFile) -> Vec<std::ops::Range<u64>> {
     let mut indexer = Indexer::new(muxed.len());
     let mut reads = Vec::new();

@@ -1,4 +1,4 @@
-//! Parsing of a `trak` box: the track and its samples, unless they are in fragments.
+//! Parses a `trak` box: the track, and its samples unless they are in fragments.
 
 use super::stbl::read_stbl;
 use super::track_draft::{DraftSampleEntry, TrackDraft};
@@ -15,10 +15,10 @@ use crate::protection::ProtectedEntry;
 use crate::protection::source::is_protected_entry;
 use std::ops::Range;
 
-/// Maximum number of tracks of a file.
+/// Maximum number of tracks in a file.
 pub(super) const TRACKS_MAX: usize = 1000;
 
-/// Handler types of text: ISO/IEC 14496-12, 12.5 and 12.6, and Apple's subtitles.
+/// Handler types of text tracks (ISO/IEC 14496-12, 12.5 and 12.6), including Apple's type `sbtl`.
 const TEXT_HANDLERS: [&[u8; 4]; 3] = [b"text", b"subt", b"sbtl"];
 
 /// Outcome of parsing a track.
@@ -27,24 +27,25 @@ pub(super) enum TrakOutcome {
     Draft(Box<TrackDraft>),
     /// The track is left out for this reason.
     Skipped { reason: String },
-    /// The media is in a file that is not being indexed.
+    /// The media of the track is not in the file that is being indexed.
     OtherFile,
 }
 
 /// The file whose media is being indexed.
 #[derive(Debug, Clone)]
 pub(super) struct MediaFile {
-    /// Its location in references.
+    /// Location of the file, as `dref` boxes name it.
     pub location: MediaLocation,
     /// Length of the file, in bytes.
     pub len: u64,
-    /// Byte range of the `moov`, which no sample may overlap; empty if the `moov` is in another
+    /// Byte range of the `moov`, in which no chunk may start. Empty if the `moov` is in another
     /// file.
     pub moov_range: Range<u64>,
 }
 
 impl MediaFile {
-    /// Describes the file itself, whose `moov` is at `metadata`.
+    /// Describes a media file that also contains the `moov`. `metadata` is the byte range of the
+    /// `moov`.
     pub fn same_file(len: u64, metadata: Range<u64>) -> MediaFile {
         MediaFile {
             location: MediaLocation::SameFile,
@@ -53,7 +54,7 @@ impl MediaFile {
         }
     }
 
-    /// Describes another file.
+    /// Describes a media file that does not contain the `moov`.
     pub fn external_file(location: MediaLocation, len: u64) -> MediaFile {
         MediaFile {
             location,
@@ -85,7 +86,7 @@ pub(super) fn read_trak(
                     skip(format!("{handler} is neither audio nor video"))
                 }
                 Ok(outcome) => outcome,
-                // The film plays without its text.
+                // Leaves out the text track, because the film plays without text.
                 Err(error) => skip(error.to_string()),
             },
         );
@@ -148,7 +149,7 @@ fn read_served_trak(
     Ok(TrakOutcome::Draft(Box::new(draft)))
 }
 
-/// Explains why tracks with this handler are left out.
+/// Explains why tracks with this handler type are left out.
 fn explain_handler(handler: [u8; 4]) -> String {
     match &handler {
         b"clcp" => "tracks of closed captions are not served".to_owned(),
@@ -156,7 +157,8 @@ fn explain_handler(handler: [u8; 4]) -> String {
     }
 }
 
-/// Parses the sample entries, each with its codec or the reason why it is not packaged.
+/// Parses the sample entries. Each result contains the codec, or the reason why the entry cannot be
+/// packaged.
 fn read_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSampleEntry>> {
     let within = |error: Error| error.in_box(*b"stsd").in_box(*b"stbl");
     let (found, dref) = find_sample_entries(minf)?;
@@ -220,7 +222,7 @@ fn parse_entry(
     Ok((Codec::parse(entry.bytes)?, None))
 }
 
-/// Returns the location of the media of a sample entry.
+/// Returns the file that contains the media of a sample entry.
 fn entry_location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<MediaLocation> {
     let mut reader = ByteReader::new(entry.body);
     reader.skip(6);
@@ -230,8 +232,8 @@ fn entry_location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<Media
     })
 }
 
-/// Adds the locations of a track's media data (from its `dref` box) to `found`, if the track can be
-/// packaged.
+/// Adds the locations of a track's media (from its `dref` box) to `found`, if the track is video or
+/// audio.
 pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -> Result<()> {
     let mdia = trak.require_child(b"mdia")?;
     let hdlr = mdia.require_child(b"hdlr")?.parse_body(Hdlr::parse)?;
@@ -250,7 +252,8 @@ pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -
     Ok(())
 }
 
-/// Returns why none of the entries can be packaged, with their codes; `None` if one of them can.
+/// Returns the reasons why none of the entries can be packaged. Returns `None` if at least one
+/// entry can be packaged.
 fn unsupported_reason(entries: &[DraftSampleEntry]) -> Option<String> {
     let reasons: Vec<String> = entries
         .iter()
@@ -275,7 +278,7 @@ fn read_language(mdia: &Mp4Box<'_>, mdhd: &Mdhd, is_quicktime: bool) -> Result<S
 
 fn read_track_name(trak: &Mp4Box<'_>, hdlr: Hdlr) -> Result<Option<String>> {
     let given = match trak.find_child(b"udta")? {
-        // User data has no fixed format, so the film is accepted even if it cannot be parsed.
+        // Ignores errors, because user data has no fixed format.
         Some(udta) => udta::find_track_name(&udta).unwrap_or(None),
         None => None,
     };
@@ -287,7 +290,8 @@ fn read_track_name(trak: &Mp4Box<'_>, hdlr: Hdlr) -> Result<Option<String>> {
 /// Maximum length of a track name, in bytes. Longer names are dropped.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Returns whether a person chose this name, instead of the program that wrote the file.
+/// Returns whether a person probably chose this name. Otherwise, the program that wrote the file
+/// probably chose it.
 fn is_user_given_name(name: &str) -> bool {
     const STOCK: [&str; 15] = [
         "handler",

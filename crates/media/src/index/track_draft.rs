@@ -13,11 +13,12 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum number of samples of a track.
+/// Maximum number of samples in a track.
 pub(super) const SAMPLES_MAX: u64 = 50_000_000;
 /// Maximum decode time in ticks, so that sums of times never overflow.
 const DECODE_TIME_MAX: u64 = 1 << 60;
-/// Maximum duration of a sample in ticks. Larger values are negative durations of broken writers.
+/// Maximum duration of a sample in ticks. Larger values are negative durations that broken muxers
+/// wrote.
 pub(super) const DURATION_MAX: u32 = i32::MAX as u32;
 
 /// A sample entry of the file and its parsed codec.
@@ -25,9 +26,9 @@ pub(super) const DURATION_MAX: u32 = i32::MAX as u32;
 pub(super) struct DraftSampleEntry {
     pub bytes: Vec<u8>,
     pub codec: Result<Codec>,
-    /// Its protection, if its samples are encrypted.
+    /// Protection that the entry declares, if the samples are encrypted.
     pub protection: Option<ProtectedEntry>,
-    /// Whether its media is in another file than the indexed one.
+    /// Whether the media is in a file other than the indexed file.
     pub is_external: bool,
 }
 
@@ -42,28 +43,28 @@ pub(super) struct TrackDraft {
     pub roles: Vec<TrackRole>,
     pub edits: Vec<EditListEntry>,
     pub samples: SampleTableBuilder,
-    /// `senc` of the samples, if they are encrypted.
+    /// Auxiliary information of the samples (`senc`), if the samples are encrypted.
     auxiliary: SencTable,
-    /// Subsamples that the index MP4 contains.
+    /// Subsamples that an index MP4 contains.
     subsamples: Option<StoredSubsamples>,
     /// `pssh` boxes of the film.
     pub pssh_boxes: Vec<Vec<u8>>,
     timescale: u32,
     tkhd: Tkhd,
     entries: Vec<DraftSampleEntry>,
-    /// End of its last chunk in the file, in bytes.
+    /// Highest file offset at which a chunk ends.
     chunks_end: u64,
     /// Index of the sample entry that the samples use.
     used_entry: Option<usize>,
-    /// Decode time of the first sample, in ticks of the media.
+    /// Decode time of the first sample, in ticks of the track.
     first_dts: u64,
-    /// Correction added to every `tfdt` after a jump that was ignored.
+    /// Ticks that are added to every `tfdt`, because earlier jumps were ignored.
     tfdt_correction: i128,
     gaps: TimingAnomaly,
     overlaps: TimingAnomaly,
     jumps: TimingAnomaly,
-    /// Samples that are missing because the file ends before them: the error of the first one, and
-    /// their number.
+    /// Error for the first missing sample, and number of missing samples, if the file ends before
+    /// the last sample.
     pub missing_end: Option<(Error, u32)>,
     pub has_short_stts: bool,
 }
@@ -76,8 +77,8 @@ pub(super) enum FinishedTrack {
     LeftOut(&'static str),
 }
 
-/// Count of one kind of timing anomaly, decode time of the first one, and largest size; both in
-/// ticks.
+/// Occurrences of one kind of timing anomaly: their number, the decode time of the first one, and
+/// the size of the largest one. The time and the size are in ticks.
 #[derive(Debug, Default)]
 struct TimingAnomaly {
     count: u32,
@@ -95,8 +96,8 @@ impl TimingAnomaly {
     }
 }
 
-/// Describes pictures that are decoded and not shown. `hidden` contains their number, and the ticks
-/// from the key frame to the start of the edit.
+/// Describes pictures that are decoded and not shown. `hidden` contains the number of these
+/// pictures, and the ticks from the key frame to the start of the edit.
 fn describe_hidden_pictures(
     track_id: u32,
     timescale: u32,
@@ -115,7 +116,7 @@ fn describe_hidden_pictures(
     })
 }
 
-/// Refuses keys that change within the track (ISO/IEC 23001-7, 6).
+/// Refuses a track whose key changes (ISO/IEC 23001-7, 6).
 fn refuse_key_groups(holder: &Mp4Box<'_>) -> Result<()> {
     for child in holder.children() {
         let child = child?;
@@ -170,8 +171,8 @@ impl TrackDraft {
     /// Selects the sample entry with number `description`, counted from 1.
     ///
     /// # Errors
-    /// `Malformed` for an unknown entry; `Unsupported` for a second configuration; the error of the
-    /// entry's codec.
+    /// `Malformed` if there is no such entry. `Unsupported` if the samples already use another
+    /// entry with different content. The error of the entry's codec, if the codec is not supported.
     pub fn use_entry(&mut self, description: u32) -> Result<()> {
         let wanted = (description as usize).saturating_sub(1);
         let entry = self.entries.get(wanted).ok_or_else(|| {
@@ -203,12 +204,12 @@ impl TrackDraft {
         }
     }
 
-    /// Adds the auxiliary information of the samples from number `first` on. `holder` is the box
-    /// that contains `senc`: `traf` or `stbl`. Does nothing if the track is not encrypted.
+    /// Adds the auxiliary information of the samples from number `first` on. `holder` is the `traf`
+    /// or `stbl` box that contains `senc`. Does nothing if the track is not encrypted.
     ///
     /// # Errors
-    /// `Unsupported`, with the form of encryption, if it cannot be passed through; `Malformed` if
-    /// `senc` is broken.
+    /// `Unsupported` if the form of encryption cannot be passed through; the message names the
+    /// form. `Malformed` if `senc` is broken.
     pub fn add_auxiliary(&mut self, holder: &Mp4Box<'_>, first: u32) -> Result<()> {
         let entry = self.used_entry.and_then(|used| self.entries.get(used));
         let Some(protection) = entry.and_then(|entry| entry.protection.as_ref()) else {
@@ -222,20 +223,21 @@ impl TrackDraft {
             .map_err(|error| error.in_box(*b"senc"))
     }
 
-    /// Reads the subsamples that an index MP4 contains in `stbl`.
+    /// Reads the subsamples that an index MP4 stores in `stbl`.
     ///
     /// # Errors
-    /// `Malformed` if an entry is missing.
+    /// `Malformed` if the subsamples of a sample are missing.
     pub fn read_subsamples(&mut self, stbl: &Mp4Box<'_>) -> Result<()> {
         let found = StoredSubsamples::find(stbl, self.samples.len());
         self.subsamples = found.map_err(|error| error.in_box(*b"uuid"))?;
         Ok(())
     }
 
-    /// Checks and reserves room for `count` more samples.
+    /// Checks that `count` more samples are allowed, and reserves memory for them.
     ///
     /// # Errors
-    /// `TooLarge` over [`SAMPLES_MAX`]; `Truncated` if the file cannot contain them.
+    /// `TooLarge` if the track would have more than [`SAMPLES_MAX`] samples. `Truncated` if the
+    /// file is too short for so many samples.
     pub fn reserve_samples(&mut self, count: u32) -> Result<()> {
         let total = u64::from(self.samples.len()) + u64::from(count);
         if total > SAMPLES_MAX {
@@ -259,7 +261,8 @@ impl TrackDraft {
     /// Adds a sample.
     ///
     /// # Errors
-    /// `Truncated` if it is outside the file; `Malformed` if it lasts too long.
+    /// `Truncated` if the sample is outside the file; `Malformed` if its duration exceeds
+    /// [`DURATION_MAX`].
     pub fn push_sample(&mut self, sample: Sample) -> Result<()> {
         let n = self.samples.len();
         if self.is_beyond_file(sample.size, sample.offset) {
@@ -272,11 +275,11 @@ impl TrackDraft {
         Ok(())
     }
 
-    /// Places the samples `first..first + count`, whose sizes were added, contiguously from
-    /// `offset` on.
+    /// Places the samples `first..first + count` contiguously in the file, from `offset` on. The
+    /// sizes of the samples must have been added before.
     ///
     /// # Errors
-    /// `Truncated` if one of them is outside the file.
+    /// `Truncated` if one of the samples is outside the file.
     #[inline]
     pub fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> Result<()> {
         let end = self.samples.push_chunk(first, count, offset);
@@ -287,7 +290,8 @@ impl TrackDraft {
         }
     }
 
-    /// Checks contiguous samples from byte `at` on, one by one.
+    /// Checks for each of these contiguous samples whether it is within the file. The first sample
+    /// starts at byte `at`.
     #[cold]
     fn check_each_sample(&mut self, samples: Range<u32>, mut at: u64) -> Result<()> {
         for n in samples {
@@ -301,7 +305,8 @@ impl TrackDraft {
         Ok(())
     }
 
-    /// Sets the length of the file and returns whether the chunks so far fit into it.
+    /// Sets the length of the file. Returns whether all chunks that were added so far are within
+    /// the file.
     pub fn set_file_len(&mut self, len: u64) -> bool {
         self.file_len = len;
         self.chunks_end <= len && u64::from(self.samples.len()) <= len
@@ -324,10 +329,12 @@ impl TrackDraft {
         Error::malformed(message)
     }
 
-    /// Moves the decode time of the next sample to `tfdt`.
+    /// Starts a fragment whose first sample has the decode time `tfdt`.
     ///
-    /// A gap lengthens the previous sample and an overlap shortens it. A larger jump is ignored:
-    /// the next sample follows directly after the previous one.
+    /// If there is a gap before `tfdt`, the previous sample is lengthened. If there is an overlap,
+    /// the previous sample is shortened. A gap or overlap that is too large for such a change
+    /// counts as a jump. A jump is ignored, and the next sample directly follows the previous
+    /// sample.
     pub fn begin_fragment(&mut self, tfdt: u64) -> Result<()> {
         if tfdt > DECODE_TIME_MAX {
             let (id, at) = (self.id, tfdt);
@@ -363,8 +370,9 @@ impl TrackDraft {
         Ok(())
     }
 
-    /// Records that the file ends before `count` samples, of which the first has `size` bytes at
-    /// `offset`. No further samples are added, because the track would have a hole.
+    /// Records that the file ends before the next `count` samples. The first of them has `size`
+    /// bytes at `offset`. No later samples are added, because otherwise samples would be missing in
+    /// the middle of the track.
     pub fn end_before(&mut self, count: u32, size: u32, offset: u64) {
         let next = self.samples.len();
         let error = self.sample_beyond_file_error(next, size, offset);
@@ -372,13 +380,13 @@ impl TrackDraft {
         missing.1 = missing.1.saturating_add(count);
     }
 
-    /// Returns whether `size` bytes at `offset` are beyond the end of the file.
+    /// Returns whether `size` bytes at `offset` extend beyond the end of the file.
     pub fn is_beyond_file(&self, size: u32, offset: u64) -> bool {
         let end = offset.checked_add(u64::from(size));
         end.is_none_or(|end| end > self.file_len)
     }
 
-    /// Describes the samples that the file no longer contains.
+    /// Describes the samples that are missing at the end of the file.
     pub fn describe_missing_end(&self) -> Option<LeftOutTrack> {
         let (_, count) = self.missing_end.as_ref()?;
         let samples = match count {
@@ -406,12 +414,14 @@ impl TrackDraft {
         let codec = entry.codec?;
         let mut window = resolve_edit_list(&self.edits, movie_timescale, self.timescale)?;
         if fragmented {
-            // Writers of fragmented files rarely know the duration when they write the edit list.
+            // Ignores the duration in the edit list. Writers of fragmented files rarely know the
+            // duration when they write the edit list.
             window.media_end = None;
         }
-        // The codec decides: handler types are often wrong.
+        // The codec determines whether the track is video, because handler types are often wrong.
         let is_video = codec.video().is_some();
-        // Every frame of these codecs can be decoded on its own, whatever the flags are.
+        // Every sample of audio and text can be decoded on its own, whatever the sync flags are.
+        // The exception is xHE-AAC (`mp4a.40.42`).
         let every_sync = !is_video && codec.codec_string != "mp4a.40.42";
         let mut samples = self.samples;
         if every_sync {

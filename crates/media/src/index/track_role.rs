@@ -6,9 +6,9 @@ use crate::bytes::{write_box, write_full_box};
 
 /// The scheme of DASH roles (ISO/IEC 23009-1, 5.8.5.5).
 pub const DASH_ROLE_SCHEME: &str = "urn:mpeg:dash:role:2011";
-/// The purposes of audio in TV-Anytime (ETSI TS 102 822-3-1, `AudioPurposeCS`).
+/// The scheme of audio purposes in TV-Anytime (ETSI TS 102 822-3-1, `AudioPurposeCS`).
 pub const AUDIO_PURPOSE_SCHEME: &str = "urn:tva:metadata:cs:AudioPurposeCS:2007";
-/// Track kinds of HTML, as some packagers write them.
+/// The scheme of HTML track kinds, which some packagers write.
 const HTML_KIND_SCHEME: &str = "about:html-kind";
 
 /// Purpose of a track that its author declared.
@@ -16,7 +16,7 @@ const HTML_KIND_SCHEME: &str = "about:html-kind";
 pub enum TrackRole {
     /// The main programme.
     Main,
-    /// An alternative of the main programme.
+    /// An alternative to the main programme.
     Alternate,
     /// Additional content.
     Supplementary,
@@ -64,7 +64,7 @@ impl TrackRole {
         match (kind.scheme.as_str(), kind.value.as_str()) {
             (DASH_ROLE_SCHEME, value) => {
                 let same = DASH_ROLES.iter().find(|(_, known)| *known == value);
-                // An earlier edition of the standard writes it with an underscore.
+                // An earlier edition of the standard writes this value with an underscore.
                 let forced = (value == "forced_subtitle").then_some(TrackRole::ForcedSubtitle);
                 same.map(|(role, _)| *role).or(forced)
             }
@@ -105,8 +105,8 @@ impl TrackRole {
     }
 }
 
-/// Reads the roles from a track's user data, each once. Boxes that cannot be parsed are ignored,
-/// because user data has no fixed format.
+/// Reads the roles from a track's user data, without duplicates. Ignores boxes that cannot be
+/// parsed, because user data has no fixed format.
 pub(super) fn read_track_roles(udta: &Mp4Box<'_>) -> Vec<TrackRole> {
     let mut roles = Vec::new();
     for child in udta.children().map_while(Result::ok) {

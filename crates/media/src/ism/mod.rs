@@ -1,5 +1,5 @@
-//! Server manifests (`.ism`): SMIL documents that list the files of a title, as the tools of
-//! Unified, Microsoft and FFmpeg write them.
+//! Server manifests (`.ism`). They are SMIL documents that list the files of a title. Tools of
+//! Unified, Microsoft and FFmpeg write such documents.
 
 mod read;
 mod write;
@@ -12,13 +12,14 @@ use crate::index::TrackRole;
 /// A track in a server manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmilTrack {
-    /// `src`: its file, exactly as written: relative to the manifest, or a URL.
+    /// The `src` attribute, exactly as written. It names the file by a path relative to the
+    /// manifest, or by a URL.
     pub src: String,
-    /// Kind of track, from the name of the element.
+    /// Kind of the track, from the name of the element.
     pub kind: SmilTrackKind,
-    /// `systemLanguage`, unless it is empty or `und`.
+    /// The `systemLanguage` attribute, unless it is empty or `und`.
     pub language: Option<String>,
-    /// `trackID` in the file; `None` means all tracks of this kind.
+    /// `trackID` of the track in the file; `None` means all tracks of this kind in the file.
     pub track_id: Option<u32>,
     /// Purpose of a text track, from its `Subtype` ([MS-SSTR], 2.2.2.3).
     pub text_role: Option<TrackRole>,
@@ -154,7 +155,7 @@ mod tests {
                 .collect();
             assert_eq!(parse_server_manifest(&bytes).unwrap(), expected);
         }
-        // FFmpeg's manifests contain no file, because they describe the live stream itself.
+        // FFmpeg's manifests name no file, because they describe the live stream itself.
         let live = r#"<smil xmlns="http://www.w3.org/2001/SMIL20/Language"><body><switch>
             <video systemBitrate="1"><param name="trackID" value="1"/></video></switch></body></smil>"#;
         assert!(parse_server_manifest(live.as_bytes()).is_err());

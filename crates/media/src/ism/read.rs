@@ -1,4 +1,4 @@
-//! Tolerant parsing of server manifests: only the files and tracks of a SMIL document matter.
+//! Parses server manifests tolerantly. Reads only the files and tracks of a SMIL document.
 
 use super::{SmilTrack, SmilTrackKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,8 +14,9 @@ pub const SMIL_TRACKS_MAX: usize = 256;
 /// Parses a server manifest into its tracks, in order.
 ///
 /// # Errors
-/// `TooLarge` over [`SERVER_MANIFEST_BYTES_MAX`] or [`SMIL_TRACKS_MAX`]; `Malformed` if the
-/// document is not SMIL; `Unsupported` for a sequence of clips; `Empty` if no file is listed.
+/// `TooLarge` if the manifest exceeds [`SERVER_MANIFEST_BYTES_MAX`] or [`SMIL_TRACKS_MAX`];
+/// `Malformed` if the document is not SMIL; `Unsupported` for a sequence of clips; `Empty` if no
+/// file is listed.
 pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
     if bytes.len() > SERVER_MANIFEST_BYTES_MAX {
         let message = format!("a server manifest of more than {SERVER_MANIFEST_BYTES_MAX} bytes");
@@ -36,7 +37,8 @@ pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
     Ok(sources)
 }
 
-/// Adds the tracks of an element and its children. The XML parser bounds the depth.
+/// Adds the tracks of an element and of its children. The XML parser limits the depth of the
+/// recursion.
 fn collect_tracks(element: &XmlElement, sources: &mut Vec<SmilTrack>) -> Result<()> {
     if element.name == "seq" && element.children.len() > 1 {
         let message = "the server manifest plays one clip after another; only the files of one title are served";

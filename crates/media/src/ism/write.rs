@@ -1,11 +1,11 @@
-//! Writing of server manifests in the form of Unified's tools.
+//! Writes server manifests in the format of Unified's tools.
 
 use super::SmilTrackKind;
 use crate::codec::{AudioCoding, AudioFormat, Codec, MediaFormat, VideoFormat};
 use crate::index::{Index, Track};
 use std::fmt::{self, Display, Write};
 
-/// Writes a server manifest of `files`, each given as its `src` and its index.
+/// Writes a server manifest of `files`. Each file is given by its `src` attribute and its index.
 pub fn write_server_manifest<'a>(files: impl Iterator<Item = (&'a str, &'a Index)>) -> String {
     let mut out = String::from(HEAD);
     for (src, index) in files {
@@ -86,8 +86,7 @@ fn write_param(out: &mut String, name: &str, value: impl Display) -> fmt::Result
     )
 }
 
-/// Returns the Smooth Streaming name of the coding: `AVC1`, `AACL`, or the code of the sample
-/// entry.
+/// Returns the Smooth Streaming name of the codec: `AVC1`, `AACL`, or the code of the sample entry.
 fn smooth_fourcc(codec: &Codec) -> String {
     match &codec.fourcc {
         b"avc1" | b"avc3" => "AVC1".to_owned(),

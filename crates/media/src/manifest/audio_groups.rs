@@ -1,4 +1,4 @@
-//! Grouping of audio renditions: bitrates of one programme, and alternative programmes.
+//! Groups audio renditions: the bitrates of one programme, and alternative programmes.
 
 use super::audio_purpose::{is_for_all, media_characteristics};
 use super::language_tag::shortest_tag;
@@ -6,30 +6,31 @@ use crate::codec::AudioFormat;
 use crate::index::TrackRole;
 use crate::presentation::{Presentation, Rendition};
 
-/// One programme in one coding, such as a language or a commentary, at one or more bitrates.
+/// One programme, such as a language or a commentary, with one codec and at one or more bitrates.
 pub(super) struct AudioProgramme<'a> {
-    /// Renditions by falling bitrate.
+    /// Renditions in descending order of bitrate.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Whether it is the first programme of its family with this language and purpose.
+    /// Whether this is the first programme of its family with this language and purpose.
     pub(super) first_of_language: bool,
 }
 
-/// Programmes with one coding and channel count. Players choose a family before the language.
+/// Programmes with the same codec and channel count. Players choose a family first, and then a
+/// language.
 pub(super) struct AudioFamily<'a> {
     pub(super) format: &'a AudioFormat,
-    /// RFC 6381 string.
+    /// RFC 6381 codec string.
     pub(super) codec_string: &'a str,
-    /// The default programme comes first, then the other programmes for all viewers, then
-    /// commentary and accessibility audio. Otherwise they keep the order of the presentation. Never
-    /// empty.
+    /// The default programme is first, then the other programmes for all viewers, then commentary
+    /// and accessibility audio. Within these groups, programmes keep the order of the presentation.
+    /// Never empty.
     pub(super) programmes: Vec<AudioProgramme<'a>>,
 }
 
-/// Minimum difference between two bitrates of one programme, in percent. Tracks with closer
-/// bitrates are different programmes.
+/// Minimum difference between two bitrates of one programme, in percent of the higher bitrate.
+/// Tracks with closer bitrates count as different programmes.
 const LADDER_STEP_PERCENT: u64 = 15;
 
-/// Groups audio renditions into families. Those without audio for all viewers come last.
+/// Groups audio renditions into families. Families without audio for all viewers are last.
 pub(super) fn group_audio<'a>(
     presentation: &'a Presentation,
     of: impl Iterator<Item = &'a Rendition>,
@@ -64,8 +65,8 @@ pub(super) fn group_audio<'a>(
 }
 
 impl<'a> AudioFamily<'a> {
-    /// Moves the default programme to the front, because some players start with the first one.
-    /// Moves commentary and aids behind the other programmes.
+    /// Moves the default programme to the front, because some players start with the first
+    /// programme. Moves commentary and accessibility audio behind the other programmes.
     fn sort_programmes(&mut self, presentation: &Presentation) {
         let default = self.find_default(presentation);
         let first = self.programmes.remove(default);
@@ -78,8 +79,8 @@ impl<'a> AudioFamily<'a> {
         }
     }
 
-    /// Returns whether the family has a programme for all viewers, and not only commentary and
-    /// aids.
+    /// Returns whether the family has a programme for all viewers. The other families contain only
+    /// commentary and accessibility audio.
     pub(super) fn has_audio_for_all(&self, presentation: &Presentation) -> bool {
         let first = self.programmes.first();
         first.is_some_and(|first| is_for_all(presentation.track(first.renditions[0])))
@@ -124,7 +125,7 @@ impl<'a> AudioFamily<'a> {
         }
     }
 
-    /// Returns the largest number of bitrates of a programme.
+    /// Returns the number of bitrates of the programme that has the most bitrates.
     pub(super) fn count_bitrate_steps(&self) -> usize {
         self.programmes
             .iter()
@@ -137,7 +138,7 @@ impl<'a> AudioFamily<'a> {
     ///
     /// The first criterion is that the audio is for all viewers. The next criteria are the
     /// operator's choice of a language, the enabled flag, and the role of the main programme, in
-    /// this order. If several programmes are equal, the first of them is the default.
+    /// this order. If several programmes rank equally, the first of them is the default.
     fn find_default(&self, presentation: &Presentation) -> usize {
         let choice = presentation.manifest_rules.default_audio.as_deref();
         let rank = |n: &usize| {
@@ -153,7 +154,8 @@ impl<'a> AudioFamily<'a> {
     }
 }
 
-/// Returns whether a language matches the operator's choice. `pt` matches `pt-BR`.
+/// Returns whether a language matches the operator's choice. The choice `pt` also matches the
+/// language `pt-BR`.
 fn is_same_language(choice: &str, language: &str) -> bool {
     let (Some(choice), Some(tag)) = (shortest_tag(choice), shortest_tag(language)) else {
         return false;

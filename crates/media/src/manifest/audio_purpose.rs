@@ -1,9 +1,10 @@
-//! Purposes of audio in the terms of HLS and DASH.
+//! The purposes of audio, as HLS and DASH express them.
 
 use crate::index::{Track, TrackRole};
 use crate::presentation::Presentation;
 
-/// Returns whether audio is for all viewers, rather than commentary or an aid for some of them.
+/// Returns whether audio is for all viewers. Supplementary audio, commentary and accessibility
+/// audio are only for some viewers.
 pub(super) fn is_for_all(track: &Track) -> bool {
     !track.roles.iter().any(|role| {
         matches!(
@@ -16,20 +17,20 @@ pub(super) fn is_for_all(track: &Track) -> bool {
     })
 }
 
-/// Returns whether audio may play by default. Commentary and aids may play by default only if the
-/// title has no other audio.
+/// Returns whether audio may play by default. Audio that is not for all viewers may play by default
+/// only if the title has no other audio.
 pub(super) fn may_be_default(presentation: &Presentation, track: &Track) -> bool {
     let mut all = presentation.audio_renditions();
     is_for_all(track) || !all.any(|other| is_for_all(presentation.track(other)))
 }
 
-/// Returns whether this is accessibility audio, which players select if the viewer's settings
-/// request it.
+/// Returns whether the track is accessibility audio. Players select such audio if the viewer's
+/// settings request it.
 pub(super) fn is_aid(track: &Track) -> bool {
     media_characteristics(track).next().is_some()
 }
 
-/// Returns the values of HLS `CHARACTERISTICS` (RFC 8216, 4.3.4.1).
+/// Returns the values of the HLS attribute `CHARACTERISTICS` (RFC 8216, 4.3.4.1).
 pub(super) fn media_characteristics(track: &Track) -> impl Iterator<Item = &'static str> {
     track.roles.iter().filter_map(|role| match role {
         TrackRole::AudioDescription => Some("public.accessibility.describes-video"),
@@ -38,7 +39,7 @@ pub(super) fn media_characteristics(track: &Track) -> impl Iterator<Item = &'sta
     })
 }
 
-/// Returns the values of DASH `Accessibility` in the scheme of audio purposes.
+/// Returns the values of the DASH element `Accessibility` in the scheme of audio purposes.
 pub(super) fn accessibility_purposes(track: &Track) -> impl Iterator<Item = &'static str> {
     track.roles.iter().filter_map(|role| match role {
         TrackRole::AudioDescription => Some("1"),
@@ -47,7 +48,8 @@ pub(super) fn accessibility_purposes(track: &Track) -> impl Iterator<Item = &'st
     })
 }
 
-/// Returns the text for the purpose, such as `commentary`, that is added to the language name.
+/// Returns the purpose of the audio as text, such as `commentary`. The text is added to the
+/// language name.
 pub(super) fn purpose_name(track: &Track) -> Option<&'static str> {
     track.roles.iter().find_map(|role| match role {
         TrackRole::Commentary => Some("commentary"),

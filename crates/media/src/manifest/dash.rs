@@ -1,4 +1,4 @@
-//! Writing of DASH MPDs (ISO/IEC 23009-1). The order of elements follows the schema.
+//! Writes DASH MPDs (ISO/IEC 23009-1). The order of elements follows the schema.
 
 mod elements;
 mod segment_template;
@@ -14,7 +14,8 @@ use segment_template::write_segment_template;
 use sets::{AdaptationSet, group_into_sets, list_switchable_sets};
 use std::fmt::Write;
 
-/// Writes the MPD of a presentation: static, one period, SegmentTimeline.
+/// Writes the MPD of a presentation. The MPD is static, with one Period, and lists segments in
+/// SegmentTimelines.
 pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> String {
     let mut out = String::with_capacity(2048 + 1024 * presentation.renditions.len());
     let longest = presentation.renditions.iter().flat_map(|rendition| {

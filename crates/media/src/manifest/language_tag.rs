@@ -1,10 +1,12 @@
-//! Language tags of files (ISO 639-2 or BCP 47) converted to the shortest code for manifests (RFC
-//! 5646, 4.5), and their English names.
+//! Converts the language tags of files (ISO 639-2 or BCP 47) to the shortest codes for manifests
+//! (RFC 5646, 4.5). Also finds the English names of languages.
 
 use super::languages::LANGUAGES;
 
-/// Returns the shortest tag of a specified and well-formed language. `eng` and `en` give `en`,
-/// `chi` and `zho` give `zh`, `yue` and `pt-BR` stay.
+/// Returns the shortest tag of a language. Returns `None` if the language is unspecified or not
+/// well-formed.
+///
+/// `eng` and `en` become `en`, `chi` and `zho` become `zh`, and `yue` and `pt-BR` do not change.
 pub(crate) fn shortest_tag(language: &str) -> Option<String> {
     let (primary, rest) = match language.split_once('-') {
         Some((primary, rest)) => (primary, Some(rest)),
@@ -21,7 +23,7 @@ pub(crate) fn shortest_tag(language: &str) -> Option<String> {
 }
 
 /// Parses a language as people write it in file names: a code, a tag such as `pt-BR`, or an English
-/// name. Returns its shortest tag; `None` if it is no language.
+/// name. Returns the shortest tag of the language, or `None` if `word` is not a language.
 pub fn parse_language(word: &str) -> Option<String> {
     let named = LANGUAGES
         .iter()
@@ -33,7 +35,7 @@ pub fn parse_language(word: &str) -> Option<String> {
         .split_once('-')
         .map_or((word, ""), |(first, rest)| (first, rest));
     let primary = primary.to_ascii_lowercase();
-    // Codes without an entry in the table, such as `yue`, have three letters.
+    // A code without an entry in the table, such as `yue`, must have three letters.
     let is_code = primary.len() == 3 || find_language(&primary).is_some();
     let tag = match rest {
         "" => primary,
@@ -42,7 +44,7 @@ pub fn parse_language(word: &str) -> Option<String> {
     shortest_tag(&tag).filter(|_| is_code)
 }
 
-/// Returns the English name of a common language.
+/// Returns the English name of a language, if the table contains the language.
 pub(crate) fn english_name(language: &str) -> Option<&'static str> {
     find_language(language.split('-').next()?).map(|language| language.3)
 }
@@ -57,7 +59,8 @@ fn find_language(
         })
 }
 
-/// Checks the lexical space of XML Schema's `language`, which includes all BCP 47 tags.
+/// Returns whether a tag is a valid value of the XML Schema type `language`. This type includes all
+/// BCP 47 tags.
 fn is_well_formed(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or("");

@@ -1,6 +1,7 @@
 //! Table of the languages of ISO 639-1.
 
-/// ISO 639-1 code, ISO 639-2/T code, ISO 639-2/B code if it differs, English name.
+/// Each entry is (ISO 639-1 code, ISO 639-2/T code, ISO 639-2/B code, English name). The ISO
+/// 639-2/B code is empty if it equals the ISO 639-2/T code.
 pub(super) const LANGUAGES: &[(&str, &str, &str, &str)] = &[
     ("aa", "aar", "", "Afar"),
     ("ab", "abk", "", "Abkhazian"),

@@ -1,4 +1,4 @@
-//! HLS playlists and DASH MPDs: writing them for presentations, and parsing those of any origin.
+//! Writes HLS playlists and DASH MPDs for presentations, and parses the manifests of any origin.
 
 pub mod dash;
 pub mod hls;
@@ -16,18 +16,18 @@ mod tests;
 pub(crate) mod text;
 mod track_facts;
 
-/// Form of the text segments of HLS.
+/// Format of the text segments of HLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HlsTextForm {
-    /// WebVTT whose `X-TIMESTAMP-MAP` uses the clock of this container.
+    /// WebVTT whose `X-TIMESTAMP-MAP` uses the clock of media in this container.
     WebVtt(SegmentFormat),
     /// IMSC in CMAF.
     Imsc,
 }
 
 impl HlsTextForm {
-    /// Returns the form that a presentation's rules select for text that accompanies media in this
-    /// container. Transport streams are not accompanied by CMAF tracks.
+    /// Returns the text format that a presentation's rules select for media in this container. Text
+    /// with transport streams is never IMSC, because IMSC segments are CMAF.
     pub(crate) fn beside(format: SegmentFormat, rules: &ManifestRules) -> HlsTextForm {
         match (format, rules.hls_text) {
             (SegmentFormat::Cmaf, HlsText::Imsc) => HlsTextForm::Imsc,
@@ -42,6 +42,6 @@ pub enum SegmentFormat {
     /// CMAF: fragmented MP4.
     #[default]
     Cmaf,
-    /// Transport streams for video, and packed audio.
+    /// Transport streams for video, and packed audio for audio.
     Ts,
 }

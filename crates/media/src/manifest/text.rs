@@ -3,8 +3,8 @@
 use crate::time::Time;
 use std::fmt::{Display, Formatter, Result, Write};
 
-/// The content of an HLS quoted-string (RFC 8216, 4.2). It has no escapes, so forbidden characters
-/// are replaced.
+/// The content of an HLS quoted-string (RFC 8216, 4.2). A quoted-string has no escape sequences, so
+/// forbidden characters are replaced.
 pub(super) struct QuotedString<'a>(pub(super) &'a str);
 
 impl Display for QuotedString<'_> {
@@ -17,7 +17,8 @@ impl Display for QuotedString<'_> {
     }
 }
 
-/// XML 1.0 text or attribute value. Characters that XML cannot contain are dropped.
+/// The escaped content of an XML 1.0 element or attribute. Control characters become spaces, and
+/// noncharacters are dropped.
 pub(crate) struct XmlText<'a>(pub(crate) &'a str);
 
 impl Display for XmlText<'_> {
@@ -34,7 +35,7 @@ impl Display for XmlText<'_> {
     }
 }
 
-/// An XML Schema duration in seconds, to the nanosecond, without trailing zeros.
+/// An XML Schema duration in seconds with up to nine decimals, without trailing zeros.
 pub(super) struct XmlDuration(pub(super) Time);
 
 impl Display for XmlDuration {

@@ -1,7 +1,7 @@
-//! All URLs that manifests contain. The origin's routes must match them.
+//! All URLs that manifests contain. The origin's routes must match these URLs.
 //!
-//! All are relative, so a title can be moved or mounted under any prefix together with its
-//! manifests.
+//! All URLs are relative, so a title and its manifests can be moved together or mounted under any
+//! prefix.
 
 use super::{HlsTextForm, SegmentFormat};
 use crate::presentation::{Presentation, Rendition};
@@ -16,10 +16,10 @@ impl<F: Fn(&mut Formatter<'_>) -> Result> Display for DisplayFn<F> {
     }
 }
 
-/// Returns the URL of an HLS media playlist, relative to the multivariant one.
+/// Returns the URL of an HLS media playlist, relative to the multivariant playlist.
 ///
-/// The playlist is in the folder of its segments, so that each segment URL is a bare name. In a
-/// long film, segment URLs are most of the playlist's text.
+/// The playlist is in the same folder as its segments, so each segment URL is only a file name.
+/// Short URLs matter because segment URLs are most of the playlist of a long film.
 pub fn playlist_url(
     format: SegmentFormat,
     title: &Presentation,
@@ -32,7 +32,7 @@ pub fn playlist_url(
     rendition_playlist_url(title, rendition, name)
 }
 
-/// Returns the URL of an HLS I-frame playlist, relative to the multivariant one.
+/// Returns the URL of an HLS I-frame playlist, relative to the multivariant playlist.
 pub fn iframe_playlist_url(title: &Presentation, rendition: &Rendition) -> impl Display {
     rendition_playlist_url(title, rendition, "keyframes")
 }
@@ -46,7 +46,8 @@ fn rendition_playlist_url(
     DisplayFn(move |f| write!(f, "{set}/{}/{name}.m3u8", rendition.name))
 }
 
-/// Returns the URL of the media playlist of a text rendition, relative to the multivariant one.
+/// Returns the URL of the media playlist of a text rendition, relative to the multivariant
+/// playlist.
 pub fn text_playlist_url(form: HlsTextForm, title: &Presentation, name: &str) -> impl Display {
     let playlist = match form {
         HlsTextForm::WebVtt(SegmentFormat::Cmaf) => "hls",
@@ -57,7 +58,7 @@ pub fn text_playlist_url(form: HlsTextForm, title: &Presentation, name: &str) ->
     DisplayFn(move |f| write!(f, "t-{version:016x}/{name}/{playlist}.m3u8"))
 }
 
-/// Returns the `BaseURL` of text, relative to that of an MPD.
+/// Returns the `BaseURL` of text renditions, relative to the `BaseURL` of the MPD.
 pub fn text_base_url(title: &Presentation) -> impl Display {
     let version = title.text_version();
     DisplayFn(move |f| write!(f, "../t-{version:016x}/"))
@@ -66,14 +67,15 @@ pub fn text_base_url(title: &Presentation) -> impl Display {
 /// URL of an init segment, relative to the folder of its rendition.
 pub const INIT_SEGMENT: &str = "init.mp4";
 
-/// Part of the names of IMSC segments, before their extension.
+/// Part of the file name of an IMSC segment, before the extension.
 pub const IMSC_INFIX: &str = "imsc.";
 /// URL of an init segment of IMSC text, relative to the folder of its rendition.
 pub const IMSC_INIT_SEGMENT: &str = "init.imsc.mp4";
 /// Name of the file with all cues of a text rendition.
 pub const WHOLE_TEXT: &str = "all.vtt";
 
-/// Returns the URL of a media segment by its time, relative to the folder of its rendition.
+/// Returns the URL of the media segment with the start time `time`, relative to the folder of its
+/// rendition.
 pub fn segment_url(time: u64, extension: &str) -> impl Display {
     DisplayFn(move |f| write!(f, "{time}.{extension}"))
 }

@@ -1,4 +1,4 @@
-//! Edit lists (ISO/IEC 14496-12, 8.6.6) that express the resolved presentation times of tracks.
+//! Edit lists (ISO/IEC 14496-12, 8.6.6) that express the presentation times of tracks.
 
 use crate::bmff::elst::EditListEntry;
 use crate::index::{EDIT_TIME_MAX, Track};
@@ -6,10 +6,10 @@ use crate::time::{Time, gcd};
 
 const NORMAL_RATE: u32 = 0x1_0000;
 
-/// Returns a movie timescale in which every time of these tracks is a whole number.
+/// Returns a movie timescale in which every time of these tracks is a whole number of ticks.
 ///
-/// If there is no such timescale, returns one in which only the times that an edit list must
-/// express exactly are whole numbers.
+/// If no 32-bit timescale fits all tracks, only the tracks whose edit list must be exact are
+/// considered. If no timescale fits these tracks either, returns 90000.
 pub(super) fn movie_timescale<'a>(tracks: impl Iterator<Item = &'a Track> + Clone) -> u32 {
     let all = tracks.clone().map(|track| track.timescale);
     let required = tracks
@@ -32,12 +32,12 @@ pub(super) struct TrackEdits {
     pub entries: Vec<EditListEntry>,
     /// Duration from the start of the movie to the end of the track.
     pub movie_end: u64,
-    /// Whether an indexer resolves it to exactly the same times.
+    /// Whether an indexer derives exactly the original times from this edit list.
     pub is_exact: bool,
 }
 
-/// Builds the edit list of a track. It is empty if the track is presented from its first tick to
-/// its last.
+/// Builds the edit list of a track. The list is empty if the track is presented completely and
+/// without a delay.
 pub(super) fn build_edits(track: &Track, movie: u32) -> TrackEdits {
     let ticks = |media: i64| {
         let ticks = Time::new(media, track.timescale).ceil_to(movie);

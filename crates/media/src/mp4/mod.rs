@@ -1,5 +1,5 @@
-//! Whole MP4 files written from indexes: index MP4s, whose samples are in another file, and
-//! progressive MP4s, which include them.
+//! Writing of whole MP4 files from indexes. The samples of an index MP4 are in another file. A
+//! progressive MP4 contains its samples.
 
 mod edit_list;
 mod moov;
@@ -21,11 +21,11 @@ use sample_table::{FileChunk, collect_chunks};
 /// box.
 const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 
-/// Writes an index MP4: the tables of `index`, and the name of its media in `dref` (ISO/IEC
-/// 14496-12, 8.7.2).
+/// Writes an index MP4, which contains the tables of `index`. Its `dref` box contains the name of
+/// the media file (ISO/IEC 14496-12, 8.7.2).
 ///
-/// Fragmented sources become plain tables. [`crate::index::Indexer::take_references`] reads the
-/// file back to the same index.
+/// The samples of fragmented sources are written as plain sample tables.
+/// [`crate::index::Indexer::take_references`] reads the file back to the same index.
 ///
 /// # Errors
 /// `Unsupported` if no movie timescale expresses the delays of all tracks exactly.

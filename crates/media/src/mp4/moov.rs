@@ -13,13 +13,13 @@ pub(super) struct TrakWriter<'a> {
     pub track: &'a Track,
     /// `track_ID`.
     pub track_id: u32,
-    /// The file that contains its samples.
+    /// The file that contains the samples of the track.
     pub location: &'a MediaLocation,
-    /// Its chunks, in decode order.
+    /// The chunks of the track, in decode order.
     pub chunks: &'a [FileChunk],
 }
 
-/// Values that all tracks share.
+/// The timescale of a movie, and the edit lists of its tracks.
 pub(super) struct MovieWriter {
     timescale: u32,
     edits: Vec<TrackEdits>,
@@ -39,7 +39,7 @@ impl MovieWriter {
         self.edits.iter().all(|edits| edits.is_exact)
     }
 
-    /// Appends the content of a `moov` with these tracks. `wide` selects 64-bit offsets.
+    /// Appends the content of a `moov` with these tracks. `wide` selects 64-bit chunk offsets.
     pub fn write(&self, out: &mut Vec<u8>, traks: &[TrakWriter<'_>], wide: bool) {
         let edits = &self.edits;
         let end = edits.iter().map(|edits| edits.movie_end).max().unwrap_or(0);
@@ -49,7 +49,7 @@ impl MovieWriter {
             write_words(out, &[0; 4]);
             write_words(out, &[self.timescale]);
             out.extend_from_slice(&end.to_be_bytes());
-            // rate 1.0, volume 1.0 and reserved, reserved
+            // rate 1.0, volume 1.0, reserved fields
             write_words(out, &[0x1_0000, 0x0100_0000, 0, 0]);
             write_words(out, &IDENTITY_MATRIX_WORDS);
             write_words(out, &[0; 6]);
@@ -90,7 +90,7 @@ impl TrakWriter<'_> {
             write_words(out, &[0, 0, 0, 0, self.track_id, 0]);
             out.extend_from_slice(&duration.to_be_bytes());
             let volume = u32::from(self.track.codec.audio().is_some()) * 0x0100_0000;
-            // reserved, layer and group
+            // reserved fields, layer, alternate group, volume
             write_words(out, &[0, 0, 0, volume]);
             write_words(out, &self.track.matrix.map(|value| value as u32));
             let (width, height) = display_size(self.track);
@@ -135,8 +135,8 @@ impl TrakWriter<'_> {
             if let Some(source) = &self.track.protection {
                 source.auxiliary.write_senc(out);
             }
-            // Only index MP4s contain the stored subsamples: a player of the whole film does not
-            // need them.
+            // Only index MP4s contain the stored subsamples, because players of a progressive MP4
+            // do not need them.
             let is_index = matches!(self.location, MediaLocation::External(_));
             if let Some(stored) = self.track.subsamples.as_ref().filter(|_| is_index) {
                 stored.write(out);

@@ -14,18 +14,18 @@ use std::sync::Arc;
 /// Maximum chunk duration in milliseconds. Tracks from several files are interleaved in chunks of
 /// this duration.
 const CHUNK_MS_MAX: i64 = 1000;
-/// Maximum length of the file in bytes. Tables of an index MP4 may reference the same bytes many
-/// times.
+/// Maximum length of all samples in bytes. The limit is needed because the tables of an index MP4
+/// may reference the same bytes many times.
 const FILE_BYTES_MAX: u64 = 1 << 60;
 
-/// The parts of a whole MP4: generated head bytes and source ranges. It is complete before any
-/// media byte is read.
+/// The parts of a whole MP4: generated head bytes and ranges of source files. All parts are known
+/// before any media byte is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgressiveMp4 {
     /// `ftyp`, `moov` and the header of `mdat`.
     pub head: Vec<u8>,
-    /// Source ranges that follow: index of the file, and byte range in it. Adjacent ranges of one
-    /// file are merged.
+    /// Source ranges that follow the head, each as the index of a file and the byte range in this
+    /// file. Adjacent ranges of one file are merged.
     pub source_ranges: Vec<(usize, Range<u64>)>,
     /// Total length in bytes.
     pub len: u64,
@@ -33,21 +33,24 @@ pub struct ProgressiveMp4 {
 
 /// A chunk with its position in the output order.
 struct PlacedChunk {
-    /// Index of the track, and of the chunk in it.
+    /// Index of the track, and index of the chunk within the track.
     track_and_chunk: (usize, usize),
     file_index: usize,
-    /// Sort key: presentation time in nanoseconds if there are several files, otherwise 0.
+    /// First sort key, which is the start time of the chunk in nanoseconds, or 0 if there is only
+    /// one file.
     sort_time: i64,
     chunk: FileChunk,
 }
 
 impl ProgressiveMp4 {
-    /// Builds a film from the tracks of these files.
+    /// Builds one MP4 from the tracks of these files.
     ///
-    /// Samples of one file keep their order. Samples of several files are interleaved by time.
+    /// If there is only one file, its samples keep their order. Samples of several files are
+    /// interleaved by time.
     ///
     /// # Errors
-    /// `TooLarge` over 2^60 bytes, or if the `moov` exceeds 4 GiB.
+    /// `TooLarge` if the samples exceed 2^60 bytes, or if the `moov` exceeds 4 GiB. With 32-bit
+    /// chunk offsets, the `moov` and the samples together must not exceed 4 GiB.
     pub fn new(files: &[Arc<Index>]) -> Result<ProgressiveMp4> {
         let tracks: Vec<(usize, &Track)> = files
             .iter()
@@ -68,8 +71,8 @@ impl ProgressiveMp4 {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        // Half of 32 bits leaves room for the `moov`. Using 64-bit offsets a little earlier than
-        // necessary does no harm.
+        // Samples of at most 2 GiB leave room for the `moov` within 32-bit offsets. Using 64-bit
+        // offsets a little earlier than necessary does no harm.
         let wide = mdat > u64::from(u32::MAX) / 2;
         place_chunks(&order, &mut chunks, 0);
         let head_len = write_head(&tracks, &chunks, files.len(), wide, mdat)?.len() as u64;
@@ -118,7 +121,7 @@ fn order_chunks(
     order
 }
 
-/// Assigns offsets to all chunks after a head of `at` bytes.
+/// Assigns consecutive offsets to all chunks. The first offset is `at`, the length of the head.
 fn place_chunks(order: &[PlacedChunk], chunks: &mut [Vec<FileChunk>], mut at: u64) {
     for piece in order {
         let (track, n) = piece.track_and_chunk;
@@ -156,7 +159,7 @@ fn write_head(
         .enumerate()
         .map(|(n, ((_, track), chunks))| TrakWriter {
             track,
-            // Several files may use the same track_ID.
+            // Several files may use the same track_ID, so their tracks are numbered again.
             track_id: if files > 1 { n as u32 + 1 } else { track.id },
             location: &MediaLocation::SameFile,
             chunks,

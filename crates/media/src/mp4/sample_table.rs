@@ -3,7 +3,7 @@
 use crate::bytes::write_full_box;
 use crate::index::{Sample, SampleTable};
 
-/// Samples with contiguous bytes.
+/// A chunk: consecutive samples whose bytes are contiguous in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileChunk {
     /// Number of samples.
@@ -12,12 +12,12 @@ pub(super) struct FileChunk {
     pub offset: u64,
     /// Number of bytes.
     pub byte_count: u64,
-    /// Decode time of its first sample, in ticks.
+    /// Decode time of the first sample, in ticks.
     pub dts: u64,
 }
 
-/// Returns the chunks of a track in decode order. Each is contiguous and lasts about `ticks` at
-/// most.
+/// Returns the chunks of a track in decode order. The bytes of each chunk are contiguous. A chunk
+/// lasts at most about `ticks`.
 pub(super) fn collect_chunks(samples: &SampleTable, ticks: u64) -> Vec<FileChunk> {
     let mut chunks: Vec<FileChunk> = Vec::new();
     for sample in samples.range(0..samples.len()) {
@@ -77,7 +77,7 @@ pub(super) fn write_sample_table(
     }
 }
 
-/// Writes composition offsets, if there are any. Signed ones need version 1 (8.6.1.3).
+/// Writes composition offsets, unless all are 0. Negative offsets need version 1 (8.6.1.3).
 fn write_ctts(out: &mut Vec<u8>, samples: impl Iterator<Item = Sample>) {
     let offsets = runs_of_equal(samples.map(|sample| sample.composition_offset));
     if offsets
@@ -98,7 +98,8 @@ fn write_ctts(out: &mut Vec<u8>, samples: impl Iterator<Item = Sample>) {
     });
 }
 
-/// Writes runs of chunks with the same number of samples. All use the only sample entry.
+/// Writes the number of samples per chunk, as runs of chunks with equal numbers. All chunks use the
+/// only sample entry.
 fn write_stsc(out: &mut Vec<u8>, chunks: &[FileChunk]) {
     let counts = runs_of_equal(chunks.iter().map(|chunk| chunk.sample_count));
     write_table(out, b"stsc", 0, counts.len(), |out| {
@@ -123,7 +124,7 @@ fn write_stsz(out: &mut Vec<u8>, samples: &SampleTable) {
     });
 }
 
-/// Returns runs of equal values: length and value.
+/// Returns runs of equal values, each with its length and its value.
 fn runs_of_equal<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Vec<(u32, T)> {
     let mut runs: Vec<(u32, T)> = Vec::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! Written files are read back to the same index.
+//! Tests that written files are read back to the same index.
 
 use super::{ProgressiveMp4, write_index_mp4};
 use crate::bmff::dref::MediaLocation;
@@ -15,11 +15,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Reads the references of a file in memory.
+/// Reads the external references of an MP4 in memory.
 pub(crate) fn read_references(file: &[u8]) -> Option<ExternalReferences> {
     let mut indexer = Indexer::new(file.len() as u64);
     while let Some(range) = indexer.needed_range() {
-        // Feeds parts, as from a network.
+        // Feeds at most 300 bytes at a time, as if they arrived from a network.
         let (start, end) = (range.start as usize, range.end as usize);
         indexer.feed(&file[start..end.min(start + 300)]).unwrap();
     }
@@ -110,7 +110,8 @@ fn any_rows() -> impl Strategy<Value = Vec<Sample>> {
     })
 }
 
-/// Duration in milliseconds and media time; sometimes after an empty edit.
+/// Generates edits, each with a duration in milliseconds and a media time. Some lists start with an
+/// empty edit.
 fn any_edits() -> impl Strategy<Value = Vec<(u32, i32)>> {
     let shown = (0u32..4000, 0i32..30_000);
     prop_oneof![
@@ -139,7 +140,7 @@ fn any_film() -> impl Strategy<Value = Vec<MuxTrack>> {
     })
 }
 
-/// Returns the index of a muxed file, if its edit lists keep any sample.
+/// Returns the index of a muxed file; `None` if the edit lists of the file hide all samples.
 fn index_muxed(muxed: &MuxedFile) -> Option<Index> {
     index_file_in_memory(&muxed.to_bytes()).ok()
 }
@@ -185,7 +186,7 @@ proptest! {
         let index = Arc::new(index);
         let files = if two_files { vec![index.clone(), index.clone()] } else { vec![index.clone()] };
         let made = ProgressiveMp4::new(&files).unwrap();
-        // Represents the media by the source offset of each byte.
+        // Each element stands for one byte of media, and is the offset of this byte in the source.
         let origin: Vec<u64> = made.source_ranges.iter().flat_map(|(_, range)| range.clone()).collect();
         prop_assert_eq!(made.len, (made.head.len() + origin.len()) as u64);
         let mut file = made.head.clone();
@@ -193,8 +194,9 @@ proptest! {
         let back = index_file_in_memory(&file).unwrap();
         prop_assert_eq!(back.tracks.len(), index.tracks.len() * files.len());
         for (a, b) in index.tracks.iter().cycle().zip(&back.tracks) {
-            // Signed offsets may present a picture only before it is decoded, which no edit list
-            // expresses.
+            // No edit list expresses a track whose pictures are all presented before they are
+            // decoded, as is possible with negative composition offsets. The times of such a track
+            // are not compared.
             if a.presentation_end.is_none_or(|until| until > a.presentation_offset.max(0)) {
                 prop_assert_eq!((a.presentation_offset, a.presentation_end), (b.presentation_offset, b.presentation_end));
             }
@@ -208,7 +210,7 @@ proptest! {
     }
 }
 
-/// Decodes hexadecimal text with white space.
+/// Decodes hexadecimal text that contains white space.
 fn decode_spaced_hex(hex: &str) -> Vec<u8> {
     let digits: String = hex.chars().filter(char::is_ascii_hexdigit).collect();
     crate::index::testing::decode_hex(&digits)
@@ -264,7 +266,8 @@ fn times_beyond_every_movie_timescale_are_refused() {
         (track.timescale, track.presentation_offset) = (timescale, origin);
         track
     };
-    // If two tracks have large prime timescales, only one of them may be delayed.
+    // One movie timescale cannot express the delays of two tracks whose timescales are large
+    // primes. Only one of these tracks may be delayed.
     let ok = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
     assert_round_trip(&ok);
     let both = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
@@ -309,7 +312,7 @@ fn without_a_source_record_samples_must_fit_the_media() {
 fn a_file_of_several_locations_gives_an_index_for_each() {
     let one = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
     let two = fixtures::build_index(vec![fixtures::build_audio_track(1, 100)]);
-    // Unified's tools also put the `trak` boxes of both into one `moov`.
+    // Unified Streaming's tools also put the `trak` boxes of two files into one `moov`.
     let traks = |index: &Index, name: &str| {
         let file = write_index_mp4(index, name).unwrap();
         let at = file.windows(4).position(|name| name == b"trak").unwrap() - 4;

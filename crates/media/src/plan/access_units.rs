@@ -14,24 +14,25 @@ pub struct AccessUnit {
     pub dts: i64,
     /// Size in bytes.
     pub size: u32,
-    /// Whether decoding can start here.
+    /// Whether decoding can start at this unit.
     pub is_sync: bool,
 }
 
 /// The access units of one segment and their byte ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentAccessUnits {
-    /// Index into [`Presentation::files`] of the file with the ranges.
+    /// Index into [`Presentation::files`] of the file that contains the ranges.
     pub file_index: usize,
-    /// Byte ranges of the file, in order. Adjacent ranges are merged. They contain the units one
-    /// after another.
+    /// Byte ranges of the file, which contain the units one after another. Adjacent ranges are
+    /// merged.
     pub source_ranges: Vec<Range<u64>>,
-    /// Units in decode order. The sum of their sizes is the length of the ranges.
+    /// Units in decode order. The sum of the units' sizes is the total length of the ranges.
     pub units: Vec<AccessUnit>,
 }
 
 impl Presentation {
-    /// Returns the access units of segment `n`, counted from 0; none past the last.
+    /// Returns the access units of segment `n`, counted from 0. Past the last segment, there are no
+    /// units.
     pub fn segment_access_units(&self, rendition: &Rendition, n: usize) -> SegmentAccessUnits {
         SegmentAccessUnits {
             file_index: rendition.file_index,
@@ -40,8 +41,8 @@ impl Presentation {
         }
     }
 
-    /// Returns the byte ranges of segment `n` in the rendition's file; none past the last. Adjacent
-    /// ranges are merged.
+    /// Returns the byte ranges of segment `n` in the rendition's file. Past the last segment, there
+    /// are no ranges. Adjacent ranges are merged.
     pub fn segment_ranges(&self, rendition: &Rendition, n: usize) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
         let samples = self.segment_samples(rendition, n);

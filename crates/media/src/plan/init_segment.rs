@@ -7,11 +7,12 @@ use crate::codec::{MediaFormat, TextFormat};
 use crate::index::Track;
 use crate::protection::{TrackSignaling, write_protected_entry};
 
-/// `cmfc` declares CMAF; `iso6` declares the features of its fragments (default-base-is-moof,
-/// tfdt).
+/// `cmfc` declares CMAF. `iso6` declares the features that CMAF fragments use: default-base-is-moof
+/// and tfdt.
 const FTYP: &[u8; 32] = b"\0\0\0\x20ftypcmfc\0\0\0\0iso6cmfcmp41dash";
 
-/// The identity matrix (ISO/IEC 14496-12, 8.3.2): 16.16 numbers, and 2.30 in the last column.
+/// The identity matrix (ISO/IEC 14496-12, 8.3.2). Its numbers are fixed-point numbers in the format
+/// 16.16, or 2.30 in the last column.
 pub(crate) const IDENTITY_MATRIX_WORDS: [u32; 9] =
     [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
@@ -32,7 +33,8 @@ pub(crate) fn write_init_segment(track: &Track, signaling: Option<&TrackSignalin
     out
 }
 
-/// Writes the brands. Text declares its CMAF media profile, too: WebVTT, or IMSC text.
+/// Writes the brands. Text tracks also declare their CMAF media profile, which is WebVTT or IMSC
+/// text.
 fn write_ftyp(out: &mut Vec<u8>, track: &Track) {
     let profile = match &track.codec.format {
         MediaFormat::Text(TextFormat::Wvtt) => b"cwvt",
@@ -47,9 +49,9 @@ fn write_ftyp(out: &mut Vec<u8>, track: &Track) {
 
 fn write_mvhd(out: &mut Vec<u8>, track: &Track) {
     write_full_box(out, b"mvhd", 0, 0, |out| {
-        // creation, modification, timescale, duration (unknown: it is in fragments)
+        // creation, modification, timescale, duration (0, because all samples are in fragments)
         write_words(out, &[0, 0, track.timescale, 0]);
-        // rate 1.0, volume 1.0 and reserved, reserved
+        // rate 1.0, volume 1.0, reserved fields
         write_words(out, &[0x1_0000, 0x0100_0000, 0, 0]);
         write_words(out, &IDENTITY_MATRIX_WORDS);
         write_words(out, &[0; 6]);
@@ -58,9 +60,9 @@ fn write_mvhd(out: &mut Vec<u8>, track: &Track) {
 }
 
 fn write_tkhd(out: &mut Vec<u8>, track: &Track) {
-    // enabled, in movie, in preview
+    // flags: track enabled, in movie, in preview
     write_full_box(out, b"tkhd", 0, 7, |out| {
-        // creation, modification, track_ID, reserved, duration, reserved, layer and group
+        // creation, modification, track_ID, reserved, duration, reserved, layer and alternate group
         write_words(out, &[0, 0, TRACK_ID, 0, 0, 0, 0, 0]);
         let volume = if track.codec.audio().is_some() {
             0x0100_0000
@@ -74,8 +76,8 @@ fn write_tkhd(out: &mut Vec<u8>, track: &Track) {
     });
 }
 
-/// Returns the displayed width and height as 16.16 numbers. The sample aspect ratio applies to the
-/// width.
+/// Returns the display width and height as fixed-point numbers in the format 16.16. The sample
+/// aspect ratio changes only the width.
 pub(crate) fn display_size(track: &Track) -> (u32, u32) {
     let Some(video) = track.codec.video() else {
         return (0, 0);
@@ -96,8 +98,8 @@ fn write_mdia(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignalin
     write_box(out, b"minf", |out| write_minf(out, track, signaling));
 }
 
-/// Writes the handler type of a track (ISO/IEC 14496-12, 8.4.3), and its extended language if it
-/// needs one.
+/// Writes the handler type of a track (ISO/IEC 14496-12, 8.4.3), and the extended language tag if
+/// necessary.
 pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
     let (handler, name) = match &track.codec.format {
         MediaFormat::Video(_) => (b"vide", b"Video\0"),
@@ -127,7 +129,8 @@ fn write_language(out: &mut Vec<u8>, language: &str) {
 
 const PACKED_UND: u16 = 0x55c4;
 
-/// Packs three letters into five bits each (8.4.2.3); `und` for anything else.
+/// Packs a language code of three letters into five bits per letter (8.4.2.3). Any other tag is
+/// packed as `und`.
 pub(crate) fn pack_language(language: &str) -> u16 {
     match language.as_bytes() {
         letters @ [_, _, _] if letters.iter().all(u8::is_ascii_lowercase) => letters
@@ -170,7 +173,7 @@ fn write_minf(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignalin
 }
 
 fn write_mvex_content(out: &mut Vec<u8>) {
-    // Each `tfhd` contains the defaults that matter.
+    // The defaults here are 0, because each `tfhd` contains the defaults of its fragment.
     write_full_box(out, b"trex", 0, 0, |out| {
         write_words(out, &[TRACK_ID, 1, 0, 0, 0])
     });

@@ -12,7 +12,7 @@ pub(super) struct FragmentPlan<'a> {
     /// Served decode time of the first sample, in ticks.
     pub(super) tfdt: u64,
     pub(super) sequence_number: u32,
-    /// Boxes of a protected track, which follow `trun`.
+    /// Encryption boxes of a protected track, which are written after `trun`.
     pub(super) auxiliary: Option<SampleAuxiliary>,
 }
 
@@ -20,13 +20,13 @@ pub(super) struct FragmentPlan<'a> {
 pub(super) struct FragmentShape<'a> {
     pub(super) samples: &'a SampleTable,
     pub(super) sample_range: Range<u32>,
-    /// Marks every sample as a sync sample, in place of the source's flags.
+    /// Whether every sample is marked as a sync sample, regardless of the source's flags.
     pub(super) is_all_sync: bool,
-    /// Added to composition offsets, so that the track's smallest is served as 0. FFmpeg treats a
-    /// negative offset as a delay of the whole track and shows its pictures later than the audio by
-    /// this amount.
+    /// Ticks added to all composition offsets, so that the smallest served offset of the track is
+    /// 0. FFmpeg treats a negative offset as a delay of the whole track, and shows the pictures too
+    /// late by this delay.
     pub(super) composition_shift: i64,
-    /// Duration of each sample in ticks, in place of the source's.
+    /// Duration of each sample in ticks; `None` keeps the durations of the source.
     pub(super) duration: Option<u32>,
 }
 
@@ -35,13 +35,13 @@ pub(crate) const SYNC: u32 = 0x0200_0000;
 /// `sample_depends_on` = 1 and `sample_is_non_sync_sample`.
 const NON_SYNC: u32 = 0x0101_0000;
 
-/// Fields that all samples share, stored once in `tfhd`. The others are stored per sample in
-/// `trun`.
+/// Field values that all samples share. Shared values are stored once in `tfhd`, and other values
+/// are stored per sample in `trun`.
 struct FragmentLayout {
     duration: Option<u32>,
     size: Option<u32>,
     flags: SampleFlags,
-    /// Whether every sample is shown when it is decoded.
+    /// Whether the served composition offset of every sample is 0.
     has_zero_offsets: bool,
 }
 
@@ -59,7 +59,7 @@ const MFHD_LEN: u64 = 16;
 const TFDT_LEN: u64 = 20;
 
 impl FragmentShape<'_> {
-    /// Returns the length of head and samples in bytes, without building the head.
+    /// Returns the length of the head and the samples in bytes, without building the head.
     pub(super) fn len(&self) -> u64 {
         let payload = self.samples.byte_count(self.sample_range.clone());
         self.head_len(&self.layout(), payload) + payload
@@ -94,7 +94,7 @@ impl FragmentShape<'_> {
     }
 
     fn served_composition_offset(&self, composition_offset: i32) -> u32 {
-        // Clamps only if the offsets span more than 32 bits.
+        // Clamping changes a value only if the offsets of the track span more than 32 bits.
         (i64::from(composition_offset) + self.composition_shift).clamp(0, u32::MAX.into()) as u32
     }
 
@@ -141,7 +141,7 @@ impl FragmentPlan<'_> {
         layout: &FragmentLayout,
         data_offset: u32,
     ) -> Vec<Range<u64>> {
-        // A segment of an interleaved film has about this many chunks.
+        // A segment of an interleaved film has about 16 chunks.
         let mut ranges = Vec::with_capacity(16);
         let FragmentShape {
             samples,
@@ -149,7 +149,7 @@ impl FragmentPlan<'_> {
             ..
         } = &self.shape;
         out.extend_from_slice(STYP);
-        // Relative to the start of `moof`.
+        // The data offset counts from the start of `moof`.
         let data_offset = data_offset - STYP.len() as u32;
         write_box(out, b"moof", |out| {
             write_full_box(out, b"mfhd", 0, 0, |out| {
@@ -160,7 +160,8 @@ impl FragmentPlan<'_> {
                 write_full_box(out, b"tfdt", 1, 0, |out| {
                     out.extend_from_slice(&self.tfdt.to_be_bytes());
                 });
-                // Version 0 has unsigned offsets, and served offsets are never negative.
+                // Version 0 suffices: its composition offsets are unsigned, and served offsets are
+                // never negative.
                 write_full_box(out, b"trun", 0, layout.trun_flags(), |out| {
                     write_u32(out, range.end.saturating_sub(range.start));
                     write_u32(out, data_offset);
@@ -203,7 +204,7 @@ impl FragmentPlan<'_> {
 
 impl FragmentLayout {
     fn tfhd_flags(&self) -> u32 {
-        // default-base-is-moof, and the bits of the present defaults.
+        // default-base-is-moof, and one bit for each default that is present.
         0x2_0000
             | if self.duration.is_some() { 0x8 } else { 0 }
             | if self.size.is_some() { 0x10 } else { 0 }
@@ -229,7 +230,7 @@ impl FragmentLayout {
     }
 
     fn trun_flags(&self) -> u32 {
-        // data-offset-present, and the bits of the fields stored per sample.
+        // data-offset-present, and the bits of the fields that `trun` contains.
         0x1 | if self.flags == SampleFlags::FirstSync {
             0x4
         } else {
@@ -245,7 +246,7 @@ impl FragmentLayout {
     }
 }
 
-/// Adds the bytes of a sample, merged into the last range if they are adjacent.
+/// Appends the byte range of a sample, or extends the last range if the sample is adjacent to it.
 pub(super) fn append_range(ranges: &mut Vec<Range<u64>>, sample: &Sample) {
     let end = sample.offset.saturating_add(sample.size.into());
     match ranges.last_mut() {

@@ -1,4 +1,4 @@
-//! Plans of protected segments: the head also contains the subsamples of each sample.
+//! Plans of protected segments, whose heads also contain the subsamples of each sample.
 
 use super::Plan;
 use super::moof::FragmentPlan;
@@ -9,10 +9,10 @@ use crate::protection::{
 };
 use std::ops::Range;
 
-/// Names the samples of one protected fragment.
+/// A protected fragment, which is a media segment or a key frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProtectedFragment {
-    /// Media segment `n`, counted from 0.
+    /// The media segment with this number, counted from 0.
     Segment(usize),
     /// The key frame with this sample number.
     KeyFrame(u32),
@@ -25,12 +25,12 @@ pub enum KnownSubsamples {
     WholeSamples,
     /// The index contains the subsamples.
     Map(SubsampleMap),
-    /// The media must be read.
+    /// The media must be read to find the subsamples.
     Unknown,
 }
 
 impl Presentation {
-    /// Returns the subsamples of a fragment that are known before its media is read.
+    /// Returns the subsamples of a fragment, if they are known before the fragment's media is read.
     pub fn known_subsamples(
         &self,
         rendition: &Rendition,
@@ -44,7 +44,7 @@ impl Presentation {
             return KnownSubsamples::WholeSamples;
         }
         let samples = self.fragment_samples(rendition, fragment);
-        // The subsamples of an encrypted source are not used: they may leave fewer bytes
+        // The subsamples of an encrypted source are not used, because they may leave fewer bytes
         // unencrypted than the served scheme requires.
         let stored = track.subsamples.as_ref();
         let stored = stored.filter(|_| track.protection.is_none());
@@ -52,9 +52,9 @@ impl Presentation {
         map.map_or(KnownSubsamples::Unknown, KnownSubsamples::Map)
     }
 
-    /// Plans a protected fragment. `map` contains the subsamples of the fragment's samples; without
-    /// a map, each sample is encrypted completely. An unencrypted rendition gets an unencrypted
-    /// plan.
+    /// Plans a protected fragment. `map` contains the subsamples of the fragment's samples. Without
+    /// a map, each sample is encrypted completely. The plan of an unencrypted rendition contains no
+    /// encryption boxes.
     pub fn plan_protected(
         &self,
         rendition: &Rendition,
@@ -77,8 +77,8 @@ impl Presentation {
         plan.assemble_plan(rendition.file_index)
     }
 
-    /// Finds the subsamples of a fragment in its samples, which `payload` contains one after the other;
-    /// `None` if they are protected as a whole.
+    /// Finds the subsamples of a fragment. `payload` contains the samples of the fragment one after
+    /// the other. Returns `None` if the samples are protected as a whole.
     ///
     /// # Errors
     /// `Unsupported` or `Malformed` if the samples cannot be protected.
@@ -106,8 +106,8 @@ impl Presentation {
         Ok(Some(parser.finish()))
     }
 
-    /// Encrypts a range of samples of a track in place. Payload and map start at the first of them.
-    /// Does nothing for an unencrypted rendition.
+    /// Encrypts a range of samples of a track in place. The payload and the map start at the first
+    /// sample of the range. Does nothing for an unencrypted rendition.
     ///
     /// # Errors
     /// An error of the cipher, or `Malformed` if payload and map do not match the samples.
@@ -131,11 +131,11 @@ impl Presentation {
         )
     }
 
-    /// Estimates the bytes that protection adds to a fragment. They are exact if the source's own
-    /// encryption is served.
+    /// Estimates how many bytes protection adds to a fragment. The number is exact if the source's
+    /// own encryption is served.
     #[inline]
     pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
-        // Returns early, because this is called for all segments of a playlist.
+        // Returns early, because this function is called for all segments of a playlist.
         if self.protection.is_none() && self.track(rendition).protection.is_none() {
             return 0;
         }
@@ -155,7 +155,7 @@ impl Presentation {
         })
     }
 
-    /// Returns the numbers of a fragment's samples in its track.
+    /// Returns the sample numbers of a fragment within its track.
     pub fn fragment_samples(
         &self,
         rendition: &Rendition,

@@ -6,8 +6,9 @@ use crate::protection::{SampleDecipher, SourceProtection};
 use std::ops::Range;
 
 impl Presentation {
-    /// Returns the source's own encryption of a rendition, if its samples are served with it; `None`
-    /// if this server encrypts them.
+    /// Returns the source's own encryption of a rendition, if the samples are served with this
+    /// encryption. Returns `None` if the source is not encrypted or if this server encrypts the
+    /// samples.
     pub fn served_source_protection(&self, rendition: &Rendition) -> Option<&SourceProtection> {
         let source = self.track(rendition).protection.as_deref()?;
         let signaling = self.track_signaling(rendition);
@@ -16,8 +17,8 @@ impl Presentation {
             .then_some(source)
     }
 
-    /// Decrypts a range of samples of an encrypted source in place. The payload starts at the first of
-    /// them. Does nothing if the source is not encrypted.
+    /// Decrypts a range of samples of an encrypted source in place. The payload starts at the first
+    /// sample of the range. Does nothing if the source is not encrypted.
     ///
     /// # Errors
     /// An error of the cipher, or `Malformed` if the payload does not match the samples.

@@ -1,4 +1,4 @@
-//! Plans compared with a naive muxer and with our own indexer.
+//! Tests that compare plans with a naive muxer and with our own indexer.
 
 use super::*;
 use crate::fixtures::{self, any_title, build_index};
@@ -7,7 +7,7 @@ use crate::presentation::PackagingRules;
 use crate::time::Time;
 use proptest::prelude::*;
 
-/// Bytes of a source file, derived from their offsets.
+/// Returns made-up bytes of a source file. Each byte is derived from its offset in the file.
 fn fake_source_bytes(ranges: &[Range<u64>]) -> Vec<u8> {
     let bytes = ranges.iter().cloned().flatten();
     bytes
@@ -32,7 +32,7 @@ fn build_words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Returns the value of a column, if all rows have the same.
+/// Returns the value of a column, if all rows have the same value.
 fn same_value(column: &[u32]) -> Option<u32> {
     column
         .iter()
@@ -40,7 +40,7 @@ fn same_value(column: &[u32]) -> Option<u32> {
         .then_some(column[0])
 }
 
-/// Times of a segment: its decode time, and the shift of composition offsets.
+/// Decode time of a segment, and the shift of its composition offsets, in ticks.
 #[derive(Clone, Copy)]
 struct SegmentClock {
     tfdt: u64,
@@ -56,14 +56,15 @@ impl SegmentClock {
         }
     }
 
-    /// Composition offset, never negative.
+    /// Returns the served composition offset, which is never negative.
     fn served_offset(self, sample: &Sample) -> u32 {
         u32::try_from(sample.composition_offset + self.shift)
             .expect("shown no earlier than decoded")
     }
 }
 
-/// Writes a segment column by column from plain samples, without tables or length arithmetic.
+/// Writes a segment from a plain list of samples, one field of all samples at a time. It uses no
+/// sample tables, and computes no lengths in advance.
 fn mux_naively(samples: &[Sample], clock: SegmentClock, number: u32, is_video: bool) -> Vec<u8> {
     let sync = |s: &Sample| s.is_sync || !is_video;
     let flags = |s: &Sample| if sync(s) { 0x0200_0000 } else { 0x0101_0000 };

@@ -2,18 +2,18 @@
 
 use super::{Presentation, Rendition};
 
-/// Bits per second over the served segments, headers included.
+/// Bandwidth of the served segments, including their headers, in bits per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bandwidth {
-    /// The largest bit rate of any run of segments that lasts between 0.5 and 1.5 target durations
-    /// (the "peak segment bit rate" of RFC 8216, 4.3.4.2).
+    /// The largest bitrate of any run of consecutive segments that lasts between 0.5 and 1.5 target
+    /// durations (the "peak segment bit rate" of RFC 8216, 4.3.4.2).
     pub peak: u64,
-    /// All bytes divided by the total duration.
+    /// The bits of all segments divided by the total duration.
     pub average: u64,
 }
 
 impl Presentation {
-    /// Measures a rendition whose segment `n` has `len(n)` bytes.
+    /// Measures the bandwidth of a rendition whose segment `n` has `len(n)` bytes.
     pub(crate) fn measure_bandwidth(
         &self,
         rendition: &Rendition,
@@ -24,7 +24,7 @@ impl Presentation {
         self.measure_rendition_segments(rendition, segments.collect())
     }
 
-    /// Measures the key frames of a video rendition, as trick play fetches them.
+    /// Measures the bandwidth of the key frames of a video rendition, which trick play fetches.
     pub(crate) fn measure_key_frame_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
         let mut segments: Vec<(u64, u64)> = Vec::new();
         let mut last = 0;
@@ -52,12 +52,13 @@ impl Presentation {
     }
 }
 
-/// Maximum number of runs measured that start at the same segment. Ordinary segments last about a
-/// target duration, so one or two runs fit. Only titles that mix very short and long segments have
-/// more.
+/// Maximum number of measured runs that start at the same segment. Ordinary segments last about a
+/// target duration, so only one or two runs have an allowed duration. Only titles that mix very
+/// short and very long segments have more such runs.
 const RUNS_MAX: usize = 16;
 
-/// Measures segments given as (ticks, bytes). `target` is the target duration in ticks.
+/// Measures segments, each given as its duration in ticks and its length in bytes. `target` is the
+/// target duration in ticks.
 fn measure_segments(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
     let sum = |segments: &[(u64, u64)]| {
         segments
@@ -97,7 +98,7 @@ fn measure_segments(segments: &[(u64, u64)], target: u64, timescale: u32) -> Ban
     }
 }
 
-/// Returns the run with more bytes per tick, exactly and without a division.
+/// Returns the run with more bytes per tick. The comparison is exact, because it needs no division.
 fn higher_bitrate_run(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     let product = |(_, bytes): (u64, u64), (ticks, _): (u64, u64)| {
         u128::from(bytes) * u128::from(ticks.max(1))
@@ -105,7 +106,7 @@ fn higher_bitrate_run(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     if product(b, a) > product(a, b) { b } else { a }
 }
 
-/// Returns bits per second, rounded up: a declared bandwidth must not be too low.
+/// Returns bits per second, rounded up, because a declared bandwidth must not be too low.
 fn bits_per_second((ticks, bytes): (u64, u64), timescale: u32) -> u64 {
     let bits = bytes as u128 * 8 * u128::from(timescale);
     u64::try_from(bits.div_ceil(u128::from(ticks.max(1)))).unwrap_or(u64::MAX)
@@ -130,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_short_segment_is_measured_with_its_neighbours() {
-        // The last second alone would be 8000 bit/s, but it is shorter than half the target.
+        // The last segment alone would have 8000 bit/s. Its duration of 1 s is less than half the
+        // target of 6 s, so it is measured together with the segment before.
         let segments = [(6, 600), (6, 600), (1, 1000)];
         assert_eq!(measure_segments(&segments, 6, 1).peak, 1600 * 8 / 7 + 1);
     }

@@ -13,16 +13,16 @@ use crate::text::TextBandwidths;
 use crate::time::Time;
 use std::sync::Arc;
 
-/// Maximum number of samples in a segment. It bounds the generated head to about 256 MiB. Only a
-/// film that lasts days and has a single key frame comes close.
+/// Maximum number of samples in a segment. The limit bounds the generated head to about 256 MiB.
+/// Only a film that lasts days and has a single key frame comes close to the limit.
 pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
-/// Increased whenever the bytes of segments change for the same index and rules, so that no cache
-/// mixes old and new ones.
+/// Version of the packaging code. It is increased whenever the code produces other segments from
+/// the same index and rules, so that no cache mixes old and new segments.
 const PACKAGING_VERSION: u64 = 4;
 
-/// Bitrate of the first listed variant, in bits per second: most connections carry it, and it looks
-/// acceptable.
+/// Preferred bitrate of the first listed variant, in bits per second. Most connections can carry
+/// this bitrate, and the picture quality is acceptable.
 const START_BITRATE: u64 = 2_000_000;
 
 /// A track on the served timeline.
@@ -34,14 +34,16 @@ struct ShiftedTrack<'a> {
 impl Presentation {
     /// Builds the presentation of a title from the indexes of its files.
     ///
-    /// The video rendition nearest to 2 Mbit/s is listed first, because players start with it. The
-    /// others follow by falling bitrate. Audio keeps the order of the files, and copies of one
-    /// audio track are listed once.
+    /// The AVC rendition nearest to 2 Mbit/s is listed first, because players start with the first
+    /// one. Without AVC, the nearest of all video renditions is listed first. The other video
+    /// renditions follow by falling bitrate. Audio renditions keep the order of the files, and
+    /// copies of one audio track are listed once.
     ///
     /// # Errors
-    /// `Malformed` if lengths differ by more than 2 s and 5 % (the files are not renditions of one
-    /// title) or if a video track has no sync sample; `Empty` if no track has a duration;
-    /// `TooLarge` over `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX`.
+    /// `Malformed` if a video track has no sync sample, or if the lengths of the files differ by
+    /// more than 2 s and by more than 5 %, because such files are not renditions of one title;
+    /// `Unsupported` if the files contain only text; `Empty` if no track has a duration; `TooLarge`
+    /// over `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX`.
     pub fn new(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
         build_presentation(files, rules)
     }
@@ -93,8 +95,8 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
     Ok(presentation)
 }
 
-/// Sorts video before audio. The start variant comes first, then the others by falling bitrate.
-/// Audio keeps the order of the files.
+/// Sorts video before audio. The video track with which players start comes first, and the other
+/// video tracks follow by falling bitrate. Audio keeps the order of the files.
 fn sort_for_manifests(served: &mut [ServedTrack]) {
     served.sort_by_cached_key(|track| {
         let bitrate = if track.is_video() { track.bitrate } else { 0 };
@@ -159,7 +161,7 @@ impl ShiftedTrack<'_> {
         (self.start_ticks - i64::from(self.served.presentation_lag())).saturating_add(media_ticks)
     }
 
-    /// Converts a presentation time of the media to the served time in nanoseconds.
+    /// Converts a presentation time of the media to the served timeline, in nanoseconds.
     fn served_nanos(&self, media_ticks: i64) -> i64 {
         Time::new(self.served_ticks(media_ticks), self.served.track.timescale).as_nanos()
     }
@@ -172,7 +174,7 @@ impl ShiftedTrack<'_> {
         self.served_nanos(self.served.end)
     }
 
-    /// Returns the starts of all segments but the first, in nanoseconds.
+    /// Returns the start times of all segments except the first, in nanoseconds.
     fn boundary_nanos(&self, cuts: &[u32]) -> Vec<i64> {
         let starts = self.segment_starts(cuts).into_iter();
         let inner = starts.skip(1).take(cuts.len().saturating_sub(2));
@@ -182,8 +184,8 @@ impl ShiftedTrack<'_> {
             .collect()
     }
 
-    /// Returns the earliest presentation time of each segment on the served timeline, and the end
-    /// of the last presented sample.
+    /// Returns the earliest presentation time of each segment on the served timeline, followed by
+    /// the end of the last presented sample.
     fn segment_starts(&self, cuts: &[u32]) -> Vec<u64> {
         let firsts = &cuts[..cuts.len().saturating_sub(1)];
         let times = earliest_from(&self.served.track.samples, firsts);
@@ -197,9 +199,9 @@ impl ShiftedTrack<'_> {
     /// Returns the key frames that can start a segment, as presentation times and as sample
     /// numbers.
     ///
-    /// Decode times must rise. All samples from a key frame on must be presented after the previous
-    /// key frame, so that segments do not overlap. Some of them must be presented before the end of
-    /// the track.
+    /// The decode times of these key frames rise. All samples from a key frame on are presented
+    /// after the previous key frame, so that segments do not overlap. At least one of these samples
+    /// is presented before the end of the track.
     fn find_key_frames(&self) -> (KeyFrameTimes, Vec<u32>) {
         let samples = &self.served.track.samples;
         let keys: Vec<u32> = samples
@@ -234,14 +236,16 @@ impl ShiftedTrack<'_> {
         )
     }
 
-    /// Cuts at the sync samples nearest to `times`, and every `target_ns` from the time `resume_ns` on.
+    /// Cuts at the sync samples nearest to `times`. From the time `resume_ns` on, cuts about every
+    /// `target_ns`.
     fn cut_along(&self, times: &[i64], resume_ns: i64, target_ns: i64) -> Vec<u32> {
         let mut cuts = vec![self.served.first_sample];
         times
             .iter()
             .for_each(|time| self.cut_near(*time, &mut cuts));
         let lag = i64::from(self.served.presentation_lag());
-        // A broken composition offset may present a sample years after the last one is decoded.
+        // A broken composition offset may present a sample years after the last sample is decoded.
+        // The decode time limits the number of cuts in this case.
         let decoded = self.served.track.samples.total_duration() as i64;
         let end = self.end_nanos().min(self.served_nanos(decoded + lag));
         let end = end - target_ns / segment_grid::TAIL_DIVISOR;
@@ -253,8 +257,8 @@ impl ShiftedTrack<'_> {
                 .track
                 .samples
                 .dts(cuts[cuts.len() - 1].saturating_add(1));
-            // If frames are longer than the target, makes several steps at once, up to the next
-            // frame.
+            // If a frame is longer than the target, `time` advances by several target durations at
+            // once, up to the next frame.
             let steps = (self.served_nanos(next as i64 + lag) - time) / target_ns;
             time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }
@@ -263,8 +267,8 @@ impl ShiftedTrack<'_> {
         cuts
     }
 
-    /// Drops a cut if samples that follow it are presented before the previous cut, or if it is
-    /// after the track's end.
+    /// Drops a cut if samples after this cut are presented before the previous cut, or if the cut
+    /// is not before the track's end.
     fn keep_rising(&self, cuts: Vec<u32>) -> Vec<u32> {
         let times = earliest_from(&self.served.track.samples, &cuts);
         let mut last = i64::MIN;
@@ -285,8 +289,8 @@ impl ShiftedTrack<'_> {
         }
     }
 
-    /// Returns the sample nearest to a served time at which decoding can start; the earlier one of
-    /// two equally near.
+    /// Returns the sync sample nearest to a served time. If two sync samples are equally near,
+    /// returns the earlier one. Without sync samples, returns the nearest sample.
     fn nearest_segment_start(&self, nanos: i64) -> u32 {
         let samples = &self.served.track.samples;
         let nearest = self.nearest_sample(nanos);
@@ -303,7 +307,8 @@ impl ShiftedTrack<'_> {
         nearest_sync.unwrap_or(nearest)
     }
 
-    /// Returns the sample nearest to a served time; the earlier one of two equally near.
+    /// Returns the sample nearest to a served time. If two samples are equally near, returns the
+    /// earlier one.
     fn nearest_sample(&self, nanos: i64) -> u32 {
         let samples = &self.served.track.samples;
         let ticks = Time::new(nanos, 1_000_000_000).round_to(self.served.track.timescale);
@@ -318,7 +323,7 @@ impl ShiftedTrack<'_> {
         }
     }
 
-    /// Returns whether samples of the same number have the same times in both tracks.
+    /// Returns whether samples with the same number have the same times in both tracks.
     fn has_same_timing(&self, other: &ShiftedTrack) -> bool {
         let (a, b) = (self.served.track, other.served.track);
         (self.start_ticks, a.timescale) == (other.start_ticks, b.timescale)
@@ -380,8 +385,8 @@ fn check_sizes(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()
     Ok(())
 }
 
-/// Returns the time from `zero` to the end of the longest track. It is exact: zero is a whole
-/// number of ticks in every timescale.
+/// Returns the time from `zero` to the end of the longest track. The result is exact, because
+/// `zero` is a whole number of ticks in every timescale.
 fn total_duration(tracks: &[ShiftedTrack], zero: Time) -> Time {
     let lengths = tracks.iter().map(|shifted| {
         let timescale = shifted.served.track.timescale;
@@ -391,7 +396,7 @@ fn total_duration(tracks: &[ShiftedTrack], zero: Time) -> Time {
     lengths.max().unwrap_or(Time::ZERO)
 }
 
-/// Hashes everything that decides the bytes of segments, with FNV-1a.
+/// Computes an FNV-1a hash of the packaging version, the rules and the fingerprints of the files.
 fn hash_version(files: &[Arc<Index>], rules: &PackagingRules) -> u64 {
     let facts = files
         .iter()
@@ -406,7 +411,8 @@ fn hash_version(files: &[Arc<Index>], rules: &PackagingRules) -> u64 {
 }
 
 impl Presentation {
-    /// Adds Common Encryption, and measures the renditions again, because it makes segments longer.
+    /// Adds Common Encryption, and measures the renditions again, because encryption makes segments
+    /// longer.
     pub fn protect(&mut self, protection: TitleProtection) {
         self.protection = Some(Arc::new(protection));
         self.measure_renditions();
@@ -417,8 +423,8 @@ impl Presentation {
         self.protection.is_some()
     }
 
-    /// Returns the signaling of tracks that are encrypted in the source; `None` if there are none.
-    /// The systems are those of the film's `pssh` boxes.
+    /// Returns the signaling of tracks that are encrypted in the source; `None` if there are no
+    /// such tracks. The DRM systems are taken from the film's `pssh` boxes.
     pub fn source_protection(&self) -> Option<TitleProtection> {
         let tracks = self.renditions.iter().map(|rendition| {
             let source = self.track(rendition).protection.as_ref()?;
@@ -435,7 +441,7 @@ impl Presentation {
             let segments = (0..r.segment_count()).map(|n| self.listed_duration(r, n));
             segments.chain(self.longest_key_frame(r)).max()
         });
-        // A duration printed in a playlist may be one unit longer than the exact duration.
+        // A duration printed in a playlist may be one microsecond longer than the exact duration.
         let printed = longest.max().unwrap_or(Time::ZERO).ceil_to(1_000_000) + 1;
         let target = Time::new(printed, 1_000_000).round_to(1).max(1);
         self.target_duration_s = u32::try_from(target).unwrap_or(u32::MAX);

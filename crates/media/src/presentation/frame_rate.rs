@@ -2,8 +2,8 @@
 
 use crate::index::Track;
 
-/// Broadcast frame rates. If durations in a file are rounded, its real frame rate is usually one of
-/// these.
+/// Broadcast frame rates. If the frame durations in a file are rounded, the real frame rate is
+/// usually in this list.
 const COMMON_RATES: [(u64, u64); 12] = [
     (24_000, 1001),
     (24, 1),
@@ -19,26 +19,27 @@ const COMMON_RATES: [(u64, u64); 12] = [
     (120, 1),
 ];
 
-/// Maximum number of frames that are examined: more than an hour at 60 frames per second.
+/// Maximum number of frames that are examined. This is more than an hour at 60 frames per second.
 const FRAMES_MAX: u32 = 1 << 18;
 
-/// Maximum of frames per second. Shorter intervals between frames are ignored: they belong to
-/// hidden pictures at the start or to wrong timestamps.
+/// Maximum frame rate, in frames per second. Intervals between frames that mean a higher rate are
+/// ignored, because they come from hidden pictures at the start or from wrong timestamps.
 const RATE_MAX: i64 = 500;
 
-/// Of this many intervals between frames, one is ignored: the shortest ones first. Splices and
-/// repaired time stamps leave single intervals that are much too short.
+/// One of this many intervals between frames is ignored as an outlier, starting with the shortest.
+/// Splices and repaired timestamps leave single intervals that are much too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
 
-/// Intervals that are longer than the shortest one by at most this fraction belong to the same
-/// rate. Cameras and coarse timescales vary intervals by this much.
+/// Intervals belong to the same frame rate if they are longer than the shortest interval by at most
+/// a fraction of 1/32. Cameras and coarse timescales cause such variations.
 const JITTER_DIVISOR: i64 = 32;
 
-/// Returns the maximum of frames per second as a fraction in lowest terms (RFC 8216, 4.3.4.2:
-/// "the maximum frame rate for all the video in the Variant Stream").
+/// Returns the maximum frame rate in frames per second, as a fraction in lowest terms (RFC 8216,
+/// 4.3.4.2: "the maximum frame rate for all the video in the Variant Stream").
 ///
-/// It is exact if all frames but the last have one duration. Otherwise it is the rate of the
-/// shortest intervals between presented frames, or a common rate within 0.1 % of it.
+/// If all frames except the last have the same duration, this duration determines the rate.
+/// Otherwise, the shortest intervals between presented frames determine the rate. A common rate
+/// within 0.1 % replaces the result.
 pub(super) fn max_frame_rate(track: &Track) -> (u64, u64) {
     let samples = &track.samples;
     let timescale = u64::from(track.timescale);
@@ -77,7 +78,8 @@ fn fastest_frames(track: &Track) -> (u64, u64) {
     )
 }
 
-/// Returns the common rate that equals `frames / ticks`, or is nearest to it within 0.1 %.
+/// Returns the common rate that equals `frames / ticks`. If there is none, returns the nearest
+/// common rate within 0.1 %.
 fn nearest_common_rate(frames: u64, ticks: u64) -> Option<(u64, u64)> {
     let products = |rate: &(u64, u64)| {
         (
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn reordered_pictures_are_measured_in_presentation_order() {
-        // Decode durations vary, presentation times do not.
+        // The decode durations vary, but the intervals between presentation times are equal.
         let rows = [
             (10, 1000, 9, true),
             (1990, 2990, 9, false),

@@ -1,14 +1,16 @@
-//! Lookups between times in URLs and segments or key frames. All are logarithmic.
+//! Finds segments and key frames by the times in URLs, and computes the times and durations of
+//! segments and key frames. Finding a segment takes logarithmic time.
 
 use super::{Presentation, Rendition};
 use crate::time::Time;
 use std::ops::Range;
 
-/// Minimum distance of trick-play key frames, in seconds. More than one picture per second is
-/// useless, and in all-intra films every picture is a key frame.
+/// Minimum distance between the trick-play key frames of a segment, in seconds. Trick play needs at
+/// most one picture per second, but in all-intra films every picture is a key frame.
 const KEY_SPACING_SECONDS: u64 = 1;
 
-/// Renditions that start at most this much after the first count as aligned, in milliseconds.
+/// Maximum delay after the earliest rendition, in milliseconds, with which a rendition still counts
+/// as aligned.
 const LEAD_MS: u64 = 250;
 
 impl Presentation {
@@ -19,12 +21,12 @@ impl Presentation {
         starts.get(n).or(starts.last()).copied().unwrap_or(0)
     }
 
-    /// Returns the duration of segment `n` in ticks; 0 past the last.
+    /// Returns the duration of segment `n` in ticks; 0 past the last segment.
     pub fn segment_duration_ticks(&self, rendition: &Rendition, n: usize) -> u64 {
         self.segment_start(rendition, n + 1) - self.segment_start(rendition, n)
     }
 
-    /// Returns the samples of segment `n`; an empty range past the last.
+    /// Returns the samples of segment `n`; an empty range past the last segment.
     pub fn segment_samples(&self, rendition: &Rendition, n: usize) -> Range<u32> {
         let end = rendition.segment_cuts.last().copied().unwrap_or(0);
         let cut = |n: usize| rendition.segment_cuts.get(n).copied().unwrap_or(end);
@@ -45,8 +47,8 @@ impl Presentation {
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
 
-    /// Returns the ticks from the start of the earliest rendition to the start of this one; 0 if
-    /// they are at most 250 ms.
+    /// Returns the ticks from the start of the earliest rendition to the start of this rendition; 0
+    /// if this time is at most 250 ms.
     pub(crate) fn listed_lead_ticks(&self, rendition: &Rendition) -> u64 {
         let timescale = self.track(rendition).timescale;
         let earliest = self
@@ -63,9 +65,9 @@ impl Presentation {
         }
     }
 
-    /// Returns the duration of the pictures that are served before the film's zero. A trim inside a
-    /// GOP hides them, but the first visible picture depends on them. Zero for audio, and if they
-    /// last less than one frame.
+    /// Returns the duration of the hidden pictures that are served before the film's time zero. An
+    /// edit that starts inside a GOP hides these pictures, but the first visible picture depends on
+    /// them. Returns zero for audio, and for a duration of less than one frame.
     pub fn hidden_lead(&self, rendition: &Rendition) -> Time {
         let timescale = self.track(rendition).timescale;
         let zero = self.presentation_time_offset.round_to(timescale);
@@ -93,13 +95,14 @@ impl Presentation {
         keys.find(|key| self.presentation_time(rendition, *key) == time)
     }
 
-    /// Iterates over the key frames for trick play and I-frame playlists: the first of each
-    /// segment, and later ones at least a second apart.
+    /// Iterates over the key frames for trick play and I-frame playlists. These are the first key
+    /// frame of each segment, and later key frames of the segment at least a second apart.
     pub fn key_frames<'a>(&'a self, rendition: &'a Rendition) -> impl Iterator<Item = u32> + 'a {
         (0..rendition.segment_count()).flat_map(move |n| self.key_frames_of_segment(rendition, n))
     }
 
-    /// Returns the trick-play key frame after `key`, or the number of samples after the last.
+    /// Returns the trick-play key frame after `key`. If `key` is the last one, returns the number
+    /// of samples.
     pub fn find_next_trick_play_frame(&self, rendition: &Rendition, key: u32) -> u32 {
         let n = rendition.segment_cuts.partition_point(|cut| *cut <= key);
         let mut later = self
@@ -117,8 +120,8 @@ impl Presentation {
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
 
-    /// Returns the presentation time of a sample on the served timeline, in ticks; past the last
-    /// sample, the end of the rendition.
+    /// Returns the presentation time of a sample on the served timeline, in ticks. Past the last
+    /// sample, returns the end of the rendition.
     pub(crate) fn presentation_time(&self, rendition: &Rendition, sample: u32) -> u64 {
         let samples = &self.track(rendition).samples;
         if sample >= samples.len() {
@@ -129,7 +132,8 @@ impl Presentation {
             .saturating_add_signed(offset)
     }
 
-    /// Returns the decode time of a sample on the served timeline, in ticks: its `tfdt`.
+    /// Returns the decode time of a sample on the served timeline, in ticks. This time is the
+    /// `tfdt` of a fragment that starts with the sample.
     pub(crate) fn decode_time(&self, rendition: &Rendition, sample: u32) -> u64 {
         let dts = self.track(rendition).samples.dts(sample) as i64;
         (rendition.start_ticks + dts - i64::from(rendition.decode_delay)).max(0) as u64
@@ -144,15 +148,16 @@ impl Presentation {
     }
 
     /// Returns the longest time from one trick-play key frame to the next. `None` if the rendition
-    /// has no leading pictures, because this time then never exceeds the longest segment.
+    /// has no leading pictures, because the time then never exceeds the duration of the longest
+    /// segment.
     pub(super) fn longest_key_frame(&self, rendition: &Rendition) -> Option<Time> {
         if !rendition.has_leading_pictures {
             return None;
         }
         let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
         let mut from = self.segment_start(rendition, 0);
-        // The listed duration of the first key frame includes the delay to the earliest rendition,
-        // like that of the first segment.
+        // Like the listed duration of the first segment, the listed duration of the first key frame
+        // includes the delay after the earliest rendition.
         let mut lead = self.listed_lead_ticks(rendition);
         let lengths = ends.map(|end| {
             let until = self.presentation_time(rendition, end);
@@ -177,8 +182,8 @@ impl Presentation {
         let keys = std::iter::successors(first, move |key| {
             let from = track.samples.dts(*key) + spacing;
             let mut at = track.samples.first_sync_from(*key + 1)?;
-            // Usually the next sync sample is far enough. Otherwise, takes the first one that is
-            // decoded at `from` or later.
+            // Usually the next sync sample is far enough from `key`. Otherwise, the first sync
+            // sample that is decoded at `from` or later is used.
             if track.samples.dts(at) < from {
                 at = track
                     .samples
@@ -189,8 +194,8 @@ impl Presentation {
             }
             (at < end && track.samples.dts(at) < track.samples.total_duration()).then_some(at)
         });
-        // Key frames are named by their presentation times. These must increase and be within the
-        // segment.
+        // URLs name key frames by their presentation times, so these times must increase and must
+        // be within the segment.
         keys.filter(move |key| {
             let time = self.presentation_time(rendition, *key);
             let is_later = time < segment_end && last_time.is_none_or(|last| time > last);

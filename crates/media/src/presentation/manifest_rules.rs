@@ -1,17 +1,17 @@
 //! Rules that the operator sets for the content of manifests.
 
-/// Facts that files do not contain, and choices between their tracks.
+/// Facts that the media files do not contain, and choices between tracks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManifestRules {
-    /// Whether the video is known to contain no closed captions. HLS then declares
-    /// `CLOSED-CAPTIONS=NONE`, and players do not look for any.
+    /// Whether the video is known to contain no closed captions. HLS playlists then declare
+    /// `CLOSED-CAPTIONS=NONE`, so players do not look for captions.
     pub has_no_captions: bool,
     /// Language of the audio that plays by default (ISO 639 or BCP 47). With `None`, the flags of
     /// the tracks decide.
     pub default_audio: Option<String>,
-    /// Text in HLS with CMAF segments.
+    /// Form of text in HLS with CMAF segments.
     pub hls_text: HlsText,
-    /// Text in DASH.
+    /// Form of text in DASH.
     pub dash_text: DashText,
 }
 

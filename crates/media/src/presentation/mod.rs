@@ -1,4 +1,5 @@
-//! Presentations: indexes plus rules become renditions on one grid of segment boundaries.
+//! Presentations, which are built from indexes and rules. The renditions of a presentation have
+//! common segment boundaries if their key frames allow it.
 
 mod bandwidth;
 mod build;
@@ -31,36 +32,38 @@ use std::sync::Arc;
 /// Rules for packaging a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackagingRules {
-    /// Target segment duration in milliseconds. Zero becomes one.
+    /// Target segment duration in milliseconds. Zero is treated as one.
     pub segment_duration_ms: u32,
 }
 
-/// A title as players see it. It is built once for a title and its rules and then only read.
+/// A title as players see it. A presentation is built once from a title and its rules, and
+/// afterwards only read.
 #[derive(Debug, Clone)]
 pub struct Presentation {
     /// The title's files, in the order of their names.
     pub files: Vec<Arc<Index>>,
     /// Video in manifest order, then audio. Never empty.
     pub renditions: Vec<Rendition>,
-    /// The film's own time zero on the served timeline.
+    /// Position of the film's own time zero on the served timeline.
     ///
-    /// Priming and reordered pictures are decoded before it. DASH writes it as
-    /// presentationTimeOffset. It is exact in every timescale.
+    /// Priming and reordered pictures are decoded before this time. MPDs contain this time as
+    /// presentationTimeOffset. It is a whole number of ticks in every timescale.
     pub presentation_time_offset: Time,
     /// Time from `presentation_time_offset` to the end of the longest rendition.
     pub duration: Time,
-    /// HLS `EXT-X-TARGETDURATION` of all playlists, in seconds: the longest segment, rounded (RFC
-    /// 8216, 4.3.3.1).
+    /// HLS `EXT-X-TARGETDURATION` of all playlists, in seconds. This is the longest listed duration
+    /// of a segment or key frame, rounded to whole seconds (RFC 8216, 4.3.3.1).
     pub target_duration_s: u32,
     /// Target segment duration in milliseconds.
     pub segment_duration_ms: u32,
-    /// Identifies this set of segments: a hash of the files' fingerprints and the rules.
+    /// Hash of the files' fingerprints and the rules. It identifies this set of segments.
     pub version_hash: u64,
-    /// Parts that are not served, each with an index into [`Presentation::files`].
+    /// Tracks and other parts that are not served, each with the index of its file in
+    /// [`Presentation::files`].
     pub left_out: Vec<(usize, LeftOutTrack)>,
-    /// Declarations for manifests. The caller sets them; they do not change segments.
+    /// Declarations for manifests. The caller sets these declarations. They do not change segments.
     pub manifest_rules: ManifestRules,
-    /// Subtitles and captions, set by [`Presentation::with_text`]. They are not part of
+    /// Subtitles and captions, set by [`Presentation::with_text`]. Text does not change
     /// `version_hash`.
     pub text: Arc<TextSet>,
     pub(crate) text_bandwidths: TextBandwidths,
@@ -71,8 +74,9 @@ pub struct Presentation {
 /// One track as it is served.
 #[derive(Debug, Clone)]
 pub struct Rendition {
-    /// Name in URLs and Representation@id, as in Unified Origin: `video=4500000`,
-    /// `audio_eng=128000`, `audio_eng_1=128000`. Unique in the presentation.
+    /// Name in URLs and in Representation@id, unique in the presentation. The names have the form
+    /// of Unified Origin's names, for example `video=4500000`, `audio_eng=128000` and
+    /// `audio_eng_1=128000`.
     pub name: String,
     /// Index into [`Presentation::files`].
     pub file_index: usize,
@@ -81,32 +85,36 @@ pub struct Rendition {
     /// Served time of sample 0, in ticks. The served time of a later sample is this time plus the
     /// durations of the samples before it.
     ///
-    /// A sample is decoded `decode_delay` before its served time. It is presented after its served
-    /// time, by `composition_shift` plus its composition offset. The served time of the first
-    /// served sample is the earliest presentation time of the rendition. Negative if leading
-    /// samples are not served (see `segment_cuts`).
+    /// A sample is decoded `decode_delay` before its served time. Its presentation time is its
+    /// served time plus `composition_shift` plus its composition offset. The served time of the
+    /// first served sample is the earliest presentation time of the rendition. `start_ticks` may be
+    /// negative if the first samples are not served (see `segment_cuts`).
     pub start_ticks: i64,
-    /// Added to a sample's composition offset, in ticks. The result is 0 for the first sample,
-    /// unless leading pictures are presented before it. It may be negative for B-frames.
+    /// Ticks added to the composition offset of each sample. The sum is 0 for the first served
+    /// sample, unless leading pictures are presented before this sample. The sum may be negative
+    /// for B-frames.
     pub composition_shift: i32,
-    /// Ticks from the decoding of a sample to its served time: the longest reordering delay of the
-    /// track. No sample is shown before it is decoded.
+    /// Ticks from the decode time of a sample to its served time. This is the longest reordering
+    /// delay of the track, so that no sample is presented before it is decoded.
     pub decode_delay: u32,
-    /// First sample of each segment, and the total number of samples at the end.
+    /// First sample of each segment, followed by the total number of samples.
     ///
     /// Segment `n` contains samples `segment_cuts[n]..segment_cuts[n + 1]` and is never empty.
-    /// Video before the first sync sample cannot be decoded and is left out, so the first cut may
-    /// be above 0.
+    /// Samples before the first sync sample cannot be decoded and are left out, so the first cut
+    /// may be above 0.
     pub segment_cuts: Vec<u32>,
-    /// Earliest presentation time of each segment, in ticks of the served timeline, and the end of
-    /// the last presented sample. They rise strictly. Segments are named and listed by these times.
+    /// Earliest presentation time of each segment, in ticks of the served timeline, followed by the
+    /// end of the last presented sample. The times rise strictly. URLs and manifests identify
+    /// segments by these times.
     pub segment_starts: Vec<u64>,
-    /// Whether a segment contains leading pictures: they are decoded after its first sample and
-    /// presented before it. In open GOPs, they also depend on the previous segment.
+    /// Whether any segment contains leading pictures. Leading pictures are decoded after the first
+    /// sample of a segment, but presented before this sample. In open GOPs, leading pictures also
+    /// depend on the previous segment.
     pub has_leading_pictures: bool,
-    /// Maximum of frames per second as a fraction in lowest terms; 0/1 for audio.
+    /// Maximum frame rate in frames per second, as a fraction in lowest terms; 0/1 for audio.
     pub frame_rate: (u64, u64),
-    /// Renditions of one group switch seamlessly: their segments start at the same times.
+    /// Number of the switching group. Players can switch seamlessly between renditions of one
+    /// group, because their segments start at the same times.
     pub switching_group: usize,
     /// Bandwidth of the CMAF segments.
     pub bandwidth: Bandwidth,
@@ -133,7 +141,7 @@ impl Presentation {
         &self.files[rendition.file_index].tracks[rendition.track_index]
     }
 
-    /// Returns the protection of a rendition, if it is encrypted.
+    /// Returns the protection of a rendition; `None` if the rendition is not encrypted.
     pub fn track_signaling(&self, rendition: &Rendition) -> Option<&TrackSignaling> {
         let protection = self.protection.as_ref()?;
         let (at, _) = self.find_rendition(&rendition.name)?;

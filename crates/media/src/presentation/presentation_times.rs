@@ -1,24 +1,25 @@
-//! Presentation times of tracks, from their samples in decode order.
+//! Presentation times of tracks, computed from their samples in decode order.
 //!
-//! Times are ticks of the media: decode time plus composition offset. They differ from the served
-//! timeline by one constant per track.
+//! A presentation time is the decode time plus the composition offset, in ticks of the media. Times
+//! on the served timeline differ from these times by one constant per track.
 
 use crate::index::{Sample, SampleTable, Track};
 use crate::time::Time;
 
-/// Tolerance at the end of an edit, in milliseconds: a sample that starts at most this much before
-/// the end is not presented. Durations of edits are rounded to ticks of the movie, usually
-/// milliseconds.
+/// Tolerance at the end of an edit, in milliseconds. A sample that starts at most this much before
+/// the end is not presented. The reason is that durations of edits are rounded to ticks of the
+/// movie, which are usually milliseconds.
 const EDIT_SLACK_MS: i64 = 1;
 
 /// Number of samples that one step of a backward search reads.
 const STEP_SAMPLES: u32 = 64;
 
-/// Returns the earliest presentation time of all samples from each of `starts` on. `starts` must be
-/// ascending. The returned times never decrease, but adjacent times may be equal.
+/// Returns, for each sample number in `starts`, the earliest presentation time of all samples from
+/// this sample on. `starts` must be ascending. The returned times never decrease, but adjacent
+/// times may be equal.
 ///
-/// If a returned time is less than the next one, its sample is between the starts of these two
-/// times.
+/// If a returned time is less than the next one, the sample with this presentation time is between
+/// the two starts.
 pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();
@@ -61,8 +62,8 @@ fn earliest_between(samples: &SampleTable, start: u32, end: u32, offset_min: i32
 /// Returns the end of the sample that is presented last, among the samples from `first` on.
 ///
 /// Samples that the edit list hides at the end do not count. Players and ffprobe compute the end of
-/// a track in this way. The sum of decode durations differs from it if frame rates vary, or if the
-/// first key frame is not presented first.
+/// a track in this way. The sum of decode durations differs from this end if the frame rate varies,
+/// or if the first key frame is not presented first.
 pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
     let samples = &track.samples;
     let hidden_from = track.presentation_end.map_or(i64::MAX, |end| {
@@ -101,7 +102,8 @@ mod tests {
 
     #[test]
     fn an_edit_that_ends_within_the_reordering_hides_the_last_pictures() {
-        // Decoded as I P B B: the P picture is presented last, after the edit's end.
+        // The pictures are decoded in the order I P B B. The P picture is presented last, after the
+        // end of the edit.
         let rows = [
             (100, 100, 9, true),
             (100, 300, 9, false),
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(last_sample_end(&track, 0), 500);
         track.presentation_end = Some(300);
         assert_eq!(last_sample_end(&track, 0), 400);
-        // The rounding of an edit's duration hides no picture.
+        // If the edit's duration is rounded up by one tick, the P picture is still hidden.
         track.presentation_end = Some(301);
         assert_eq!(last_sample_end(&track, 0), 400);
     }

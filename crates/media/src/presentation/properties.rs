@@ -1,4 +1,4 @@
-//! Properties of every presentation, checked on arbitrary legal titles.
+//! Tests of properties that every presentation has, with arbitrary legal titles.
 
 use super::*;
 use crate::fixtures::any_title;
@@ -13,7 +13,8 @@ fn build_title(files: Vec<Arc<Index>>, segment_ms: u32) -> Option<Presentation> 
         },
     ) {
         Ok(title) => Some(title),
-        // The tracks may differ too much in length, or have no duration.
+        // Some generated titles are refused, because their tracks differ too much in length, or
+        // have no duration or no sync samples.
         Err(error) => {
             let expected = ["differ too much", "has a duration", "no sync samples"];
             assert!(
@@ -27,7 +28,7 @@ fn build_title(files: Vec<Arc<Index>>, segment_ms: u32) -> Option<Presentation> 
     }
 }
 
-/// Presentation time of a segment's first sample, in nanoseconds.
+/// Returns the presentation time of a segment's first sample, in nanoseconds.
 fn segment_shown_nanos(title: &Presentation, rendition: &Rendition, n: usize) -> i64 {
     let track = title.track(rendition);
     let sample = track.samples.get(rendition.segment_cuts[n]);
@@ -40,14 +41,15 @@ fn segment_shown_nanos(title: &Presentation, rendition: &Rendition, n: usize) ->
     .as_nanos()
 }
 
-/// Decode time of the first sample: its presentation time minus the decode delay.
+/// Returns the decode time of the first sample, which is the earliest presentation time minus the
+/// decode delay.
 fn first_decode_time(title: &Presentation, rendition: &Rendition) -> Time {
     let track = title.track(rendition);
     let start = title.segment_start(rendition, 0) as i64;
     Time::new(start - i64::from(rendition.decode_delay), track.timescale)
 }
 
-/// Presentation time of the earliest sample.
+/// Returns the earliest presentation time of all served samples.
 fn first_presentation_time(title: &Presentation, rendition: &Rendition) -> Time {
     let track = title.track(rendition);
     let served = track.samples.range(rendition.segment_cuts[0]..u32::MAX);
@@ -58,7 +60,7 @@ fn first_presentation_time(title: &Presentation, rendition: &Rendition) -> Time 
     Time::new(earliest, track.timescale)
 }
 
-/// Half the mean duration of a presented picture, rounded up.
+/// Returns half the mean duration of a presented picture, rounded up, in nanoseconds.
 fn half_frame_nanos(title: &Presentation, rendition: &Rendition) -> i64 {
     let track = title.track(rendition);
     let last = rendition.segment_count();
@@ -116,10 +118,10 @@ proptest! {
         let is_moved = delay > 0 && title.presentation_time_offset == Time::new(delay, per_second);
         let moved = if is_moved { Time::new(delay, per_second).as_nanos() } else { 0 };
         prop_assert!(decoded.is_some_and(|first| (0..=least + moved).contains(&first)), "{decoded:?}");
-        // Without a presentationTimeOffset, Shaka Player shows the text of films with a decode
-        // delay too late.
+        // A film with a decode delay needs a presentationTimeOffset, because Shaka Player otherwise
+        // shows the film's text too late.
         prop_assert!(delay == 0 || title.presentation_time_offset != Time::ZERO);
-        // A film that starts late has its zero at the first presented sample.
+        // The time zero of a film that starts late is at its first presented sample.
         let shown = title.renditions.iter().map(|r| first_presentation_time(&title, r).as_nanos()).min();
         let (zero, shown) = (title.presentation_time_offset.as_nanos(), shown.unwrap_or(0));
         prop_assert!(shown <= zero + least, "{shown} {zero}");
@@ -141,13 +143,14 @@ proptest! {
             let ends = title.segment_start(a, a.segment_count());
             let ends = Time::new(ends as i64, title.track(a).timescale).as_nanos();
             for b in videos.iter().filter(|b| b.switching_group == a.switching_group) {
-                // `a` and `b` may both be half a frame away from a third rendition, in opposite
-                // directions.
+                // The cuts of `a` and of `b` may differ from those of a third rendition by half a
+                // frame each, in opposite directions.
                 let slack = half_frame_nanos(&title, a) + half_frame_nanos(&title, b);
                 for n in 0..b.segment_count() {
                     let time = segment_shown_nanos(&title, b, n);
                     let met = (0..a.segment_count()).any(|m| (segment_shown_nanos(&title, a, m) - time).abs() <= slack);
-                    // A shorter rendition has no cut after its end, nor shortly before it.
+                    // A shorter rendition has no cuts after its end, and no cuts shortly before its
+                    // end.
                     let over = time > ends - i64::from(ms) * 1_000_000 / 10 - slack;
                     prop_assert!(met || over, "group {}: no segment starts at {time}", a.switching_group);
                 }

@@ -2,7 +2,7 @@
 
 use super::served_tracks::ServedTrack;
 
-/// Maximum length of a language tag in a name. BCP 47 tags in use are far shorter.
+/// Maximum length of a language tag in a name. BCP 47 tags in practice are far shorter.
 const LANGUAGE_BYTES_MAX: usize = 35;
 
 /// Returns a unique name for each of `tracks`, in order.
@@ -20,7 +20,8 @@ pub(super) fn name_renditions(tracks: &[ServedTrack]) -> Vec<String> {
     names
 }
 
-/// Returns `_eng`, or nothing if the language is unspecified or unsafe in a URL.
+/// Returns a suffix such as `_eng`. Returns an empty string if the language is unspecified, too
+/// long or unsafe in a URL.
 fn language_suffix(tag: &str) -> String {
     let safe = tag.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if tag.is_empty() || tag == "und" || tag.len() > LANGUAGE_BYTES_MAX || !safe {
@@ -29,8 +30,8 @@ fn language_suffix(tag: &str) -> String {
     format!("_{tag}")
 }
 
-/// Rounds to whole kilobits, at least one. More digits would suggest a precision that the bitrate
-/// lacks.
+/// Rounds a bitrate to a multiple of 1000 bit/s, but at least to 1000 bit/s. More digits would
+/// suggest too high a precision.
 fn round_to_kilobits(bits: u64) -> u64 {
     (bits.saturating_add(500) / 1000).max(1) * 1000
 }

@@ -1,7 +1,8 @@
-//! The grid of segment boundaries: a pure function of key frame times.
+//! The grid of segment boundaries, which depends only on key frame times and the target duration.
 //!
-//! All times are nanoseconds on the served timeline. They only choose the key frames to cut at.
-//! Served times are computed from those samples, exactly.
+//! All times are nanoseconds on the served timeline. These times are used only to choose the key
+//! frames at which segments start. The served times are computed exactly from the samples of these
+//! key frames.
 
 use std::cell::LazyCell;
 
@@ -16,14 +17,15 @@ pub(super) struct KeyFrameTimes {
     pub(super) frame_duration: i64,
 }
 
-/// Renditions that are cut at the same times.
+/// A group of renditions that are cut at the same times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SegmentGrid {
     /// Indexes of the renditions, ascending.
     pub(super) members: Vec<usize>,
     /// Start of each segment except the first.
     pub(super) times: Vec<i64>,
-    /// For each member, the key frames that start its segments, including the first.
+    /// For each member, the positions of the key frames that start its segments, including the
+    /// first segment.
     pub(super) cuts: Vec<Vec<usize>>,
     /// Duration of the longest segment of any member.
     longest_segment: i64,
@@ -36,12 +38,13 @@ pub(super) const TAIL_DIVISOR: i64 = 10;
 /// Builds one grid for each group of renditions that align.
 ///
 /// Renditions align if they start together and have common key frames (within half a frame) often
-/// enough. The longest segment of the common grid may be at most twice as long as the longest one
-/// in any rendition's own grid. Other renditions form further groups. Each group is cut well, but
-/// players cannot switch seamlessly between groups.
+/// enough. This means that the longest segment of the common grid is at most twice as long as the
+/// target length or as the longest segment that one of the renditions would have in a grid of its
+/// own. Renditions that do not align form further groups. Players cannot switch seamlessly between
+/// groups.
 pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<SegmentGrid> {
     let all: Vec<usize> = (0..keys.len()).collect();
-    // Lazy, because most titles align and never need it.
+    // The grids of single renditions are built lazily, because most titles do not need them.
     let longest = LazyCell::new(|| -> Vec<i64> {
         let grids = all.iter().map(|n| build_grid(keys, &[*n], target_ns));
         grids.map(|grid| grid.longest_segment).collect()
@@ -83,14 +86,15 @@ fn build_common_grid(
     (within(target_ns) || members.iter().any(|n| within(alone(*n)))).then_some(grid)
 }
 
-/// Cuts `members` at common key frames. Each cut is at the key frame whose distance from the
-/// previous cut is nearest to the target length. If two are equally near, the earlier one is used.
+/// Cuts `members` at common key frames. Each cut is at the common key frame whose distance from the
+/// previous cut is closest to the target length. If two key frames are equally close, the earlier
+/// one is used.
 fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> SegmentGrid {
     let tail = target_ns / TAIL_DIVISOR;
     let mut cuts: Vec<Vec<usize>> = members.iter().map(|_| vec![0]).collect();
     let mut times = Vec::new();
-    // Cuts are chosen from the key frames of the longest rendition. The others do not constrain
-    // cuts after their ends.
+    // Cuts are chosen from the key frames of the longest rendition. A shorter rendition does not
+    // constrain the cuts after its end.
     let lead = members
         .iter()
         .max_by_key(|n| (keys[**n].end, std::cmp::Reverse(**n)));
@@ -159,8 +163,8 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
 }
 
 impl KeyFrameTimes {
-    /// Returns the key frame nearest to `time` and not before position `from`, if it is within half
-    /// a frame.
+    /// Returns the position of the key frame nearest to `time`, among the key frames from position
+    /// `from` on. Returns `None` if this key frame is more than half a frame away.
     fn find_near(&self, time: i64, from: usize, frame: i64) -> Option<usize> {
         let half = self.frame_duration.min(frame) / 2;
         let after = self.count_before(time, from);
@@ -169,8 +173,8 @@ impl KeyFrameTimes {
             .filter(|key| self.times[*key].abs_diff(time) <= half.unsigned_abs())
     }
 
-    /// Counts the key frames before `time`. Searches from `from` in doubling steps, because the
-    /// result is usually close.
+    /// Counts the key frames before `time`. Searches from position `from` in doubling steps,
+    /// because the result is usually close to `from`.
     fn count_before(&self, time: i64, from: usize) -> usize {
         let before = |key: &i64| *key < time;
         let (mut low, mut step) = (from.min(self.times.len()), 1);

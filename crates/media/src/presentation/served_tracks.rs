@@ -19,26 +19,27 @@ pub(super) struct ServedTrack<'a> {
     pub(super) earliest: i64,
     /// End of the sample that is presented last, in ticks of the media.
     pub(super) end: i64,
-    /// Mean bitrate of its samples, in bits per second.
+    /// Mean bitrate of the served samples, in bits per second.
     pub(super) bitrate: u64,
 }
 
 impl ServedTrack<'_> {
-    /// Returns the presentation time of its earliest sample, in ticks of the film's own timeline.
+    /// Returns the earliest presentation time of the served samples, in ticks on the film's own
+    /// timeline.
     pub(super) fn earliest_presentation(&self) -> i64 {
         self.earliest.saturating_add(self.track.presentation_offset)
     }
 
-    /// Returns the ticks from the first sample's decode time to the earliest presentation. The
-    /// result is at most the first sample's composition offset, and at least the smallest
-    /// composition offset of the track.
+    /// Returns the ticks from the source's decode time of the first served sample to the earliest
+    /// presentation time. The result is at most the composition offset of the first served sample,
+    /// and at least the smallest composition offset of the track.
     pub(super) fn presentation_lag(&self) -> i32 {
         let lag = self.earliest - self.track.samples.dts(self.first_sample) as i64;
         lag.clamp(i32::MIN.into(), i32::MAX.into()) as i32
     }
 
-    /// Returns the decode time of its first sample, in ticks of the film's own timeline. It is
-    /// early enough that no sample is shown before it is decoded.
+    /// Returns the served decode time of the first served sample, in ticks on the film's own
+    /// timeline. This time is early enough that no sample is presented before it is decoded.
     pub(super) fn first_decode_time(&self) -> i64 {
         let samples = &self.track.samples;
         (samples.dts(self.first_sample) as i64)
@@ -46,7 +47,7 @@ impl ServedTrack<'_> {
             .saturating_add(self.track.presentation_offset)
     }
 
-    /// Returns the ticks from decoding the first sample to the earliest presentation.
+    /// Returns the ticks from `first_decode_time` to the earliest presentation time.
     pub(super) fn decode_delay(&self) -> u32 {
         self.presentation_lag()
             .abs_diff(self.track.samples.composition_offset_min())
@@ -67,8 +68,8 @@ fn measure_bitrate(track: &Track, first: u32) -> u64 {
     u64::try_from(bits * u128::from(track.timescale) / u128::from(ticks)).unwrap_or(u64::MAX)
 }
 
-/// Chooses the tracks to serve, in file order. Appends the others to `left_out`, each with the index
-/// of its file. Copies of a served track are not mentioned.
+/// Chooses the tracks to serve, in file order. Appends the other tracks to `left_out`, each with
+/// the index of its file. Copies of a served track are not appended.
 pub(super) fn choose_tracks<'a>(
     files: &'a [Arc<Index>],
     left_out: &mut Vec<(usize, LeftOutTrack)>,
@@ -118,7 +119,7 @@ pub(super) fn choose_tracks<'a>(
     Ok(chosen)
 }
 
-/// Creates the error for a title of which all tracks are left out.
+/// Creates the error for a title without any track that can be served.
 fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
     let no_sync = left_out
         .iter()
@@ -131,13 +132,13 @@ fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
 
 const NO_SYNC_SAMPLES: &str = "it has no sync samples, so it cannot be cut";
 
-/// The first sample that is served, or the reason why none is.
+/// The first served sample of a track, or the reason why the track is left out.
 enum FirstServed {
     Sample(u32),
     LeftOut(&'static str),
 }
 
-/// Returns the first decodable sample.
+/// Returns the first sample that can be decoded, or the reason why the track is left out.
 fn find_first_served(track: &Track) -> Result<FirstServed> {
     let samples = &track.samples;
     let Some(first) = samples.first_sync_from(0) else {
@@ -155,7 +156,8 @@ fn find_first_served(track: &Track) -> Result<FirstServed> {
     }
 }
 
-/// Returns whether `new` is the same audio as `old`. Each file of a ladder often has a copy.
+/// Returns whether `new` is the same audio as `old`. The files of a bitrate ladder often contain
+/// copies of the same audio.
 fn is_copy(old: &ServedTrack, new: &ServedTrack) -> bool {
     let (Some(a), Some(b)) = (old.track.codec.audio(), new.track.codec.audio()) else {
         return false;
@@ -173,7 +175,8 @@ fn is_similar_bitrate(a: u64, b: u64) -> bool {
     a.abs_diff(b) <= a.max(b) / 100
 }
 
-/// Returns whether lengths differ by at most 100 ms. Encoders may pad the last frames differently.
+/// Returns whether the lengths of two tracks differ by at most 100 ms. The lengths of copies may
+/// differ, because encoders pad the last frames differently.
 fn has_similar_length(a: &Track, b: &Track) -> bool {
     a.duration().as_nanos().abs_diff(b.duration().as_nanos()) <= 100_000_000
 }
@@ -183,7 +186,7 @@ pub(super) fn check_lengths(files: &[Arc<Index>]) -> Result<()> {
     let length = |index: &Arc<Index>| index.tracks.iter().map(Track::duration).max();
     let lengths: Vec<f64> = files
         .iter()
-        // Text may end long before the film.
+        // Files that contain only text are skipped, because text may end long before the film.
         .filter(|index| !index.tracks.is_empty())
         .map(|index| length(index).unwrap_or(Time::ZERO).as_seconds_f64())
         .collect();

@@ -1,17 +1,20 @@
-//! Video tracks that show a few stills, as phones and editors write them beside the film.
+//! Video tracks of a few still pictures, which phones and editing programs write in addition to the
+//! film.
 //!
-//! A player that switched to such a track would show a frozen picture, so it is no rendition.
+//! A player that switched to such a track would show a frozen picture, so the track is not served
+//! as a rendition.
 
 use super::served_tracks::ServedTrack;
 use crate::index::LeftOutTrack;
 
-/// A track with at least this many pictures per second of the film's duration is a rendition.
+/// A video track is a rendition if it has at least this many pictures per second of the film's
+/// duration.
 const PICTURES_PER_SECOND_MIN: u128 = 5;
-/// A slower track is a rendition too, unless another track has more than this many times as many
-/// pictures.
+/// A video track with fewer pictures per second is also a rendition, unless another track has more
+/// than this many times as many pictures as this track.
 const PICTURE_RATIO_MAX: u128 = 8;
 
-/// Removes the video tracks of stills if the title has moving video, and appends them to `left_out`.
+/// Moves the video tracks of stills to `left_out`, if the title also has moving video.
 pub(super) fn leave_out_stills(
     chosen: &mut Vec<ServedTrack<'_>>,
     left_out: &mut Vec<(usize, LeftOutTrack)>,

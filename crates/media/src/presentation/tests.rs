@@ -1,4 +1,4 @@
-//! Whole presentations of hand-made tracks.
+//! Tests of whole presentations that are built from hand-made tracks.
 
 use super::*;
 use crate::fixtures::{self, build_index};
@@ -24,8 +24,8 @@ fn a_film_with_sound_is_cut_near_six_seconds() {
     assert_eq!(video.name, "video=2281000");
     assert_eq!(audio.name, "audio=113000");
     assert_eq!((video.segment_count(), audio.segment_count()), (10, 10));
-    // The video is presented from the film's zero on and decoded from 1024 ticks earlier, which is
-    // before the audio's priming.
+    // The first picture is presented at the film's time zero. It is decoded 1024 ticks (80 ms)
+    // earlier, which is before the audio's priming (21 ms).
     assert_eq!(title.presentation_time_offset, Time::new(1024, 12_800));
     assert_eq!((video.start_ticks, video.decode_delay), (1024, 1024));
     assert_eq!((audio.start_ticks, audio.decode_delay), (3840 - 1024, 0));
@@ -43,7 +43,8 @@ fn priming_is_rounded_up_to_a_common_timescale() {
         video,
         fixtures::build_audio_track(20, 300),
     ])]);
-    // 1024 ticks of 1/48000 s: 69/3200 s is the smallest time that both timescales express.
+    // The priming lasts 1024 ticks of 1/48000 s. This time is rounded up to 69/3200 s, the next
+    // time that both timescales express exactly.
     assert_eq!(title.presentation_time_offset, Time::new(69, 3200));
     assert_eq!(
         (
@@ -82,7 +83,8 @@ fn a_late_film_without_edit_lists_has_an_offset_so_that_shaka_player_shows_text_
             late(audio, 48_000),
         ])])
     };
-    // The audio starts when the first picture is decoded: 1024 ticks before it is presented.
+    // The audio starts at the decode time of the first picture, which is 1024 ticks before the
+    // picture's presentation time.
     let title = film(fixtures::build_video_track(60, 50, 10_000));
     let [video, audio] = &title.renditions[..] else {
         panic!("two renditions")
@@ -128,7 +130,8 @@ fn copies_of_one_audio_track_are_listed_once() {
     );
     let other = vec![file(9_000, 300, "eng"), file(3_000, 300, "fra")];
     assert_eq!(names(other)[2..], ["audio_eng=113000", "audio_fra=113000"]);
-    // Two audio tracks in one file are intended, for example commentary.
+    // Equal audio tracks in one file are not treated as copies, because one of them may be a
+    // commentary.
     let twice = vec![
         fixtures::build_audio_track(20, 300),
         fixtures::build_audio_track(20, 300),
@@ -172,7 +175,8 @@ fn a_track_that_begins_a_year_late_is_refused() {
         late.clone(),
     ]);
     assert!(expect_refusal(vec![film]).contains("10000 hours"));
-    // Alone it is moved to zero: recordings of live streams may count from 1970.
+    // Without other tracks, the late track is moved to zero, because the times of live recordings
+    // may count from 1970.
     let title = build_title(vec![build_index(vec![late])]);
     assert_eq!(title.segment_start(&title.renditions[0], 0), 0);
     assert_eq!(title.presentation_time_offset, Time::ZERO);
@@ -189,8 +193,8 @@ fn renditions_that_do_not_align_get_grids_of_their_own() {
             .iter()
             .all(|r| r.switching_group == 0 && r.segment_count() == 10)
     );
-    // Key frames every 3 s and every 7 s coincide every 21 s. That is too rare, so each has its own
-    // cuts.
+    // Key frames every 3 s and every 7 s coincide every 21 s. This is too rare, so these two
+    // renditions have separate cuts.
     let title = build_title(vec![file(75, 9_000), file(175, 3_000), file(25, 1_000)]);
     let cut: Vec<(usize, usize)> = title
         .renditions
@@ -232,7 +236,8 @@ fn the_segment_set_name_depends_on_content_and_rules() {
     assert_ne!(name(film(9_000), 6000)[4..], name(film(9_000), 4000)[4..]);
 }
 
-/// A rendition's earliest presentation time and its end, without the film's zero.
+/// Returns the earliest presentation time and the end of a rendition, both relative to the film's
+/// time zero.
 fn presented_span(title: &Presentation, rendition: &Rendition) -> (Time, Time) {
     let timescale = title.track(rendition).timescale;
     let zero = title.presentation_time_offset.round_to(timescale);
@@ -240,9 +245,9 @@ fn presented_span(title: &Presentation, rendition: &Rendition) -> (Time, Time) {
     (at(0), at(rendition.segment_count()))
 }
 
-/// Pictures of a hierarchy in decode order: a key frame every `gop` frames, and `leading` pictures
-/// that are decoded after it and presented before it. `first_leads`: whether the first key
-/// frame has leading pictures too. Composition offsets delay the stream by `leading` frames.
+/// Builds a video with a key frame every `gop` frames. Each key frame has `leading` pictures that
+/// are decoded after it and presented before it. The first key frame has such pictures only if
+/// `first_leads` is true. The composition offsets delay the presentation by `leading` frames.
 fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Track {
     let ticks = 512;
     let rows: Vec<fixtures::FixtureRow> = (0..frames)
@@ -261,9 +266,9 @@ fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Tr
 
 #[test]
 fn a_first_gop_with_leading_pictures_starts_with_the_earliest_one() {
-    // VVC encoders present the first key frame 23 frames after the film's start.
-    // The sample tables are hand-made, because no installed program writes VVC. `tests/e2e` serves a
-    // film with such a first GOP.
+    // VVC encoders present the first key frame 23 frames after the film's start. The sample tables
+    // are hand-made, because no installed program writes VVC. A test in `tests/e2e` serves a film
+    // with such a first GOP.
     let mut track = build_open_gops(120, 48, 23, true);
     track.presentation_offset = -(23 * 512);
     let title = build_title(vec![build_index(vec![track])]);
@@ -293,7 +298,8 @@ fn segments_of_open_gops_start_with_their_leading_pictures() {
     let title = build_title(vec![build_index(vec![build_open_gops(288, 48, 5, false)])]);
     let video = &title.renditions[0];
     let zero = title.start_time(video).round_to(12_288) as u64;
-    // Decode order continues without a gap, so the leading pictures continue the previous segment.
+    // The leading pictures are presented directly after the previous segment, so their segment
+    // starts at frame 144. The key frame follows at frame 149.
     assert_eq!(title.segment_start(video, 1), zero + 144 * 512);
     assert_eq!(title.presentation_time(video, 144), zero + 149 * 512);
     assert!(video.has_leading_pictures);
@@ -305,7 +311,8 @@ fn segments_of_open_gops_start_with_their_leading_pictures() {
 
 #[test]
 fn segments_of_a_varying_frame_rate_are_named_by_presentation_times() {
-    // Decode times are regular, and the key frame of the second segment is presented late.
+    // The decode times are regular, but all pictures of the second segment are presented 300 ticks
+    // late.
     let row = |n: u32| {
         let late = if n >= 150 { 300 } else { 0 };
         (512, 1024 + late, 100, n.is_multiple_of(50))

@@ -4,16 +4,16 @@ use super::served_tracks::ServedTrack;
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::{Time, gcd};
 
-/// Maximum duration of a track, and maximum time by which it starts after the other tracks, in
-/// hours. It keeps sums of times from overflowing.
+/// Maximum duration of a track, and maximum delay of a track's start after the other tracks, in
+/// hours. The limit prevents sums of times from overflowing.
 pub const TRACK_HOURS_MAX: i64 = 10_000;
 
 /// A shift of `count / per_second` seconds. `per_second` divides every timescale of the title, so
-/// the shift is exact in each.
+/// the shift is a whole number of ticks in each timescale.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimelineShift {
     count: i64,
-    /// The shift of the title's zero. It differs from `count` for films that start late.
+    /// The shift of the title's time zero. It differs from `count` for films that start late.
     zero_count: i64,
     /// The part of `count` and `zero_count` that was added only to keep the title's zero above 0.
     added_count: i64,
@@ -21,13 +21,13 @@ pub(super) struct TimelineShift {
 }
 
 impl TimelineShift {
-    /// Returns the smallest shift that leaves no decode time below zero. It is negative for titles
-    /// that start late.
+    /// Returns the smallest shift with which no decode time is below zero. The shift is negative
+    /// for titles that start late.
     ///
-    /// If pictures are presented later than decoded, the title's zero is never 0, so that there is
-    /// a presentationTimeOffset. Without one, Shaka Player 5.2 uses the decode time of a segment as
-    /// its presentation time (getTimestampAndDispatchMetadata) and shows text too late by the
-    /// difference.
+    /// If pictures are presented later than they are decoded, the title's zero is kept above 0, so
+    /// that MPDs contain a presentationTimeOffset. Without a presentationTimeOffset, Shaka Player
+    /// 5.2 uses the decode time of a segment as its presentation time
+    /// (getTimestampAndDispatchMetadata). Text is then shown too late by the difference.
     pub(super) fn for_tracks(tracks: &[ServedTrack]) -> TimelineShift {
         let per_second = tracks
             .iter()
@@ -54,8 +54,8 @@ impl TimelineShift {
         }
     }
 
-    /// Returns the served time of the track's sample 0, in its ticks. It makes the time of the
-    /// first served sample equal the track's earliest presentation time.
+    /// Returns the served time of the track's sample 0, in ticks of the track. With this value, the
+    /// served time of the first served sample equals the track's earliest presentation time.
     pub(super) fn track_start(self, track: &ServedTrack) -> Result<i64> {
         let ticks = i128::from(self.count) * i128::from(track.track.timescale / self.per_second);
         let lag = i128::from(track.presentation_lag());
@@ -73,19 +73,20 @@ impl TimelineShift {
         Ok(start as i64)
     }
 
-    /// Returns the shift that was added only to keep the title's zero above 0, for the version
-    /// hash; 0 if none was added.
+    /// Returns the part of the shift that only keeps the title's zero above 0; 0 if there is no
+    /// such part. The version hash depends on this part.
     pub(super) fn version(self) -> u64 {
         self.added_count as u64
     }
 
-    /// Returns the film's own time zero; in films that start late, their start.
+    /// Returns the position of the film's time zero on the served timeline. In a film that starts
+    /// late, this is the start of the film.
     pub(super) fn film_zero(self) -> Time {
         Time::new(self.zero_count, self.per_second)
     }
 }
 
-/// Returns the longest time from decoding to presentation, in counts of `1 / per_second` s.
+/// Returns the longest time from decoding to presentation, in units of `1 / per_second` s.
 fn longest_decode_delay(tracks: &[ServedTrack], per_second: u32) -> i64 {
     let delays = tracks.iter().map(|track| {
         Time::new(track.decode_delay().into(), track.track.timescale).ceil_to(per_second)

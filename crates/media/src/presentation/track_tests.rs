@@ -1,4 +1,4 @@
-//! Which tracks of a title are served, and where audio is cut.
+//! Tests of the selection of served tracks, and of the cuts in audio.
 
 use super::*;
 use crate::fixtures::{self, FixtureRow, build_index};
@@ -11,7 +11,7 @@ fn build_title(tracks: Vec<Track>) -> Presentation {
     Presentation::new(vec![build_index(tracks)], &rules).expect("a legal title")
 }
 
-/// Audio at 48 kHz that can be decoded from every `interval`-th frame on.
+/// Builds audio at 48 kHz with a sync sample every `interval` frames.
 fn audio_with_sync_samples(seconds: u32, interval: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024)
         .map(|n| (1024, 0, 200, n % interval == 0))
@@ -21,7 +21,8 @@ fn audio_with_sync_samples(seconds: u32, interval: u32) -> Track {
 
 #[test]
 fn audio_is_cut_at_its_sync_samples() {
-    // Sync samples every 1.493 s do not coincide with multiples of the target of 2 s.
+    // The sync samples are 1.493 s apart, so they do not coincide with multiples of the 2-second
+    // target.
     for with_video in [true, false] {
         let audio = audio_with_sync_samples(60, 70);
         let video = with_video.then(|| fixtures::build_video_track(60, 50, 1000));
@@ -63,7 +64,7 @@ fn audio_without_sync_samples_is_left_out_by_name() {
     );
 }
 
-/// `count` pictures of a second video track, which share `seconds`.
+/// Builds a second video track of `count` pictures, which together last `seconds`.
 fn stills(seconds: u32, count: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..count)
         .map(|n| (seconds * 12_800 / count, 0, 90_000, n == 0))
@@ -73,7 +74,8 @@ fn stills(seconds: u32, count: u32) -> Track {
 
 #[test]
 fn a_second_track_of_stills_is_no_rendition() {
-    // A motion photo at 0.56 pictures per second, and a single picture that lasts one frame.
+    // The second track has two pictures as in a motion photo, one picture for the whole film, or
+    // one picture that lasts one frame.
     let one_frame = fixtures::build_track(
         fixtures::avc_codec(4032, 3024),
         12_800,
@@ -95,9 +97,9 @@ fn a_second_track_of_stills_is_no_rendition() {
 
 #[test]
 fn slow_video_is_served_if_it_is_the_film_or_a_rung() {
-    // Slides of one picture per second, alone.
+    // The only video track consists of slides, with one picture per second.
     assert_eq!(build_title(vec![stills(60, 60)]).renditions.len(), 1);
-    // A rung with a fifth of the frame rate.
+    // The second rendition of the ladder has a fifth of the frame rate.
     let rows: Vec<FixtureRow> = (0..50).map(|n| (2560, 0, 900, n % 10 == 0)).collect();
     let slow = fixtures::build_track(fixtures::avc_codec(320, 180), 12_800, 0, &rows);
     let title = build_title(vec![fixtures::build_video_track(10, 50, 9000), slow]);

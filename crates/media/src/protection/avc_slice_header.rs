@@ -1,5 +1,5 @@
-//! Lengths of AVC slice headers (ISO/IEC 14496-10, 7.3.3), with the parameter sets that they need
-//! (7.3.2.1 and 7.3.2.2).
+//! Lengths of AVC slice headers (ISO/IEC 14496-10, 7.3.3). A slice header can only be parsed with
+//! its parameter sets, so this module also parses parameter sets (7.3.2.1 and 7.3.2.2).
 
 use super::slice_header_reader::{ceil_log2, measure_headers};
 use crate::codec::avc::{WITH_CHROMA, skip_scaling_list};
@@ -32,7 +32,7 @@ struct AvcPicture {
     sequence: u32,
     is_cabac: bool,
     has_field_order: bool,
-    /// Slice groups of the types 3 to 5: `SliceGroupChangeRate`.
+    /// `SliceGroupChangeRate`, for slice groups of the types 3 to 5.
     group_change_rate: Option<u32>,
     references: [u32; 2],
     weighted: bool,
@@ -41,13 +41,14 @@ struct AvcPicture {
     has_redundant: bool,
 }
 
-/// Limits of the standard: parameter sets, reference pictures, and commands of one list.
+/// Limits that no legal stream exceeds. They apply to the parameter sets of one kind, the reference
+/// pictures of one list, and the commands of one list.
 const SETS_MAX: u32 = 256;
 const REFERENCES_MAX: u32 = 32;
 const COMMANDS_MAX: u32 = 70;
 
 impl AvcParameterSets {
-    /// Adds a parameter set; `None` if it cannot be read.
+    /// Adds a parameter set. Returns `None` if the parameter set cannot be parsed.
     pub(super) fn add(&mut self, nal: &[u8]) -> Option<()> {
         let rbsp = remove_emulation_prevention(nal.get(1..)?);
         let mut bits = BitReader::new(&rbsp);
@@ -65,7 +66,8 @@ impl AvcParameterSets {
         Some(())
     }
 
-    /// Returns the bytes of a slice's NAL header and slice header; `None` if it cannot be read.
+    /// Returns the length of a slice's NAL header and slice header together, in bytes. Returns
+    /// `None` if a header cannot be parsed.
     pub(super) fn header_len(&self, nal: &[u8]) -> Option<usize> {
         measure_headers(nal, |rbsp| self.parse_headers(rbsp))
     }
@@ -152,7 +154,7 @@ impl SliceReader<'_> {
         Some(())
     }
 
-    /// Skips frame number and picture order count.
+    /// Skips the fields from `colour_plane_id` to the picture order count.
     fn skip_order(&self, bits: &mut BitReader<'_>) {
         let (sequence, mut is_field) = (self.sequence, false);
         if sequence.separate_planes {
@@ -333,7 +335,7 @@ fn read_bit_count(bits: &mut BitReader<'_>) -> Option<u32> {
     (count <= 16).then_some(count)
 }
 
-/// Skips scaling lists, each present or not.
+/// Skips `count` scaling lists, each of which may be absent.
 fn skip_scaling_lists(bits: &mut BitReader<'_>, count: u32) {
     for list in 0..count {
         if bits.read_bit() {
@@ -373,7 +375,8 @@ fn read_picture(
     (!bits.is_past_end() && id < SETS_MAX).then_some((id, set))
 }
 
-/// Reads the slice groups; returns `SliceGroupChangeRate` if the groups change.
+/// Reads the slice groups. The result contains `SliceGroupChangeRate` if the groups change from
+/// picture to picture.
 fn read_slice_groups(bits: &mut BitReader<'_>, groups: u32, units: u32) -> Option<Option<u32>> {
     let kind = bits.read_ue();
     match kind {

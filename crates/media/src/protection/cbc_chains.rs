@@ -1,8 +1,9 @@
-//! Encrypts many short CBC chains side by side.
+//! Encryption of many short CBC chains side by side.
 //!
-//! In one chain each block waits for the one before it, and the processor's AES unit is mostly idle.
-//! `cbcs` starts a chain in every subsample, and a segment has dozens of them. The next blocks of several
-//! chains are therefore encrypted in one call. This takes a third of the time.
+//! In one chain, each block needs the ciphertext of the previous block, so the processor's AES unit
+//! is mostly idle. `cbcs` starts a chain in every subsample, and a segment has dozens of
+//! subsamples. The next blocks of several chains are therefore encrypted in one call. This takes a
+//! third of the time of encrypting one chain after the other.
 
 use super::cipher::BlockCipher;
 use super::subsample_map::BLOCK_BYTES;
@@ -14,8 +15,8 @@ const LANES: usize = 16;
 
 type Block = [u8; BLOCK_BYTES];
 
-/// Encrypts one chain per run: the first block of each `stride` bytes of the run. A rest of less than a
-/// block stays as it is.
+/// Encrypts each run as one chain. The chain consists of the first block of each `stride` bytes of
+/// the run. Remaining bytes of less than a block stay unencrypted.
 ///
 /// # Errors
 /// `Malformed` if a run is not within the payload, or an error of the cipher.
@@ -63,7 +64,7 @@ impl Lane {
         }
     }
 
-    /// Returns the next block, combined with the previous one.
+    /// Returns the next block, XORed with the previous ciphertext or the IV.
     fn combine_next(&self, payload: &[u8]) -> Option<Block> {
         let block = payload.get(self.position..)?.first_chunk()?;
         let combined = u128::from_ne_bytes(*block) ^ u128::from_ne_bytes(self.previous);
@@ -106,7 +107,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A cipher whose blocks depend on their position: each byte is the sum of the bytes up to it.
+    /// A test cipher. Each output byte is a weighted sum of the block's input bytes up to the same
+    /// position.
     struct SumCipher;
 
     impl BlockCipher for SumCipher {

@@ -15,27 +15,27 @@ pub trait SampleCipher {
     /// An error if the cipher fails.
     fn encrypt_ctr(&self, counter: [u8; BLOCK_BYTES], bytes: &mut [u8]) -> Result<()>;
 
-    /// Returns the cipher for blocks that are chained by this crate.
+    /// Returns the cipher for single blocks. This crate chains the blocks.
     ///
     /// # Errors
     /// An error if the cipher fails.
     fn block_cipher(&self) -> Result<impl BlockCipher>;
 }
 
-/// Encrypts blocks of 16 bytes, each on its own.
+/// Encrypts blocks of 16 bytes independently of each other.
 pub trait BlockCipher {
-    /// Encrypts whole blocks. `out` has the same length.
+    /// Encrypts whole blocks. `out` has the same length as `blocks`.
     ///
     /// # Errors
     /// An error if the cipher fails.
     fn encrypt_blocks(&mut self, blocks: &[u8], out: &mut [u8]) -> Result<()>;
 }
 
-/// Distance of encrypted blocks in the pattern 1:9, in bytes.
+/// Distance between the starts of encrypted blocks in the pattern 1:9, in bytes.
 const PATTERN_BYTES: usize = 10 * BLOCK_BYTES;
 
-/// Encrypts the samples in `payload`, whose sizes are given. `first` is the number of the first
-/// sample in its track. Without `map`, samples are protected as a whole.
+/// Encrypts the samples in `payload`. `sizes` are the sizes of the samples in bytes. `first` is the
+/// number of the first sample in its track. Without `map`, samples are encrypted as a whole.
 ///
 /// # Errors
 /// `Malformed` if sizes, map and payload do not match, or an error of the cipher.
@@ -69,7 +69,8 @@ struct ProtectedRun {
     bytes: Range<usize>,
 }
 
-/// Returns the protected runs of samples that `payload_len` bytes contain one after the other.
+/// Returns the protected runs of the samples in a payload of `payload_len` bytes, which contains
+/// the samples one after the other.
 fn locate_runs(
     payload_len: usize,
     sizes: impl Iterator<Item = u32>,
@@ -136,8 +137,9 @@ impl SampleStream {
         }
     }
 
-    /// Returns the counter block, and moves on by `len` bytes. All runs of a sample except the last
-    /// consist of whole cipher blocks.
+    /// Returns the counter block, and advances the counter by `len` bytes, rounded up to whole
+    /// blocks. Only the length of a sample's last run may need rounding, because all other runs
+    /// consist of whole blocks.
     fn advance(&mut self, len: usize) -> [u8; BLOCK_BYTES] {
         let block = self.counter.to_be_bytes();
         self.counter += len.div_ceil(BLOCK_BYTES) as u128;

@@ -1,4 +1,5 @@
-//! The fields of HEVC parameter sets that slice headers depend on (ITU-T H.265, 7.3.2.2 and 7.3.2.3).
+//! The fields of HEVC parameter sets on which the syntax of slice headers depends (ITU-T H.265,
+//! 7.3.2.2 and 7.3.2.3).
 
 use super::hevc_reference_pictures::ReferencePictureSet;
 use super::slice_header_reader::ceil_log2;
@@ -19,12 +20,13 @@ pub(super) struct HevcSequence {
     pub(super) separate_planes: bool,
     pub(super) has_chroma: bool,
     pub(super) order_count_bits: u32,
-    /// Bits of `slice_segment_address`.
+    /// Length of `slice_segment_address` in bits.
     pub(super) address_bits: u32,
     pub(super) has_sao: bool,
     pub(super) reference_sets: Vec<ReferencePictureSet>,
     pub(super) has_long_term: bool,
-    /// For each long-term picture of the SPS, whether the current picture refers to it.
+    /// For each long-term reference picture of the SPS, whether the current picture refers to this
+    /// picture.
     pub(super) long_term: Vec<bool>,
     pub(super) has_temporal_mvp: bool,
 }
@@ -52,11 +54,11 @@ pub(super) struct HevcPicture {
 
 const SEQUENCES_MAX: u32 = 16;
 const PICTURES_MAX: u32 = 64;
-/// Profiles of screen content coding, whose slice headers have further fields.
+/// Profiles of screen content coding, whose slice headers have additional fields.
 const SCREEN_CONTENT_PROFILES: [u32; 2] = [9, 11];
 
 impl HevcParameterSets {
-    /// Adds a parameter set; `None` if it cannot be read.
+    /// Adds a parameter set. Returns `None` if the parameter set cannot be parsed.
     pub(super) fn add(&mut self, nal: &[u8]) -> Option<()> {
         let rbsp = remove_emulation_prevention(nal.get(2..)?);
         let mut bits = BitReader::new(&rbsp);
@@ -221,8 +223,8 @@ fn skip_tiles(bits: &mut BitReader<'_>) -> Option<()> {
     Some(())
 }
 
-/// Returns `chroma_qp_offset_list_enabled_flag`; `None` with extensions for several layers or for
-/// screen content.
+/// Returns `chroma_qp_offset_list_enabled_flag`; `None` if the parameter set has extensions for
+/// several layers or for screen content.
 fn read_extensions(bits: &mut BitReader<'_>, has_transform_skip: bool) -> Option<bool> {
     if !bits.read_bit() {
         return Some(false);
@@ -241,7 +243,7 @@ fn read_extensions(bits: &mut BitReader<'_>, has_transform_skip: bool) -> Option
     Some(bits.read_bit())
 }
 
-/// Skips Exp-Golomb codes. Signed codes are as long as unsigned ones.
+/// Skips Exp-Golomb codes, both signed and unsigned. Both kinds have the same form.
 fn skip_codes(bits: &mut BitReader<'_>, count: u32) {
     for _ in 0..count {
         bits.read_ue();

@@ -2,8 +2,8 @@
 
 use crate::codec::bit_reader::BitReader;
 
-/// A picture of a set: the difference of its picture order count from the current picture's, and
-/// whether the current picture refers to it.
+/// A picture of a set. The number is the picture order count relative to the current picture. The
+/// flag is true if the current picture refers to this picture.
 type ReferencePicture = (i32, bool);
 
 /// A short-term reference picture set.
@@ -15,12 +15,12 @@ pub(super) struct ReferencePictureSet {
     later: Vec<ReferencePicture>,
 }
 
-/// `sps_max_dec_pic_buffering_minus1` is at most 15.
+/// Maximum number of pictures of a set, because `sps_max_dec_pic_buffering_minus1` is at most 15.
 const PICTURES_MAX: usize = 16;
 
 impl ReferencePictureSet {
-    /// Reads set number `index`. `sets` are those of the SPS; a slice header's own set has the index
-    /// `sets.len()`.
+    /// Reads set number `index`. `sets` are the sets of the SPS that were read before. A set in a
+    /// slice header has the index `sets.len()`.
     pub(super) fn read(
         bits: &mut BitReader<'_>,
         index: usize,
@@ -49,7 +49,7 @@ impl ReferencePictureSet {
         })
     }
 
-    /// Reads a set that is predicted from another (7-61 and 7-62).
+    /// Reads a set that is predicted from another set (equations 7-61 and 7-62).
     fn read_predicted(
         bits: &mut BitReader<'_>,
         index: usize,
@@ -69,7 +69,7 @@ impl ReferencePictureSet {
             })
             .collect();
         // The flags are in this order: the reference set's earlier pictures, its later pictures,
-        // and the picture that it belongs to.
+        // and the picture to which the reference set belongs.
         let deltas = reference.pictures().map(|(delta, _)| *delta).chain([0]);
         let mut kept: Vec<ReferencePicture> = deltas
             .zip(flags)

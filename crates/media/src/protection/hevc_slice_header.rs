@@ -7,13 +7,13 @@ use crate::codec::bit_reader::BitReader;
 
 /// Maximum number of pictures in one reference list.
 const REFERENCES_MAX: u32 = 16;
-/// Maximum number of entry points of a slice, which has one per row of blocks or one per tile
-/// (A.4.2: at most 440 tiles; level 6.2 has fewer than 600 rows).
+/// Maximum number of entry points of a slice. A slice has one entry point per row of blocks or per
+/// tile. A picture has at most 440 tiles (A.4.2), and fewer than 600 rows in level 6.2.
 const ENTRY_POINTS_MAX: u32 = 4096;
 
 impl HevcParameterSets {
-    /// Returns the bytes of a slice's NAL header and slice segment header; `None` if it cannot be
-    /// read.
+    /// Returns the length of a slice's NAL header and slice segment header together, in bytes.
+    /// Returns `None` if a header cannot be parsed.
     pub(super) fn header_len(&self, nal: &[u8]) -> Option<usize> {
         measure_headers(nal, |rbsp| self.parse_headers(rbsp))
     }
@@ -37,7 +37,7 @@ impl HevcParameterSets {
             slice.skip_independent_fields(unit_type)?;
         }
         slice.skip_end()?;
-        // byte_alignment(): a one, and zeros up to the next byte.
+        // byte_alignment() is a one bit, followed by zero bits up to the next byte.
         bits.skip(1);
         let used = whole.checked_sub(bits.bits_left())?.div_ceil(8);
         (!bits.is_past_end()).then_some(2 + used)
@@ -51,7 +51,7 @@ struct SliceSegmentReader<'a, 'b> {
 }
 
 impl SliceSegmentReader<'_, '_> {
-    /// Reads the address; returns whether the segment depends on the one before.
+    /// Reads the address. Returns whether this is a dependent slice segment.
     fn read_address(&mut self) -> bool {
         let is_dependent = self.picture.has_dependent_slices && self.bits.read_bit();
         self.bits.skip(self.sequence.address_bits as usize);
@@ -65,7 +65,7 @@ impl SliceSegmentReader<'_, '_> {
         if self.sequence.separate_planes {
             self.bits.skip(2);
         }
-        // An IDR picture refers to no others.
+        // An IDR picture refers to no other pictures.
         let (total, uses_temporal_mvp) = match unit_type {
             19 | 20 => (0, false),
             _ => self.read_reference_pictures()?,
@@ -85,7 +85,7 @@ impl SliceSegmentReader<'_, '_> {
         Some(())
     }
 
-    /// Reads picture order count and reference pictures. Returns `NumPicTotalCurr` and
+    /// Reads the picture order count and the reference pictures. Returns `NumPicTotalCurr` and
     /// `slice_temporal_mvp_enabled_flag`.
     fn read_reference_pictures(&mut self) -> Option<(u32, bool)> {
         let (bits, sequence) = (&mut *self.bits, self.sequence);
@@ -104,7 +104,8 @@ impl SliceSegmentReader<'_, '_> {
         Some((total, uses_temporal_mvp))
     }
 
-    /// Reads the long-term pictures; returns how many of them the current picture refers to.
+    /// Reads the long-term reference pictures. Returns the number of pictures to which the current
+    /// picture refers.
     fn read_long_term(&mut self) -> Option<u32> {
         let (bits, known) = (&mut *self.bits, &self.sequence.long_term);
         let of_sequence = if known.is_empty() { 0 } else { bits.read_ue() };
@@ -129,7 +130,7 @@ impl SliceSegmentReader<'_, '_> {
         Some(used)
     }
 
-    /// Skips the fields of P (`lists` = 1) and B slices (2).
+    /// Skips the fields of P slices (`lists` = 1) and B slices (`lists` = 2).
     fn skip_prediction(&mut self, lists: usize, total: u32, uses_temporal_mvp: bool) -> Option<()> {
         let mut references = self.picture.references;
         if self.bits.read_bit() {
@@ -199,7 +200,7 @@ impl SliceSegmentReader<'_, '_> {
         }
     }
 
-    /// Skips entry points and the header's extension.
+    /// Skips the entry points and the extension of the header.
     fn skip_end(&mut self) -> Option<()> {
         if self.picture.has_entry_points {
             let count = self.bits.read_ue();

@@ -1,14 +1,15 @@
-//! Common Encryption of CMAF tracks (ISO/IEC 23001-7); the caller provides the keys and the
+//! Common Encryption of CMAF tracks (ISO/IEC 23001-7). The caller provides the keys and the
 //! ciphers.
 //!
-//! 1. [`TrackProtection`] is the public part of a track's protection: scheme, key id and IV. It
-//!    becomes the boxes of the init segment.
+//! 1. [`TrackProtection`] is the public part of a track's protection: scheme, key id and IV. These
+//!    values are written to the init segment.
 //! 2. [`SubsampleParser`] finds the bytes of each sample that stay unencrypted. The result is a
 //!    [`SubsampleMap`], which decides the length of a segment's head.
 //! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
-//! 4. A source that is already encrypted has a [`SourceProtection`]. Its samples are served
-//!    unchanged, or decrypted with a [`SampleDecipher`] of the caller and then encrypted again.
-//! 5. [`TrackSignaling`] contains the lines and elements of the manifests.
+//! 4. A source that is already encrypted has a [`SourceProtection`]. The samples of this source are
+//!    served unchanged, or decrypted with a [`SampleDecipher`] of the caller and then encrypted
+//!    again.
+//! 5. [`TrackSignaling`] contains the playlist lines and MPD elements that signal the protection.
 
 mod avc_slice_header;
 mod base64_text;

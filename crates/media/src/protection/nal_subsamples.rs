@@ -1,5 +1,5 @@
-//! Subsamples of AVC and HEVC samples (ISO/IEC 23001-7, 9.5): everything is unencrypted except the
-//! data of slices, after the slice header.
+//! Subsamples of AVC and HEVC samples (ISO/IEC 23001-7, 9.5). Everything stays unencrypted except
+//! the slice data, which follows the slice header.
 
 use super::avc_slice_header::AvcParameterSets;
 use super::hevc_parameter_sets::HevcParameterSets;
@@ -9,9 +9,10 @@ use super::{ProtectionScheme, TrackProtection};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 
-/// Finds the subsamples of the samples of one track, in decode order.
+/// Finds the subsamples of one track's samples, which are added in decode order.
 ///
-/// Parameter sets inside samples are read, too, so start at a sync sample.
+/// The first added sample must be a sync sample, because the parser also needs the parameter sets
+/// inside samples.
 #[derive(Debug, Clone)]
 pub struct SubsampleParser {
     parameter_sets: ParameterSets,
@@ -34,16 +35,16 @@ enum NalUnit {
     Slice,
 }
 
-/// `saiz` stores the size of a sample's entry in one byte, and each subsample takes six bytes of
-/// the entry.
+/// Maximum number of subsamples of a sample. `saiz` stores the size of a sample's entry in one
+/// byte, and each subsample takes six bytes of the entry.
 pub(super) const SUBSAMPLES_MAX: usize = 40;
 
 impl SubsampleParser {
-    /// Creates the parser of a track; `None` if its samples are protected as a whole.
+    /// Creates the parser of a track. Returns `None` if the track's samples are protected as a
+    /// whole.
     ///
     /// # Errors
-    /// `Unsupported` if the codec cannot be protected, `Malformed` if a parameter set cannot be
-    /// read.
+    /// `Unsupported` if the codec cannot be protected, or if a parameter set cannot be parsed.
     pub fn new(codec: &Codec, protection: &TrackProtection) -> Result<Option<SubsampleParser>> {
         check_codec(codec)?;
         let Some(nal) = codec.video().and_then(|video| video.nal.as_ref()) else {
@@ -76,8 +77,9 @@ impl SubsampleParser {
     /// Adds the next sample.
     ///
     /// # Errors
-    /// `Malformed` if the NAL units do not fill the sample or a slice header cannot be read;
-    /// `TooLarge` if the sample has more slices than can be described.
+    /// `Malformed` if the NAL units do not fill the sample, or if a slice header cannot be parsed;
+    /// `Unsupported` if the sample contains a NAL unit that cannot be protected; `TooLarge` if the
+    /// sample has more slices than `saiz` can describe.
     pub fn add_sample(&mut self, sample: &[u8]) -> Result<()> {
         let mut subsamples = std::mem::take(&mut self.sample);
         let whole_blocks = self.scheme == ProtectionScheme::Cenc;
@@ -117,7 +119,8 @@ impl SubsampleParser {
         self.map
     }
 
-    /// Splits the first NAL unit off, without its length field.
+    /// Splits off the first NAL unit. Returns this unit without its length field, and the remaining
+    /// bytes.
     fn split_unit<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
         let split = bytes
             .split_at_checked(self.length_field_bytes)

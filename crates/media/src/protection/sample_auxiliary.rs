@@ -1,4 +1,5 @@
-//! `saiz`, `saio` and `senc` of one fragment (ISO/IEC 14496-12, 8.7.8 and 8.7.9; ISO/IEC 23001-7, 7.2).
+//! The boxes `saiz`, `saio` and `senc` of one fragment (ISO/IEC 14496-12, 8.7.8 and 8.7.9; ISO/IEC
+//! 23001-7, 7.2).
 
 use super::senc_table::{SENC_SUBSAMPLES, SencTable};
 use super::{ProtectionScheme, SubsampleMap, TrackProtection};
@@ -8,7 +9,7 @@ use std::ops::Range;
 /// The auxiliary information of a fragment's samples.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleAuxiliary {
-    /// Bytes of each sample's entry.
+    /// Size of each sample's entry in bytes.
     sizes: Vec<u8>,
     /// The entries, one after another.
     entries: Vec<u8>,
@@ -19,12 +20,13 @@ pub(crate) struct SampleAuxiliary {
 const SENC_HEAD_BYTES: u64 = 16;
 const SAIO_BYTES: u64 = 20;
 const SAIZ_HEAD_BYTES: u64 = 17;
-/// Number of subsamples that estimates assume: enough for a picture of four slices.
+/// Number of subsamples per sample that estimates assume. It is enough for a picture of four
+/// slices.
 const TYPICAL_SUBSAMPLES: u64 = 5;
 
 impl SampleAuxiliary {
-    /// Builds the entries of the samples from number `first` of the track. Without `map`, samples
-    /// are protected as a whole.
+    /// Builds the entries of `count` samples, starting with the sample number `first` of the track.
+    /// Without `map`, samples are protected as a whole.
     pub(crate) fn new(
         protection: &TrackProtection,
         first: u32,
@@ -63,7 +65,8 @@ impl SampleAuxiliary {
         }
     }
 
-    /// Estimates the bytes of all boxes, for pictures of at most a few slices.
+    /// Estimates the total length of all boxes in bytes. The estimate assumes that pictures have
+    /// few slices.
     pub(crate) fn estimate_len(protection: &TrackProtection, is_video: bool, count: u64) -> u64 {
         let iv = match protection.scheme {
             ProtectionScheme::Cenc => 8,
@@ -79,12 +82,13 @@ impl SampleAuxiliary {
         SENC_HEAD_BYTES + SAIZ_HEAD_BYTES + SAIO_BYTES + count * (entry + description)
     }
 
-    /// Returns the bytes of all boxes.
+    /// Returns the total length of all boxes in bytes.
     pub(crate) fn len(&self) -> u64 {
         SENC_HEAD_BYTES + self.entries.len() as u64 + self.saiz_saio_len()
     }
 
-    /// Returns the length of `saiz` and `saio`, which are left out if there are no entries.
+    /// Returns the length of `saiz` and `saio` in bytes. Without entries, both boxes are left out,
+    /// and the length is 0.
     fn saiz_saio_len(&self) -> u64 {
         match (self.entries.is_empty(), self.shared_size()) {
             (true, _) => 0,
@@ -105,7 +109,7 @@ impl SampleAuxiliary {
     pub(crate) fn write(&self, out: &mut Vec<u8>, moof_start: usize) {
         if !self.entries.is_empty() {
             self.write_saiz(out);
-            // Counts from the start of `moof` to the first entry (default-base-is-moof).
+            // The offset counts from the start of `moof` to the first entry (default-base-is-moof).
             let offset = out.len() as u64 - moof_start as u64 + SAIO_BYTES + SENC_HEAD_BYTES;
             write_full_box(out, b"saio", 0, 0, |out| {
                 out.extend_from_slice(&1u32.to_be_bytes());
@@ -117,7 +121,8 @@ impl SampleAuxiliary {
         } else {
             0
         };
-        // FFmpeg decrypts a fragment only if it has this box, even without entries.
+        // FFmpeg decrypts a fragment only if the fragment has a `senc` box, so the box is written
+        // even without entries.
         write_full_box(out, b"senc", 0, flags, |out| {
             out.extend_from_slice(&(self.sizes.len() as u32).to_be_bytes());
             out.extend_from_slice(&self.entries);

@@ -1,4 +1,4 @@
-//! Decryption of the samples of an encrypted source, in place (ISO/IEC 23001-7, 9.2 to 9.7 and 10).
+//! Decrypts the samples of an encrypted source in place (ISO/IEC 23001-7, 9.2 to 9.7 and 10).
 
 use super::stored_subsamples::read_clear_and_protected_runs;
 use super::subsample_map::BLOCK_BYTES;
@@ -6,27 +6,29 @@ use super::{ProtectedEntry, ProtectionScheme, SourceProtection};
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// AES-128 with a content key, in the mode of the source's scheme. The caller implements it.
+/// AES-128 decryption with one content key. The scheme of the source selects the mode. Callers
+/// implement this trait.
 pub trait SampleDecipher {
     /// Decrypts `blocks`, which are whole blocks of 16 bytes, in cipher block chaining mode.
     ///
     /// # Errors
-    /// An error if the cipher fails.
+    /// Returns an error if the cipher fails.
     fn decrypt_cbc(&self, iv: [u8; BLOCK_BYTES], blocks: &mut [u8]) -> Result<()>;
 
     /// Decrypts `bytes` in counter mode.
     ///
     /// # Errors
-    /// An error if the cipher fails.
+    /// Returns an error if the cipher fails.
     fn decrypt_ctr(&self, counter: [u8; BLOCK_BYTES], bytes: &mut [u8]) -> Result<()>;
 }
 
 impl SourceProtection {
-    /// Decrypts consecutive samples in place. `payload` starts at the first of them, and `sizes` are
-    /// their sizes.
+    /// Decrypts consecutive samples in place. `payload` contains exactly these samples, and `sizes`
+    /// are the sizes of the samples in bytes.
     ///
     /// # Errors
-    /// `Malformed` if sizes, subsamples and payload do not match, or an error of the cipher.
+    /// `Malformed` if sizes, subsamples and payload do not match. Errors of the cipher are returned
+    /// unchanged.
     pub(crate) fn decrypt_samples(
         &self,
         payload: &mut [u8],
@@ -62,14 +64,15 @@ struct SampleDecryptor<'a, C> {
     entry: &'a ProtectedEntry,
     has_subsamples: bool,
     cipher: &'a C,
-    /// Encrypted byte ranges of the sample, reused between samples.
+    /// Encrypted byte ranges of the current sample. The memory is reused for the next sample.
     runs: Vec<Range<usize>>,
-    /// Encrypted bytes of the sample or subsample, reused.
+    /// Encrypted bytes of the current sample (`cenc`) or subsample (`cbcs`), without the
+    /// unencrypted bytes between them. The memory is reused.
     gathered: Vec<u8>,
 }
 
 impl<C: SampleDecipher> SampleDecryptor<'_, C> {
-    /// Decrypts a sample with its entry of `senc`.
+    /// Decrypts a sample. `information` is the sample's entry in `senc`.
     fn decrypt_sample(&mut self, sample: &mut [u8], information: &[u8]) -> Result<()> {
         let split = information.split_at_checked(self.entry.iv_bytes);
         let (iv, subsamples) = split.ok_or_else(mismatch)?;
@@ -84,7 +87,8 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         }
     }
 
-    /// Lists the encrypted runs of a sample. Without subsamples, it is encrypted as a whole.
+    /// Finds the encrypted byte ranges of a sample of `len` bytes. A sample without subsamples is
+    /// encrypted as a whole.
     fn find_runs(&mut self, len: usize, subsamples: &[u8]) -> Result<()> {
         self.runs.clear();
         let mut at = 0;
@@ -103,8 +107,8 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         }
     }
 
-    /// Decrypts `cenc`: all encrypted bytes of the sample form one stream, whose runs may share a
-    /// cipher block (9.5).
+    /// Decrypts a `cenc` sample. All encrypted bytes of the sample form one cipher stream, so a
+    /// cipher block may extend over several subsamples (9.5).
     fn decrypt_stream(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
         self.gathered.clear();
         for run in &self.runs {
@@ -122,12 +126,13 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         Ok(())
     }
 
-    /// Decrypts `cbcs`: each run starts with the IV (9.6, 10.4).
+    /// Decrypts a `cbcs` sample. The cipher starts again with the IV at each encrypted range (9.6,
+    /// 10.4).
     fn decrypt_patterns(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
         let (crypt, stripe) = self.entry.pattern_bytes();
         for run in &self.runs {
             let bytes = sample.get_mut(run.clone()).ok_or_else(mismatch)?;
-            // A run without a pattern is handled as one stripe.
+            // Without a pattern, the whole range is one stripe.
             let stripe = stripe.unwrap_or(bytes.len().max(1));
             let crypt = crypt.unwrap_or(bytes.len());
             self.gathered.clear();
@@ -150,20 +155,21 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
     }
 }
 
-/// Returns the whole cipher blocks at the start of a stripe, at most `crypt` bytes.
+/// Returns the whole cipher blocks within the first `crypt` bytes of a stripe. A stripe is one
+/// repetition of the pattern.
 fn whole_blocks(stripe: &[u8], crypt: usize) -> &[u8] {
     let len = stripe.len().min(crypt);
     stripe.get(..len - len % BLOCK_BYTES).unwrap_or_default()
 }
 
-/// Returns an IV of 8 or 16 bytes as a block: a short one is followed by zeros (9.2).
+/// Returns an IV of 8 or 16 bytes as a block of 16 bytes. Zeros follow an IV of 8 bytes (9.2).
 fn complete_iv(iv: &[u8]) -> [u8; BLOCK_BYTES] {
     std::array::from_fn(|at| iv.get(at).copied().unwrap_or_default())
 }
 
 /// Decrypts in counter mode. The last eight bytes of the IV are the block counter. After its
-/// maximum it becomes zero, without a carry into the first eight bytes (9.3). AES implementations
-/// would carry.
+/// maximum, the counter becomes zero without a carry into the first eight bytes (9.3). AES
+/// implementations carry, so the bytes after the maximum are decrypted in a second call.
 fn apply_counter_mode(
     cipher: &impl SampleDecipher,
     iv: [u8; BLOCK_BYTES],
@@ -184,7 +190,7 @@ mod tests {
     use super::*;
     use crate::bytes::{write_box, write_full_box};
 
-    /// Shows which bytes are decrypted, and with which counter.
+    /// A test cipher that overwrites the decrypted bytes with bytes of the IV or of the counter.
     struct MarkingDecipher;
 
     impl SampleDecipher for MarkingDecipher {
@@ -198,7 +204,7 @@ mod tests {
             Ok(())
         }
 
-        /// The key stream is the counters themselves.
+        /// Overwrites each block with its counter.
         fn decrypt_ctr(&self, counter: [u8; 16], bytes: &mut [u8]) -> Result<()> {
             let mut counter = u128::from_be_bytes(counter);
             for block in bytes.chunks_mut(16) {
@@ -209,7 +215,8 @@ mod tests {
         }
     }
 
-    /// Makes a source with one sample from the fields of `tenc` after its flags, and the sample's entry.
+    /// Creates the protection of a source with one sample. `tenc` contains the fields after version
+    /// and flags, and `senc` is the entry of the sample.
     fn source(scheme: &[u8; 4], tenc: &[u8], senc: Option<&[u8]>) -> SourceProtection {
         let mut entry = Vec::new();
         write_box(&mut entry, b"encv", |out| {
@@ -242,7 +249,8 @@ mod tests {
         [&[0, pattern, 1, iv_bytes][..], &[0xaa; 16], constant_iv].concat()
     }
 
-    /// An entry of `senc`.
+    /// Returns an entry of `senc`. Each of `runs` contains the unencrypted and the encrypted bytes
+    /// of a subsample.
     fn entry(iv: &[u8], runs: &[(u16, u32)]) -> Vec<u8> {
         let mut out = iv.to_vec();
         out.extend_from_slice(&(runs.len() as u16).to_be_bytes());
@@ -304,11 +312,11 @@ mod tests {
         let two_of_five = source(b"cbcs", &fields(0x23, 0, &constant), Some(&entry(&[], &[])));
         let expected = [all, all, none, none, none, all, all, none, "....."];
         assert_eq!(marks(&two_of_five, 133), expected);
-        // The pattern starts again at each run.
+        // The pattern starts again at each encrypted range.
         let runs = entry(&[], &[(16, 53), (11, 16)]);
         let two_runs = source(b"cbcs", &fields(0x19, 0, &constant), Some(&runs));
         assert_eq!(marks(&two_runs, 96), [none, all, none, none, none, all]);
-        // Audio has neither a pattern nor entries.
+        // Audio has neither a pattern nor entries in `senc`.
         let whole = source(b"cbcs", &fields(0, 0, &constant), None);
         assert_eq!(marks(&whole, 37), [all, all, "....."]);
         let short = source(b"cbcs", &fields(0, 8, &[]), Some(&entry(&[2; 8], &[])));

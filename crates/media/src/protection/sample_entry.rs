@@ -4,13 +4,14 @@ use super::{ProtectionScheme, TrackProtection};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::Codec;
 
-/// `schm` of every scheme: version 1.0.
+/// `scheme_version` in `schm`: 1.0 for every scheme.
 const SCHEME_VERSION: u32 = 0x0001_0000;
-/// One block of ten is encrypted: `default_crypt_byte_block` and `default_skip_byte_block`.
+/// `default_crypt_byte_block` is 1 and `default_skip_byte_block` is 9: one of ten cipher blocks is
+/// encrypted.
 const VIDEO_PATTERN: u8 = 0x19;
 
-/// Appends the sample entry of a protected track: the entry as `encv` or `enca`, with `sinf` as its
-/// last child.
+/// Appends the sample entry of a protected track. It is the sample entry of the codec, renamed to
+/// `encv` or `enca`, with `sinf` as the last child box.
 pub(crate) fn write_protected_entry(
     out: &mut Vec<u8>,
     codec: &Codec,

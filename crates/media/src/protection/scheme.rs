@@ -1,4 +1,4 @@
-//! Schemes, key ids, and the protection of one track.
+//! Protection schemes, key ids, and the protection of a track.
 
 use crate::codec::Codec;
 use crate::error::{Error, Result, format_fourcc};
@@ -9,7 +9,7 @@ pub type KeyId = [u8; 16];
 /// A protection scheme (ISO/IEC 23001-7, 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProtectionScheme {
-    /// AES-CBC on one block of ten of the video, with a constant IV (10.4).
+    /// AES-CBC with a constant IV (10.4). In video, this server encrypts one of ten cipher blocks.
     Cbcs,
     /// AES-CTR on all protected bytes, with an IV for each sample (10.1).
     Cenc,
@@ -24,7 +24,7 @@ impl ProtectionScheme {
         }
     }
 
-    /// Returns the METHOD of HLS keys.
+    /// Returns the METHOD attribute of keys in HLS playlists.
     pub fn hls_method(self) -> &'static str {
         match self {
             ProtectionScheme::Cbcs => "SAMPLE-AES",
@@ -40,21 +40,22 @@ pub struct TrackProtection {
     pub scheme: ProtectionScheme,
     /// The key id of every sample.
     pub key_id: KeyId,
-    /// `cbcs`: the constant IV. `cenc`: the first eight bytes are the IV of the track's sample 0,
-    /// and each sample adds one.
+    /// In `cbcs`, this is the constant IV. In `cenc`, the first eight bytes are the IV of the
+    /// track's sample 0, and the IV of each later sample is higher by one.
     pub iv: [u8; 16],
 }
 
 impl TrackProtection {
-    /// A `cbcs` protection without a real key id and IV, for finding subsamples.
+    /// A `cbcs` protection with zeros as key id and IV, which is enough to find subsamples.
     pub(super) const PLACEHOLDER: TrackProtection = TrackProtection {
         scheme: ProtectionScheme::Cbcs,
         key_id: [0; 16],
         iv: [0; 16],
     };
 
-    /// Returns the eight bytes of a sample's IV in `cenc`. `sample` counts from the start of the
-    /// track, so that a key frame that is served alone has the same bytes as in its segment.
+    /// Returns the eight bytes of a sample's IV in `cenc`. `sample` is the number of the sample in
+    /// the track, not in the segment. Therefore a key frame that is served alone has the same
+    /// encrypted bytes as in its segment.
     pub fn sample_iv(&self, sample: u32) -> [u8; 8] {
         let [base, _] = self.iv_halves();
         base.wrapping_add(u64::from(sample)).to_be_bytes()
@@ -66,7 +67,7 @@ impl TrackProtection {
     }
 }
 
-/// Returns whether there are rules for the encryption of a codec.
+/// Returns whether this library can encrypt samples of the codec.
 pub(super) fn is_protectable(codec: &Codec) -> bool {
     codec.audio().is_some() || codec.video().is_some_and(|video| video.nal.is_some())
 }
@@ -74,7 +75,7 @@ pub(super) fn is_protectable(codec: &Codec) -> bool {
 /// Checks that a codec can be protected.
 ///
 /// # Errors
-/// `Unsupported` with the codec and a remedy.
+/// `Unsupported` if the codec cannot be protected. The message names the codec and a remedy.
 pub(super) fn check_codec(codec: &Codec) -> Result<()> {
     if is_protectable(codec) {
         return Ok(());
@@ -93,7 +94,7 @@ pub fn format_key_id(key_id: &KeyId) -> String {
         .join("-")
 }
 
-/// Parses a UUID with or without hyphens; `None` if it is not one.
+/// Parses a UUID with or without hyphens. Returns `None` if `text` is not a UUID.
 pub fn parse_key_id(text: &str) -> Option<KeyId> {
     let hex: Vec<u8> = text.trim().bytes().filter(|byte| *byte != b'-').collect();
     let pairs = hex.chunks_exact(2).map(|pair| {

@@ -1,37 +1,37 @@
-//! Sample auxiliary information of encrypted sources: `senc` of all samples (ISO/IEC 23001-7, 7.2).
+//! Sample auxiliary information of an encrypted source: the `senc` entries of all samples of a
+//! track (ISO/IEC 23001-7, 7.2).
 
 use super::source::refuse;
 use crate::bytes::{ByteReader, write_box};
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// Samples between two stored positions.
+/// Number of samples between two positions in `SencTable::block_starts`.
 const BLOCK_SAMPLES: u32 = 256;
 /// `UseSubSampleEncryption`.
 pub(crate) const SENC_SUBSAMPLES: u32 = 2;
-/// Maximum length of one sample's entry, in bytes: `saiz` stores it in eight bits.
+/// Maximum length of one sample's entry, in bytes, because `saiz` stores the length in eight bits.
 const ENTRY_BYTES_MAX: usize = 255;
 
-/// The entries of a track's samples. They are stored in two arrays and take about 16 bytes for each
-/// sample of video.
+/// The `senc` entries of a track's samples. A video sample takes about 16 bytes of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SencTable {
-    /// Bytes of each sample's entry.
+    /// Length of each sample's entry, in bytes.
     sizes: Vec<u8>,
     entries: Vec<u8>,
-    /// Start of the entries of each block of samples.
+    /// Position in `entries` of the first entry of each block of `BLOCK_SAMPLES` samples.
     block_starts: Vec<u64>,
-    /// Whether entries have subsamples; `None` without samples.
+    /// Whether the entries have subsamples. `None` until samples are added.
     has_subsamples: Option<bool>,
 }
 
 impl SencTable {
-    /// Adds the entries of the next `count` samples from the body of `senc`. If there is no `senc`
-    /// box, the entries are empty.
+    /// Adds the entries of the next `count` samples. `senc` is the body of the `senc` box. Without
+    /// a box, the entries are empty.
     ///
     /// # Errors
-    /// `Malformed` if an entry is missing; `Unsupported` for a form of encryption that cannot be
-    /// passed through.
+    /// `Malformed` if an entry is missing. `Unsupported` if the source is encrypted in a form that
+    /// cannot be served unchanged.
     pub(crate) fn add_samples(
         &mut self,
         senc: Option<&[u8]>,
@@ -107,7 +107,7 @@ impl SencTable {
         Ok(())
     }
 
-    /// Keeps only a range of samples.
+    /// Returns the table of a range of samples.
     pub(crate) fn trim(self, range: Range<u32>) -> SencTable {
         if range.start == 0 && range.end as usize == self.sizes.len() {
             return self;
@@ -117,13 +117,13 @@ impl SencTable {
             ..SencTable::default()
         };
         for entry in self.list_entries(range) {
-            // Each entry was checked when it was added.
+            // Cannot fail, because the length was checked when the entry was added.
             let _ = trimmed.push_entry(entry);
         }
         trimmed
     }
 
-    /// Returns sizes and entries of a range of samples.
+    /// Returns the lengths and the bytes of the entries of a range of samples.
     pub(crate) fn slice(&self, range: Range<u32>) -> (&[u8], &[u8]) {
         let sizes = self.sizes.get(range.start as usize..range.end as usize);
         let sizes = sizes.unwrap_or_default();
@@ -153,17 +153,17 @@ impl SencTable {
         start as usize + sizes.map(|size| usize::from(*size)).sum::<usize>()
     }
 
-    /// Whether entries have subsamples.
+    /// Returns whether the entries have subsamples.
     pub(crate) fn has_subsamples(&self) -> bool {
         self.has_subsamples.unwrap_or(false)
     }
 
-    /// Appends `senc` for all samples, as index MP4s and progressive MP4s contain it.
+    /// Appends a `senc` box with all samples. Index MP4s and progressive MP4s contain this box.
     pub(crate) fn write_senc(&self, out: &mut Vec<u8>) {
         write_box(out, b"senc", |out| self.write_senc_body(out));
     }
 
-    /// Appends version, flags and entries of `senc`.
+    /// Appends the body of a `senc` box: version, flags, sample count and entries.
     pub(crate) fn write_senc_body(&self, out: &mut Vec<u8>) {
         let flags = if self.has_subsamples() {
             SENC_SUBSAMPLES
@@ -181,7 +181,7 @@ impl SencTable {
     }
 }
 
-/// Returns the length of the first entry of `rest`.
+/// Returns the length of the first entry of `rest`, in bytes.
 fn entry_len(rest: &[u8], iv_bytes: usize, has_subsamples: bool) -> usize {
     if !has_subsamples {
         return iv_bytes;
@@ -201,7 +201,7 @@ fn too_short() -> Error {
 mod tests {
     use super::*;
 
-    /// `senc` with an IV of 8 bytes and `n % 3` subsamples in sample `n`.
+    /// Returns the body of a `senc` box. Sample `n` has an IV of 8 bytes and `n % 3` subsamples.
     fn senc(count: u32) -> Vec<u8> {
         let mut out = vec![0, 0, 0, 2];
         out.extend_from_slice(&count.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The protection of a title as its manifests and init segments contain it.
+//! Signaling of a title's protection in manifests and init segments.
 
 use super::base64_text::encode_base64;
 use super::systems::{ContentSystem, SystemSignaling, escape_xml};
@@ -8,35 +8,37 @@ use std::fmt::Write;
 /// The protection of a title's renditions, without keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TitleProtection {
-    /// In the order of the renditions; `None` for unencrypted ones.
+    /// One entry per rendition, in the order of the renditions. `None` for an unencrypted
+    /// rendition.
     pub tracks: Vec<Option<TrackSignaling>>,
 }
 
-/// The protection of one rendition, and the systems that can play it.
+/// The protection of one rendition, and the content protection systems that are signaled for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackSignaling {
     /// Scheme, key id and IV.
     pub protection: TrackProtection,
     /// The signaled systems.
     pub systems: Vec<SystemSignaling>,
-    /// Whether it describes the source's own encryption, which is served as it is.
+    /// Whether the rendition is encrypted in the source and served with this encryption.
     pub(crate) is_of_source: bool,
     /// `pssh` boxes of the init segment.
     pub(crate) pssh_boxes: Vec<Vec<u8>>,
-    /// Lines of media playlists, each with its line feed.
+    /// Key lines of media playlists. Each line ends with a line feed.
     pub(crate) hls_keys: String,
-    /// Lines of the multivariant playlist, each with its line feed.
+    /// Key lines of the multivariant playlist. Each line ends with a line feed.
     pub(crate) hls_session_keys: Vec<String>,
     /// `ContentProtection` elements of the MPD.
     pub(crate) dash_elements: Vec<String>,
-    /// Output protection (HDCP) that HLS variants declare, if the source of the key requires it.
+    /// Output protection (HDCP) that HLS variants declare. `None` if the source of the key
+    /// specifies no level.
     hdcp_level: Option<HdcpLevel>,
 }
 
-/// Output protection: HDCP between the player and the display (HDCP-LEVEL of HLS).
+/// Output protection (HDCP) between the player and the display, as in HDCP-LEVEL of HLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HdcpLevel {
-    /// None is needed.
+    /// No HDCP is needed.
     None,
     /// HDCP of any version.
     Type0,
@@ -63,7 +65,7 @@ impl HdcpLevel {
     }
 }
 
-/// Places of `pssh` boxes.
+/// Places where `pssh` boxes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PsshPlaces {
     /// Init segments only.
@@ -81,8 +83,8 @@ impl TrackSignaling {
         &self.pssh_boxes
     }
 
-    /// Writes the signaling of a track that is encrypted in the source. Its `pssh` boxes are in the
-    /// init segment, too.
+    /// Creates the signaling of a track that is encrypted in the source. Manifests and init
+    /// segments contain the `pssh` boxes.
     pub fn from_source(source: &SourceProtection, systems: &[SystemSignaling]) -> TrackSignaling {
         TrackSignaling {
             is_of_source: true,
@@ -90,7 +92,7 @@ impl TrackSignaling {
         }
     }
 
-    /// Writes the signaling of a track that this server encrypts, for these systems.
+    /// Creates the signaling of a track that this server encrypts. Only `systems` are signaled.
     pub fn new(
         protection: TrackProtection,
         systems: &[SystemSignaling],
@@ -109,7 +111,8 @@ impl TrackSignaling {
             session.extend(session_keys(system, &protection, pssh.as_deref()));
             let listed = pssh.as_deref().filter(|_| places != PsshPlaces::Init);
             elements.extend(content_protection(system, &protection, listed));
-            // An explicit common `pssh` replaces the one that is generated for ClearKey.
+            // Omits a generated box if an explicit box has the same system id. Example: the common
+            // `pssh`, which is generated for ClearKey.
             let is_replaced = |pssh: &Vec<u8>| {
                 let is_same = |known: &Vec<u8>| known.get(12..28) == pssh.get(12..28);
                 let mut explicit = systems.iter().filter_map(|known| known.pssh.as_ref());
@@ -136,8 +139,8 @@ impl TrackSignaling {
         TrackSignaling { hdcp_level, ..self }
     }
 
-    /// Writes the variant attributes that restrict devices (rfc8216bis, 4.4.6.2), each after a
-    /// comma.
+    /// Writes the attributes of an HLS variant that restrict the devices (rfc8216bis, 4.4.6.2). A
+    /// comma precedes each attribute.
     pub(crate) fn write_variant_attributes(&self, out: &mut String) {
         if let Some(level) = self.hdcp_level {
             let _ = write!(out, ",HDCP-LEVEL={}", level.name());
@@ -156,13 +159,14 @@ impl TrackSignaling {
     }
 }
 
-/// Ends every line with a line feed, and drops empty ones.
+/// Drops empty lines and ends every other line with a line feed.
 fn complete_lines(lines: &str) -> String {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the attributes of a key, starting with METHOD; `None` if the system is not used in HLS.
+/// Returns the attributes of a key in HLS, starting with METHOD. Returns `None` if HLS does not use
+/// the system, or if the system requires a license URL and has none.
 fn key_attributes(
     system: &SystemSignaling,
     protection: &TrackProtection,
@@ -182,7 +186,7 @@ fn key_attributes(
         ContentSystem::FairPlay | ContentSystem::ClearKey => system.license_url.clone()?,
         ContentSystem::Other(_) => return None,
     };
-    // KEYID is not defined for FairPlay, and Apple's players ignore it.
+    // FairPlay defines no KEYID, but Apple's players ignore the attribute.
     let key_id = format_key_id(&protection.key_id).replace('-', "");
     Some(format!(
         "METHOD={},URI=\"{}\",KEYID=0x{key_id},KEYFORMATVERSIONS=\"1\",KEYFORMAT=\"{}\"",
@@ -219,7 +223,8 @@ fn session_keys(
     line.into_iter().collect()
 }
 
-/// Returns the element of the scheme and the default key id (ISO/IEC 23009-1, 5.8.5.2).
+/// Returns the `ContentProtection` element that declares the scheme and the default key id (ISO/IEC
+/// 23009-1, 5.8.5.2).
 fn mp4_protection(protection: &TrackProtection) -> String {
     format!(
         "<ContentProtection schemeIdUri=\"urn:mpeg:dash:mp4protection:2011\" value=\"{}\" cenc:default_KID=\"{}\"/>",
@@ -228,7 +233,7 @@ fn mp4_protection(protection: &TrackProtection) -> String {
     )
 }
 
-/// Returns the element of a system; `None` if it is not used in DASH.
+/// Returns the `ContentProtection` element of a system. `None` if DASH does not use the system.
 fn content_protection(
     system: &SystemSignaling,
     protection: &TrackProtection,
@@ -241,14 +246,14 @@ fn content_protection(
         ContentSystem::Widevine | ContentSystem::Other(_) => "",
         ContentSystem::PlayReady => " value=\"MSPR 2.0\"",
         ContentSystem::ClearKey => " value=\"ClearKey1.0\"",
-        // Players on Apple's systems read HLS instead of DASH.
+        // FairPlay exists only on Apple's systems, whose players use HLS instead of DASH.
         ContentSystem::FairPlay => return None,
     };
     let mut content = String::new();
     if let Some(explicit) = &system.dash_content {
         content.push_str(explicit);
     } else {
-        // dash.js would parse a `pssh` of ClearKey as a list of key ids.
+        // Omitted for ClearKey, because dash.js would parse the `pssh` as a list of key ids.
         let listed = pssh.filter(|_| system.system != ContentSystem::ClearKey);
         if let Some(pssh) = listed {
             let _ = write!(content, "<cenc:pssh>{}</cenc:pssh>", encode_base64(pssh));

@@ -2,19 +2,19 @@
 
 use crate::codec::bit_reader::remove_emulation_prevention;
 
-/// Number of bytes at the start of a NAL unit within which nearly all slice headers end. Only these
-/// bytes are unescaped at first: removing emulation prevention bytes costs a step per byte, and a
-/// segment has many slices.
+/// Nearly all slice headers end within this number of bytes from the start of the NAL unit. The
+/// first attempt removes emulation prevention bytes only from these bytes, because the removal
+/// visits every byte and a segment has many slices.
 const USUAL_HEADER_BYTES: usize = 128;
 
-/// Maximum number of bytes at the start of a NAL unit within which a slice header must end. The
-/// longest legal ones have some hundred bytes; long lists of entry points stay below this limit,
-/// too.
+/// Maximum number of bytes from the start of a NAL unit to the end of its slice header. Without
+/// entry points, the longest legal headers have a few hundred bytes. Headers with long lists of
+/// entry points stay below this limit, too.
 const HEADER_BYTES_MAX: usize = 4096;
 
-/// Returns the length of a slice's headers as stored, in bytes. `parse` receives the start of the
-/// NAL unit without emulation prevention bytes, and returns the length of the headers in it; `None`
-/// if they do not end within it.
+/// Returns the stored length of a slice's headers in bytes, including emulation prevention bytes.
+/// `parse` receives the start of the NAL unit without emulation prevention bytes. It returns the
+/// length of the headers, or `None` if the headers do not end within this start.
 pub(super) fn measure_headers(nal: &[u8], parse: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
     let parse_start = |start: &[u8]| parse(&remove_emulation_prevention(start));
     let usual = nal.get(..USUAL_HEADER_BYTES).and_then(parse_start);
@@ -22,8 +22,8 @@ pub(super) fn measure_headers(nal: &[u8], parse: impl Fn(&[u8]) -> Option<usize>
     len.map(|len| stored_len(nal, len))
 }
 
-/// Returns the length of the shortest prefix of `nal` that contains `len` bytes besides emulation
-/// prevention bytes.
+/// Returns the length of the shortest prefix of `nal` that contains `len` bytes, not counting
+/// emulation prevention bytes.
 pub(super) fn stored_len(nal: &[u8], len: usize) -> usize {
     let (mut zeros, mut left) = (0, len);
     for (at, &byte) in nal.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn stored_len(nal: &[u8], len: usize) -> usize {
     nal.len()
 }
 
-/// Returns the bits of a fixed-length code for `count` values: `Ceil(Log2(count))`.
+/// Returns the number of bits of a fixed-length code for `count` values: `Ceil(Log2(count))`.
 pub(super) fn ceil_log2(count: u32) -> u32 {
     count.max(1).next_power_of_two().trailing_zeros()
 }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn headers_longer_than_usual_are_parsed_from_a_longer_start() {
-        // 1,000 bytes of headers, and an emulation prevention byte in them.
+        // The headers have 1,000 bytes, plus one emulation prevention byte between these bytes.
         let mut nal = vec![1; 5000];
         nal[500..503].copy_from_slice(&[0, 0, 3]);
         let parse = |start: &[u8]| (start.len() >= 1000).then_some(1000);

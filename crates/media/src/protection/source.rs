@@ -1,4 +1,5 @@
-//! Tracks whose source is already encrypted: the description of the encryption is copied unchanged.
+//! Tracks whose source is already encrypted. The boxes that describe the encryption are copied
+//! unchanged.
 
 use super::senc_table::SencTable;
 use super::subsample_map::BLOCK_BYTES;
@@ -10,17 +11,18 @@ use crate::codec::Codec;
 use crate::codec::sample_entry::{ChildBoxes, split_sample_entry};
 use crate::error::{Error, Result, format_fourcc};
 
-/// Bytes of a visual and of an audio sample entry before their boxes (ISO/IEC 14496-12, 12).
+/// Length of the fields before the child boxes of a visual and of an audio sample entry, in bytes
+/// (ISO/IEC 14496-12, 12).
 const VISUAL_FIELDS_BYTES: usize = 78;
 const AUDIO_FIELDS_BYTES: usize = 28;
-/// Maximum number of `pssh` boxes of a film, and maximum bytes of each.
+/// Maximum number of `pssh` boxes of a film, and maximum size of each box in bytes.
 const PSSH_BOXES_MAX: usize = 64;
 const PSSH_BYTES_MAX: usize = 64 << 10;
 
-/// The protection that the source of a track has.
+/// The protection that a track already has in its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceProtection {
-    /// The declarations of the sample entry.
+    /// The protection that the sample entry declares.
     pub entry: ProtectedEntry,
     /// IVs and subsamples of each sample.
     pub(crate) auxiliary: SencTable,
@@ -33,25 +35,26 @@ pub struct SourceProtection {
 pub struct ProtectedEntry {
     /// Scheme, key id and constant IV, for manifests.
     pub protection: TrackProtection,
-    /// Bytes of the IV of each sample; 0 with a constant IV.
+    /// Length of each sample's IV, in bytes. 0 if the IV is constant.
     pub(crate) iv_bytes: usize,
-    /// Encrypted and unencrypted blocks of the pattern of `cbcs`; both 0 without a pattern.
+    /// Numbers of encrypted and of unencrypted cipher blocks in the pattern. Both are 0 without a
+    /// pattern.
     pattern: (u8, u8),
     /// The `sinf` box, as it is in the source.
     sinf: Vec<u8>,
 }
 
-/// Returns whether a sample entry is that of an encrypted track.
+/// Returns whether `code` is the type of a protected sample entry.
 pub(crate) fn is_protected_entry(code: [u8; 4]) -> bool {
     matches!(&code, b"encv" | b"enca")
 }
 
 impl ProtectedEntry {
-    /// Splits a protected sample entry into the entry of the codec and the protection.
+    /// Splits a protected sample entry into the unencrypted entry of the codec and the protection.
     ///
     /// # Errors
-    /// `Unsupported`, with the form of encryption, if it cannot be passed through; `Malformed`
-    /// otherwise.
+    /// `Unsupported` if the form of encryption cannot be served unchanged; the message describes
+    /// this form. `Malformed` if a box is missing or invalid.
     pub(crate) fn unwrap_entry(entry: &[u8]) -> Result<(Vec<u8>, ProtectedEntry)> {
         let (code, body) = split_sample_entry(entry)?;
         let fields_bytes = match &code {
@@ -74,8 +77,8 @@ impl ProtectedEntry {
         Ok((clear, protected))
     }
 
-    /// Returns the number of encrypted bytes and of all bytes in one stripe, which is one
-    /// repetition of the pattern; `None` if whole runs are encrypted.
+    /// Returns the number of encrypted bytes in one repetition of the pattern, and the number of
+    /// all bytes in it. Both are `None` if the pattern skips no blocks.
     pub(super) fn pattern_bytes(&self) -> (Option<usize>, Option<usize>) {
         let bytes = |blocks: u8| usize::from(blocks) * BLOCK_BYTES;
         match self.pattern {
@@ -84,7 +87,7 @@ impl ProtectedEntry {
         }
     }
 
-    /// Appends the sample entry of the codec in its protected form.
+    /// Appends the sample entry of the codec in protected form, with the `sinf` box of the source.
     pub(crate) fn write_entry(&self, out: &mut Vec<u8>, codec: &Codec) {
         let start = out.len();
         codec.write_sample_entry(out);
@@ -102,7 +105,7 @@ impl ProtectedEntry {
 }
 
 impl SourceProtection {
-    /// Returns the systems of the film's `pssh` boxes.
+    /// Returns one content protection system for each `pssh` box of the track.
     pub fn systems(&self) -> Vec<SystemSignaling> {
         let boxes = self.pssh_boxes.iter();
         boxes
@@ -130,7 +133,7 @@ impl SourceProtection {
     }
 }
 
-/// Returns the code of the unencrypted entry, and the protection.
+/// Returns the four-character code of the unencrypted sample entry, and the protection.
 fn read_sinf(sinf: &[u8]) -> Result<([u8; 4], ProtectedEntry)> {
     let children = ChildBoxes::parse(sinf)?;
     let require = |name| children.require_body(name, *b"sinf");
@@ -166,12 +169,13 @@ fn parse_scheme(scheme: [u8; 4]) -> Result<ProtectionScheme> {
     }
 }
 
-/// Creates the error for a form of encryption that cannot be passed through.
+/// Creates the error for a form of encryption that cannot be served unchanged.
 pub(crate) fn refuse(form: &str) -> Error {
     Error::unsupported(format!("the track is already encrypted {form}"))
 }
 
-/// Reads `tenc` (ISO/IEC 23001-7, 8.2): the protection, and the bytes of each sample's IV.
+/// Reads `tenc` (ISO/IEC 23001-7, 8.2). Returns the protection and the length of each sample's IV
+/// in bytes.
 fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, usize)> {
     let mut reader = ByteReader::new(tenc);
     reader.skip(6); // version, flags, reserved, pattern
@@ -197,8 +201,8 @@ fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, 
     Ok((protection, iv_bytes))
 }
 
-/// Reads the encrypted and the unencrypted blocks of a `tenc` that was read before. Version 0 has no
-/// pattern.
+/// Returns the pattern of a `tenc` box that [`read_tenc`] has accepted: the numbers of encrypted
+/// and of unencrypted blocks. Version 0 of `tenc` has no pattern.
 fn read_pattern(tenc: &[u8]) -> (u8, u8) {
     match tenc {
         [version, _, _, _, _, pattern, ..] if *version > 0 => (pattern >> 4, pattern & 15),
@@ -206,10 +210,8 @@ fn read_pattern(tenc: &[u8]) -> (u8, u8) {
     }
 }
 
-/// Selects the `pssh` boxes that apply to a key: those that name it, or no key.
-///
-/// # Errors
-/// `TooLarge` if there are too many.
+/// Selects the `pssh` boxes that apply to a key. A box applies if it lists this key id or no key
+/// ids.
 pub(crate) fn select_pssh_boxes(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8>> {
     let applies = |pssh: &&Vec<u8>| {
         let mut reader = ByteReader::new(pssh);
@@ -227,10 +229,10 @@ pub(crate) fn select_pssh_boxes(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8
     boxes.iter().filter(applies).cloned().collect()
 }
 
-/// Adds a `pssh` box, unless there are too many or it is too long.
+/// Adds a `pssh` box of the film.
 ///
 /// # Errors
-/// `Unsupported`, with the bound.
+/// `Unsupported`, with the limits, if there are too many boxes or the box has an invalid size.
 pub(crate) fn add_pssh_box(boxes: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Result<()> {
     if boxes.len() >= PSSH_BOXES_MAX || bytes.len() > PSSH_BYTES_MAX || bytes.len() < 32 {
         return Err(refuse(&format!(

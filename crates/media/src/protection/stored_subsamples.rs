@@ -1,8 +1,9 @@
-//! Subsamples of all samples of a track, which are stored with its index. The length of an encrypted
-//! segment is then known before its media is read.
+//! Subsamples of all samples of a track, stored with the index of the track. With stored
+//! subsamples, the length of an encrypted segment is known before its samples are read.
 //!
-//! An index MP4 contains them in `stbl`, as a `uuid` box: an identifier, a version, and the body of a
-//! `senc` box without IVs (ISO/IEC 23001-7, 7.2). A sample takes two bytes, and each slice six.
+//! An index MP4 stores the subsamples in a `uuid` box in `stbl`. The box contains an identifier, a
+//! version, and the body of a `senc` box without IVs (ISO/IEC 23001-7, 7.2). Each sample takes two
+//! bytes, plus six bytes per slice.
 
 use super::scheme::is_protectable;
 use super::senc_table::SencTable;
@@ -15,21 +16,22 @@ use crate::error::{Error, Result};
 use crate::index::SampleTable;
 use std::ops::Range;
 
-/// Identifier of the box among others of type `uuid` (ISO/IEC 14496-12, 4.2.2).
+/// `extended_type` of the `uuid` box (ISO/IEC 14496-12, 4.2.2).
 const ID: [u8; 16] = *b"\x5d\x0e\xb7\x31\x9a\x44\x4c\x62\x8f\x15\x2b\xc8\x60\x7e\xd9\xa3";
 const VERSION: u32 = 1;
-/// Bytes of a subsample in an entry.
+/// Length of one subsample in an entry, in bytes.
 const SUBSAMPLE_BYTES: usize = 6;
 
-/// The subsamples of all samples of a track for `cbcs`. The subsamples for `cenc` are computed from
-/// them.
+/// The `cbcs` subsamples of all samples of a track. The `cenc` subsamples are computed from the
+/// `cbcs` subsamples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubsamples {
     table: SencTable,
 }
 
 impl StoredSubsamples {
-    /// Returns the subsamples of a range of samples; `None` if a sample has too many in this scheme.
+    /// Returns the subsamples of a range of samples in this scheme. `None` if a sample has too many
+    /// subsamples.
     pub(crate) fn build_map(
         &self,
         samples: Range<u32>,
@@ -53,7 +55,7 @@ impl StoredSubsamples {
         Some(map)
     }
 
-    /// Appends the box.
+    /// Appends the `uuid` box.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         write_box(out, b"uuid", |out| {
             out.extend_from_slice(&ID);
@@ -62,8 +64,8 @@ impl StoredSubsamples {
         });
     }
 
-    /// Reads the box in `stbl`, which describes `count` samples. Returns `None` if the box is
-    /// missing or its version is unknown.
+    /// Reads the subsamples of `count` samples from the `uuid` box in `stbl`. Returns `None` if the
+    /// box is missing or its version is unknown.
     ///
     /// # Errors
     /// `Malformed` if an entry is missing.
@@ -81,10 +83,11 @@ impl StoredSubsamples {
         Ok(None)
     }
 
-    /// Keeps only the samples of a range. `samples` is the table of exactly these samples.
+    /// Keeps only the samples of a range. `samples` is the sample table of exactly this range.
     ///
     /// # Errors
-    /// `Malformed`, with the number of the first sample whose subsamples do not add up to its size.
+    /// `Malformed` if the subsamples of a sample do not add up to its size. The message contains
+    /// the number of the first such sample.
     pub(crate) fn trim(self, range: Range<u32>, samples: &SampleTable) -> Result<StoredSubsamples> {
         let table = self.table.trim(range);
         let kept = StoredSubsamples { table };
@@ -117,7 +120,7 @@ impl StoredSubsamples {
     }
 }
 
-/// Reads the subsamples of an entry without IV.
+/// Iterates over the subsamples of an entry. `entry` starts after the IV.
 pub(super) fn read_clear_and_protected_runs(entry: &[u8]) -> impl Iterator<Item = Subsample> {
     let runs = entry.get(2..).unwrap_or_default();
     runs.chunks_exact(SUBSAMPLE_BYTES).map(|run| {
@@ -129,7 +132,7 @@ pub(super) fn read_clear_and_protected_runs(entry: &[u8]) -> impl Iterator<Item 
     })
 }
 
-/// Finds the subsamples of all samples of a track, in decode order.
+/// Finds the subsamples of all samples of a track. Samples are added in decode order.
 #[derive(Debug)]
 pub struct StoredSubsamplesBuilder {
     /// A parser that has only the parameter sets of the sample entry.
@@ -139,7 +142,8 @@ pub struct StoredSubsamplesBuilder {
 }
 
 impl StoredSubsamplesBuilder {
-    /// Creates the builder of a track; `None` if its samples are not encrypted in subsamples.
+    /// Creates the builder of a track. Returns `None` if samples of this codec have no subsamples
+    /// or cannot be encrypted.
     ///
     /// # Errors
     /// `Malformed` or `Unsupported` if a parameter set cannot be read.
@@ -156,10 +160,11 @@ impl StoredSubsamplesBuilder {
     }
 
     /// Adds the next sample. Segments start at sync samples, so each sync sample resets the
-    /// parameter sets to those of the sample entry.
+    /// parameter sets to the parameter sets of the sample entry.
     ///
     /// # Errors
-    /// The errors of [`SubsampleParser::add_sample`].
+    /// The errors of [`SubsampleParser::add_sample`], and of [`StoredSubsamplesBuilder::finish`]
+    /// for earlier samples.
     pub fn add_sample(&mut self, sample: &[u8], is_sync: bool) -> Result<()> {
         if is_sync {
             self.store_entries()?;
@@ -240,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_sample_with_too_many_subsamples_has_no_map() {
-        // In cenc, the last bytes of the last slice are a subsample of their own.
+        // In `cenc`, the 8 bytes after the last whole cipher block become subsample 41, which is
+        // one too many.
         let stored = store(&[vec![(10, 40); 40]]);
         assert!(stored.build_map(0..1, ProtectionScheme::Cbcs).is_some());
         assert!(stored.build_map(0..1, ProtectionScheme::Cenc).is_none());

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A run of unencrypted bytes followed by a run of protected ones.
+/// A run of unencrypted bytes followed by a run of protected bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subsample {
     /// Unencrypted bytes.
@@ -12,13 +12,14 @@ pub struct Subsample {
 }
 
 impl Subsample {
-    /// Bytes of both runs.
+    /// Returns the number of bytes in both runs.
     pub(super) fn len(self) -> u64 {
         u64::from(self.clear) + u64::from(self.protected)
     }
 }
 
-/// The subsamples of consecutive samples. Eight bytes for each subsample, two for each sample.
+/// The subsamples of consecutive samples. Each subsample takes eight bytes of memory, and each
+/// sample takes two.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SubsampleMap {
     counts: Vec<u16>,
@@ -42,7 +43,7 @@ impl SubsampleMap {
         self.counts.len() * 2 + self.subsamples.len() * size_of::<Subsample>()
     }
 
-    /// Returns the subsamples of a range of samples, counted from the first of this map.
+    /// Returns the subsamples of a range of samples. Number 0 is the first sample of this map.
     pub fn slice(&self, range: Range<usize>) -> SubsampleMap {
         let count = |counts: &[u16]| counts.iter().map(|n| usize::from(*n)).sum::<usize>();
         let counts = self.counts.get(range.clone()).unwrap_or_default();
@@ -54,7 +55,7 @@ impl SubsampleMap {
         }
     }
 
-    /// Iterates over the samples' subsamples.
+    /// Iterates over the samples. Each item is the list of one sample's subsamples.
     pub fn samples(&self) -> impl Iterator<Item = &[Subsample]> {
         let mut rest = &self.subsamples[..];
         self.counts.iter().map(move |count| {
@@ -65,15 +66,16 @@ impl SubsampleMap {
     }
 }
 
-/// Collects the subsamples of one sample. Adjacent unencrypted runs become one.
+/// Collects the subsamples of one sample. Adjacent unencrypted runs are joined.
 pub(super) struct SampleCollector<'a> {
     out: &'a mut Vec<Subsample>,
     clear: usize,
-    /// Whether protected runs are whole cipher blocks; the rest of each is left unencrypted.
+    /// Whether only whole cipher blocks are protected. The remaining bytes of a protected run then
+    /// stay unencrypted.
     whole_blocks: bool,
 }
 
-/// Bytes of a cipher block.
+/// Size of a cipher block, in bytes.
 pub(super) const BLOCK_BYTES: usize = 16;
 
 impl<'a> SampleCollector<'a> {
@@ -111,8 +113,9 @@ impl<'a> SampleCollector<'a> {
         }
     }
 
-    /// Writes the collected unencrypted bytes and `protected` ones. A long unencrypted run takes
-    /// several subsamples, because its length has 16 bits.
+    /// Writes a subsample with the collected unencrypted bytes and `protected` protected bytes. A
+    /// long unencrypted run takes several subsamples, because the length field of the run has 16
+    /// bits.
     fn flush(&mut self, protected: usize) {
         while self.clear > usize::from(u16::MAX) {
             self.clear -= usize::from(u16::MAX);

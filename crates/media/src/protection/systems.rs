@@ -4,7 +4,7 @@ use super::base64_text::encode_base64;
 use super::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 use crate::bytes::write_full_box;
 
-/// A system that can provide keys to players.
+/// A content protection (DRM) system, which provides keys to players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContentSystem {
     /// Google Widevine.
@@ -15,12 +15,12 @@ pub enum ContentSystem {
     FairPlay,
     /// ClearKey of Encrypted Media Extensions: keys are sent to players unencrypted.
     ClearKey,
-    /// A system with this id, which is signaled only as a key document defines it.
+    /// Another system, with its system id. It is signaled only with the values of a key document.
     Other(KeyId),
 }
 
 impl ContentSystem {
-    /// All systems whose signaling can be generated, in the order of manifests.
+    /// All systems whose signaling can be generated, in the order in which manifests list them.
     pub const ALL: [ContentSystem; 4] = [
         ContentSystem::Widevine,
         ContentSystem::PlayReady,
@@ -28,7 +28,7 @@ impl ContentSystem {
         ContentSystem::ClearKey,
     ];
 
-    /// Returns the name in settings.
+    /// Returns the name that settings use for the system.
     pub fn name(self) -> &'static str {
         match self {
             ContentSystem::Widevine => "widevine",
@@ -39,7 +39,8 @@ impl ContentSystem {
         }
     }
 
-    /// Returns the name in settings, or the system id of a system without one.
+    /// Returns the name that settings use for the system, or the system id if settings have no name
+    /// for it.
     pub fn name_or_uuid(self) -> String {
         match self {
             ContentSystem::Other(_) => self.uuid(),
@@ -59,7 +60,7 @@ impl ContentSystem {
         uuid.to_owned()
     }
 
-    /// Returns KEYFORMAT of HLS, if the system has one.
+    /// Returns the KEYFORMAT of the system in HLS, if it is known.
     pub(super) fn hls_key_format(self) -> Option<&'static str> {
         let format = match self {
             ContentSystem::Widevine => "urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed",
@@ -71,7 +72,7 @@ impl ContentSystem {
         Some(format)
     }
 
-    /// Returns the system with this id, which may be in upper or lower case; `None` if it is not a
+    /// Returns the system with this system id, in upper or lower case. `None` if `uuid` is not a
     /// UUID.
     pub fn from_uuid(uuid: &str) -> Option<ContentSystem> {
         let id = parse_key_id(uuid)?;
@@ -81,31 +82,34 @@ impl ContentSystem {
     }
 }
 
-/// One system, as it is signaled for one key.
+/// The signaling of one system for one key.
 ///
-/// Explicit values, as a key document contains them, take precedence over generated ones.
+/// Explicit values, which come from a key document, take precedence over generated values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemSignaling {
     /// The system.
     pub system: ContentSystem,
-    /// License URL, if manifests contain it. Required by ClearKey and FairPlay (`skd://…`).
+    /// License URL for manifests. HLS keys of ClearKey and FairPlay (`skd://…`) require a license
+    /// URL.
     pub license_url: Option<String>,
-    /// PlayReady with `cenc`: the first 8 bytes of the little-endian key id, encrypted with the key.
+    /// Checksum of PlayReady with `cenc`. The key encrypts the key id in little-endian form, and
+    /// the first 8 bytes of the result are the checksum.
     pub checksum: Option<[u8; 8]>,
-    /// A complete `pssh` box.
+    /// Explicit `pssh` box, with its box header.
     pub pssh: Option<Vec<u8>>,
-    /// Complete lines for media playlists.
+    /// Explicit key lines for media playlists.
     pub hls_media: Option<String>,
-    /// Complete lines for the multivariant playlist.
+    /// Explicit key lines for the multivariant playlist.
     pub hls_multivariant: Option<String>,
-    /// The content of the MPD's `ContentProtection`.
+    /// Explicit content of the `ContentProtection` element in the MPD.
     pub dash_content: Option<String>,
-    /// Entries of ALLOWED-CPC in multivariant playlists: devices that the system trusts.
+    /// Entries of ALLOWED-CPC in multivariant playlists: the content protection configurations that
+    /// may play a variant.
     pub hls_allowed_cpc: Option<String>,
 }
 
 impl SystemSignaling {
-    /// Creates signaling without explicit values, so that everything is generated.
+    /// Creates signaling without explicit values, so that all values are generated.
     pub fn new(system: ContentSystem) -> SystemSignaling {
         SystemSignaling {
             system,
@@ -133,8 +137,8 @@ impl SystemSignaling {
         self.pssh.clone().or_else(generated)
     }
 
-    /// Returns the PlayReady Object (PlayReady Header Object specification): that of an explicit
-    /// `pssh` box, or one record with the header in UTF-16LE.
+    /// Returns the PlayReady Object (PlayReady Header Object specification). It is the data of the
+    /// explicit `pssh` box, or generated with one record, which is the header in UTF-16LE.
     pub(super) fn playready_object(&self, protection: &TrackProtection) -> Vec<u8> {
         if let Some(data) = self.pssh.as_deref().and_then(pssh_data) {
             return data.to_vec();
@@ -143,7 +147,7 @@ impl SystemSignaling {
         let text: Vec<u8> = header.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let mut out = Vec::with_capacity(10 + text.len());
         out.extend_from_slice(&(text.len() as u32 + 10).to_le_bytes());
-        // One record, of the type `rights management header`.
+        // The number of records is 1, and record type 1 is the rights management header.
         out.extend_from_slice(&1u16.to_le_bytes());
         out.extend_from_slice(&1u16.to_le_bytes());
         out.extend_from_slice(&(text.len() as u16).to_le_bytes());
@@ -151,7 +155,8 @@ impl SystemSignaling {
         out
     }
 
-    /// Writes version 4.0, which older devices can read, for AES-CTR, and version 4.3 for AES-CBC.
+    /// Returns the PlayReady header. AES-CTR uses version 4.0, which older devices can read, too.
+    /// AES-CBC uses version 4.3.
     fn playready_header(&self, protection: &TrackProtection) -> String {
         let key_id = encode_base64(&to_guid(&protection.key_id));
         let url = self.license_url.as_deref();
@@ -177,7 +182,7 @@ impl SystemSignaling {
     }
 }
 
-/// Returns the data of a `pssh` box; `None` if it is truncated.
+/// Returns the data of a `pssh` box. `None` if the box is truncated.
 fn pssh_data(pssh: &[u8]) -> Option<&[u8]> {
     let key_ids_bytes = match pssh.get(8)? {
         0 => 0,
@@ -189,7 +194,7 @@ fn pssh_data(pssh: &[u8]) -> Option<&[u8]> {
     pssh.get(key_ids_bytes.checked_add(32)?..)
 }
 
-/// Converts a key id to a GUID, whose first three fields are little endian.
+/// Converts a key id to a GUID. The first three fields of a GUID are little endian.
 pub fn to_guid(key_id: &KeyId) -> KeyId {
     let mut guid = *key_id;
     guid[..4].reverse();
@@ -206,7 +211,8 @@ pub(super) fn common_pssh(key_id: &KeyId) -> Vec<u8> {
     write_pssh(COMMON_SYSTEM, Some(key_id), &[])
 }
 
-/// Returns Widevine's protobuf: field 2 is the key id, field 9 the scheme.
+/// Returns the data of Widevine's `pssh` box, a protobuf message. Field 2 is the key id, and field
+/// 9 is the scheme.
 fn widevine_data(protection: &TrackProtection) -> Vec<u8> {
     let mut out = vec![0x12, 0x10];
     out.extend_from_slice(&protection.key_id);
@@ -226,7 +232,7 @@ fn widevine_data(protection: &TrackProtection) -> Vec<u8> {
     out
 }
 
-/// Returns the `pssh` box (version 0) of a system with this data.
+/// Returns a `pssh` box (version 0) with the data of a system.
 pub fn write_system_pssh(system: ContentSystem, data: &[u8]) -> Vec<u8> {
     write_pssh(&system.uuid(), None, data)
 }

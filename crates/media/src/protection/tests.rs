@@ -95,14 +95,15 @@ fn base64_is_padded() {
             Some(bytes.as_bytes().to_vec())
         );
     }
-    // Unused bits are set.
+    // The unused bits of the last character are ignored, even if they are set.
     assert_eq!(decode_base64("Zh=="), Some(b"f".to_vec()));
     for wrong in ["Zg", "Zg=", "Z===", "====", "Z=g=", "Zm9*"] {
         assert_eq!(decode_base64(wrong), None, "{wrong}");
     }
 }
 
-/// Bytes that Shaka Packager 3.8.0 writes for this key id (`--protection_systems Widevine,CommonSystem`).
+/// Shaka Packager 3.8.0 writes the expected bytes for `KEY_ID` with `--protection_systems
+/// Widevine,CommonSystem`.
 #[test]
 fn pssh_boxes_equal_those_of_the_reference_packager() {
     let hex = |bytes: &[u8]| {
@@ -197,7 +198,7 @@ fn unencrypted_runs_are_joined_and_split() {
     assert_eq!(collect(true, &[(10, 15), (5, 16)]), [(30, 16)]);
 }
 
-/// Marks the bytes that it would encrypt.
+/// A test cipher that marks the bytes that a real cipher would encrypt.
 struct MarkingCipher;
 
 impl SampleCipher for MarkingCipher {
@@ -290,7 +291,7 @@ proptest! {
             prop_assert_eq!(bytes, nal.len() as u64);
         }
         let parser = SubsampleParser::new(&codec, &protection(ProtectionScheme::Cenc)).expect("known codec");
-        // Mostly units of impossible lengths.
+        // Parses the random bytes as NAL units, most of which have impossible lengths.
         let _ = parser.expect("video has subsamples").add_sample(&sample);
     }
 }

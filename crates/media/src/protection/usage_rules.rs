@@ -5,7 +5,7 @@ use crate::codec::CicpColor;
 use crate::index::Track;
 use std::ops::RangeInclusive;
 
-/// The facts of a track that rules refer to.
+/// The properties of a track that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackFacts {
     kind: TrackKind,
@@ -27,7 +27,7 @@ enum TrackKind {
 }
 
 impl TrackFacts {
-    /// Returns the facts of a track with this average bit rate.
+    /// Returns the properties of a track. `bitrate` is its average bit rate in bits per second.
     pub fn new(track: &Track, bitrate: u64) -> TrackFacts {
         let codec = &track.codec;
         let kind = match codec.video() {
@@ -46,42 +46,45 @@ impl TrackFacts {
     }
 }
 
-/// PQ and HLG.
+/// Returns whether the transfer function is PQ or HLG.
 fn is_hdr_transfer(color: CicpColor) -> bool {
     matches!(color.transfer, 16 | 18)
 }
 
-/// Maps one key to the tracks that match every kind of filter. Filters of one kind are
-/// alternatives.
+/// Maps one key to the tracks that match at least one media filter and at least one bit rate range.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageRule {
     /// The key.
     pub key_id: KeyId,
-    /// Filters of the track's kind; without any, both kinds match.
+    /// Filters for video and audio tracks. An empty list accepts every track.
     pub media: Vec<MediaFilter>,
-    /// Inclusive ranges of the bit rate; without any, all match.
+    /// Inclusive ranges of the average bit rate, in bits per second. An empty list accepts every
+    /// bit rate.
     pub bitrates: Vec<RangeInclusive<u64>>,
 }
 
-/// A `VideoFilter` or an `AudioFilter`.
+/// A `VideoFilter` or an `AudioFilter` of CPIX.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MediaFilter {
     /// Video within these limits.
     Video(VideoRange),
-    /// Inclusive range of channels.
+    /// Audio whose number of channels is in this inclusive range.
     Audio(RangeInclusive<u32>),
 }
 
 /// The limits of a `VideoFilter`. The default accepts all video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoRange {
-    /// Width × height, inclusive.
+    /// Inclusive range of the number of pixels (width × height).
     pub pixels: RangeInclusive<u64>,
-    /// Frames per second: more than the first, and at most the second.
+    /// Limits of the frame rate, in frames per second: above the first value, and at most the
+    /// second value.
     pub frame_rates: (f64, f64),
-    /// Whether the transfer function is PQ or HLG.
+    /// Accepts only video with (`true`) or without (`false`) a PQ or HLG transfer function. `None`
+    /// accepts both.
     pub hdr: Option<bool>,
-    /// Whether the primaries are those of BT.2020.
+    /// Accepts only video with (`true`) or without (`false`) the primaries of BT.2020. `None`
+    /// accepts both.
     pub wide_gamut: Option<bool>,
 }
 

@@ -1,12 +1,12 @@
-//! Bandwidth of text in DASH, measured once per presentation.
+//! Bandwidth of text renditions in DASH. It is measured once per presentation.
 
 use super::cmaf::wvtt_segment_len;
 use super::{TextRendition, TextSegmentTimes, write_imsc_segment, write_vtt};
 use crate::presentation::{DashText, Presentation};
 
 impl Presentation {
-    /// Returns the bandwidth of each text rendition in this form: the peak bit rate of segments, or
-    /// the average bit rate of a file.
+    /// Returns the bandwidth of each text rendition in this form, in bits per second. For segments,
+    /// it is the peak bit rate, and for a file, the average bit rate.
     pub(crate) fn text_bandwidths(&self, form: DashText) -> &[u64] {
         self.text_bandwidths.of_form(form).get_or_init(|| {
             let renditions = self.text.renditions();
@@ -33,7 +33,7 @@ fn measure_text(presentation: &Presentation, text: &TextRendition, form: DashTex
     }
 }
 
-/// Returns the bits per second of a file with all cues.
+/// Returns the average bits per second of a WebVTT file with all cues.
 fn whole_bandwidth(presentation: &Presentation, text: &TextRendition) -> u64 {
     let bits = write_vtt(&text.cues).len() as u64 * 8;
     let ms = presentation.duration.round_to(1000);
@@ -72,7 +72,7 @@ mod tests {
         ]))
     }
 
-    /// Returns the bandwidth of each text in the MPD.
+    /// Returns the `bandwidth` attribute of each text representation in the MPD.
     fn declared(film: &mut Presentation, form: DashText) -> Vec<String> {
         film.manifest_rules.dash_text = form;
         let mpd = write_mpd(film, SegmentAddressing::Time);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_bandwidth_of_each_form_of_text_is_declared() {
         let mut film = film().with_text(text(CUES));
-        // Twice, since the second MPD repeats what the first has measured.
+        // The second MPD repeats the values that were measured for the first MPD.
         for _ in 0..2 {
             assert_eq!(declared(&mut film, DashText::Wvtt), ["400", "596"]);
             assert_eq!(declared(&mut film, DashText::Imsc), ["1067", "1345"]);

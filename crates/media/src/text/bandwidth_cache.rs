@@ -3,10 +3,12 @@
 use crate::presentation::DashText;
 use std::sync::OnceLock;
 
-/// Bits per second of the text renditions of a presentation, in their order: one list per form.
+/// Bits per second of the text renditions of a presentation. There is one list per form of text, in
+/// the order of the renditions.
 ///
-/// Measuring costs more than writing the manifest, and players request several manifests of a title.
-/// HLS needs no bandwidth of text, so nothing is measured before the first MPD.
+/// The values are cached, because measuring takes longer than writing the manifest and players
+/// request several manifests of a title. HLS playlists contain no bandwidth of text, so the values
+/// are only measured for the first MPD.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextBandwidths {
     wvtt: OnceLock<Box<[u64]>>,

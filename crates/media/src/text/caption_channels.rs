@@ -1,9 +1,9 @@
-//! Captions inside of video (CEA-608 and CEA-708): found in SEI messages, to be announced in manifests.
-//! Players extract them.
+//! Captions inside video (CEA-608 and CEA-708). The channels are found in SEI messages, so that
+//! manifests can announce them. Players extract the captions.
 
 use crate::codec::{Codec, NalFormat};
 
-/// A channel of captions.
+/// A caption channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaptionChannel {
     /// CEA-608 channel, 1 to 4.
@@ -14,18 +14,18 @@ pub enum CaptionChannel {
 
 /// Highest CEA-708 service that is announced.
 const SERVICE_MAX: u8 = 6;
-/// Set in the mask of each searched file, so that a mask without channels differs from 0 (not
-/// searched).
+/// Bit that is set in the mask of every searched file. A mask of 0 therefore means that the file
+/// was not searched.
 const WAS_SEARCHED: u16 = 1 << 15;
 
-/// Maximum number of bytes of a NAL unit that are searched. SEI messages are far shorter.
+/// Maximum number of bytes that are searched in a NAL unit. SEI messages are far shorter.
 const SEI_BYTES_MAX: usize = 64 << 10;
-/// `itu_t_t35_country_code`, provider code and `user_identifier` of captions, and their
-/// `user_data_type_code` (ATSC A/53 part 4, 6.2.3).
+/// Start of an SEI payload with captions: `itu_t_t35_country_code`, provider code,
+/// `user_identifier` and `user_data_type_code` (ATSC A/53 part 4, 6.2.3).
 const CAPTION_DATA: &[u8] = b"\xb5\0\x31GA94\x03";
 
-/// Returns the channels that a sample of video contains, sorted. Empty for codecs other than AVC and
-/// HEVC.
+/// Returns the caption channels of a video sample, sorted. The list is empty for codecs other than
+/// AVC and HEVC.
 pub fn find_caption_channels(codec: &Codec, sample: &[u8]) -> Vec<CaptionChannel> {
     let Some(nal) = codec.video().and_then(|video| video.nal.as_ref()) else {
         return Vec::new();
@@ -56,7 +56,7 @@ fn split_units<'a>(nal: &NalFormat, sample: &'a [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Returns the content of a unit of SEI messages after its header.
+/// Returns the bytes after the header of an SEI NAL unit. `None` for other NAL units.
 fn sei_messages<'a>(nal: &NalFormat, unit: &'a [u8]) -> Option<&'a [u8]> {
     let (header_bytes, is_sei) = match nal.is_hevc {
         true => (2, matches!(unit.first()? >> 1 & 0x3f, 39 | 40)),
@@ -66,7 +66,7 @@ fn sei_messages<'a>(nal: &NalFormat, unit: &'a [u8]) -> Option<&'a [u8]> {
     Some(messages.get(..SEI_BYTES_MAX).unwrap_or(messages))
 }
 
-/// Removes the 3 of each `00 00 03` (ISO/IEC 14496-10, 7.4.1).
+/// Removes the byte 3 of each sequence `00 00 03` (ISO/IEC 14496-10, 7.4.1).
 fn remove_emulation_prevention(bytes: &[u8]) -> Vec<u8> {
     let (mut out, mut zeros) = (Vec::with_capacity(bytes.len()), 0);
     for byte in bytes {
@@ -82,7 +82,7 @@ fn remove_emulation_prevention(bytes: &[u8]) -> Vec<u8> {
 
 /// Reads SEI messages (ISO/IEC 14496-10, 7.3.2.3).
 fn read_messages(mut rest: &[u8], found: &mut Vec<CaptionChannel>) {
-    // The last byte contains the trailing bits.
+    // The last byte contains only the trailing bits.
     while rest.len() > 2 {
         let Some((kind, after)) = read_sei_number(rest) else {
             return;
@@ -100,7 +100,7 @@ fn read_messages(mut rest: &[u8], found: &mut Vec<CaptionChannel>) {
     }
 }
 
-/// Reads a number as a sum of bytes, of which all but the last are 255.
+/// Reads a number that is coded as a sum of bytes. All bytes except the last are 255.
 fn read_sei_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let full = bytes.iter().take_while(|byte| **byte == 255).count();
     let last = bytes.get(full)?;
@@ -120,12 +120,13 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
         let is_valid = triplet[0] & 4 != 0;
         match kind {
             _ if !is_valid => {}
-            // A channel of the first field is announced even if it has no caption yet.
+            // A channel of the first field is announced even if it contains only padding yet.
             0 => found.push(CaptionChannel::Cea608(1 + second_channel(first))),
             1 if (first, second) != (0, 0) => {
                 found.push(CaptionChannel::Cea608(3 + second_channel(first)));
             }
-            // The start of a packet, which is followed by the header of a service block.
+            // The first byte is the header of a CEA-708 packet, and the second byte is the header
+            // of its first service block.
             3 => {
                 let service = triplet[2] >> 5;
                 found.extend(
@@ -139,13 +140,15 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
     }
 }
 
-/// Returns 1 if a control code belongs to the second channel of its field (ANSI/CTA-608-E, 8.4).
+/// Returns 1 if the byte starts a control code of the second channel of its field, otherwise 0
+/// (ANSI/CTA-608-E, 8.4).
 fn second_channel(first: u8) -> u8 {
     u8::from((0x10..0x20).contains(&first) && first & 8 != 0)
 }
 
-/// Packs the channels of a file into a mask, for index MP4s: CC1 to CC4 from bit 0, then SERVICE1
-/// to SERVICE6. `None` means that the file was not searched; its mask is 0.
+/// Packs the channels of a file into a mask for index MP4s. Bits 0 to 3 are CC1 to CC4, and bits 4
+/// to 9 are SERVICE1 to SERVICE6. `None` means that the file was not searched, and gives the mask
+/// 0.
 pub(crate) fn pack_channels(channels: Option<&[CaptionChannel]>) -> u16 {
     let bits = channels.map(|channels| channels.iter().map(|channel| 1u16 << channel.bit()));
     bits.map_or(0, |bits| bits.fold(WAS_SEARCHED, |mask, bit| mask | bit))
@@ -160,7 +163,7 @@ pub(crate) fn unpack_channels(mask: u16) -> Option<Vec<CaptionChannel>> {
 }
 
 impl CaptionChannel {
-    /// Returns the number of its bit in a mask of channels.
+    /// Returns the number of the channel's bit in a mask.
     fn bit(self) -> u8 {
         match self {
             CaptionChannel::Cea608(channel) => channel.saturating_sub(1),
@@ -168,7 +171,7 @@ impl CaptionChannel {
         }
     }
 
-    /// Returns HLS `INSTREAM-ID` (RFC 8216, 4.3.4.1).
+    /// Returns the value of `INSTREAM-ID` in HLS (RFC 8216, 4.3.4.1).
     pub(crate) fn instream_id(self) -> String {
         match self {
             CaptionChannel::Cea608(channel) => format!("CC{channel}"),
@@ -181,7 +184,8 @@ impl CaptionChannel {
 mod tests {
     use super::*;
 
-    /// The header of a unit of HEVC has two bytes, and captions are in prefix or suffix SEI messages.
+    /// The header of an HEVC NAL unit has two bytes. Captions are in prefix (39) or suffix (40) SEI
+    /// messages.
     #[test]
     fn captions_inside_of_hevc_are_found() {
         let codec = crate::fixtures::hevc_pq_codec();

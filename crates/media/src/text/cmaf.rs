@@ -1,4 +1,4 @@
-//! WebVTT in CMAF (ISO/IEC 14496-30, 7): samples that cover the timeline without gaps.
+//! WebVTT in CMAF (ISO/IEC 14496-30, 7). The samples cover the timeline without gaps.
 
 use super::{Cue, CueList, TextSegmentTimes};
 use crate::bmff::tkhd::IDENTITY_MATRIX;
@@ -8,9 +8,9 @@ use crate::index::{SampleTableBuilder, Track};
 use crate::plan::init_segment::write_init_segment;
 use crate::plan::{STYP, SYNC, TRACK_ID};
 
-/// Maximum number of cues that are shown at the same time. Others are left out.
+/// Maximum number of cues that are shown at the same time. Further cues are left out.
 const CUES_AT_ONCE_MAX: usize = 64;
-/// Length of a box without its content: size and name.
+/// Length of a box header (size and name), in bytes.
 const BOX_HEAD: usize = 8;
 
 /// Writes the init segment of a rendition.
@@ -67,7 +67,8 @@ pub(super) fn write_text_init(
     )
 }
 
-/// Writes media segment `n`. Each sample contains the cues that are shown during it, or `vtte`.
+/// Writes media segment `n`. Each sample contains the cues that are shown during the sample, or an
+/// empty `vtte` box.
 pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> Vec<u8> {
     let mut samples = Vec::new();
     for_each_sample(grid, list, n, |ticks, shown| {
@@ -76,8 +77,8 @@ pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize)
     write_fragment(grid.segment_start(n), n, &samples)
 }
 
-/// Returns the length of the segment that [`write_wvtt_segment`] writes, for measuring the
-/// bandwidth.
+/// Returns the length of the segment that [`write_wvtt_segment`] writes, in bytes. The bandwidth is
+/// computed from this length.
 pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> usize {
     let (mut samples, mut bytes) = (0, 0);
     for_each_sample(grid, list, n, |_, shown| {
@@ -87,7 +88,8 @@ pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: u
     fragment_len(samples, bytes)
 }
 
-/// Calls `visit` with the duration of each sample of segment `n`, in ticks, and the cues it shows.
+/// Calls `visit` for each sample of segment `n`, with its duration in ticks and the cues that it
+/// shows.
 fn for_each_sample(
     grid: &TextSegmentTimes<'_>,
     list: &CueList,
@@ -117,12 +119,13 @@ fn for_each_sample(
     }
 }
 
-/// A cue with its times in the segment, in ticks.
+/// A cue with its served times in ticks, limited to the times of the segment.
 struct ServedCue<'a> {
     cue: &'a Cue,
     start: u64,
     end: u64,
-    /// Source id (`vsid`): the same in all parts of a cue that is cut.
+    /// Source id (`vsid`) of a cue that is cut at a segment boundary. All parts of the cue have the
+    /// same id.
     source_id: Option<u32>,
 }
 
@@ -130,7 +133,8 @@ impl<'a> ServedCue<'a> {
     fn new(grid: &TextSegmentTimes<'_>, cue: &'a Cue, start: u64, end: u64) -> ServedCue<'a> {
         let served = |ms| u64::try_from(grid.served_ticks(ms)).unwrap_or(0);
         let (from, until) = (served(cue.start_ms), served(cue.end_ms));
-        // The start in milliseconds is unique enough as an id: players only compare adjacent cues.
+        // The start in milliseconds is unique enough as an id, because players compare only
+        // adjacent cues.
         let source_id = (from < start || until > end).then_some(cue.start_ms as u32 & 0x7fff_ffff);
         ServedCue {
             cue,
@@ -140,7 +144,7 @@ impl<'a> ServedCue<'a> {
         }
     }
 
-    /// Iterates over the boxes of the cue that are not empty: identifier, settings and text.
+    /// Iterates over the boxes of the cue (identifier, settings and text), except empty boxes.
     fn text_boxes(&self) -> impl Iterator<Item = (&'static [u8; 4], &'a str)> {
         let Cue {
             id,
@@ -172,7 +176,7 @@ fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
     out
 }
 
-/// Returns the length of what [`write_sample`] writes.
+/// Returns the length of the sample that [`write_sample`] writes, in bytes.
 fn sample_len(shown: &[&ServedCue<'_>]) -> usize {
     let cue_len = |served: &&ServedCue<'_>| {
         let text = served.text_boxes().map(|(_, text)| BOX_HEAD + text.len());
@@ -185,7 +189,7 @@ fn sample_len(shown: &[&ServedCue<'_>]) -> usize {
     }
 }
 
-/// Writes a fragment of samples, each with its duration.
+/// Writes media segment `n`, which starts at `start` ticks. Each sample has a duration in ticks.
 pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let word = |out: &mut Vec<u8>, word: u32| out.extend_from_slice(&word.to_be_bytes());
     let bytes: usize = samples.iter().map(|(_, sample)| sample.len()).sum();
@@ -197,7 +201,7 @@ pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -
             word(out, (n as u32).wrapping_add(1))
         });
         write_box(out, b"traf", |out| {
-            // default-base-is-moof, default sample flags
+            // flags: default-base-is-moof, default-sample-flags-present
             write_full_box(out, b"tfhd", 0, 0x2_0020, |out| {
                 word(out, TRACK_ID);
                 word(out, SYNC);
@@ -205,7 +209,7 @@ pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -
             write_full_box(out, b"tfdt", 1, 0, |out| {
                 out.extend_from_slice(&start.to_be_bytes())
             });
-            // data offset, durations, sizes
+            // flags: data offset, sample durations and sample sizes are present
             write_full_box(out, b"trun", 0, 0x301, |out| {
                 word(out, samples.len() as u32);
                 word(out, (moof_len + 8) as u32);
@@ -224,13 +228,14 @@ pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -
     out
 }
 
-/// Returns the length of a `moof`, whose boxes have fixed lengths except for the samples of `trun`.
+/// Returns the length of a `moof` box in bytes. Only the length of `trun` depends on the number of
+/// samples.
 fn moof_len(samples: usize) -> usize {
     // moof, mfhd, traf, tfhd, tfdt, trun
     8 + 16 + 8 + 20 + 20 + 20 + samples * 8
 }
 
-/// Returns the length of a fragment with so many samples, which have `bytes` in total.
+/// Returns the length of a segment in bytes. Its samples have `bytes` bytes in total.
 fn fragment_len(samples: usize, bytes: usize) -> usize {
     STYP.len() + moof_len(samples) + BOX_HEAD + bytes
 }

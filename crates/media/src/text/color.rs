@@ -1,6 +1,6 @@
 //! Colours that WebVTT defines as classes (WebVTT, 5).
 
-/// Names of these colours, with their values in SubRip and TTML.
+/// Names of the WebVTT colour classes, with the colour values of SubRip and TTML.
 pub(super) const COLORS: [(&str, &str); 8] = [
     ("white", "#ffffff"),
     ("lime", "#00ff00"),
@@ -12,14 +12,14 @@ pub(super) const COLORS: [(&str, &str); 8] = [
     ("black", "#000000"),
 ];
 
-/// Name and value of the green of HTML and TTML.
+/// Name and value of the colour `green` in HTML and TTML.
 const GREEN: (&str, &str) = ("green", "#008000");
 
-/// Returns the class of a colour, given as a name or a value in upper or lower case. A value may
-/// have an alpha channel, which is ignored.
+/// Returns the WebVTT class of a colour. The colour is a name or a value, in upper or lower case.
+/// The alpha channel of a value is ignored.
 ///
-/// No class has the value of `green`. It becomes `lime`, which CEA-608 calls green, so that viewers
-/// can still distinguish speakers by colour.
+/// No class has the value of `green`, so `green` becomes `lime`, which CEA-608 calls green. Viewers
+/// can therefore still distinguish speakers by colour.
 pub(super) fn find_color_class(color: &str) -> Option<&'static str> {
     let color = color.trim().to_ascii_lowercase();
     let value = color.get(..7).unwrap_or(&color);

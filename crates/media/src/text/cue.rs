@@ -12,7 +12,7 @@ const PROBLEMS_MAX: usize = 1000;
 pub struct Cue {
     /// Time from the start of the film at which the text appears, in milliseconds.
     pub start_ms: i64,
-    /// Time from the start of the film at which it disappears, in milliseconds.
+    /// Time from the start of the film at which the text disappears, in milliseconds.
     pub end_ms: i64,
     /// Identifier; may be empty.
     pub id: String,
@@ -22,24 +22,26 @@ pub struct Cue {
     pub payload: String,
 }
 
-/// A defect of a text source. The rendition is served without the defective cue, or as it is.
+/// A defect of a text source. The rendition is served nevertheless, except for cues that are
+/// dropped. A value of type `i64` is the start of the cue in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CueProblem {
-    /// The cue ends before it starts or has no duration. It is dropped.
+    /// The cue ends before it starts or has no duration. The cue is dropped.
     NotShown(i64),
-    /// The cue has no text. It is dropped.
+    /// The cue has no text. The cue is dropped.
     Empty(i64),
-    /// The cue starts before the previous one in the file. Cues are sorted.
+    /// The cue starts before the previous cue in the file. The cues are sorted.
     Unsorted(i64),
-    /// The cue starts before the previous one has ended.
+    /// The cue starts before an earlier cue has ended.
     Overlapping(i64),
     /// The cue starts after the end of the film.
     Late(i64),
-    /// A line could not be parsed, with its number from 1.
+    /// A line of a file, or a sample of a track, could not be parsed. The value is its number,
+    /// counted from 1.
     Malformed(usize),
     /// The file is not Unicode and is read as Windows-1252.
     NotUnicode,
-    /// The file has too many cues. The others are dropped.
+    /// The file has too many cues. The cues over the limit are dropped.
     TooMany,
 }
 
@@ -49,13 +51,13 @@ pub struct CueList {
     /// `STYLE` and `REGION` blocks of WebVTT, separated by blank lines; may be empty.
     pub header: String,
     cues: Vec<Cue>,
-    /// For each cue, the latest end among this cue and all cues before it, in milliseconds. It
-    /// never falls, so the first cue that is shown at a time is found by binary search.
+    /// For each cue, the latest end of this cue and all cues before it, in milliseconds. The values
+    /// never decrease, so a binary search finds the first cue that is shown at a given time.
     latest_ends: Vec<i64>,
 }
 
 impl CueList {
-    /// Sorts cues and drops those that are never shown. Appends what it finds to `problems`.
+    /// Sorts the cues and drops cues that are never shown. Appends the defects to `problems`.
     pub fn from_cues(
         header: String,
         mut cues: Vec<Cue>,
@@ -124,7 +126,7 @@ impl CueList {
 }
 
 impl Cue {
-    /// Returns why the cue is never shown.
+    /// Returns the defect because of which the cue is never shown, if any.
     fn find_defect(&self) -> Option<CueProblem> {
         if self.end_ms <= self.start_ms {
             return Some(CueProblem::NotShown(self.start_ms));

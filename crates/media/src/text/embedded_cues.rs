@@ -1,4 +1,4 @@
-//! Text tracks inside of films: from samples to cues.
+//! Text tracks inside films, and the conversion of their samples to cues.
 
 use super::ttml::parse_ttml_cues;
 use super::{Cue, CueList, CueProblem, TEXT_BYTES_MAX, TextKind, decode_text, tx3g, wvtt};
@@ -8,11 +8,12 @@ use crate::presentation::Presentation;
 use crate::time::Time;
 use std::ops::Range;
 
-/// Maximum number of samples of a text track. Tracks with more are left out.
+/// Maximum number of samples of a text track. Tracks with more samples are left out.
 const SAMPLES_MAX: u32 = 200_000;
 
-/// Returns the byte ranges of the samples; `None` if there are too many, or too many bytes. Samples
-/// that are too short for text have empty ranges: they show nothing and need not be read.
+/// Returns the byte ranges of a text track's samples. `None` if the samples are too many, or too
+/// large in total. Samples that are too short to contain text need not be read and have empty
+/// ranges.
 pub fn text_sample_ranges(track: &Track) -> Option<Vec<Range<u64>>> {
     let samples = &track.samples;
     if samples.len() > SAMPLES_MAX || samples.byte_count(0..samples.len()) > TEXT_BYTES_MAX {
@@ -30,7 +31,7 @@ pub fn text_sample_ranges(track: &Track) -> Option<Vec<Range<u64>>> {
     Some(samples.range(0..samples.len()).map(range).collect())
 }
 
-/// Converts the samples of a text track to cues. `samples` are the bytes of
+/// Converts the samples of a text track to cues. `samples` are the bytes in the ranges of
 /// [`text_sample_ranges`], and `film_start` is [`Presentation::film_start`].
 pub fn parse_text_samples<'a>(
     track: &Track,
@@ -53,8 +54,8 @@ pub fn parse_text_samples<'a>(
             TextFormat::Tx3g => append_cues(&mut cues, tx3g::parse_sample(bytes), &shown),
             TextFormat::Stpp => {
                 for cue in parse_document_sample(bytes, n, problems) {
-                    // Cuts the cue to its sample: documents may repeat cues of other samples, and
-                    // text without an end is shown until its sample ends.
+                    // Limits the cue to the times of the sample, because a document may repeat cues
+                    // of other samples. Text without an end is shown until the sample ends.
                     let end = cue.end_ms.saturating_sub(start);
                     let own = cue.start_ms - start..end;
                     let own = own.start.max(shown.start)..own.end.min(shown.end);
@@ -71,7 +72,7 @@ pub fn parse_text_samples<'a>(
     CueList::from_cues(header, cues, problems)
 }
 
-/// Returns the cues of a sample that is a TTML document, with times of the track.
+/// Returns the cues of a sample that is a TTML document. Their times are on the track's timeline.
 fn parse_document_sample(bytes: &[u8], n: usize, problems: &mut Vec<CueProblem>) -> Vec<Cue> {
     parse_ttml_cues(&decode_text(bytes, problems)).unwrap_or_else(|| {
         problems.push(CueProblem::Malformed(n + 1));
@@ -79,9 +80,10 @@ fn parse_document_sample(bytes: &[u8], n: usize, problems: &mut Vec<CueProblem>)
     })
 }
 
-/// Appends the cues of a sample. One that continues a cue of the previous sample extends it.
+/// Appends the cues of a sample. If a cue continues a cue of the previous sample, that earlier cue
+/// is extended.
 fn append_cues(cues: &mut Vec<Cue>, shown: impl IntoIterator<Item = Cue>, time: &Range<i64>) {
-    // Only the last cues can end where this sample starts.
+    // Only the most recent cues can end at the start of this sample.
     let recent = cues.len().saturating_sub(wvtt::CUES_PER_SAMPLE_MAX);
     for cue in shown {
         let is_same = |known: &&mut Cue| {
@@ -105,7 +107,7 @@ fn append_cues(cues: &mut Vec<Cue>, shown: impl IntoIterator<Item = Cue>, time: 
     }
 }
 
-/// Returns the purpose that the track declares: in its sample entry, or by its roles.
+/// Returns the purpose of the track, which its sample entry or its roles declare.
 pub fn text_track_kind(track: &Track) -> TextKind {
     let has = |role| track.roles.contains(&role);
     match track.codec.text() {
@@ -117,9 +119,10 @@ pub fn text_track_kind(track: &Track) -> TextKind {
     }
 }
 
-/// Returns whether the author of a film chose text track `n` to be shown if the viewer chooses
-/// none. Writers such as ffmpeg enable the first track of each kind if the author chose none.
-/// Therefore only an enabled track that is not the first one proves a choice.
+/// Returns whether the author of a film chose text track `n` as the default. Writers such as ffmpeg
+/// enable the first track of each kind if the author chose no track. An enabled first track
+/// therefore proves no choice. If the first track is not enabled, the first enabled track is the
+/// default.
 pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
     let is_enabled = |track: &Track| track.is_enabled;
     let earlier = tracks.get(..n).unwrap_or_default();
@@ -128,7 +131,8 @@ pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
 
 impl Presentation {
     /// Returns the time at which the film starts on its own timeline, which its text tracks share.
-    /// It is zero except for films whose first picture is late.
+    /// The time is above zero only if no track presents anything at time zero. It is then the
+    /// earliest presentation time of all tracks.
     pub fn film_start(&self) -> Time {
         let Some(rendition) = self.renditions.first() else {
             return Time::ZERO;
@@ -136,7 +140,7 @@ impl Presentation {
         let track = self.track(rendition);
         let first = rendition.segment_cuts.first().copied().unwrap_or(0);
         let composition_offset = i64::from(track.samples.get(first).composition_offset);
-        // Served time of a sample whose time in the film is 0.
+        // The served time of time 0 of the film's own timeline, in ticks.
         let shift = rendition.start_ticks - track.presentation_offset - composition_offset;
         let zero = self.presentation_time_offset.round_to(track.timescale);
         Time::new(zero - shift, track.timescale)

@@ -1,17 +1,17 @@
-//! Decoding of text files: Unicode by its byte order mark, or Windows-1252.
+//! Decoding of text files in UTF-8, UTF-16 or Windows-1252.
 
 use super::CueProblem;
 use std::borrow::Cow;
 
-/// Characters of Windows-1252 from 0x80 to 0x9f. Windows-1252 decodes unassigned bytes to control
-/// characters; this table decodes them to spaces.
+/// Characters of Windows-1252 from 0x80 to 0x9f. Other decoders convert the five unassigned bytes
+/// to control characters, but this table converts these bytes to spaces.
 const WINDOWS_1252: [char; 32] = [
     '€', ' ', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', ' ', 'Ž', ' ', ' ', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', ' ', 'ž', 'Ÿ',
 ];
 
-/// Decodes a text file. Bytes that are not UTF-8 and have no byte order mark are Windows-1252, which
-/// most old subtitles use.
+/// Decodes a text file. A file without a byte order mark that is not valid UTF-8 is decoded as
+/// Windows-1252, which most old subtitles use.
 pub fn decode_text<'a>(bytes: &'a [u8], problems: &mut Vec<CueProblem>) -> Cow<'a, str> {
     let utf16 = |rest: &[u8], convert: fn([u8; 2]) -> u16| {
         let units = rest.chunks_exact(2).map(|unit| convert([unit[0], unit[1]]));

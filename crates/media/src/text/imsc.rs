@@ -1,6 +1,8 @@
-//! IMSC text documents in CMAF (W3C IMSC 1.0.1; ISO/IEC 14496-30, 6): one document per segment.
+//! IMSC text documents in CMAF (W3C IMSC 1.0.1; ISO/IEC 14496-30, 6). Each segment contains one
+//! document.
 //!
-//! Times in documents are those of the track, as the standard requires, not those of the segment.
+//! Times in a document count from the start of the track, as the standard requires, not from the
+//! start of the segment.
 
 use super::cmaf::{write_fragment, write_text_init};
 use super::imsc_inline::write_inline;
@@ -25,14 +27,14 @@ pub fn write_imsc_init(grid: &TextSegmentTimes<'_>, language: &str) -> Vec<u8> {
     let mut entry = Vec::new();
     write_box(&mut entry, b"stpp", |out| {
         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
-        // namespace; no schema location, no auxiliary types
+        // namespace, empty schema_location, empty auxiliary_mime_types
         out.extend_from_slice(b"http://www.w3.org/ns/ttml\0\0\0");
     });
     write_text_init(grid, language, entry, (TextFormat::Stpp, IMSC_CODEC))
 }
 
-/// Writes media segment `n`: a document with the cues that are shown during it, cut to its times.
-/// `language` is a BCP 47 tag.
+/// Writes media segment `n`. Its document contains the cues that are shown during the segment,
+/// limited to the times of the segment. `language` is a BCP 47 tag.
 pub fn write_imsc_segment(
     grid: &TextSegmentTimes<'_>,
     language: Option<&str>,

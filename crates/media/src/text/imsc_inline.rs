@@ -4,7 +4,7 @@ use super::color::COLORS;
 use crate::manifest::text::XmlText;
 use std::fmt::Write;
 
-/// Maximum number of open tags. Further ones are ignored.
+/// Maximum number of open tags. Further tags are ignored.
 const DEPTH_MAX: usize = 16;
 /// Maximum length of a character reference, in bytes.
 const REFERENCE_BYTES_MAX: usize = 10;
@@ -28,9 +28,9 @@ pub(super) fn write_inline(out: &mut String, payload: &str) {
     open.iter().for_each(|_| out.push_str("</span>"));
 }
 
-/// Writes the tag at the start of `text`, behind its `<`. Returns the text after it.
+/// Converts a tag. `text` starts after the `<` of the tag. Returns the text after the tag.
 fn write_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'a str {
-    // A tag without an end extends to the end of the cue.
+    // A tag without `>` extends to the end of the cue.
     let (tag, rest) = text.split_once('>').unwrap_or((text, ""));
     if let Some(name) = tag.strip_prefix('/') {
         if let Some(at) = open.iter().rposition(|known| *known == name.trim()) {
@@ -55,14 +55,14 @@ fn write_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'
     rest
 }
 
-/// Returns the attribute for the class of a colour.
+/// Returns the TTML attribute for a colour class of WebVTT.
 fn find_color(class: &str) -> Option<String> {
     let known = COLORS.iter().find(|(name, _)| *name == class);
     known.map(|(_, value)| format!(" tts:color=\"{value}\""))
 }
 
-/// Writes the character reference at the start of `text`, behind its `&`. Returns the text after
-/// it. An unknown reference is ordinary text.
+/// Writes the character of a character reference. `text` starts after the `&` of the reference.
+/// Returns the text after the reference. An unknown reference is ordinary text.
 fn write_reference<'a>(out: &mut String, text: &'a str) -> &'a str {
     let end = text
         .bytes()

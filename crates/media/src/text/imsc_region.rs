@@ -1,10 +1,12 @@
 //! WebVTT cue settings (WebVTT, 4.4), as attributes of a TTML region.
 
-/// Height of a line of text, in percent of the video, for settings that contain a line number.
+/// Assumed height of a line of text, in percent of the video. It places cues whose `line` setting
+/// is a line number.
 const LINE_PERCENT: f64 = 5.0;
-/// Width of a cue without settings, in percent of the video.
+/// Width of a cue without a `size` setting, in percent of the video.
 const DEFAULT_SIZE: f64 = 80.0;
-/// Distance of a cue without settings from the bottom, in percent of the video.
+/// Distance from the bottom of the video to a cue without a `line` setting, in percent of the
+/// video.
 const BOTTOM_PERCENT: f64 = 5.0;
 
 /// Returns the attributes of the region in which a cue with these settings is shown. Equal settings
@@ -40,7 +42,7 @@ fn place_line(line: &str) -> Option<(f64, f64, &'static str)> {
     let Some(percent) = parse_percent(place) else {
         let lines = place.parse::<i32>().ok()?.clamp(-20, 19);
         let top = f64::from(lines) * LINE_PERCENT;
-        // Negative numbers count from the bottom.
+        // Negative line numbers count from the bottom.
         return Some(match lines < 0 {
             true => (0.0, 100.0 + top + LINE_PERCENT, "after"),
             false => (top, 100.0 - top, "before"),

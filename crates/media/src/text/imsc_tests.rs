@@ -1,4 +1,4 @@
-//! IMSC: documents that are written are read back.
+//! Tests that written IMSC documents are read back.
 
 use super::*;
 use crate::fixtures::{self, build_index};
@@ -12,7 +12,7 @@ fn cues(text: &str) -> CueList {
     parse_vtt(text, &mut Vec::new())
 }
 
-/// Twenty seconds with a cue that spans three segments.
+/// Builds a film of 20 seconds with these cues, in segments of 6 seconds.
 fn film(list: &CueList) -> Presentation {
     let track = fixtures::build_video_track(20, 50, 1000);
     let rules = PackagingRules {
@@ -27,7 +27,7 @@ fn film(list: &CueList) -> Presentation {
     film.with_text(Arc::new(TextSet::new(vec![rendition])))
 }
 
-/// Returns the document of a segment: its only sample.
+/// Returns the document of a segment, which is the only sample of the segment.
 fn document(film: &Presentation, list: &CueList, n: usize) -> String {
     let segment = write_imsc_segment(&film.text_segment_times().unwrap(), Some("en"), list, n);
     let at = segment.windows(4).position(|name| name == b"mdat").unwrap();

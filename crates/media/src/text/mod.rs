@@ -1,7 +1,9 @@
-//! Subtitles and captions: parsers into one cue model, and writers for HLS and DASH.
+//! Subtitles and captions. All formats are parsed into the same cue model, from which writers
+//! generate text for HLS and DASH.
 //!
-//! Sources become [`TextRendition`]s, whose cues are WebVTT cue text with times of the film. A
-//! [`TextSegmentTimes`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
+//! Each source becomes a [`TextRendition`]. Its cues contain WebVTT cue text, and their times count
+//! from the start of the film. [`TextSegmentTimes`] assigns the cues to the segments of the video,
+//! and the writers produce WebVTT or CMAF.
 
 mod bandwidth;
 mod bandwidth_cache;

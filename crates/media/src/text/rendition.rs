@@ -1,4 +1,4 @@
-//! Text renditions of a title, and the set of them.
+//! A text rendition, and the set of all text renditions of a title.
 
 use super::{CaptionChannel, CueList, CueProblem};
 use crate::manifest::language_tag::shortest_tag;
@@ -20,7 +20,7 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    /// Returns the name in descriptions and reports.
+    /// Returns the name that descriptions and reports use.
     pub fn name(self) -> &'static str {
         match self {
             TextKind::Subtitles => "subtitles",
@@ -31,27 +31,27 @@ impl TextKind {
     }
 }
 
-/// One language of text.
+/// Text of one kind in one language.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct TextRendition {
     /// Language of the file (ISO 639-2 or BCP 47); `und` if unspecified.
     pub language: String,
-    /// Its purpose.
+    /// Purpose of the rendition.
     pub kind: TextKind,
-    /// Name that the author gave.
+    /// Name that the author gave to the rendition.
     pub label: Option<String>,
-    /// Whether players should show it although no viewer selected it.
+    /// Whether players should show the rendition if the viewer selects none.
     pub is_default: bool,
     /// The cues.
     pub cues: CueList,
-    /// Name of the file, or number of the track, that contains it.
+    /// Name of the file or number of the track that contains the text.
     pub source: String,
     /// Defects of the source, for reports.
     pub problems: Vec<CueProblem>,
 }
 
 impl TextRendition {
-    /// Returns the shortest BCP 47 tag of the language; `None` if it is unspecified.
+    /// Returns the shortest BCP 47 tag of the language. `None` if the language is unspecified.
     pub fn language_tag(&self) -> Option<String> {
         shortest_tag(&self.language)
     }
@@ -86,10 +86,10 @@ pub struct TextSet {
 impl TextSet {
     /// Names the renditions `text=en`, `text=en-2` and so on. Within a language, plain subtitles
     /// come first, because some players choose the first rendition of a language. In the order of
-    /// file names, they would come later: `film.en.sdh.srt` sorts before `film.en.srt`.
+    /// file names, captions could come first, because `film.en.sdh.srt` sorts before `film.en.srt`.
     ///
-    /// If several renditions are marked as default, only the first stays the default: a group of
-    /// HLS has at most one (RFC 8216, 4.3.4.1.1).
+    /// If several renditions are marked as default, only the first of them stays the default. An
+    /// HLS group may have at most one default rendition (RFC 8216, 4.3.4.1.1).
     pub fn new(mut renditions: Vec<TextRendition>) -> TextSet {
         sort_by_language_and_kind(&mut renditions);
         let mut hasher = Fnv1a::default();
@@ -111,7 +111,8 @@ impl TextSet {
         }
     }
 
-    /// Returns the same set with captions inside of the video. They change no URL.
+    /// Returns the same set with the caption channels inside the video. Caption channels do not
+    /// change any URL.
     #[must_use]
     pub fn with_caption_channels(self, caption_channels: Vec<CaptionChannel>) -> TextSet {
         TextSet {
@@ -120,22 +121,22 @@ impl TextSet {
         }
     }
 
-    /// Returns the captions inside of the video, sorted.
+    /// Returns the caption channels inside the video, sorted.
     pub fn caption_channels(&self) -> &[CaptionChannel] {
         &self.caption_channels
     }
 
-    /// Returns a hash of all cues and their descriptions.
+    /// Returns a hash of the cues and the descriptions of all renditions.
     pub fn content_hash(&self) -> u64 {
         self.content_hash
     }
 
-    /// Returns whether the title has no text.
+    /// Returns whether the title has no text renditions.
     pub fn is_empty(&self) -> bool {
         self.renditions.is_empty()
     }
 
-    /// Iterates over the names in URLs and the renditions.
+    /// Iterates over the renditions, each with its name in URLs.
     pub fn renditions(&self) -> impl ExactSizeIterator<Item = (&str, &TextRendition)> {
         self.renditions
             .iter()
@@ -157,7 +158,8 @@ impl TextSet {
     }
 }
 
-/// FNV-1a, whose values are the same in every process and version. They are part of URLs.
+/// The FNV-1a hash function. Its values are part of URLs, so they must be the same in every process
+/// and every version.
 struct Fnv1a(u64);
 
 impl Default for Fnv1a {

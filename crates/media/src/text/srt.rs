@@ -1,14 +1,14 @@
-//! SubRip (`.srt`), which has no standard: parsed as leniently as common players do.
+//! SubRip (`.srt`). The format has no standard, so the parser is as lenient as common players.
 
 use super::color::find_color_class;
 use super::vtt::{ARROW, parse_timing, unify_line_ends};
 use super::wvtt::remove_blank_lines;
 use super::{Cue, CueList, CueProblem};
 
-/// Maximum length of a tag, in bytes. A longer one is ordinary text.
+/// Maximum length of a tag, in bytes. A longer tag is ordinary text.
 const TAG_BYTES_MAX: usize = 256;
 
-/// Parses SubRip. A cue extends to the next line of times, so blank lines inside of it are accepted.
+/// Parses SubRip. A cue extends to the next line with times, so a cue may contain blank lines.
 pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
     let text = unify_line_ends(text);
     let mut cues: Vec<(Cue, Vec<&str>)> = Vec::new();
@@ -24,7 +24,7 @@ pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
             remove_next_number(lines);
         }
         match parse_timing(line) {
-            // Coordinates of bitmap subtitles may follow the times.
+            // Drops the coordinates of bitmap subtitles, which may follow the times.
             Some(cue) => cues.push((
                 Cue {
                     settings: String::new(),
@@ -62,13 +62,14 @@ fn convert_cue(cue: Cue, lines: &[&str]) -> Cue {
     convert_markup(&text.join("\n"), &mut payload, &mut settings);
     Cue {
         settings,
-        // A line that contained only codes is blank now.
+        // Removes lines that contained only override codes and are blank now.
         payload: remove_blank_lines(payload.trim()),
         ..cue
     }
 }
 
-/// Converts `<b>`, `<i>`, `<u>`, `<font color>` and `{\an8}`, and escapes everything else.
+/// Converts the tags `<b>`, `<i>`, `<u>` and `<font color>` and alignment codes such as `{\an8}`.
+/// Other override codes are dropped, and all other text is escaped.
 fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
     while let Some(c) = rest.chars().next() {
         let tag = rest
@@ -94,8 +95,8 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
     }
 }
 
-/// Splits text at the end of a tag; `None` if the end is missing or far away. Without the limit,
-/// each start of a tag without an end would search the rest of the text, which takes quadratic
+/// Splits text at the end character of a tag. `None` if the tag does not end within
+/// [`TAG_BYTES_MAX`] bytes. Without this limit, text with many unclosed tags would take quadratic
 /// time.
 fn split_at_end(text: &str, end: char) -> Option<(&str, &str)> {
     let at = text
@@ -105,7 +106,7 @@ fn split_at_end(text: &str, end: char) -> Option<(&str, &str)> {
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// Converts a tag; `None` if it is ordinary text.
+/// Converts a tag to WebVTT. An unknown tag is ordinary text and returns `None`.
 fn convert_tag(tag: &str) -> Option<String> {
     let lower = tag.trim().to_ascii_lowercase();
     match lower.as_str() {
@@ -120,11 +121,11 @@ fn convert_tag(tag: &str) -> Option<String> {
     }
 }
 
-/// Returns the value of the attribute `color` of a lower-case tag; other attributes may precede or
-/// follow it.
+/// Returns the value of the attribute `color` in a lower-case tag. Other attributes may precede or
+/// follow this attribute.
 fn find_color(tag: &str) -> Option<&str> {
     let starts = tag.match_indices("color").map(|(at, _)| at);
-    // Other names, such as `bgcolor`, end in the same letters.
+    // Skips attributes whose names only end in `color`, such as `bgcolor`.
     let mut starts = starts.filter(|at| tag[..*at].ends_with([' ', '\t', '\n', '"', '\'']));
     starts.find_map(|at| {
         let name_and_value = tag.get(at..)?.split_once('=')?;
@@ -140,12 +141,13 @@ fn find_color(tag: &str) -> Option<&str> {
     })
 }
 
-/// Returns the cue settings of the alignment among override codes, such as `an8\pos(1,2)`.
+/// Returns the cue settings for the alignment code in a list of override codes, such as
+/// `an8\pos(1,2)`.
 fn alignment_cue_settings(codes: &str) -> Option<&'static str> {
     codes.split('\\').find_map(find_alignment)
 }
 
-/// Returns the cue settings of an alignment code, whose digit is a position on a numeric keypad.
+/// Returns the cue settings for an alignment code. Its digit is a position on a numeric keypad.
 fn find_alignment(code: &str) -> Option<&'static str> {
     match code.trim() {
         "an1" => Some("align:left"),

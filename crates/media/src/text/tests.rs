@@ -71,7 +71,7 @@ fn subrip_is_converted_to_webvtt() {
             (3000, 4000, "", "10"),
         ]
     );
-    // A line with an arrow looks like times.
+    // A line of text with an arrow is reported, because it looks like a line with times.
     assert_eq!(
         problems,
         [CueProblem::Malformed(12), CueProblem::Empty(5000)]
@@ -202,7 +202,8 @@ fn defective_cues_are_dropped_and_reported() {
     assert_eq!(within(i64::MIN..i64::MAX), "abc");
 }
 
-/// Players showed such a film's cues 80 ms early when the map was missing or had another clock.
+/// The film starts 80 ms after zero of its media. Without the map, or with a map of another clock,
+/// players showed the cues 80 ms early.
 #[test]
 fn the_map_names_the_start_of_the_film_on_the_clock_of_the_container() {
     let (list, _) = parse("WEBVTT\n\n00:00.500 --> 00:02.500\na\n");
@@ -381,7 +382,8 @@ proptest::proptest! {
     }
 }
 
-/// Shaka Player showed the cues of all segments but the first 80 ms late.
+/// When the first segment started with the picture, 80 ms after the film, Shaka Player showed the
+/// cues of all later segments 80 ms late.
 #[test]
 fn the_first_segment_starts_with_the_film_if_the_picture_is_late() {
     let late = crate::index::Track {
@@ -463,7 +465,8 @@ fn a_tag_that_does_not_end_soon_is_text() {
     assert_eq!(list.cues()[0].payload, format!("&lt;font {long}>a"));
 }
 
-/// Without a bound, 8^8 styles would be applied to each paragraph.
+/// Each of the 8 styles refers to all 8 styles. Without a limit, 8^8 styles would be applied to
+/// each paragraph.
 #[test]
 fn styles_that_refer_to_each_other_are_bounded() {
     let names: Vec<String> = (0..8).map(|n| format!("s{n}")).collect();

@@ -1,4 +1,5 @@
-//! The segments of text: those of the video, in a timescale that is precise enough for cues.
+//! The segments of text. They have the boundaries of the video segments, in a timescale that is
+//! precise enough for cues.
 
 use super::{CueList, TextBandwidths, TextSet};
 use crate::presentation::{Presentation, Rendition};
@@ -6,23 +7,24 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Minimum number of ticks per second of text. Cues have milliseconds.
+/// Minimum timescale of text, in ticks per second. Times of cues are in milliseconds.
 const TIMESCALE_MIN: u32 = 1000;
 
 /// The segments of a title's text.
 ///
-/// Times count from zero of the served timeline, as those of video. The film starts at
+/// Times are on the served timeline, as in video segments. The film starts at
 /// [`Presentation::presentation_time_offset`].
 #[derive(Debug, Clone, Copy)]
 pub struct TextSegmentTimes<'a> {
     presentation: &'a Presentation,
-    /// The rendition whose segments are copied: the first video, or the first audio.
+    /// The rendition whose segment boundaries text uses: the first video rendition, or the first
+    /// audio rendition of a title without video.
     reference: &'a Rendition,
-    /// Ticks of text per tick of that rendition.
+    /// Ticks of text per tick of `reference`.
     factor: u32,
     /// Ticks of text per second.
     timescale: u32,
-    /// Time of the film's start in ticks, rounded.
+    /// Start of the film on the served timeline, in ticks, rounded.
     zero_ticks: i64,
 }
 
@@ -37,7 +39,7 @@ impl Presentation {
         }
     }
 
-    /// Returns the segments of the text; `None` if the presentation has no rendition.
+    /// Returns the segments of the text. `None` if the presentation has no rendition.
     pub fn text_segment_times(&self) -> Option<TextSegmentTimes<'_>> {
         let reference = self.renditions.first()?;
         let own_timescale = self.track(reference).timescale;
@@ -52,20 +54,20 @@ impl Presentation {
         })
     }
 
-    /// Returns the version of the text's URLs. It changes with the cues and with the segments of
-    /// the film. Video URLs do not contain it, so that new subtitles leave them as they are.
+    /// Returns the version in the URLs of text. It changes with the cues and with the segments of
+    /// the film. Video URLs do not contain this version, so new subtitles do not change video URLs.
     pub fn text_version(&self) -> u64 {
         self.text.content_hash() ^ self.version_hash.rotate_left(1)
     }
 }
 
 impl<'a> TextSegmentTimes<'a> {
-    /// Ticks per second of the text's times.
+    /// Returns the timescale of text, in ticks per second.
     pub fn timescale(&self) -> u32 {
         self.timescale
     }
 
-    /// Returns the rendition whose segments are copied.
+    /// Returns the rendition whose segment boundaries text uses.
     pub(crate) fn reference(&self) -> &'a Rendition {
         self.reference
     }
@@ -75,11 +77,12 @@ impl<'a> TextSegmentTimes<'a> {
         self.reference.segment_count()
     }
 
-    /// Returns the start of segment `n` in ticks, which is also its name. Past the last segment,
-    /// returns the end of the last segment.
+    /// Returns the start of segment `n` in ticks. This number is also the name of the segment in
+    /// URLs. For `n` after the last segment, returns the end of the last segment.
     ///
-    /// The first segment starts with the film, even if the picture starts later. Otherwise Shaka
-    /// Player shows the cues of all later segments too late, by the time between these two starts.
+    /// The first segment starts with the film, even if the first picture is later. Otherwise Shaka
+    /// Player would show the cues of all later segments too late. The delay would be the time from
+    /// the start of the film to the first picture.
     pub fn segment_start(&self, n: usize) -> u64 {
         let start = self.presentation.segment_start(self.reference, n);
         let start = start.saturating_mul(self.factor.into());
@@ -101,13 +104,14 @@ impl<'a> TextSegmentTimes<'a> {
         found.flatten().filter(|n| *n > 0)
     }
 
-    /// Returns the time of the film's start.
+    /// Returns the start of the film on the served timeline.
     pub fn zero(&self) -> Time {
         self.presentation.presentation_time_offset
     }
 
-    /// Returns the range of film times that segment `n` covers, in milliseconds. The first and the
-    /// last segment include cues outside of the video.
+    /// Returns the range of film times that segment `n` covers, in milliseconds. The first range
+    /// has no lower limit and the last range has no upper limit, so that cues outside the video are
+    /// served, too.
     pub fn shown_ms(&self, n: usize) -> Range<i64> {
         let film_ms = |ticks: u64| {
             let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
@@ -124,13 +128,14 @@ impl<'a> TextSegmentTimes<'a> {
         start..end
     }
 
-    /// Returns the served time of a cue, in ticks.
+    /// Converts a time of the film from milliseconds to ticks on the served timeline.
     pub(super) fn served_ticks(&self, ms: i64) -> i64 {
         let ticks = Time::from_ms(ms).round_to(self.timescale);
         ticks.saturating_add(self.zero_ticks)
     }
 
-    /// Returns the peak and average bits per second of segments whose lengths `len` returns.
+    /// Returns the peak and average bits per second of the segments. `len` returns the length of a
+    /// segment in bytes.
     pub(crate) fn measure_bandwidth(
         &self,
         len: impl Fn(usize) -> u64,
@@ -138,7 +143,7 @@ impl<'a> TextSegmentTimes<'a> {
         self.presentation.measure_bandwidth(self.reference, len)
     }
 
-    /// Returns the cues of segment `n`.
+    /// Iterates over the cues that are shown during segment `n`.
     pub(super) fn cues_of<'b>(
         &self,
         list: &'b CueList,

@@ -1,11 +1,11 @@
-//! Times as `HH:MM:SS.mmm` (WebVTT, 4.1; SubRip uses a comma).
+//! Timestamps in the form `HH:MM:SS.mmm` (WebVTT, 4.1). SubRip uses a comma instead of the point.
 
 use std::fmt::{Display, Formatter, Result};
 
 /// Maximum number of hours in a timestamp. Films are far shorter.
 const HOURS_MAX: i64 = 10_000;
 
-/// Parses `[HH:]MM:SS[.mmm]` with a point or a comma into milliseconds.
+/// Parses `[HH:]MM:SS[.mmm]`, with a point or a comma, and returns milliseconds.
 pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
     let (clock, fraction) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     let mut units = clock.rsplitn(3, ':').map(parse_digits);
@@ -24,7 +24,8 @@ fn parse_digits(digits: &str) -> Option<i64> {
         .flatten()
 }
 
-/// Parses the digits after the decimal point, rounded down to three.
+/// Parses the digits after the decimal point and returns milliseconds. Digits after the third are
+/// ignored.
 fn parse_thousandths(fraction: &str) -> Option<i64> {
     let value = parse_digits(fraction.get(..3).unwrap_or(fraction))?;
     Some(match fraction.len() {
@@ -34,7 +35,7 @@ fn parse_thousandths(fraction: &str) -> Option<i64> {
     })
 }
 
-/// Displays milliseconds as `HH:MM:SS.mmm`; times below zero as zero.
+/// Displays milliseconds as `HH:MM:SS.mmm`. A negative time is displayed as zero.
 pub(super) struct Timestamp(pub(super) i64);
 
 impl Display for Timestamp {

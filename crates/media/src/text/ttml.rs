@@ -1,7 +1,7 @@
-//! TTML and IMSC (W3C), converted to cues.
+//! Converts TTML and IMSC documents (W3C) to cues.
 //!
-//! Supported: nested timing containers, styles by reference and inline, regions, the time
-//! expressions of TTML2 (8.3), and the eight colours that WebVTT has classes for.
+//! The parser supports nested timing containers, inline and referenced styles, regions, the time
+//! expressions of TTML2 (12.3.1), and the eight colours for which WebVTT has classes.
 
 use super::ttml_spans::{
     SPANS_MAX, WRITTEN_MAX, count_content, find_timed_spans, has_only_timed_spans, has_text,
@@ -24,8 +24,8 @@ pub fn parse_ttml(text: &str, film_end_ms: i64, problems: &mut Vec<CueProblem>) 
     CueList::from_cues(String::new(), cues, problems)
 }
 
-/// Returns the cues of a document; `None` if it is not TTML. The end of a cue without one is
-/// [`i64::MAX`], which callers replace.
+/// Returns the cues of a document. `None` if the text is not TTML. If a cue has no end, its end
+/// time is [`i64::MAX`], which callers replace.
 pub(super) fn parse_ttml_cues(text: &str) -> Option<Vec<Cue>> {
     let root = parse_document(text).ok()?;
     if root.name != "tt" {
@@ -48,13 +48,14 @@ struct TtmlReader<'a> {
     clock: TtmlClock,
     styles: TtmlStyles<'a>,
     cues: Vec<Cue>,
-    /// Number of elements and bytes that were written for split paragraphs, limited by
-    /// [`WRITTEN_MAX`].
+    /// Number of elements and text bytes written so far for split paragraphs. [`WRITTEN_MAX`]
+    /// limits this number.
     written: usize,
 }
 
 impl TtmlReader<'_> {
-    /// Reads `body`, `div` or `p`. Times of children count from the start of their parent.
+    /// Reads `body`, `div` or `p`. Times of children count from the start of their parent, or from
+    /// the end of the previous child in a `seq` container.
     fn read_container(&mut self, element: &XmlElement, parent: TtmlTime, style: &TtmlStyle) {
         let time = self.clock.resolve_time(element, parent);
         let style = self.styles.resolve_style(element, style);
@@ -77,7 +78,7 @@ impl TtmlReader<'_> {
 
     /// Adds the cues of a paragraph. A paragraph without timed spans becomes one cue, and a
     /// paragraph of only timed spans becomes one cue per span. Any other paragraph becomes one cue
-    /// per change of the shown spans.
+    /// for each interval in which the same spans are shown.
     fn read_paragraph(&mut self, p: &XmlElement, time: TtmlTime, style: &TtmlStyle) {
         let timed = find_timed_spans(&self.clock, p, time);
         if timed.is_empty() {
@@ -92,8 +93,8 @@ impl TtmlReader<'_> {
         }
     }
 
-    /// Adds a cue for each interval between two changes of the shown spans. A paragraph that is too
-    /// large for this is shown whole.
+    /// Adds a cue for each interval in which the same spans are shown. A paragraph that exceeds a
+    /// limit becomes a single cue with all its text.
     fn split_paragraph(
         &mut self,
         p: &XmlElement,
@@ -119,7 +120,7 @@ impl TtmlReader<'_> {
         }
     }
 
-    /// Adds a cue with the text of an element, without that of the `hidden` spans.
+    /// Adds a cue with the text of an element, without the text of the `hidden` spans.
     fn push_cue(
         &mut self,
         element: &XmlElement,
@@ -148,8 +149,8 @@ impl TtmlReader<'_> {
         });
     }
 
-    /// Writes the text of an element, inside tags for the properties that differ from the `written`
-    /// style.
+    /// Writes the text of an element. The enclosing tags already express the style `written`, and
+    /// new tags express the other properties of `style`.
     fn write_content(
         &self,
         element: &XmlElement,
@@ -179,7 +180,8 @@ impl TtmlReader<'_> {
     }
 }
 
-/// Escapes and appends text. White space is collapsed, which is the default of `xml:space`.
+/// Escapes and appends text. Consecutive white space becomes one space, which is the default of
+/// `xml:space`.
 fn write_text(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

@@ -1,17 +1,17 @@
-//! Paragraphs of TTML whose spans have times of their own.
+//! TTML paragraphs whose spans have their own times.
 
 use super::ttml_time::{TtmlClock, TtmlTime};
 use crate::xml::{XmlElement, XmlNode};
 use std::ptr;
 
-/// Maximum number of timed spans of a paragraph that is split.
+/// Maximum number of timed spans in a paragraph that is split into several cues.
 pub(super) const SPANS_MAX: usize = 64;
-/// Maximum number of elements and bytes that a document's split paragraphs write in total: each
-/// change of the shown spans writes a paragraph again. A small file could become a large one
-/// without it.
+/// Maximum number of elements and text bytes that all split paragraphs of a document write
+/// together. Each change of the shown spans writes the paragraph again. Without this limit, the
+/// cues of a small file could become very large.
 pub(super) const WRITTEN_MAX: usize = 4 << 20;
 
-/// Returns the spans within an element that have times of their own, with these times.
+/// Returns the spans within an element that have their own times, with these times.
 pub(super) fn find_timed_spans<'a>(
     clock: &TtmlClock,
     element: &'a XmlElement,
@@ -37,7 +37,8 @@ fn append_timed_spans<'a>(
     }
 }
 
-/// Returns whether a paragraph with `count` timed spans consists of them, without other text.
+/// Returns whether all timed spans of a paragraph are its direct children, and the paragraph has no
+/// other text. `count` is the number of its timed spans.
 pub(super) fn has_only_timed_spans(clock: &TtmlClock, p: &XmlElement, count: usize) -> bool {
     let spans = p.children_named("span");
     let direct = spans.filter(|span| clock.is_timed(span)).count();
@@ -50,7 +51,7 @@ fn has_untimed_text(clock: &TtmlClock, element: &XmlElement) -> bool {
         || spans.any(|span| !clock.is_timed(span) && has_untimed_text(clock, span))
 }
 
-/// Returns the intervals between the changes of a paragraph's shown spans.
+/// Returns the intervals in which the same spans of a paragraph are shown.
 pub(super) fn list_times(time: TtmlTime, timed: &[(&XmlElement, TtmlTime)]) -> Vec<TtmlTime> {
     let shown = timed.iter().filter(|(_, time)| time.0 < time.1);
     let changes = shown.flat_map(|(_, time)| [time.0, time.1]);

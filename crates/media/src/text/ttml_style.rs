@@ -1,12 +1,13 @@
-//! Styles and regions of TTML, as far as WebVTT expresses them.
+//! Styles and regions of TTML, as far as WebVTT can express them.
 
 use super::color::find_color_class;
 use crate::xml::XmlElement;
 use std::collections::HashMap;
 
-/// Maximum depth of style references, and maximum number of styles that an element names.
+/// Maximum depth of style references, and maximum number of styles that one element may reference.
 const STYLE_DEPTH_MAX: usize = 8;
-/// Maximum number of styles that apply to an element. References can form a tree of any size.
+/// Maximum number of referenced styles that are applied to an element, because references can form
+/// a tree of any size.
 const STYLES_APPLIED_MAX: usize = 64;
 /// Maximum number of elements of a region that are searched for styles.
 const REGION_CHILDREN_MAX: usize = 64;
@@ -18,7 +19,7 @@ pub(super) struct TtmlStyle {
     is_italic: bool,
     is_underlined: bool,
     color: Option<&'static str>,
-    /// `align` of WebVTT.
+    /// Value of the WebVTT setting `align`.
     align: Option<&'static str>,
     region: Option<String>,
 }
@@ -47,7 +48,7 @@ impl<'a> TtmlStyles<'a> {
         }
     }
 
-    /// Returns the style of an element within its parent's.
+    /// Returns the style of an element, which inherits the style of its parent.
     pub(super) fn resolve_style(&self, element: &XmlElement, parent: &TtmlStyle) -> TtmlStyle {
         let mut style = parent.clone();
         if let Some(region) = element.attribute("region") {
@@ -99,7 +100,7 @@ impl<'a> TtmlStyles<'a> {
         }
     }
 
-    /// Returns the WebVTT cue settings of a style: its alignment, and the place of its region.
+    /// Returns the WebVTT cue settings for the alignment and the region of a style.
     pub(super) fn cue_settings(&self, style: &TtmlStyle) -> String {
         let region = style
             .region
@@ -128,7 +129,8 @@ impl<'a> TtmlStyles<'a> {
         settings.join(" ")
     }
 
-    /// Returns an attribute of a region, of its nested styles, or of the styles that it names.
+    /// Returns an attribute of a region. If the region itself does not have the attribute, its
+    /// nested styles are searched, and then the styles that it references.
     fn region_attribute<'b>(&'b self, region: &'b XmlElement, name: &str) -> Option<&'b str> {
         let children = region.children.iter().take(REGION_CHILDREN_MAX);
         let nested = children
@@ -148,7 +150,7 @@ impl<'a> TtmlStyles<'a> {
 }
 
 impl TtmlStyle {
-    /// Returns the WebVTT tags for what this style has and `other` lacks.
+    /// Returns the WebVTT tags for the properties of this style that `other` does not have.
     pub(super) fn tags_beyond(&self, other: &TtmlStyle) -> Vec<String> {
         let faces = [
             (self.is_bold && !other.is_bold, "b"),
@@ -166,7 +168,8 @@ impl TtmlStyle {
     }
 }
 
-/// Returns the class of a colour. White gets no class, because players show it by default.
+/// Returns the WebVTT class of a colour. White needs no class, because players show white text by
+/// default.
 fn find_color(color: &str) -> Option<&'static str> {
     find_color_class(color).filter(|class| *class != "white")
 }
@@ -180,7 +183,7 @@ fn parse_percentages(text: &str) -> Option<(f64, f64)> {
     Some((number(x)?, number(y)?))
 }
 
-/// Rounds a percentage to two decimals, at most 100.
+/// Limits a percentage to 100 and rounds it to two decimals.
 fn round_percentage(number: f64) -> f64 {
     (number.min(100.0) * 100.0).round() / 100.0
 }

@@ -1,4 +1,4 @@
-//! TTML in which none or only some of the text has times.
+//! Tests of TTML in which only a part of the text, or no text, has times.
 
 use super::*;
 use crate::codec::{MediaFormat, TextFormat};
@@ -82,7 +82,7 @@ fn a_paragraph_of_many_timed_spans_keeps_all_its_text() {
     assert_eq!(cues, [cue(0, 9000, &format!("a{}", "x".repeat(100)))]);
     let (cues, _) = parse_body(&format!("<p end='9s'>{}</p>", spans(100)));
     assert_eq!(cues, vec![cue(0, 1000, "x"); 100]);
-    // The size of all cues is bounded.
+    // The total size of all cues is limited, so only the first of the three paragraphs is split.
     let p = format!(
         "<p end='9s'>{}<span begin='1s' end='2s'>b</span></p>",
         "a".repeat(1 << 20)

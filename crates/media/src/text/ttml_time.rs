@@ -3,13 +3,13 @@
 use super::timestamp::parse_timestamp;
 use crate::xml::XmlElement;
 
-/// Maximum time, in milliseconds: 10 000 hours.
+/// Maximum time: 10 000 hours, in milliseconds.
 const TIME_MS_MAX: f64 = 36e9;
 
-/// Start and end, in milliseconds. The end is [`i64::MAX`] if there is none.
+/// Start and end of an element, in milliseconds. The end is [`i64::MAX`] if the element has no end.
 pub(super) type TtmlTime = (i64, i64);
 
-/// The rates of a document.
+/// The frame rate and the tick rate of a document.
 pub(super) struct TtmlClock {
     /// Frames per second, with the multiplier applied.
     frame_rate: f64,
@@ -32,14 +32,15 @@ impl TtmlClock {
         }
     }
 
-    /// Returns whether an element has times of its own.
+    /// Returns whether an element has its own times.
     pub(super) fn is_timed(&self, element: &XmlElement) -> bool {
         ["begin", "end", "dur"]
             .iter()
             .any(|name| element.attribute(name).is_some())
     }
 
-    /// Returns the start and end of an element within its parent's, in milliseconds.
+    /// Returns the start and end of an element, in milliseconds. Its times count from the start of
+    /// `parent`, and it ends no later than `parent`.
     pub(super) fn resolve_time(&self, element: &XmlElement, parent: TtmlTime) -> TtmlTime {
         let time = |name| {
             element
@@ -55,7 +56,7 @@ impl TtmlClock {
         (start, own.unwrap_or(parent.1).min(parent.1))
     }
 
-    /// Parses `00:00:01.5`, `00:00:01:12` (frames) or `12.5s`, in milliseconds.
+    /// Parses `00:00:01.5`, `00:00:01:12` (12 frames) or `12.5s` and returns milliseconds.
     fn parse_time(&self, text: &str) -> Option<i64> {
         if let Some((clock, frames)) = text
             .rsplit_once(':')

@@ -6,16 +6,17 @@ use super::wvtt::remove_blank_lines;
 use crate::bmff::BoxIterator;
 use crate::bytes::ByteReader;
 
-/// `displayFlags` of tracks whose samples are all forced (QuickTime File Format).
+/// Bit of `displayFlags` that is set if all samples of the track are forced subtitles (QuickTime
+/// File Format).
 const ALL_SAMPLES_FORCED: u32 = 0x8000_0000;
 
-/// Bits of `face-style-flags`, with the tags of WebVTT.
+/// Bits of `face-style-flags`, each with its WebVTT tag.
 const FACES: [(u8, &str); 3] = [(1, "b"), (2, "i"), (4, "u")];
 
-/// Length of a sample without text: only the two-byte length field of the text.
+/// Length of a sample without text, in bytes. It contains only the length field of the text.
 pub(super) const EMPTY_SAMPLE_BYTES: u32 = 2;
 
-/// Returns the cue of a sample, without times; `None` if it shows nothing.
+/// Returns the cue of a sample, without times. `None` if the sample shows nothing.
 pub fn parse_sample(sample: &[u8]) -> Option<Cue> {
     let mut reader = ByteReader::new(sample);
     let len = usize::from(reader.u16());
@@ -28,7 +29,7 @@ pub fn parse_sample(sample: &[u8]) -> Option<Cue> {
     })
 }
 
-/// Returns whether a sample entry declares that its text is always shown.
+/// Returns whether a sample entry declares that the text of the track is always shown (forced).
 pub(super) fn is_forced(sample_entry: &[u8]) -> bool {
     let mut reader = ByteReader::new(sample_entry);
     reader.skip(16);
@@ -45,7 +46,7 @@ fn decode_sample_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns the face of each character, as bits of [`FACES`].
+/// Returns the font style of each character, as bits of [`FACES`].
 fn read_faces(modifiers: &[u8], chars: usize) -> Vec<u8> {
     let mut faces = vec![0; chars];
     let boxes = BoxIterator::new(modifiers, 0).map_while(Result::ok);
@@ -66,7 +67,8 @@ fn read_faces(modifiers: &[u8], chars: usize) -> Vec<u8> {
     faces
 }
 
-/// Writes WebVTT cue text. Tags are closed in the reverse order at each change.
+/// Writes WebVTT cue text. At each change of the font style, all open tags are closed in reverse
+/// order before the new tags are opened.
 fn write_markup(text: &str, faces: &[u8]) -> String {
     let (mut out, mut open) = (String::with_capacity(text.len()), 0);
     for (c, face) in text.chars().zip(faces.iter().copied()) {

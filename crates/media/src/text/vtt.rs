@@ -9,10 +9,10 @@ use std::fmt::Write;
 use std::iter::Peekable;
 use std::ops::Range;
 
-/// Separates the times of a cue.
+/// Separates the start time of a cue from its end time.
 pub(super) const ARROW: &str = "-->";
 
-/// Parses WebVTT. Blocks that are not understood are dropped, as the standard requires (6.1).
+/// Parses WebVTT. Unknown blocks are dropped, as the standard requires (6.1).
 pub fn parse_vtt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
     let text = unify_line_ends(text).replace('\0', "\u{fffd}");
     let mut lines = text.lines().enumerate().peekable();
@@ -50,12 +50,13 @@ pub fn parse_vtt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
     CueList::from_cues(header.join("\n\n"), cues, problems)
 }
 
-/// Replaces all line ends with `\n`. Players end lines at each of them.
+/// Replaces `\r\n` and `\r` with `\n`, because players treat all three as the end of a line.
 pub(super) fn unify_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Reads lines until a blank one. A line with an arrow starts the next cue.
+/// Reads the lines of a block. A blank line ends the block. A line with an arrow ends it, too, and
+/// starts the next cue.
 fn read_block<'a>(lines: &mut Peekable<impl Iterator<Item = (usize, &'a str)>>) -> String {
     let mut block = Vec::new();
     while let Some((_, line)) = lines.next_if(|(_, line)| !line.contains(ARROW)) {
@@ -71,7 +72,7 @@ fn is_header_block(line: &str) -> bool {
     matches!(line.trim_end(), "STYLE" | "REGION")
 }
 
-/// Parses `00:01.000 --> 00:02.000 line:0`.
+/// Parses the timing line of a cue, such as `00:01.000 --> 00:02.000 line:0`.
 pub(super) fn parse_timing(line: &str) -> Option<Cue> {
     let (start, rest) = line.split_once(ARROW)?;
     let rest = rest.trim();
@@ -92,11 +93,12 @@ pub fn write_vtt(list: &CueList) -> String {
     out
 }
 
-/// Writes the cues that are shown within `shown_ms`, with times of the film.
+/// Writes an HLS segment with the cues that are shown within `shown_ms`. Times count from the start
+/// of the film.
 ///
-/// `zero` is the time of the film's start in the accompanying media. `X-TIMESTAMP-MAP` contains
-/// this time, in the clock of the media's container, so that players need not guess it (RFC 8216,
-/// 3.5).
+/// `zero` is the start of the film on the timeline of the accompanying media. `X-TIMESTAMP-MAP`
+/// contains this time on the clock of the media container, so that players need not guess the time
+/// (RFC 8216, 3.5).
 pub fn write_vtt_segment(
     list: &CueList,
     shown_ms: Range<i64>,

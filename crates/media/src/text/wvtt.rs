@@ -3,13 +3,13 @@
 use super::Cue;
 use crate::bmff::BoxIterator;
 
-/// Maximum number of cues of a sample. Others are left out.
+/// Maximum number of cues of a sample. Further cues are left out.
 pub(super) const CUES_PER_SAMPLE_MAX: usize = 64;
 
-/// Length of a sample without text: a `vtte` box.
+/// Length of a sample without text, in bytes. It contains only an empty `vtte` box.
 pub(super) const EMPTY_SAMPLE_BYTES: u32 = 8;
 
-/// Returns the cues of a sample, without times. A sample of `vtte` has none.
+/// Returns the cues of a sample, without times. A sample with only a `vtte` box has no cues.
 pub fn parse_sample(sample: &[u8]) -> Vec<Cue> {
     let boxes = BoxIterator::new(sample, 0).map_while(Result::ok);
     let cues = boxes.filter(|found| found.name == *b"vttc");
@@ -41,7 +41,8 @@ pub(super) fn parse_header(sample_entry: &[u8]) -> String {
     super::parse_vtt(&text.unwrap_or_default(), &mut Vec::new()).header
 }
 
-/// Joins lines, so that text cannot end the line of a cue.
+/// Joins the lines of an identifier or of settings, because WebVTT stores each of them in one line.
+/// Arrows are removed.
 fn single_line(text: &str) -> String {
     text.replace(super::vtt::ARROW, "")
         .split_whitespace()
@@ -49,7 +50,7 @@ fn single_line(text: &str) -> String {
         .join(" ")
 }
 
-/// Removes blank lines, which would end a cue, and arrows, which would start another.
+/// Removes blank lines, which would end the cue, and escapes arrows, which would start another cue.
 pub(super) fn remove_blank_lines(text: &str) -> String {
     let text = text
         .replace('\r', "\n")

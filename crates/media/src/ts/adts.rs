@@ -3,23 +3,23 @@
 use crate::codec::AudioSpecificConfig;
 use crate::error::{Error, Result};
 
-/// Bytes of a header without CRC.
+/// Length of a header without CRC, in bytes.
 pub const ADTS_HEADER_BYTES: usize = 7;
-/// Maximum length of a frame with its header: the field has 13 bits.
+/// Maximum length of a frame with its header, in bytes, because the length field has 13 bits.
 const FRAME_BYTES_MAX: usize = (1 << 13) - 1;
 
-/// The part that all headers of a track share.
+/// The ADTS headers of a track. The fields that all headers share are stored.
 #[derive(Debug, Clone, Copy)]
 pub struct AdtsHeader {
     head: [u8; 4],
 }
 
 impl AdtsHeader {
-    /// Prepares headers; `None` if ADTS cannot express the configuration.
+    /// Prepares the headers of a track. Returns `None` if ADTS cannot express the configuration.
     ///
-    /// ADTS cannot express object types over 4 (such as xHE-AAC), unlisted sampling rates, channels
-    /// of a program config element and layouts beyond 7.1. SBR and PS stay implicit: the header
-    /// describes the core, as decoders expect.
+    /// ADTS cannot express object types over 4 (such as xHE-AAC), sampling rates without an index,
+    /// channels of a program config element and layouts beyond 7.1. SBR and PS are not signaled,
+    /// because decoders expect a header that describes only the core codec.
     pub fn new(config: &[u8]) -> Option<AdtsHeader> {
         let asc = AudioSpecificConfig::parse(config).ok()?;
         let (object_type, channels) = (asc.object_type, asc.channel_configuration);
@@ -50,7 +50,7 @@ impl AdtsHeader {
         }
         let [a, b, c, d] = self.head;
         let d = d | (len >> 11) as u8;
-        // Buffer fullness 0x7ff means unspecified; the frame has one raw data block.
+        // Buffer fullness is 0x7ff (unspecified). The frame has one raw data block.
         out.extend_from_slice(&[a, b, c, d, (len >> 3) as u8, (len << 5) as u8 | 0x1f, 0xfc]);
         Ok(())
     }
@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn headers_are_written_for_common_configurations() {
-        // AAC-LC, 44.1 kHz, stereo; the same with SBR before it (hierarchical, 22.05 kHz core).
+        // The first configuration is AAC-LC in stereo with 44.1 kHz. The second adds SBR with
+        // hierarchical signaling, and its core has 22.05 kHz.
         let cases: [(&[u8], [u8; 7]); 2] = [
             (&[0x12, 0x10], [0xff, 0xf1, 0x50, 0x80, 0x21, 0x7f, 0xfc]),
             (

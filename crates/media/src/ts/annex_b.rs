@@ -1,6 +1,6 @@
 //! Conversion of NAL units with length fields (ISO/IEC 14496-15) to a byte stream with start codes
-//! (annex B of ITU-T H.264 and H.265). Each frame starts with an access unit delimiter, and key
-//! frames contain the parameter sets.
+//! (annex B of ITU-T H.264 and H.265). In the byte stream, each frame starts with an access unit
+//! delimiter, and key frames contain the parameter sets.
 
 use super::MuxFrame;
 use crate::codec::NalFormat;
@@ -21,7 +21,7 @@ pub struct AnnexBConverter {
     parameter_sets: Vec<u8>,
 }
 
-/// A scanned frame: which NAL units must be added, and its length in the byte stream.
+/// A scanned frame: the NAL units to add, and the length of the frame in the byte stream.
 #[derive(Debug)]
 pub struct ScannedFrame<'a> {
     /// Length in the byte stream, in bytes.
@@ -51,7 +51,7 @@ impl AnnexBConverter {
         }
     }
 
-    /// Scans a frame. Reads only the head of each NAL unit.
+    /// Scans a frame. Reads only the length field and the header of each NAL unit.
     ///
     /// # Errors
     /// `Malformed` if a NAL unit is longer than the rest of its sample.
@@ -105,20 +105,20 @@ impl AnnexBConverter {
         }
     }
 
-    /// Estimates the length in the byte stream of a frame of `size` bytes that has neither
-    /// delimiter nor parameter sets.
+    /// Estimates the length of a frame in the byte stream, in bytes. `size` is the size of the
+    /// frame in the file, which is assumed to contain neither delimiter nor parameter sets.
     pub fn len_estimate(&self, size: u32, sync: bool) -> usize {
         let sets = if sync { self.parameter_sets.len() } else { 0 };
         let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
         size as usize + longer + self.delimiter.len() + sets
     }
 
-    /// Returns the maximum length in the byte stream of a frame of `size` bytes, whatever it
-    /// contains.
+    /// Returns the maximum length of a frame in the byte stream, in bytes, for any content. `size`
+    /// is the size of the frame in the file.
     pub fn len_max(&self, size: u32, sync: bool) -> usize {
         let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
-        // Each written NAL unit has at least one byte. The estimate already includes the longer
-        // start code of one unit.
+        // Each written NAL unit has at least one byte after the length field. The estimate already
+        // includes the longer start code of one unit.
         let units = size as usize / (self.length_bytes + 1);
         self.len_estimate(size, sync) + units * longer
     }
@@ -135,7 +135,7 @@ impl AnnexBConverter {
     }
 }
 
-/// Splits off the next NAL unit that is not empty; `None` at the end.
+/// Splits off the next NAL unit that is not empty. `None` at the end.
 fn split_nal_unit(mut rest: &[u8], length_bytes: usize) -> Result<Option<(&[u8], &[u8])>> {
     while !rest.is_empty() {
         let cut = rest

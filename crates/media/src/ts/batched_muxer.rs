@@ -1,4 +1,4 @@
-//! Transport streams muxed from a segment's access units in batches.
+//! Muxes the access units of a segment into a transport stream, in batches.
 
 use super::FrameInfo;
 use super::ts_muxer::TsMuxer;
@@ -10,16 +10,17 @@ use std::ops::Range;
 
 /// Muxes a segment in batches of whole access units.
 ///
-/// The caller needs only a small buffer, and the bytes it has just read are still in the
-/// processor's cache. The output equals that of [`super::wrap_segment`].
+/// The caller needs only a small buffer, and the muxer finds the bytes that the caller has just
+/// read in the processor's cache. The output equals the output of [`super::wrap_segment`].
 pub struct BatchedMuxer<'a> {
     muxer: TsMuxer,
     segment: &'a SegmentAccessUnits,
-    /// Number of units in the batches so far.
+    /// Number of units in all batches that were returned.
     units_taken: usize,
-    /// Whether a batch was taken. A segment without units has one batch, too.
+    /// Whether a batch was returned. A segment without units has one empty batch.
     is_started: bool,
-    /// Number of finished source ranges, and bytes taken from the next one.
+    /// Number of source ranges that are used completely, and number of bytes used of the next
+    /// range.
     range_index: usize,
     range_bytes_taken: u64,
 }
@@ -48,11 +49,12 @@ impl<'a> BatchedMuxer<'a> {
         })
     }
 
-    /// Returns the maximum length of the segment, whatever the samples contain.
+    /// Returns the maximum length of the segment in bytes, for any content of the samples.
     ///
-    /// With NAL unit lengths of four bytes, as in nearly all files, it exceeds the real length by
-    /// only a few packets. With shorter NAL unit lengths, it is up to two and a half times the size
-    /// of the samples. Damaged tables can make it very long.
+    /// In nearly all files, the length fields of NAL units have four bytes. The maximum then
+    /// exceeds the real length by only a few packets. With shorter length fields, the maximum is up
+    /// to two and a half times the size of the samples. Damaged sample tables can make it very
+    /// large.
     pub fn len_max(&self) -> usize {
         let size = |unit: &AccessUnit| FrameInfo {
             pts: offset_timestamp(unit.pts),
@@ -63,8 +65,8 @@ impl<'a> BatchedMuxer<'a> {
         self.muxer.len_max(self.segment.units.iter().map(size))
     }
 
-    /// Returns the next batch: as many units as fit into `most` bytes, and at least one. `None`
-    /// after the last.
+    /// Returns the next batch. It contains as many units as fit into `most` source bytes, but at
+    /// least one unit. `None` after the last batch.
     pub fn next_batch(&mut self, most: u64) -> Option<MuxBatch> {
         let rest = self.segment.units.get(self.units_taken..)?;
         if std::mem::replace(&mut self.is_started, true) && rest.is_empty() {
@@ -86,7 +88,7 @@ impl<'a> BatchedMuxer<'a> {
         })
     }
 
-    /// Takes the next `bytes` bytes of the source ranges.
+    /// Returns the byte ranges of the next `bytes` bytes of the source ranges.
     fn take_ranges(&mut self, mut bytes: u64) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
         while bytes > 0
@@ -104,10 +106,10 @@ impl<'a> BatchedMuxer<'a> {
         ranges
     }
 
-    /// Writes a batch to the start of `out` and returns its length.
+    /// Writes a batch to the start of `out` and returns the number of written bytes.
     ///
     /// `parts` are the bytes of the batch's source ranges. A boundary between two parts must not be
-    /// within an access unit. Write batches in order, each once, and none after an error.
+    /// within an access unit. Write each batch once and in order. Write no batch after an error.
     ///
     /// # Errors
     /// `Truncated` if the parts are shorter than the units, `Malformed` if a NAL unit is longer
@@ -152,7 +154,8 @@ mod tests {
         }
     }
 
-    /// Builds a file with a slice of each size. Bytes of another track follow the slices in `runs`.
+    /// Builds a file with one slice for each of `sizes`. After the slices whose numbers are in
+    /// `runs`, bytes of another track follow.
     fn build_film(sizes: &[(usize, bool)], runs: &[usize]) -> (Vec<u8>, SegmentAccessUnits) {
         let (mut file, mut segment) = (vec![0xee; 5], build_segment(Vec::new(), Vec::new()));
         for (n, (size, sync)) in sizes.iter().enumerate() {
@@ -193,7 +196,7 @@ mod tests {
             while let Some(batch) = batches.next_batch(most) {
                 let bytes: u64 = batch.source_ranges.iter().map(|range| range.end - range.start).sum();
                 prop_assert!(bytes <= most || batch.units.len() == 1);
-                // Alternates between one buffer, as from a file read, and several parts.
+                // Passes either one buffer, as after a file read, or several parts.
                 let joined = slice_file(&file, &batch.source_ranges).concat();
                 let parts = if most % 2 == 0 { vec![&joined[..]] } else { slice_file(&file, &batch.source_ranges) };
                 len += batches.write_batch(&batch, &parts, &mut out[len..]).unwrap();

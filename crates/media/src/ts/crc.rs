@@ -1,6 +1,6 @@
 //! The CRC of programme tables (ISO/IEC 13818-1, annex A): CRC-32/MPEG-2.
 
-/// Returns the CRC of the first `len` bytes. It runs at compile time, so it may be slow.
+/// Returns the CRC of the first `len` bytes. The function runs at compile time, so it may be slow.
 pub const fn crc32(bytes: &[u8], len: usize) -> u32 {
     let mut crc = u32::MAX;
     let mut n = 0;

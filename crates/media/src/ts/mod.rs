@@ -1,9 +1,10 @@
 //! MPEG-2 transport streams and packed audio (RFC 8216, 3.2 and 3.4).
 //!
-//! A video segment is one programme with one stream: PAT, PMT, then one PES packet per frame.
-//! Segments are muxed independently and still join seamlessly. In each segment, the continuity
-//! counter of the video starts at 0 and ends at 15: the last frame is spread over up to 15 extra
-//! packets. Timestamps continue, and tables are repeated.
+//! A video segment contains one programme with one stream. PAT and PMT come first, then one PES
+//! packet per frame. Segments are muxed independently and still join seamlessly. In each segment,
+//! the continuity counter of the video starts at 0. It ends at 15, because the last frame is spread
+//! over up to 15 extra packets. Timestamps continue across segments, and each segment repeats the
+//! tables.
 
 mod adts;
 mod annex_b;
@@ -26,22 +27,22 @@ pub use wrap_segment::wrap_segment;
 
 use crate::codec::Codec;
 
-/// Offset added to every time in TS and packed audio, in 90 kHz: 10 s. It keeps decode times and
-/// clock references from being negative.
+/// Offset that is added to every time in TS and packed audio: 10 s, in 90 kHz ticks. It prevents
+/// negative decode times and clock references.
 pub const TIMESTAMP_OFFSET_90KHZ: u64 = 900_000;
 
 /// One sample to be muxed.
 ///
-/// Times are in 90 kHz on the served timeline, with [`TIMESTAMP_OFFSET_90KHZ`] added. They may
-/// exceed 2^33 and are wrapped by the muxer. TS has no decode times after presentation times, so a
-/// `dts` after its `pts` is replaced by `pts`.
+/// Times are in 90 kHz ticks on the served timeline, with [`TIMESTAMP_OFFSET_90KHZ`] added. Times
+/// may exceed 2^33, and the muxer wraps them. In TS, a decode time cannot be after its presentation
+/// time, so the muxer replaces a `dts` after `pts` by `pts`.
 #[derive(Debug, Clone, Copy)]
 pub struct MuxFrame<'a> {
     /// Presentation time.
     pub pts: u64,
     /// Decode time.
     pub dts: u64,
-    /// Whether decoding can start here.
+    /// Whether decoding can start at this frame.
     pub is_sync: bool,
     /// The sample as stored in the file, with NAL unit lengths.
     pub data: &'a [u8],
@@ -54,13 +55,13 @@ pub struct FrameInfo {
     pub pts: u64,
     /// Decode time, as in [`MuxFrame`].
     pub dts: u64,
-    /// Whether decoding can start here.
+    /// Whether decoding can start at this frame.
     pub is_sync: bool,
     /// Size of the sample in the file, in bytes.
     pub size: u32,
 }
 
-/// Returns whether [`mux_video_segment`] supports the codec: AVC and HEVC.
+/// Returns whether [`mux_video_segment`] supports the codec, which must be AVC or HEVC.
 pub fn can_mux_ts(codec: &Codec) -> bool {
     codec.video().is_some_and(|video| video.nal.is_some())
 }

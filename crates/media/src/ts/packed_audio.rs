@@ -1,4 +1,4 @@
-//! Packed audio segments (RFC 8216, 3.4): a timestamp in an ID3 tag, then raw frames.
+//! Packed audio segments (RFC 8216, 3.4): a timestamp in an ID3 tag, followed by audio frames.
 
 use super::adts::{ADTS_HEADER_BYTES, AdtsHeader};
 use super::packed_audio_timestamp::{ID3_TAG_BYTES, write_timestamp};
@@ -22,11 +22,11 @@ pub fn packed_audio_extension(codec: &Codec) -> Option<&'static str> {
 
 /// Packs samples, in order, into a segment.
 ///
-/// `first_pts` is the presentation time of the first sample, in 90 kHz, with
+/// `first_pts` is the presentation time of the first sample, in 90 kHz ticks, with
 /// [`super::TIMESTAMP_OFFSET_90KHZ`] added.
 ///
 /// # Errors
-/// `Unsupported` if [`packed_audio_extension`] returns `None`; `Malformed` if an AAC frame is
+/// `Unsupported` if [`packed_audio_extension`] returns `None`. `Malformed` if an AAC frame is
 /// longer than 8184 bytes.
 pub fn pack_audio_segment(codec: &Codec, first_pts: u64, frames: &[&[u8]]) -> Result<Vec<u8>> {
     let no_form = || {
@@ -49,7 +49,8 @@ pub fn pack_audio_segment(codec: &Codec, first_pts: u64, frames: &[&[u8]]) -> Re
     Ok(out)
 }
 
-/// Returns the exact length of a packed segment with `frames` frames of `bytes` bytes in total.
+/// Returns the exact length of a packed segment in bytes. It contains `frames` frames, which have
+/// `bytes` bytes in total.
 pub fn packed_audio_segment_len(codec: &Codec, frames: u64, bytes: u64) -> u64 {
     let framed = codec
         .audio()

@@ -1,12 +1,12 @@
 //! The ID3 tag at the start of a packed audio segment (RFC 8216, 3.4; ID3v2.4.0, 3.1 and 4.27).
 
 const OWNER: &[u8] = b"com.apple.streaming.transportStreamTimestamp\0";
-/// Bytes of the PRIV frame after its header.
+/// Length of the PRIV frame without its header, in bytes.
 const PRIV_BODY_BYTES: usize = OWNER.len() + 8;
-/// Bytes of the whole tag.
+/// Length of the whole tag, in bytes.
 pub const ID3_TAG_BYTES: usize = 10 + 10 + PRIV_BODY_BYTES;
 
-/// Writes the tag with the presentation time of the first frame, in 90 kHz, modulo 2^33.
+/// Writes the tag with the presentation time of the first frame, in 90 kHz ticks, modulo 2^33.
 pub fn write_timestamp(out: &mut Vec<u8>, pts: u64) {
     // ID3 sizes have seven bits per byte. Sizes below 128 are therefore written unchanged.
     out.extend_from_slice(b"ID3\x04\0\0\0\0\0");

@@ -1,52 +1,57 @@
-//! Transport packets (ISO/IEC 13818-1, 2.4.3.2) of 188 bytes each. The length of the PES packet is
-//! known in advance, so stuffing is placed correctly and bytes are copied once.
+//! Transport packets (ISO/IEC 13818-1, 2.4.3.2) of 188 bytes each. The length of each PES packet is
+//! known in advance. The writer can therefore place the stuffing correctly and copy each byte only
+//! once.
 
-/// Bytes of a transport packet.
+/// Size of a transport packet, in bytes.
 pub const PACKET_BYTES: usize = 188;
 /// PID of the video stream.
 pub const VIDEO_PID: u16 = 0x100;
-/// Bytes of a packet header, and of the rest.
+/// Size of a packet header, and of the rest of the packet, in bytes.
 const PACKET_HEADER_BYTES: usize = 4;
 const PACKET_BODY_BYTES: usize = PACKET_BYTES - PACKET_HEADER_BYTES;
-/// Bytes copied at once. Compilers copy this many bytes inline; a function call would take longer
-/// than the copy.
+/// Number of bytes that are copied at once. Compilers copy this number of bytes inline. A function
+/// call would take longer than the copy.
 const COPY_BYTES: usize = PACKET_BODY_BYTES / 2;
-/// Bytes of the adaptation field with the clock at the start of each PES packet.
+/// Size of the adaptation field with the clock reference at the start of each PES packet, in bytes.
 const CLOCK_FIELD_BYTES: usize = 8;
-/// The number of video packets is a multiple of this, so that the continuity counter returns to 0.
+/// The number of video packets in a segment is a multiple of this number, so that the continuity
+/// counter returns to 0.
 const COUNTER_CYCLE: usize = 16;
 
-/// Returns the number of packets for a PES packet of `len` bytes.
+/// Returns the number of transport packets for a PES packet of `len` bytes.
 pub fn packets_of(len: usize) -> usize {
     1 + len
         .saturating_sub(PACKET_BODY_BYTES - CLOCK_FIELD_BYTES)
         .div_ceil(PACKET_BODY_BYTES)
 }
 
-/// Returns the number of packets that complete `packets` to a multiple of 16.
+/// Returns the number of packets that must be added to `packets` for a multiple of 16.
 pub fn packets_to_cycle(packets: usize) -> usize {
     packets.next_multiple_of(COUNTER_CYCLE) - packets
 }
 
-/// Writes the packets of one stream. Bytes that do not fit are counted but not written.
+/// Writes the packets of one stream. Bytes that do not fit into the buffer are counted but not
+/// written.
 pub struct PacketWriter<'a> {
     out: &'a mut [u8],
     /// Bytes written so far.
     pub len: usize,
     /// Continuity counter of the next packet.
     pub counter: u8,
-    /// Remaining bytes of the PES packet, and remaining packets for them.
+    /// Remaining bytes of the PES packet, and number of transport packets that remain for these
+    /// bytes.
     left: usize,
     packets: usize,
-    /// Free bytes of the open packet.
+    /// Free payload bytes in the current transport packet.
     room: usize,
 }
 
-/// Properties of a PES packet at its start.
+/// Properties of a PES packet that must be known when the packet is started.
 pub struct PesOpening {
-    /// Length in bytes, header included.
+    /// Length in bytes, including the PES header.
     pub len: usize,
-    /// Number of packets: at least [`packets_of`] the length, at most one for each byte.
+    /// Number of transport packets: at least [`packets_of`] of the length, and at most one per
+    /// byte.
     pub packets: usize,
     /// Programme clock reference.
     pub clock: [u8; 6],
@@ -55,7 +60,7 @@ pub struct PesOpening {
 }
 
 impl PacketWriter<'_> {
-    /// Creates a writer to `out` that starts at a PES packet.
+    /// Creates a writer to `out`. `counter` is the continuity counter of the first packet.
     pub fn new(out: &mut [u8], counter: u8) -> PacketWriter<'_> {
         PacketWriter {
             out,
@@ -67,7 +72,7 @@ impl PacketWriter<'_> {
         }
     }
 
-    /// Starts a PES packet. The previous one must be complete.
+    /// Starts a PES packet. The previous PES packet must be complete.
     pub fn open_pes_packet(&mut self, opening: &PesOpening) {
         debug_assert_eq!((self.left, self.room), (0, 0));
         self.left = opening.len;
@@ -80,7 +85,7 @@ impl PacketWriter<'_> {
         self.write_stuffing(PACKET_BODY_BYTES - CLOCK_FIELD_BYTES - payload);
     }
 
-    /// Writes bytes of the PES packet.
+    /// Writes the next bytes of the PES packet.
     pub fn write_pes_bytes(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.room == 0 {
@@ -98,8 +103,8 @@ impl PacketWriter<'_> {
         }
     }
 
-    /// Writes the packets that `bytes` fill without stuffing, and returns the remaining bytes.
-    /// Nearly all packets are written here.
+    /// Writes the packets that `bytes` fill without stuffing, and returns the remaining bytes. This
+    /// function writes nearly all packets.
     fn write_full_packets<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         let room = self.out.get_mut(self.len..).unwrap_or_default();
         for packet in room.as_chunks_mut::<PACKET_BYTES>().0 {
@@ -125,9 +130,9 @@ impl PacketWriter<'_> {
         bytes
     }
 
-    /// Writes a packet that contains only the clock, between PES packets.
+    /// Writes a packet that contains only a clock reference, between two PES packets.
     pub fn write_clock(&mut self, clock: [u8; 6]) {
-        // Without a payload the counter does not advance.
+        // The continuity counter does not advance in a packet without payload.
         self.counter = self.counter.wrapping_sub(1);
         self.write_header(0, 0x20);
         self.write_raw(&[(PACKET_BODY_BYTES - 1) as u8, 0x10]);
@@ -151,8 +156,8 @@ impl PacketWriter<'_> {
         }
     }
 
-    /// Returns the number of payload bytes of the next packet, at most `most`. At least one byte
-    /// remains for each later packet.
+    /// Reserves the payload of the next packet and returns its number of bytes, at most `most`. At
+    /// least one byte remains for each later packet of the PES packet.
     fn reserve_payload(&mut self, most: usize) -> usize {
         self.packets = self.packets.saturating_sub(1);
         self.room = most.min(self.left.saturating_sub(self.packets)).max(1);

@@ -1,15 +1,17 @@
-//! PES packet headers (ISO/IEC 13818-1, 2.4.3.6) and the clock in adaptation fields (2.4.3.4).
+//! PES packet headers (ISO/IEC 13818-1, 2.4.3.6) and the clock references in adaptation fields
+//! (2.4.3.4).
 
 /// Timestamps are modulo 2^33.
 const TIMESTAMP_WRAP: u64 = 1 << 33;
 
-/// Time from the arrival of a frame to its decoding, in 90 kHz: half a second.
+/// Time from the arrival of a frame at the decoder to its decoding: 0.5 s, in 90 kHz ticks.
 const CLOCK_LEAD_90KHZ: u64 = 45_000;
 
-/// Writes a PES header for video, of 14 bytes, or 19 if the decode time is before the presentation
-/// time. The length field is 0, which means that this packet extends to the start of the next one.
+/// Writes a PES header for video. It has 14 bytes, or 19 bytes if the decode time is before the
+/// presentation time. The length field is 0, which means that the PES packet extends to the start
+/// of the next PES packet.
 pub fn write_pes_header(out: &mut Vec<u8>, pts: u64, dts: u64) {
-    // '10', data_alignment_indicator: a frame starts here
+    // 0x84 contains the marker '10' and data_alignment_indicator, because a frame starts here.
     out.extend_from_slice(&[0, 0, 1, 0xe0, 0, 0, 0x84]);
     if dts >= pts {
         out.extend_from_slice(&[0x80, 5]);
@@ -33,8 +35,8 @@ fn encode_timestamp(prefix: u8, time: u64) -> [u8; 5] {
     ]
 }
 
-/// Returns the programme clock reference at the arrival of the frame decoded at `dts`; its
-/// extension is 0.
+/// Returns the programme clock reference at the arrival of the frame that is decoded at `dts`. The
+/// extension of the reference is 0.
 pub fn clock_reference(dts: u64) -> [u8; 6] {
     let base = dts.wrapping_sub(CLOCK_LEAD_90KHZ) % TIMESTAMP_WRAP;
     let [.., a, b, c, d] = ((base >> 1) as u32).to_be_bytes();

@@ -3,9 +3,9 @@
 use super::crc::crc32;
 use super::packet_writer::{PACKET_BYTES, VIDEO_PID};
 
-/// PID of the programme map.
+/// PID of the programme map table.
 const PMT_PID: u16 = 0x1000;
-/// `program_number`, and `transport_stream_id`.
+/// Value of `program_number` and of `transport_stream_id`.
 const PROGRAM_NUMBER: u8 = 1;
 /// `stream_type` (Table 2-34).
 const AVC_STREAM_TYPE: u8 = 0x1b;
@@ -38,7 +38,7 @@ pub fn pmt_packet(hevc: bool) -> &'static [u8; PACKET_BYTES] {
     if hevc { &PMT_HEVC } else { &PMT_AVC }
 }
 
-/// Builds a programme map with the video stream, which also carries the clock.
+/// Builds a programme map table with the video stream, which also carries the clock references.
 const fn build_pmt(stream_type: u8) -> [u8; PACKET_BYTES] {
     let (high, low) = (0xe0 | (VIDEO_PID >> 8) as u8, VIDEO_PID as u8);
     let section = [
@@ -63,8 +63,8 @@ const fn build_pmt(stream_type: u8) -> [u8; PACKET_BYTES] {
     build_table_packet(PMT_PID, &section)
 }
 
-/// Builds a packet with one section: pointer_field, `section`, CRC, stuffing. Its continuity
-/// counter is 0 in every segment.
+/// Builds a packet with one section. It contains pointer_field, `section`, CRC and stuffing. The
+/// continuity counter of the packet is 0 in every segment.
 const fn build_table_packet(pid: u16, section: &[u8]) -> [u8; PACKET_BYTES] {
     let mut packet = [0xff; PACKET_BYTES];
     let head = [0x47, 0x40 | (pid >> 8) as u8, pid as u8, 0x10, 0];

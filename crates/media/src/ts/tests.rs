@@ -1,4 +1,4 @@
-//! Segments demuxed by a demuxer that shares no code with the muxer.
+//! Tests segments with a demuxer that shares no code with the muxer.
 
 use super::*;
 use crate::codec::sample_entry_vectors::{AVC, HVC1_PQ};
@@ -87,7 +87,7 @@ fn start_pes(payload: &[u8], flags: u8, clock: u64) -> DemuxedPes {
     }
 }
 
-/// Returns the time from `early` to `late`, which may cross the wrap.
+/// Returns the time from `early` to `late`. Times may wrap at 2^33 between `early` and `late`.
 fn time_between(early: u64, late: u64) -> u64 {
     late.wrapping_sub(early) % (1 << 33)
 }
@@ -131,7 +131,8 @@ fn build_sample(units: &[Vec<u8>], length_bytes: u8) -> Vec<u8> {
     out
 }
 
-/// Builds the byte stream expected for units without delimiter and parameter sets.
+/// Builds the expected byte stream of a frame whose units contain no delimiter and no parameter
+/// sets.
 fn expected_byte_stream(nal: &NalFormat, sync: bool, units: &[Vec<u8>]) -> Vec<u8> {
     let delimiter = if nal.is_hevc {
         vec![0x46, 1, 0x50]
@@ -146,8 +147,8 @@ fn expected_byte_stream(nal: &NalFormat, sync: bool, units: &[Vec<u8>]) -> Vec<u
 }
 
 prop_compose! {
-    /// Slices of any size, mostly around the edges of packets, with a NAL unit type of no special
-    /// meaning.
+    /// Slices of many sizes, some of which almost exactly fill one or two packets. The muxer gives
+    /// no special treatment to their NAL unit type.
     fn any_units()(
         sizes in proptest::collection::vec(prop_oneof![
             0usize..4, 100usize..400, Just(183), Just(184), Just(185), Just(368), Just(65_536)
@@ -224,7 +225,7 @@ fn in_band_parameter_sets_are_not_repeated() {
         .flat_map(|unit| [&[0, 0, 0, 1], &unit[..]].concat())
         .collect();
     assert_eq!(found[0].payload, whole);
-    // An existing delimiter stays first, and the parameter sets follow it.
+    // An existing delimiter stays first, and the parameter sets follow the delimiter.
     let data = build_sample(&[vec![9, 0x10], vec![0x65, 9]], 2);
     let segment = mux_video_segment(
         &codec,

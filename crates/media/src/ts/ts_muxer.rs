@@ -8,19 +8,21 @@ use super::{FrameInfo, MuxFrame};
 use crate::codec::{Codec, NalFormat};
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 
-/// Maximum time between clock references, in 90 kHz (ISO/IEC 13818-1, 2.7.2: 100 ms).
+/// Maximum time between clock references (ISO/IEC 13818-1, 2.7.2): 100 ms, in 90 kHz ticks.
 const CLOCK_INTERVAL_90KHZ: u64 = 9_000;
-/// Maximum number of clock packets between two frames, enough for a still of a minute.
+/// Maximum number of clock packets between two frames. It is enough for a still picture of one
+/// minute.
 const CLOCKS_MAX: u64 = 600;
 /// Number of packets for PAT and PMT.
 const TABLE_PACKETS: usize = 2;
 
 /// Muxes frames, in decode order, into a segment: PAT, PMT, then one PES packet per frame.
 ///
-/// Each frame carries a clock reference. Clock packets fill gaps of more than 100 ms.
+/// The first transport packet of each frame carries a clock reference. In gaps of more than 100 ms
+/// between frames, packets that contain only a clock reference are added.
 ///
 /// # Errors
-/// `Unsupported` if the codec is neither AVC nor HEVC; `Malformed` if a NAL unit is longer than its
+/// `Unsupported` if the codec is neither AVC nor HEVC. `Malformed` if a NAL unit is longer than its
 /// sample.
 pub fn mux_video_segment(codec: &Codec, frames: &[MuxFrame<'_>]) -> Result<Vec<u8>> {
     let mut muxer = TsMuxer::new(codec)?;
@@ -36,11 +38,11 @@ pub fn mux_video_segment(codec: &Codec, frames: &[MuxFrame<'_>]) -> Result<Vec<u
     Ok(out)
 }
 
-/// Muxes a segment in several calls. The bytes equal those of [`mux_video_segment`].
+/// Muxes a segment in several calls. The output equals the output of [`mux_video_segment`].
 pub struct TsMuxer {
     stream: AnnexBConverter,
     is_hevc: bool,
-    /// Size of the written packets.
+    /// Size of the packets written so far.
     size: SegmentSize,
     is_started: bool,
     counter: u8,
@@ -78,14 +80,14 @@ impl TsMuxer {
         size.total_bytes()
     }
 
-    /// Writes the next frames and returns their length in bytes.
+    /// Writes the next frames and returns the number of written bytes.
     ///
     /// `last` means that no frames follow. The last call must contain at least one frame, unless
-    /// the segment has none. Do not write after an error.
+    /// the segment has no frames. Do not write more frames after an error.
     ///
     /// # Errors
-    /// `Malformed` if a NAL unit is longer than its sample; `TooLarge` if `out` is too
-    /// short; [`TsMuxer::len_max`] bytes are always enough.
+    /// `Malformed` if a NAL unit is longer than its sample. `TooLarge` if `out` is too short.
+    /// [`TsMuxer::len_max`] bytes are always enough.
     pub fn write_frames(
         &mut self,
         frames: &[MuxFrame<'_>],
@@ -123,14 +125,14 @@ impl TsMuxer {
     }
 }
 
-/// Estimates the length of [`mux_video_segment`] for frames of these sizes; 0 if the codec is
-/// unsupported.
+/// Estimates the length of the segment that [`mux_video_segment`] returns for frames of these
+/// sizes, in bytes. Returns 0 if the codec is unsupported.
 ///
-/// The estimate is exact for NAL unit lengths of four bytes, as in nearly all files, if the frames
-/// have neither delimiters nor parameter sets. With delimiters or parameter sets in the frames, it
-/// is too long: by at most 7 bytes per frame, plus the parameter sets of each key frame. With NAL
-/// unit lengths of one byte, it is too short by three bytes for each NAL unit of a frame except the
-/// first; with lengths of two bytes, by two bytes.
+/// In nearly all files, the length fields of NAL units have four bytes. The estimate is then exact
+/// if the frames contain neither delimiters nor parameter sets. If they do, the estimate is too
+/// long by at most 7 bytes per frame, plus the parameter sets of each key frame. With length fields
+/// of one or two bytes, the estimate is too short. Each NAL unit of a frame, except the first, then
+/// adds an error of three or two bytes, respectively.
 pub fn estimate_video_segment_len(
     codec: &Codec,
     frames: impl IntoIterator<Item = FrameInfo>,
@@ -167,7 +169,7 @@ impl SegmentSize {
         self.last_dts = Some(dts);
     }
 
-    /// Returns the extra packets of the last PES packet.
+    /// Returns the number of extra packets over which the last PES packet is spread.
     fn padding_packets(&self) -> usize {
         packets_to_cycle(self.packets)
     }
@@ -190,13 +192,14 @@ fn write_clocks(packets: &mut PacketWriter<'_>, before: Option<u64>, dts: u64) {
     }
 }
 
-/// Returns the bytes of the PES header. It contains a decode time only if that is before the
-/// presentation time.
+/// Returns the length of the PES header, in bytes. The header contains a decode time only if the
+/// decode time is before the presentation time.
 fn pes_header_len(pts: u64, dts: u64) -> usize {
     if dts < pts { 19 } else { 14 }
 }
 
-/// Starts the PES packet of a frame, of `len` bytes.
+/// Starts the PES packet of a frame. The PES packet has `len` bytes and takes `spread` more
+/// transport packets than necessary.
 fn open_frame(packets: &mut PacketWriter<'_>, frame: &MuxFrame<'_>, len: usize, spread: usize) {
     packets.open_pes_packet(&PesOpening {
         len,

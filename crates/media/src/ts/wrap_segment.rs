@@ -12,7 +12,7 @@ use crate::plan::{AccessUnit, SegmentAccessUnits};
 /// [`TIMESTAMP_OFFSET_90KHZ`] is added to every time.
 ///
 /// # Errors
-/// The errors of both functions; `Truncated` if the parts are shorter than the units.
+/// The errors of both functions, and `Truncated` if the parts are shorter than the units.
 pub fn wrap_segment(
     codec: &Codec,
     segment: &SegmentAccessUnits,
@@ -50,7 +50,7 @@ pub(super) fn slice_frames<'a>(
         .collect())
 }
 
-/// Returns the bytes of each unit. No unit crosses two parts, because parts contain whole samples.
+/// Returns the bytes of each unit. Parts contain whole samples, so each unit is in a single part.
 fn slice_samples<'a>(units: &[AccessUnit], parts: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
     let mut samples = Vec::with_capacity(units.len());
     let mut parts = parts.iter();
@@ -74,7 +74,7 @@ fn missing_bytes_error() -> Error {
     Error::new(crate::error::ErrorKind::Truncated, message)
 }
 
-/// Adds the offset; a time that is still negative becomes 0.
+/// Adds [`TIMESTAMP_OFFSET_90KHZ`] to a time. A negative sum becomes 0.
 pub(super) fn offset_timestamp(time: i64) -> u64 {
     time.saturating_add(TIMESTAMP_OFFSET_90KHZ as i64).max(0) as u64
 }

@@ -1,17 +1,18 @@
-//! The reason why a body is cut.
+//! The reason why a body ends early.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The reason why a body is incomplete. The connection (HTTP/2: the stream) is cut.
+/// The reason why a body is incomplete. The server then closes the connection or, in HTTP/2, resets
+/// the stream.
 #[derive(Debug, Clone)]
 pub struct BodyCut {
     why: Arc<str>,
 }
 
 impl BodyCut {
-    /// Creates a cut with this reason. The reason is recorded; the client only sees that the
-    /// connection or stream is cut.
+    /// Creates an error with this reason. The reason is recorded. The client sees only that the
+    /// connection is closed or the stream is reset.
     pub fn new(why: impl fmt::Display) -> BodyCut {
         BodyCut {
             why: why.to_string().into(),

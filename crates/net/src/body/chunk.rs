@@ -9,21 +9,23 @@ use super::completion::SendProgress;
 use super::part::{BodyFile, BodyPart, PipeBytes};
 use crate::conn::InFlight;
 
-/// Parts of a body that are sent together. Their file ranges belong to the same file.
+/// Parts of a body that are sent together. All file ranges of a chunk refer to the same file.
 #[derive(Debug)]
 pub struct Chunk {
     parts: PartList,
-    /// Boxed to keep chunks small: each is moved about twenty times, and most have no file.
+    /// Boxed to keep chunks small, because each chunk is moved about twenty times and most chunks
+    /// have no file.
     file: Option<Box<BodyFile>>,
     progress: Option<Arc<SendProgress>>,
-    /// Set in a body's last chunk: the response counts as in flight until this chunk is sent.
+    /// Set only in the last chunk of a body. The response counts as in flight until this chunk is
+    /// sent or dropped.
     in_flight: Option<InFlight>,
 }
 
 #[derive(Debug)]
 enum PartList {
     One(BodyPart),
-    /// Non-empty parts; those before `first` have been sent.
+    /// Non-empty parts. The parts before index `first` have been sent.
     Many {
         parts: Vec<BodyPart>,
         first: usize,
@@ -32,13 +34,14 @@ enum PartList {
 }
 
 impl Chunk {
-    /// Creates a chunk from consecutive buffers; empty ones are dropped.
+    /// Creates a chunk from consecutive buffers. Empty buffers are dropped.
     pub fn from_pieces(pieces: Vec<Bytes>) -> Chunk {
         Chunk::from_parts(None, pieces.into_iter().map(BodyPart::Bytes).collect())
     }
 
-    /// Creates a chunk from consecutive parts; file ranges refer to `file`. Empty parts are
-    /// dropped. Without a file, file ranges are dropped too; the body is then too short and is cut.
+    /// Creates a chunk from consecutive parts. File ranges refer to `file`. Empty parts are
+    /// dropped. Without `file`, file ranges are dropped, too. The body is then shorter than
+    /// declared and fails.
     pub fn from_parts(file: Option<BodyFile>, mut parts: Vec<BodyPart>) -> Chunk {
         let is_lost = |part: &BodyPart| file.is_none() && matches!(part, BodyPart::File(_));
         parts.retain(|part| !part.is_empty() && !is_lost(part));
@@ -47,13 +50,13 @@ impl Chunk {
         Chunk::new(PartList::Many { parts, first, len }, file)
     }
 
-    /// Creates a chunk of the next `len` bytes in a pipe, whose read end is `read_end`.
+    /// Creates a chunk from the next `len` bytes in a pipe. `read_end` is the read end of the pipe.
     pub fn from_pipe(read_end: Arc<dyn AsFd + Send + Sync>, len: usize) -> Chunk {
         let pipe = PipeBytes::new(read_end, len);
         Chunk::new(PartList::One(BodyPart::Pipe(pipe)), None)
     }
 
-    /// Creates a chunk of memory that is never written again: see [`BodyPart::Arena`].
+    /// Creates a chunk from memory that is never written again, as in [`BodyPart::Arena`].
     pub fn from_arena(bytes: Bytes) -> Chunk {
         Chunk::new(PartList::One(BodyPart::Arena(bytes)), None)
     }
@@ -93,8 +96,8 @@ impl Chunk {
         self.file.as_deref()
     }
 
-    /// Returns whether a part is not in memory yet, so that copying the parts would allocate
-    /// memory.
+    /// Returns whether an unsent part is in a file or a pipe. A copy of such a part needs newly
+    /// allocated memory.
     pub(super) fn needs_copy(&self) -> bool {
         let in_memory = |part: &BodyPart| matches!(part, BodyPart::Bytes(_) | BodyPart::Arena(_));
         !self.unsent_parts().iter().all(in_memory)
@@ -103,7 +106,7 @@ impl Chunk {
     /// Marks `count` bytes as sent.
     ///
     /// # Panics
-    /// When fewer than `count` bytes are unsent.
+    /// If fewer than `count` bytes are unsent.
     pub(crate) fn advance(&mut self, count: u64) {
         assert!(count <= self.len(), "advanced past the end of a chunk");
         match &mut self.parts {
@@ -128,7 +131,8 @@ impl Chunk {
         }
     }
 
-    /// Reports each sent byte to `progress`, and holds `in_flight` until the chunk is dropped.
+    /// Returns the chunk with a `progress` that counts its sent bytes. The chunk holds `in_flight`
+    /// until the chunk is dropped.
     pub(super) fn with_progress(
         mut self,
         progress: Option<Arc<SendProgress>>,

@@ -1,5 +1,5 @@
-//! Completion of a body: the number of sent bytes, the time of the first byte, and whether all
-//! bytes were sent.
+//! Reports the completion of a body. A report contains the number of bytes sent, the times of the
+//! first and the last byte, and whether all bytes were sent.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,35 +11,39 @@ use super::BodyCut;
 /// The result of sending a body.
 #[derive(Debug, Clone)]
 pub struct BodyCompletion {
-    /// Bytes taken by the connection (handed to the kernel, or to TLS).
+    /// Number of bytes that were written to the connection, that is, passed to the kernel or to
+    /// TLS.
     pub bytes: u64,
-    /// Whether all declared bytes were taken.
+    /// Whether the whole body was written.
     pub complete: bool,
-    /// Time when the first byte was taken; `None` if no byte was taken or `timed` was not set.
+    /// Time when the first byte was written. `None` if no byte was written, or if `Body::on_end`
+    /// was called without `timed`.
     pub first_byte: Option<Instant>,
-    /// Time when the last byte was taken or the body was dropped, if `timed` was set.
+    /// Time when the last byte was written or, for an incomplete body, when the body was dropped.
+    /// `None` if `Body::on_end` was called without `timed`.
     pub finished: Option<Instant>,
-    /// The source's error. If it is `None` and the body is incomplete, the client disconnected or
-    /// the server cut the connection.
+    /// The error of the body's source. If there is no error but the body is incomplete, the client
+    /// disconnected or the server cut the connection.
     pub error: Option<BodyCut>,
 }
 
 type CompletionHook = Box<dyn FnOnce(&BodyCompletion) + Send + Sync>;
 
-/// Progress shared by a body and its chunks; dropping the last of them calls the hook.
+/// Progress of sending, shared by a body and its chunks. The hook is called when the body and all
+/// its chunks have been dropped.
 pub(super) struct SendProgress {
     expected: AtomicU64,
     sent: AtomicU64,
-    /// Whether to measure times: reading the clock costs something.
+    /// Whether to measure times. Times are optional, because reading the clock takes time.
     timed: bool,
     first_taken: OnceLock<FirstTaken>,
     error: OnceLock<BodyCut>,
-    /// A hook set earlier on the same body.
+    /// Progress with the hook that was set earlier on the same body.
     inner: Option<Arc<SendProgress>>,
     hook: Option<CompletionHook>,
 }
 
-/// The first bytes that the connection took.
+/// The first write of the body's bytes to the connection.
 struct FirstTaken {
     at: Instant,
     bytes: u64,
@@ -77,7 +81,7 @@ impl SendProgress {
         }
     }
 
-    /// Records that no body has to be sent.
+    /// Records that the body is complete without any bytes, as in the response to HEAD.
     pub(super) fn expect_nothing(&self) {
         self.expect_bytes(0);
     }
@@ -91,7 +95,7 @@ impl SendProgress {
     }
 
     pub(super) fn note_failure(&self, cut: &BodyCut) {
-        // Only the first error counts; a body fails once.
+        // If an error is already stored, that error stays.
         let _ = self.error.set(cut.clone());
         if let Some(inner) = &self.inner {
             inner.note_failure(cut);
@@ -104,8 +108,8 @@ impl Drop for SendProgress {
         let bytes = *self.sent.get_mut();
         let complete = bytes == *self.expected.get_mut();
         let first = self.first_taken.get();
-        // Most bodies are taken in one write: the time of the first byte is then also the time of
-        // the last.
+        // Most bodies are sent in one write. The time of the first byte is then also the time of
+        // the last byte.
         let only = first.filter(|first| complete && first.bytes == bytes);
         let finished = || only.map_or_else(Instant::now, |only| only.at);
         let end = BodyCompletion {

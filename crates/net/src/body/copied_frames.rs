@@ -1,8 +1,10 @@
-//! Bodies sent by `hyper` (TLS, HTTP/2, unusual requests), copied in small frames.
+//! Copies bodies in small frames for connections that `hyper` serves (TLS, HTTP/2 and unusual
+//! HTTP/1.1 requests).
 //!
-//! `hyper` requests a frame when it can send one, and holds at most two of each response. Frames
-//! are therefore small, and a file range is read only when its turn comes. Each copy is counted in
-//! the [`StreamMemory`] of its response until the connection has taken its bytes.
+//! `hyper` requests a frame when it can send one, and holds only a few frames of each response.
+//! Frames are small and are filled only on request, so that a response needs little memory. Each
+//! copied frame is counted in the [`StreamMemory`] of its response until the frame's bytes have
+//! been written to the connection.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -18,23 +20,23 @@ use super::{Body, BodyCut, BodyPart, BodySource, Chunk};
 use crate::conn::{CopyPolicy, InFlight};
 use crate::send_memory::{SendPermit, StreamMemory};
 
-/// Frame length of bodies that belong to no connection yet.
+/// Frame length in bytes for a body that is not on a connection with a [`CopyPolicy`].
 const FRAME_BYTES: u64 = 64 << 10;
-/// Buffers of at least this length become a frame of their own, without a copy. Copying shorter
-/// ones costs less than another frame.
+/// A buffer of at least this length is sent as a separate frame, without a copy. For a shorter
+/// buffer, the copy costs less than another frame.
 const UNCOPIED_BYTES_MIN: usize = 16 << 10;
 
-/// A read on a blocking thread.
+/// A file read on a blocking thread.
 type ReadTask = JoinHandle<io::Result<Vec<u8>>>;
 
-/// The chunk that is being copied into frames.
+/// The state of copying a body's chunks into frames.
 pub(super) struct CopyState {
     stream: Option<Arc<StreamMemory>>,
     frame_bytes: u64,
-    /// The first frame's permit.
+    /// Memory permit of the first frame, until that frame is filled.
     admitted: Option<SendPermit>,
     chunk: Option<Chunk>,
-    /// A read that waits for the storage.
+    /// A pending read from storage, and the memory permit of its frame.
     reading: Option<(ReadTask, Option<SendPermit>)>,
 }
 
@@ -50,20 +52,21 @@ impl Default for CopyState {
     }
 }
 
-/// A copy, or bytes in memory that several responses share.
+/// Bytes of one frame. They are either a copy that `permit` counts, or memory that several
+/// responses may share.
 struct CountedBytes {
     bytes: Bytes,
     permit: Option<SendPermit>,
 }
 
-/// Bytes for `hyper`; they are counted until they are sent.
+/// A frame for `hyper`. Copied bytes count against the memory budget until they have been sent.
 #[derive(Debug)]
 pub struct CopiedFrame {
     bytes: Bytes,
     permit: Option<SendPermit>,
     progress: Option<Arc<SendProgress>>,
-    /// Set in a body's last frame: `hyper` drops an HTTP/2 body when it takes this frame, long
-    /// before the frame is sent.
+    /// Present in the last frame of a body, to keep the response in flight until the frame is sent.
+    /// `hyper` drops an HTTP/2 body much earlier, when it takes this frame.
     _in_flight: Option<InFlight>,
 }
 
@@ -137,7 +140,8 @@ impl CopyState {
         }
     }
 
-    /// Returns the next frame, or `None` when the chunk is used up or a read was started.
+    /// Returns the bytes of the next frame. Returns `None` when no bytes of the chunk are left, or
+    /// when a read from storage was started.
     fn take_frame(&mut self) -> Result<Option<CountedBytes>, BodyCut> {
         let admitted = self.admitted.take();
         let Some(chunk) = self.chunk.as_mut().filter(|chunk| !chunk.is_empty()) else {
@@ -168,7 +172,8 @@ impl CopyState {
         }
     }
 
-    /// Returns a frame of the chunk's next bytes, if its file is unchanged.
+    /// Returns a frame with `bytes`, the next bytes of the chunk, unless the chunk's file has
+    /// changed.
     fn finish_frame(
         &mut self,
         bytes: Vec<u8>,
@@ -192,7 +197,7 @@ impl CopyState {
 
 enum FillOutcome {
     Copied(Vec<u8>),
-    /// The first bytes must be read from storage.
+    /// The first bytes are not in the page cache. A blocking thread reads them from storage.
     Reading(ReadTask),
 }
 
@@ -205,7 +210,8 @@ fn as_uncopied(part: &BodyPart) -> Option<&Bytes> {
     }
 }
 
-/// Copies the next parts, up to `room` bytes, without waiting for storage.
+/// Copies up to `room` bytes of the next parts. If the first bytes are not in the page cache,
+/// starts a read from storage instead of waiting.
 fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FillOutcome> {
     let mut buffer = Vec::with_capacity(room);
     for part in chunk.unsent_parts() {
@@ -221,7 +227,7 @@ fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FillOutcome> {
             }
             BodyPart::Pipe(pipe) => buffer.extend(pipe.read_bytes(wanted)?),
             BodyPart::File(range) => {
-                // A chunk without a file has no file ranges.
+                // A chunk with file ranges always has a file, so this error does not occur.
                 let file = chunk.file().ok_or(ErrorKind::NotFound)?;
                 match file.read_cached(range.start, wanted, &mut buffer) {
                     Ok(_) => {}

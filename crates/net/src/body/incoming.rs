@@ -1,4 +1,4 @@
-//! A request's body as it is received.
+//! The body of a request, while it is being received.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// The bytes that a client sends with its request; usually none.
+/// The body that a client sends with a request. Most requests have no body.
 #[derive(Debug, Default)]
 pub struct Incoming(Option<hyper::body::Incoming>);
 

@@ -15,12 +15,12 @@ use rustix::io::{Errno, ReadWriteFlags};
 pub enum BodyPart {
     /// Bytes in memory. They are copied into the socket.
     Bytes(Bytes),
-    /// Memory that is never written again, not even after it is freed. The kernel sends references
-    /// to its pages.
+    /// Memory that is never written again, not even after it is freed. The kernel can send the
+    /// memory's pages without a copy.
     Arena(Bytes),
-    /// A byte range of the chunk's [`BodyFile`]. The kernel sends it from the page cache.
+    /// A byte range of the chunk's [`BodyFile`]. The kernel can send the range from the page cache.
     File(Range<u64>),
-    /// The next bytes in a pipe. The kernel moves them from there to the socket.
+    /// The next bytes in a pipe. The kernel can move these bytes to the socket.
     Pipe(PipeBytes),
 }
 
@@ -34,14 +34,15 @@ impl BodyPart {
         }
     }
 
-    /// Returns whether all bytes are sent.
+    /// Returns whether all bytes have been sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Drops the first `count` bytes; `count` is at most the length.
+    /// Removes the first `count` unsent bytes. `count` must not exceed the length.
     pub(crate) fn advance(&mut self, count: u64) {
-        // For parts in memory and pipes, `count` is at most their length, which is a usize.
+        // For bytes in memory and in pipes, `count` is at most their length. That length is a
+        // `usize`, so the cast is exact.
         let in_memory = count as usize;
         match self {
             BodyPart::Bytes(bytes) | BodyPart::Arena(bytes) => bytes.advance(in_memory),
@@ -61,11 +62,12 @@ pub struct BodyFile {
 }
 
 impl BodyFile {
-    /// Creates a reference to a file of `len` bytes that was modified `modified_ns` nanoseconds
-    /// after 1970. If both still match, the file counts as unchanged.
+    /// Creates a reference to a file of `len` bytes that was last modified `modified_ns`
+    /// nanoseconds after the Unix epoch. The file counts as unchanged while both values are the
+    /// same.
     ///
-    /// `mapping` contains the whole file, if it is mapped. Only the kernel may read it: when the file is
-    /// truncated, a read in user space would end the process.
+    /// `mapping` is the mapping of the whole file, if the file is mapped. Only the kernel may read
+    /// the mapping. A read in user space would end the process if the file has been truncated.
     pub fn new(
         descriptor: Arc<dyn AsFd + Send + Sync>,
         mapping: Option<Bytes>,
@@ -84,7 +86,8 @@ impl BodyFile {
         self.descriptor.as_fd()
     }
 
-    /// Returns the mapped bytes of `range`, for the kernel only.
+    /// Returns the mapped bytes of `range`. Only the kernel may read these bytes (see
+    /// [`BodyFile::new`]).
     pub(crate) fn mapped_bytes(&self, range: &Range<u64>) -> Option<&[u8]> {
         let start = usize::try_from(range.start).ok()?;
         let end = usize::try_from(range.end).ok()?;
@@ -101,11 +104,12 @@ impl BodyFile {
     }
 
     /// Reads up to `len` bytes at `offset` from the page cache and appends them to `buffer`.
-    /// Returns their number, which is less than `len` when the rest is not in the page cache.
+    /// Returns the number of bytes read, which is less than `len` if the page cache does not
+    /// contain the rest.
     ///
     /// # Errors
-    /// `WouldBlock` when the first byte is not in the page cache, or the file system does not support the check;
-    /// `UnexpectedEof` when the file is truncated.
+    /// `WouldBlock` if the first byte is not in the page cache, if the file system does not support
+    /// this check, or if a signal interrupts the read. `UnexpectedEof` if the file was truncated.
     pub(crate) fn read_cached(
         &self,
         offset: u64,
@@ -136,10 +140,10 @@ impl BodyFile {
         }
     }
 
-    /// Reads `len` bytes at `offset`, waiting for the storage. Blocks.
+    /// Reads `len` bytes at `offset`. Blocks until storage has returned the bytes.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file is truncated; errors of the storage.
+    /// `UnexpectedEof` if the file was truncated, or the error of the storage.
     pub(crate) fn read_range(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len);
         while bytes.len() < len {
@@ -161,7 +165,7 @@ impl fmt::Debug for BodyFile {
     }
 }
 
-/// Bytes in a pipe. They are read once, in the order in which they were written.
+/// Bytes in a pipe. They can be read only once, in the order in which they were written.
 #[derive(Clone)]
 pub struct PipeBytes {
     read_end: Arc<dyn AsFd + Send + Sync>,
@@ -169,7 +173,7 @@ pub struct PipeBytes {
 }
 
 impl PipeBytes {
-    /// Refers to the next `len` bytes in the pipe, after those of earlier `PipeBytes`.
+    /// Refers to the next `len` bytes in the pipe, which follow the bytes of earlier `PipeBytes`.
     pub fn new(read_end: Arc<dyn AsFd + Send + Sync>, len: usize) -> PipeBytes {
         PipeBytes { read_end, len }
     }
@@ -186,7 +190,7 @@ impl PipeBytes {
     /// Reads the next `len` bytes into memory.
     ///
     /// # Errors
-    /// When the pipe contains fewer than `len` bytes.
+    /// An error if the pipe contains fewer than `len` bytes.
     pub(crate) fn read_bytes(&self, len: usize) -> io::Result<Vec<u8>> {
         let (mut bytes, mut done) = (vec![0; len], 0);
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! Request bodies that are proxied or read, limited in size and time.
+//! Forwards or reads request bodies, with limits on their size and duration.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -14,29 +14,30 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{Body, BodyCut, Incoming};
 use crate::Error;
 
-/// Slowest permitted rate of a body, after the grace period.
+/// Minimum average rate of a body after the grace period.
 const BYTES_PER_S_MIN: u64 = 1024;
 /// The grace period of a body that [`read_request_body`] reads.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The error of a request body, available once the body has been read.
+/// The error that the client caused in a request body, if there is one. The error is available
+/// after the body has been read.
 #[derive(Debug, Clone, Default)]
 pub struct RequestBodyFault(Arc<OnceLock<Error>>);
 
 impl RequestBodyFault {
-    /// Returns the client's error, if there is one.
+    /// Returns the error that the client caused, if there is one.
     pub fn client_error(&self) -> Option<Error> {
         self.0.get().cloned()
     }
 }
 
-/// Forwards a request's body as it is received.
+/// Forwards a request's body while the body is being received.
 ///
 /// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. The returned
 /// [`RequestBodyFault`] then contains the error.
 ///
 /// # Errors
-/// 413 when the declared length exceeds `max` bytes.
+/// An error with status 413 if the declared length exceeds `max` bytes.
 pub fn relay_request_body(
     incoming: Incoming,
     max: u64,
@@ -61,7 +62,8 @@ pub fn relay_request_body(
 /// Reads a request's body into memory.
 ///
 /// # Errors
-/// 413 when it exceeds `max` bytes, 408 when it is too slow, 400 when it is incomplete.
+/// Status 413 if the body exceeds `max` bytes, 408 if the body arrives too slowly, and 400 if the
+/// body is incomplete.
 pub async fn read_request_body(incoming: Incoming, max: u64) -> Result<Bytes, Error> {
     let fault = RequestBodyFault::default();
     let mut stream = RequestBodyStream::new(incoming, max, GRACE, fault.clone());
@@ -113,7 +115,7 @@ impl RequestBodyStream {
 
     fn cut_with(&self, error: Error) -> Poll<Option<Result<Bytes, BodyCut>>> {
         let cut = BodyCut::new(&error);
-        // Only the first fault counts.
+        // If an error is already stored, that error stays.
         let _ = self.fault.0.set(error);
         Poll::Ready(Some(Err(cut)))
     }

@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 
 use super::*;
 
-/// Returns the body with a hook that records its completion.
+/// Returns the body with a hook, and the completions that the hook records.
 fn with_recorded_end(mut body: Body) -> (Body, Arc<Mutex<Vec<BodyCompletion>>>) {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let recorded = Arc::clone(&ends);
@@ -139,7 +139,8 @@ fn a_stream_keeps_its_promise_or_is_cut() {
     }
 }
 
-/// Returns a body whose first part is a file of `len` bytes, and the file.
+/// Returns a body that contains a file of `len` bytes between two short buffers. Also returns the
+/// file and the file's bytes.
 fn file_body(len: usize) -> (Body, std::fs::File, Vec<u8>) {
     use std::io::Write;
     let bytes: Vec<u8> = (0..len).map(|n| (n / 7 % 251) as u8).collect();

@@ -1,4 +1,5 @@
-//! Parses CMCD from untrusted clients. The size is bounded, and malformed members are left out.
+//! Parses CMCD from untrusted clients. The size of the input is limited. In requests, malformed
+//! members are ignored. An event line with a malformed member is rejected.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,12 @@ use serde_json::Value as Json;
 use super::HEADERS;
 use super::value::{CmcdItem, CmcdMember, CmcdValue, is_key_character, parse_member};
 
-/// Limit on the length of a header field or of the query argument: longer text is cut after a whole
-/// member. A longer event line is rejected.
+/// Limit on the bytes of a header field, of the query argument, or of an event line. A longer field
+/// or argument is cut after the last whole member. A longer event line is rejected.
 const BYTES_MAX: usize = 4096;
 /// Limit on the number of keys; further keys are ignored.
 const KEYS_MAX: usize = 64;
-/// Limit on the length of a key.
+/// Limit on the bytes of a key.
 const KEY_BYTES_MAX: usize = 64;
 
 /// Keys and values that a player sent.
@@ -21,7 +22,8 @@ const KEY_BYTES_MAX: usize = 64;
 pub struct CmcdData(BTreeMap<String, CmcdMember>);
 
 impl CmcdData {
-    /// Parses the query's `CMCD` argument and the header fields. The first value of a key counts.
+    /// Parses the query's `CMCD` argument and the header fields. If a key occurs more than once,
+    /// the first value is used.
     pub fn parse(query: Option<&str>, headers: &HeaderMap) -> CmcdData {
         let mut found = CmcdData::default();
         let parts = query.unwrap_or_default().split('&');
@@ -42,8 +44,8 @@ impl CmcdData {
 
     /// Parses one line of an event report (version 2, CTA-5004-B section 3).
     ///
-    /// Returns `None` when the line is longer than 4 KiB, when a member is malformed, or when it lacks
-    /// the version or the event (`v=2`, `e`).
+    /// Returns `None` if the line is longer than 4 KiB, if a member is malformed, or if the version
+    /// (`v=2`) or the event (`e`) is missing.
     pub fn parse_event(line: &str) -> Option<CmcdData> {
         let mut found = CmcdData::default();
         let is_valid = line.len() <= BYTES_MAX && found.parse_dictionary(line.trim());
@@ -51,18 +53,20 @@ impl CmcdData {
         (is_valid && is_version_2 && found.text("e").is_some()).then_some(found)
     }
 
-    /// Returns whether the player sent nothing valid.
+    /// Returns whether there are no valid keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Keys and values in order. A list is represented by its greatest number, or by its first item.
+    /// Returns the keys and values, sorted by key. For a list, the value is the greatest number or,
+    /// without numbers, the first item.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CmcdValue)> {
         let pairs = self.0.iter();
         pairs.map(|(key, member)| (key.as_str(), member.main_value()))
     }
 
-    /// Returns the numeric value of a key; for a list, its greatest number.
+    /// Returns the value of a key if the value is a number. For a list, returns the greatest
+    /// number.
     pub fn number(&self, key: &str) -> Option<f64> {
         match self.0.get(key)?.main_value() {
             CmcdValue::Number(number) => Some(*number),
@@ -70,7 +74,7 @@ impl CmcdData {
         }
     }
 
-    /// Returns the string or token of a key.
+    /// Returns the value of a key if the value is a string or a token.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.0.get(key)?.main_value() {
             CmcdValue::Text(text) => Some(text),
@@ -78,13 +82,13 @@ impl CmcdData {
         }
     }
 
-    /// Returns whether a key is present and not `?0`.
+    /// Returns whether the value of a key is the Boolean `true`.
     pub fn has_flag(&self, key: &str) -> bool {
         let value = self.0.get(key).map(CmcdMember::main_value);
         matches!(value, Some(CmcdValue::Flag(true)))
     }
 
-    /// Returns the members of a list (version 2). Other values have none.
+    /// Returns the items of a list (version 2), or an empty slice for any other value.
     pub fn items(&self, key: &str) -> &[CmcdItem] {
         match self.0.get(key) {
             Some(CmcdMember::List(_, items)) => items,
@@ -92,16 +96,16 @@ impl CmcdData {
         }
     }
 
-    /// Returns the keys and values for the access record, with texts of up to 256 characters;
-    /// `None` if there are none.
+    /// Returns the keys and values for the access record, or `None` if there are no keys. Texts are
+    /// cut after 256 characters.
     pub fn to_record(&self) -> Option<BTreeMap<String, Json>> {
         let pairs = self.iter();
         let record = pairs.map(|(key, value)| (key.to_owned(), value_to_json(value)));
         (!self.is_empty()).then(|| record.collect())
     }
 
-    /// Returns the keys and values for the collector's record. Lists remain lists, and an item with
-    /// parameters is an object: `{"value":3000,"v":true}`.
+    /// Returns the keys and values for the collector's record. Lists become JSON arrays. An item
+    /// with parameters becomes a JSON object, such as `{"value":3000,"v":true}`.
     pub fn to_full_record(&self) -> BTreeMap<String, Json> {
         let pairs = self.0.iter().map(|(key, member)| {
             let value = match member {
@@ -113,13 +117,13 @@ impl CmcdData {
         pairs.collect()
     }
 
-    /// Returns whether the whole text is valid.
+    /// Parses the members of `text`. Returns whether the whole text is valid.
     fn parse_dictionary(&mut self, text: &str) -> bool {
         let mut rest = text
             .get(..text.floor_char_boundary(BYTES_MAX))
             .unwrap_or("");
         if text.len() > BYTES_MAX {
-            // A cut value could be mistaken for a whole one.
+            // Removes the last member, because a cut value could be mistaken for a complete value.
             rest = rest.rsplit_once(',').map_or("", |(whole, _)| whole);
         }
         let mut is_valid = text.len() <= BYTES_MAX;
@@ -166,7 +170,7 @@ fn item_to_json(item: &CmcdItem) -> Json {
     Json::Object([value].into_iter().chain(parameters).collect())
 }
 
-/// Splits at the next comma outside strings and lists.
+/// Splits the text at the first comma that is outside strings and lists.
 fn split_member(text: &str) -> (&str, &str) {
     let (mut quoted, mut escaped, mut depth) = (false, false, 0u32);
     for (at, byte) in text.bytes().enumerate() {
@@ -188,7 +192,8 @@ fn split_member(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Returns `None` when the bytes are not UTF-8.
+/// Decodes percent-encoded bytes, and `+` as a space. Returns `None` if an escape is malformed or
+/// the result is not UTF-8.
 fn percent_decode(text: &str) -> Option<String> {
     let text = text
         .get(..text.floor_char_boundary(BYTES_MAX * 3))

@@ -1,27 +1,28 @@
 //! Values of CMCD keys: bare items and inner lists (RFC 9651 sections 3.1 and 3.3).
 
-/// Limit on the members of an inner list; a list with more is malformed.
+/// Limit on the number of items in an inner list. A longer list is malformed.
 const ITEMS_MAX: usize = 32;
-/// Limit on the parameters of an item; an item with more is malformed.
+/// Limit on the number of parameters of an item. An item with more parameters is malformed.
 const PARAMETERS_MAX: usize = 8;
 
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CmcdValue {
-    /// A number. A list of numbers (version 2) becomes the greatest of them.
+    /// A number. A list of numbers (version 2) is represented by its greatest number.
     Number(f64),
     /// A string or a token.
     Text(String),
-    /// A Boolean. The key alone means `true`.
+    /// A Boolean. A key without a value means `true`.
     Flag(bool),
 }
 
-/// A member of an inner list (version 2), such as `3000;v`.
+/// An item of an inner list (version 2), such as `3000;v`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CmcdItem {
     /// The value, such as a bitrate or a relative URL.
     pub value: CmcdValue,
-    /// Parameters by name. For a bitrate, they are its object types, such as `v`.
+    /// Parameters with their names. The parameters of a bitrate are object types, such as `v` for
+    /// video.
     pub parameters: Vec<(String, CmcdValue)>,
 }
 
@@ -36,12 +37,13 @@ impl CmcdItem {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CmcdMember {
     Single(CmcdValue),
-    /// An inner list, and the value that stands for it.
+    /// The value that represents an inner list, and the items of the list.
     List(CmcdValue, Vec<CmcdItem>),
 }
 
 impl CmcdMember {
-    /// Returns the value, or for a list its greatest number, which belongs to the main media.
+    /// Returns the value. A list is represented by its greatest number, which belongs to the main
+    /// media, or else by its first item.
     pub(super) fn main_value(&self) -> &CmcdValue {
         match self {
             CmcdMember::Single(value) | CmcdMember::List(value, _) => value,
@@ -49,7 +51,7 @@ impl CmcdMember {
     }
 }
 
-/// Parses the text after `=`. Returns `None` when it is malformed or empty.
+/// Parses the text after `=`. Returns `None` if the text is malformed or empty.
 pub(super) fn parse_member(text: &str) -> Option<CmcdMember> {
     if let Some(list) = text.strip_prefix('(') {
         return parse_list(list);
@@ -59,12 +61,13 @@ pub(super) fn parse_member(text: &str) -> Option<CmcdMember> {
         let is_whole = rest.is_empty() || rest.starts_with(';');
         return is_whole.then_some(CmcdMember::Single(value));
     }
-    // Parameters of a single value have no meaning.
+    // Ignores the parameters of a single value, because they have no meaning.
     let bare = text.split(';').next().unwrap_or_default();
     Some(CmcdMember::Single(parse_bare(bare.trim())?))
 }
 
-/// Parses `5000;v 128;a)`: one item per kind of media.
+/// Parses an inner list after its opening parenthesis. In `5000;v 128;a)`, each item belongs to one
+/// kind of media.
 fn parse_list(text: &str) -> Option<CmcdMember> {
     let mut items = Vec::new();
     let mut rest = text.trim_start();
@@ -88,7 +91,7 @@ fn parse_list(text: &str) -> Option<CmcdMember> {
     Some(CmcdMember::List(main, items))
 }
 
-/// Parses an item with its parameters. Returns it and the text behind it.
+/// Parses an item with its parameters. Returns the item and the text after the item.
 fn take_item(text: &str) -> Option<(CmcdItem, &str)> {
     let (value, mut rest) = take_value(text)?;
     let mut parameters = Vec::new();
@@ -109,7 +112,7 @@ fn take_item(text: &str) -> Option<(CmcdItem, &str)> {
     Some((CmcdItem { value, parameters }, rest))
 }
 
-/// Parses a bare item. Returns it and the text behind it.
+/// Parses a bare item. Returns the item and the text after the item.
 fn take_value(text: &str) -> Option<(CmcdValue, &str)> {
     if let Some(quoted) = text.strip_prefix('"') {
         let (value, rest) = take_string(quoted)?;
@@ -132,7 +135,8 @@ fn parse_bare(bare: &str) -> Option<CmcdValue> {
     })
 }
 
-/// Parses digits with an optional sign and fraction, within the range of `f64`.
+/// Parses a decimal number with an optional `-`. The number has at most 18 characters after the
+/// `-`.
 fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
@@ -140,7 +144,8 @@ fn parse_number(text: &str) -> Option<f64> {
     (short && digits.bytes().all(plain)).then(|| text.parse().ok())?
 }
 
-/// Parses a string after its opening quote. Returns it and the text after the closing quote.
+/// Parses a string after its opening quote. Returns the string and the text after the closing
+/// quote.
 fn take_string(text: &str) -> Option<(String, &str)> {
     let (mut out, mut escaped) = (String::new(), false);
     for (at, c) in text.char_indices() {

@@ -1,13 +1,13 @@
-//! Writing CMCD as an emulated player does.
+//! Writes the CMCD of an emulated player.
 
 use std::fmt::Write;
 
 use super::HEADERS;
 
-/// The version of CMCD, and the part of the request that carries it.
+/// The version of CMCD, and the part of the request that carries the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CmcdFormat {
-    /// 1 or 2.
+    /// The version, either 1 or 2.
     pub version: u8,
     /// Whether to use `CMCD-…` header fields instead of the query argument `CMCD`.
     pub in_headers: bool,
@@ -33,11 +33,11 @@ pub enum CmcdObjectType {
 /// The state of the player (`sta`, version 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CmcdPlayerState {
-    /// Before the first frame.
+    /// Before the first frame is shown.
     Starting,
     /// Playing.
     Playing,
-    /// After a seek, before the first frame.
+    /// After a seek, before the next frame is shown.
     Seeking,
     /// Stalled.
     Rebuffering,
@@ -46,59 +46,60 @@ pub enum CmcdPlayerState {
 /// The state of a player when it sends a request. Bitrates are in kbit/s, times in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CmcdReport {
-    /// The version, and the part of the request that carries the data.
+    /// The version of CMCD, and the part of the request that carries the data.
     pub format: CmcdFormat,
-    /// The requested object.
+    /// The type of the requested object (`ot`).
     pub object: CmcdObjectType,
-    /// Its bitrate (`br`).
+    /// The bitrate of the requested object (`br`).
     pub bitrate_kbps: Option<u32>,
     /// The highest available bitrate (`tb`).
     pub top_kbps: Option<u32>,
-    /// Its duration (`d`).
+    /// The duration of the requested object (`d`).
     pub duration_ms: Option<u32>,
-    /// Duration of the buffered media (`bl`). It is also sent as the time until the object must
-    /// arrive (`dl`).
+    /// The duration of the buffered media (`bl`). The same value is sent as the deadline for the
+    /// object (`dl`).
     pub buffer_ms: Option<u32>,
     /// Measured throughput (`mtp`).
     pub throughput_kbps: Option<u32>,
-    /// Whether the object is needed immediately: at the start, after a seek or after a stall
-    /// (`su`).
+    /// Whether the object is needed immediately (`su`). This is the case at the start, after a seek
+    /// and after a stall.
     pub startup: bool,
     /// Whether the buffer ran empty at any time since the last request (`bs`).
     pub starved: bool,
-    /// The next object's path relative to this one (`nor`), percent-encoded as in its URL.
+    /// The path of the next object, relative to the requested object (`nor`). The path is
+    /// percent-encoded as in a URL.
     pub next: Option<String>,
-    /// First and last byte of the next object's range (`nrr`).
+    /// The byte range of the next object (`nrr`), as the positions of the first and the last byte.
     pub next_range: Option<(u64, u64)>,
-    /// Whether the stream is HLS; otherwise it is DASH (`sf`).
+    /// True for an HLS stream, false for a DASH stream (`sf`).
     pub is_hls: bool,
-    /// The session (`sid`), a UUID.
+    /// The UUID of the session (`sid`).
     pub session: u128,
-    /// The content (`cid`).
+    /// The identifier of the content (`cid`).
     pub content: u64,
     /// The player's state (`sta`).
     pub state: CmcdPlayerState,
-    /// Number of the request in its session (`sn`).
+    /// The sequence number of the request in its session (`sn`).
     pub sequence: u32,
     /// Time from the play command to the first frame (`msd`), once it is known.
     pub start_delay_ms: Option<u32>,
 }
 
-/// Indexes of [`HEADERS`].
+/// Indexes into [`HEADERS`].
 const OBJECT: usize = 0;
 const REQUEST: usize = 1;
 const SESSION: usize = 2;
 const STATUS: usize = 3;
 
 impl CmcdReport {
-    /// Returns the value of the query argument `CMCD`, before URL encoding.
+    /// Returns the value of the query argument `CMCD`, which is not yet URL-encoded.
     pub fn to_query(&self) -> String {
         let mut pairs = self.key_value_pairs();
         pairs.sort_by_key(|(_, key, _)| *key);
         write_dictionary(pairs.iter().map(|(_, key, value)| (*key, value.as_str())))
     }
 
-    /// Returns the header fields that are not empty.
+    /// Returns the name and value of each header field that has at least one key.
     pub fn to_headers(&self) -> Vec<(&'static str, String)> {
         let mut pairs = self.key_value_pairs();
         pairs.sort_by_key(|(_, key, _)| *key);
@@ -113,11 +114,11 @@ impl CmcdReport {
         fields.filter(|(_, text)| !text.is_empty()).collect()
     }
 
-    /// Returns the header index, key and printed value of each pair. A `true` flag has an empty
-    /// value.
+    /// Returns the header index, the key and the printed value of each pair. The printed value of
+    /// the Boolean `true` is empty.
     fn key_value_pairs(&self) -> Vec<(usize, &'static str, String)> {
         let second = self.format.version == 2;
-        // CTA-5004-B section 4.2: values that differ by object type are lists.
+        // In version 2, values that can differ by object type are lists (CTA-5004-B section 4.2).
         let listed = |value: u32| {
             if second {
                 format!("({value})")
@@ -186,7 +187,7 @@ impl CmcdReport {
     }
 }
 
-/// CTA-5004 rounds buffer lengths and throughput to the nearest 100.
+/// Rounds to the nearest 100, as CTA-5004 requires for buffer lengths and throughput.
 fn round_to_hundreds(value: u32) -> u32 {
     (value / 100).saturating_mul(100) + if value % 100 >= 50 { 100 } else { 0 }
 }

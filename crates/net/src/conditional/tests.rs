@@ -6,8 +6,7 @@ const EARLY: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
 const EXACT: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATE: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// Returns the strong tag "v1" and a time of last change that is a fraction of a second after
-/// EXACT.
+/// Returns the strong tag "v1" and a time of last change that is 0.9 s after `EXACT`.
 fn sample_validators() -> Validators {
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_900);
     Validators::from_etag("\"v1\"").modified_at(time)
@@ -38,7 +37,7 @@ fn every_condition_and_their_precedence() {
         (&[("if-none-match", "\"v2\"")], Proceed),
         (&[("if-none-match", "v1")], Proceed),
         (&[("if-none-match", "\"v1")], Proceed),
-        // A tag takes precedence over a date.
+        // If-None-Match takes precedence over If-Modified-Since.
         (
             &[("if-none-match", "\"v2\""), ("if-modified-since", LATE)],
             Proceed,
@@ -77,7 +76,7 @@ fn every_condition_and_their_precedence() {
     assert_eq!(put, Failed);
 }
 
-/// RFC 9111 section 4.3.2. `Date` is a validator only for If-Modified-Since.
+/// `Date` is a validator only for If-Modified-Since (RFC 9111 section 4.3.2).
 #[test]
 fn a_date_replaces_last_modified_for_if_modified_since() {
     use ConditionOutcome::{NotModified, Proceed};

@@ -1,13 +1,13 @@
 //! Addresses to listen on.
 
-/// The host if an address consists of a port only. Other machines cannot reach it, so nothing is
-/// exposed by accident.
+/// The host of an address that consists of a port only. This is the loopback address, so that a
+/// server is not exposed to other machines by accident.
 const HOST: &str = "127.0.0.1";
 
-/// Checks an address to listen on, and completes one that is only a port.
+/// Checks an address to listen on. An address that is only a port gets the host 127.0.0.1.
 ///
 /// # Errors
-/// A message with the expected form.
+/// A message with the expected format.
 pub fn listen_address(text: &str) -> Result<String, String> {
     const FORMS: &str = "such as 127.0.0.1:8080, [::1]:8080, :8080 for all addresses, or 8080";
     let port = |port: &str| match port.parse::<u16>() {

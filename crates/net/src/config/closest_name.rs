@@ -1,6 +1,6 @@
 //! Suggestions for misspelled names.
 
-/// Returns the known name that was probably meant; `None` if all are too different.
+/// Returns the known name that is most similar to `name`, or `None` if no name is similar enough.
 pub(super) fn closest_name<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,
@@ -10,7 +10,7 @@ pub(super) fn closest_name<'a>(
     (distance <= 1 + name.len() / 3).then_some(known)
 }
 
-/// Returns the Levenshtein distance: letters to add, remove or replace.
+/// Returns the Levenshtein distance, which is the number of bytes to add, remove or replace.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

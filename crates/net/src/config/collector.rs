@@ -20,7 +20,7 @@ pub const COLLECTOR: &[Setting] = &[
         "cmcd-sessions-max",
         "N",
         "10000",
-        "Limit on sessions; beyond it, the network with the most loses its oldest session",
+        "Limit on sessions; beyond it, the network with the most loses its longest-idle session",
     ),
     Setting::new(
         "cmcd-network",
@@ -65,26 +65,26 @@ pub struct CollectorSettings {
     pub sessions_max: usize,
     /// A session ends when no report has arrived for this time.
     pub idle_timeout: Duration,
-    /// File for records of reports.
+    /// File for a record of each report.
     pub records: Option<PathBuf>,
-    /// Percentage of the sessions that are recorded, from 0 to 100.
+    /// Percentage of the sessions whose reports are recorded, from 0 to 100.
     pub sample_percent: u8,
-    /// Networks with their names in the metrics.
+    /// Names of networks in the metrics, each with its network.
     pub networks: Vec<(String, Cidr)>,
-    /// Names of title classes in the metrics, each with a prefix of its titles.
+    /// Names of title classes in the metrics, each with a prefix of the titles in the class.
     pub title_classes: Vec<(String, String)>,
 }
 
-/// Limit on `cmcd-sessions-max`: about 2 GB.
+/// Largest permitted value of `cmcd-sessions-max`. That many sessions need about 2 GB of memory.
 const SESSIONS_MAX: usize = 1_000_000;
-/// Limit on the different names in `cmcd-network`, and in `cmcd-title-class`. Each metric has at
-/// most 18 × 17 series: two networks and one class have default names in addition to the configured
-/// ones.
+/// Limit on the number of different names in `cmcd-network`. The same limit applies to
+/// `cmcd-title-class`. Each metric then has at most 18 × 17 series, because two networks and one
+/// title class have default names.
 const NAMES_MAX: usize = 16;
-/// Limit on the length of a name.
+/// Limit on the bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
-/// Limit on the values of `cmcd-network`, and of `cmcd-title-class`: each report is compared with
-/// all of them.
+/// Limit on the number of values of `cmcd-network`, because each report is compared with all
+/// values. The same limit applies to `cmcd-title-class`.
 const RULES_MAX: usize = 256;
 
 impl CollectorSettings {

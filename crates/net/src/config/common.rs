@@ -15,10 +15,10 @@ use crate::server::TlsIdentity;
 use crate::viewers::CmcdCollector;
 use crate::{Cidr, Limits, ListenOptions, MinRate, TrustedNetworks};
 
-/// Default of `send-memory`.
+/// Default value of the setting `send-memory`.
 pub(crate) const SEND_MEMORY: &str = "25% up to 1GiB";
 
-/// The settings of every server, except its addresses.
+/// The settings that every server has, except the addresses to listen on.
 pub const COMMON: &[Setting] = &[
     Setting::new(
         "workers",
@@ -91,7 +91,7 @@ pub const COMMON: &[Setting] = &[
         "request-burst",
         "DURATION",
         "10s",
-        "Burst of an idle client: the requests that its rate allows in this time",
+        "Burst limit of an idle client: the requests that its rate limit permits in this time",
     ),
     Setting::new(
         "header-timeout",
@@ -199,28 +199,28 @@ pub const COMMON: &[Setting] = &[
     .as_list(),
 ];
 
-/// Clients with a longer round trip are outside the data center, on links that they share with
-/// other traffic.
+/// Clients with a longer round-trip time are outside the data center. They share links with other
+/// traffic, so they are paced.
 const NEAR_RTT: Duration = Duration::from_millis(1);
 
 /// The parsed values of [`COMMON`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommonSettings {
-    /// Worker threads; 0 starts [`crate::resources::default_workers`].
+    /// Number of worker threads. 0 means [`crate::resources::default_workers`].
     pub workers: usize,
-    /// Certificate chain and private key, both PEM.
+    /// Files of the certificate chain and the private key, both in PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Authorities that must have issued the clients' certificates, in PEM. Only with `tls`.
+    /// PEM file of the authorities that must have issued the clients' certificates. Requires `tls`.
     pub client_ca: Option<PathBuf>,
     /// Format of the log.
     pub log_format: LogFormat,
-    /// Filter of the log: a level, or `tracing`'s directives.
+    /// Log filter, which is a level or `tracing` directives.
     pub log: String,
-    /// File for records.
+    /// File for a record of each request.
     pub records: Option<PathBuf>,
-    /// Format of this file.
+    /// Format of the records file.
     pub records_format: RecordFormat,
-    /// Traces and `Server-Timing`.
+    /// Settings of traces and `Server-Timing`.
     pub tracing: TracingSettings,
     /// The Unix socket over which a successor process receives the listening sockets.
     pub handover_socket: Option<PathBuf>,
@@ -228,14 +228,14 @@ pub struct CommonSettings {
     pub limits: Limits,
     /// Proxies that are trusted to report the client's address.
     pub trust: TrustedNetworks,
-    /// Clients with a shorter round trip are not paced.
+    /// Clients with a shorter round-trip time are not paced.
     pub near_rtt: Duration,
-    /// The memory limit that the operator has set; if `None`, it is detected.
+    /// The memory limit that the operator has set. If `None`, the limit is detected.
     pub memory_limit_bytes: Option<u64>,
-    /// Limit on the copied response bytes that wait to be sent; for `None` see
-    /// [`crate::ListenOptions`].
+    /// Limit on the copied response bytes that wait to be sent. `None` means 25 % of the memory
+    /// limit, at most 1 GiB.
     pub send_memory_bytes: Option<u64>,
-    /// The CMCD collector.
+    /// Settings of the CMCD collector.
     pub collector: CollectorSettings,
 }
 
@@ -252,7 +252,7 @@ impl CommonSettings {
     /// Parses the settings.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value, with its setting and source.
+    /// [`UsageError`] with the setting and the source of the first invalid value.
     pub fn new(layers: &SettingLayers) -> Result<CommonSettings, UsageError> {
         let tls = match (layers.path("tls-cert"), layers.path("tls-key")) {
             (Some(cert), Some(key)) => Some((cert, key)),
@@ -300,7 +300,7 @@ impl CommonSettings {
         set.unwrap_or_else(MemoryLimit::detect)
     }
 
-    /// Returns the options of the port for clients. Reads the certificate and its key.
+    /// Reads the certificate and its key, and returns the options of the port for clients.
     ///
     /// # Errors
     /// The errors of [`CommonSettings::read_tls`].
@@ -316,7 +316,8 @@ impl CommonSettings {
         })
     }
 
-    /// Reads the certificate, its key and the authorities of clients, if they are configured.
+    /// Reads the certificate, its key and the client authorities. Returns `None` if TLS is not
+    /// configured.
     ///
     /// # Errors
     /// An error with the name of the file that cannot be read.
@@ -338,7 +339,7 @@ impl CommonSettings {
         }))
     }
 
-    /// Opens the records file, if there is one.
+    /// Opens the records file, if the setting `records` is set.
     ///
     /// # Errors
     /// An error with the name of the file that cannot be opened.
@@ -378,7 +379,7 @@ impl CommonSettings {
             filter.map_err(|e| UsageError(format!("log = {:?} (--log): {e}", self.log)))?;
         let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
         let terminal = io::IsTerminal::is_terminal(&io::stderr());
-        // Fails only if a log exists, which then stays in use.
+        // `try_init` fails only if the process already has a log. That log then stays in use.
         let _ = match self.log_format {
             LogFormat::Text => builder.with_ansi(terminal).try_init(),
             LogFormat::Json => builder.json().flatten_event(true).try_init(),
@@ -430,8 +431,8 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
     })
 }
 
-/// The flow-control window with which an HTTP/2 connection starts (RFC 9113). A smaller setting has
-/// no effect.
+/// Smallest permitted flow-control window. An HTTP/2 connection starts with a window of about this
+/// size (RFC 9113), so a smaller value would have no effect on the connection.
 const WINDOW_BYTES_MIN: u64 = 64 << 10;
 
 fn window_bytes(text: &str) -> Result<u32, String> {
@@ -459,10 +460,11 @@ fn stream_count(text: &str) -> Result<u32, String> {
     count.ok_or_else(|| "expected 1 to 10000 streams".to_owned())
 }
 
-/// Parses the settings of a server's admin port: its address and the file with its token.
+/// Parses the settings of a server's admin port. Returns the port's address and the file with the
+/// port's token.
 ///
 /// # Errors
-/// [`UsageError`] when only one of them is set, or when the address is invalid.
+/// [`UsageError`] when only one of the two settings is set, or when the address is invalid.
 pub fn read_admin_port(layers: &SettingLayers) -> Result<Option<(String, PathBuf)>, UsageError> {
     match (
         layers.with("admin", listen_address)?,

@@ -5,14 +5,16 @@ use super::layers::environment_name;
 use std::collections::BTreeSet;
 
 const PREFIX: &str = "HEADWATER_";
-/// Longer names are not compared with known ones.
+/// Limit on the bytes of a reported name. Longer names are ignored, so that the comparison with the
+/// known names is fast.
 const NAME_BYTES_MAX: usize = 100;
-/// Most reported variables.
+/// Limit on the number of reported variables.
 const REPORTED_MAX: usize = 20;
 
-/// Returns a warning for each variable that starts with `HEADWATER_` and sets nothing.
+/// Returns a warning for each variable that starts with `HEADWATER_` but matches no setting.
 ///
-/// `settings`: the names of all settings of all commands. Values are not read, because they may be secrets.
+/// `settings` contains the names of all settings of all commands. `variables` contains only names,
+/// because values may be secrets.
 pub fn unknown_variables<'a>(
     settings: impl Iterator<Item = &'a str>,
     variables: impl Iterator<Item = String>,
@@ -27,7 +29,8 @@ pub fn unknown_variables<'a>(
 }
 
 fn describe_unknown(name: &str, known: &BTreeSet<String>) -> String {
-    // Compares without the prefix, because all names share it.
+    // Compares the names without the prefix, because the common prefix would make all names
+    // similar.
     let stem = name.strip_prefix(PREFIX).unwrap_or(name);
     let known_stems = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
     match closest_name(stem, known_stems) {

@@ -1,13 +1,13 @@
-//! Grouping and shortening the help of a command.
+//! Groups and shortens the help of a command.
 
 use clap::{Arg, Command};
 
-/// Options of one topic.
+/// Options that the help lists under one heading.
 #[derive(Debug, Clone, Copy)]
 pub struct HelpGroup {
     /// The heading above the options.
     pub heading: &'static str,
-    /// The names of the options, in their order.
+    /// The names of the options, in the order of the help.
     pub options: &'static [&'static str],
 }
 
@@ -91,9 +91,9 @@ pub fn group_flags(mut options: Vec<Arg>, groups: &[HelpGroup]) -> Vec<Arg> {
     sorted
 }
 
-/// Reduces the help of a command to the options in `shown`. The others remain valid.
+/// Reduces the help of a command to the options in `shown`. The hidden options remain valid.
 ///
-/// clap can hide options from `-h` itself, but then prints two lines per option for `--help`.
+/// clap can hide options from `-h` only, but then `--help` prints two lines per option.
 pub fn shorten_help(command: Command, shown: &[&str]) -> Command {
     let name = command.get_name().to_owned();
     let more = format!("`headwater {name} --help` describes all options, with examples.");

@@ -5,14 +5,15 @@ use super::layers::{SettingOrigin, SettingValue};
 use super::{Setting, SettingSources, UsageError, mask_secrets};
 use std::collections::BTreeMap;
 
-/// The values from one source, keyed by the name of the setting that each value sets.
+/// The values from one source. The key of each value is the name of the setting that the value
+/// sets.
 pub(super) struct KeyedValues(BTreeMap<&'static str, SettingValue>);
 
 impl KeyedValues {
-    /// Collects the values that `read` finds for each setting of this kind.
+    /// Collects the values that `read` returns for each setting whose values are `KEY=VALUE`.
     ///
     /// # Errors
-    /// [`UsageError`] for a value that is not `KEY=VALUE`, or whose key is unknown.
+    /// [`UsageError`] for a value that is not `KEY=VALUE`, or that has an unknown key.
     pub(super) fn collect(
         sources: &SettingSources<'_>,
         read: impl Fn(&Setting) -> Option<(Vec<String>, SettingOrigin)>,
@@ -36,7 +37,7 @@ impl KeyedValues {
         Ok(KeyedValues(found))
     }
 
-    /// Returns the value of a setting.
+    /// Returns the value of a setting, if this source sets it.
     pub(super) fn find(&self, setting: &Setting) -> Option<SettingValue> {
         self.0.get(setting.name).cloned()
     }

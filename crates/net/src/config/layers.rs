@@ -1,5 +1,5 @@
-//! The values of settings and their sources: flags take precedence over the environment, then the
-//! file, then defaults.
+//! The values of settings and their sources. Flags override the environment, the environment
+//! overrides the file, and the file overrides the defaults.
 
 use super::closest_name::closest_name;
 use super::key_values::KeyedValues;
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-/// The sources of settings. Tests supply their own; [`SettingLayers::read`] reads the environment of
-/// the process.
+/// The sources of settings. Tests supply their own sources. [`SettingLayers::read`] uses the
+/// environment of the process.
 pub struct SettingSources<'a> {
     /// The declared settings.
     pub settings: &'static [&'static [Setting]],
-    /// Keys of the file that are not settings: the program reads them itself, from
+    /// Keys of the file that are not settings. The program itself parses these keys from
     /// [`SettingLayers::file`].
     pub tables: &'static [&'static str],
-    /// The command line.
+    /// The parsed command line.
     pub flags: &'a ArgMatches,
     /// Returns the value of an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<String>,
@@ -47,7 +47,8 @@ pub(super) enum SettingOrigin {
     Flag(String),
     Variable(String),
     File(String),
-    /// The table of one scope, such as `drm-rule 2`. Its values override all other sources.
+    /// The table of one scope, such as `drm-rule 2`. The values of the table override all other
+    /// sources.
     Table(String),
     Default,
 }
@@ -71,11 +72,11 @@ impl SettingLayers {
         })
     }
 
-    /// Collects all settings.
+    /// Collects all settings from `sources`.
     ///
     /// # Errors
-    /// [`UsageError`] for a file that cannot be read or is not TOML, for an unknown key, or for a value
-    /// that is neither text nor a number.
+    /// [`UsageError`] for a file that cannot be read or is not TOML, for an unknown key, or for a
+    /// value of a wrong type.
     pub fn new(sources: &SettingSources<'_>) -> Result<SettingLayers, UsageError> {
         let from_env =
             |name: &str| (sources.env)(&environment_name(name)).filter(|v| !v.is_empty());
@@ -158,7 +159,7 @@ impl SettingLayers {
         self.one(name).map(PathBuf::from)
     }
 
-    /// Returns whether a setting was given a value; a default value does not count.
+    /// Returns whether any source sets the setting. A default value does not count.
     pub fn is_set(&self, name: &str) -> bool {
         let found = self.set.get(name);
         found.is_some_and(|set| !matches!(set.by, SettingOrigin::Default))
@@ -226,14 +227,15 @@ impl SettingLayers {
     /// limit.
     ///
     /// # Errors
-    /// [`UsageError`] as [`SettingLayers::with`].
+    /// Same as [`SettingLayers::with`].
     pub fn memory_bytes(&self, name: &str) -> Result<Option<u64>, UsageError> {
         let limit_bytes = self.memory_limit_bytes()?;
         let limit_bytes = limit_bytes.unwrap_or_else(|| MemoryLimit::detect().bytes());
         self.with(name, |text| memory_bytes(text, limit_bytes))
     }
 
-    /// Parses the setting `memory-limit`, if it is set. A percentage refers to the detected limit.
+    /// Parses the setting `memory-limit`, if it is set. A percentage refers to the detected memory
+    /// limit.
     pub(super) fn memory_limit_bytes(&self) -> Result<Option<u64>, UsageError> {
         self.with("memory-limit", |text| {
             match memory_bytes(text, MemoryLimit::detect().bytes())? {
@@ -289,7 +291,8 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
-/// The name of a setting on the command line: `--listen`, or `SOURCE` for an argument without a flag.
+/// Returns the name of a setting on the command line, such as `--listen`. An argument without a
+/// flag has a name such as `SOURCE`.
 fn argument_name(setting: &Setting) -> String {
     match setting.positional {
         true => setting.value.to_owned(),
@@ -344,11 +347,12 @@ fn read_file(
         .collect()
 }
 
-/// Limit on the depth of nested tables in a settings file, such as `drm.license-url.widevine`.
+/// Limit on the depth of nested tables in a settings file. The key `drm.license-url.widevine` has a
+/// depth of 2.
 const TABLE_DEPTH_MAX: usize = 3;
 
-/// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Tables nested deeper than
-/// the maximum depth are not flattened; no setting accepts a table as its value.
+/// Flattens nested tables. For example, `[storage] retries` becomes `storage-retries`. Tables that
+/// are nested too deeply remain tables. They are rejected later, because they match no setting.
 pub(super) fn flatten_tables(
     lines: impl Iterator<Item = (String, toml::Value)>,
 ) -> impl Iterator<Item = (String, toml::Value)> {
@@ -409,7 +413,7 @@ fn scalar_text(value: toml::Value) -> Option<String> {
     }
 }
 
-/// Returns the error for an unknown key, with the most similar known one.
+/// Returns the error for an unknown key, with the most similar known key.
 fn unknown_key_message(key: &str, sources: &SettingSources<'_>) -> String {
     let mut message = format!("unknown setting {key:?}");
     let settings = sources

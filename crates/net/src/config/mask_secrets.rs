@@ -1,7 +1,7 @@
-//! Masking secrets in settings before they are logged.
+//! Masks secrets in settings before the settings are logged.
 
-/// Masks the secrets of the URLs in a text: `nats://lab:***@host`, or `***@host` without a colon,
-/// since the user part may be a token.
+/// Masks the secrets of the URLs in a text. A password is masked, as in `nats://lab:***@host`. A
+/// user name without a password is also masked, as in `***@host`, because the name may be a token.
 pub fn mask_secrets(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -2,31 +2,32 @@
 
 use clap::{Arg, ArgAction};
 
-/// The declaration of a setting. Its flag is `--NAME`, its TOML key is `NAME`, and its variable is
-/// `HEADWATER_NAME` in capitals with underscores.
+/// The declaration of a setting. The flag is `--NAME` and the TOML key is `NAME`. The environment
+/// variable is `HEADWATER_NAME`, in capitals and with underscores instead of dashes.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// The name, in lower case with dashes.
     pub name: &'static str,
-    /// The placeholder of its value in the help.
+    /// The placeholder for the value in the help.
     pub value: &'static str,
-    /// The default value; empty for none.
+    /// The default value, or an empty text if there is no default.
     pub default: &'static str,
-    /// Whether it may be repeated (TOML: an array; environment: commas).
+    /// Whether the setting may have several values. A flag is then repeated, the TOML value is an
+    /// array, and commas separate the values in the environment variable.
     pub list: bool,
     /// The keys of the tables, if the list may be written as an array of tables. Each table becomes
-    /// one value: the values of its keys in this order, separated by spaces.
+    /// one text, which contains the values of these keys in this order, separated by spaces.
     pub fields: &'static [&'static str],
     /// Whether the list may be written as an array of tables with optional keys. Each table becomes
-    /// one value: its text as a TOML inline table. An environment variable is then one value and is
-    /// not split at commas.
+    /// one value, namely the table's text as a TOML inline table. An environment variable then
+    /// contains only one value, and commas do not split it.
     pub inline_tables: bool,
-    /// Whether each value is `KEY=VALUE` and sets the setting `NAME-KEY`. Settings files have the table
-    /// `NAME` instead.
+    /// Whether each value is `KEY=VALUE` and sets the setting `NAME-KEY`. Settings files contain
+    /// the table `NAME` instead.
     pub key_values: bool,
-    /// Whether the flag alone means `yes`. `--NAME=no` is allowed, too.
+    /// Whether the flag without a value means `yes`. `--NAME=no` is also allowed.
     pub switch: bool,
-    /// Whether the command line gives the value without the flag's name.
+    /// Whether the setting is a positional argument on the command line.
     pub positional: bool,
     /// The help text: a sentence without a final period.
     pub help: &'static str,
@@ -60,7 +61,7 @@ impl Setting {
         Setting { list: true, ..self }
     }
 
-    /// Makes the setting repeatable and writable as an array of tables with these keys.
+    /// Makes the setting repeatable. The list may be written as an array of tables with these keys.
     #[must_use]
     pub const fn as_tables(self, fields: &'static [&'static str]) -> Setting {
         Setting {
@@ -70,7 +71,7 @@ impl Setting {
         }
     }
 
-    /// Makes the setting repeatable and writable as an array of tables, which
+    /// Makes the setting repeatable. The list may be written as an array of tables, which
     /// [`SettingLayers::scoped`] reads.
     ///
     /// [`SettingLayers::scoped`]: super::SettingLayers::scoped
@@ -93,7 +94,8 @@ impl Setting {
         }
     }
 
-    /// Makes the setting a plain flag. Declare it with the value `yes|no` and the default `no`.
+    /// Makes the setting a switch, whose flag needs no value. Declare the setting with the
+    /// placeholder `yes|no` and the default `no`.
     #[must_use]
     pub const fn as_switch(self) -> Setting {
         Setting {
@@ -102,7 +104,7 @@ impl Setting {
         }
     }
 
-    /// Makes the setting an argument without a flag. The program declares the argument itself.
+    /// Makes the setting a positional argument. The program declares the argument itself.
     #[must_use]
     pub const fn as_positional(self) -> Setting {
         Setting {
@@ -113,8 +115,8 @@ impl Setting {
 
     fn build_arg(&self) -> Arg {
         if self.switch {
-            // The flag accepts a value only after `=`, so that the next argument is never taken for
-            // the value.
+            // The flag accepts a value only after `=`, so that the next argument is never mistaken
+            // for the value.
             return Arg::new(self.name)
                 .long(self.name)
                 .value_name(self.value)
@@ -144,12 +146,12 @@ impl Setting {
     }
 }
 
-/// The flag that names the TOML file.
+/// The name of the flag for the TOML file.
 pub const CONFIG: &str = "config";
-/// The flag that prints the effective settings.
+/// The name of the flag that prints the effective settings.
 pub const PRINT: &str = "print-config";
 
-/// Returns the flags of these tables, and [`CONFIG`] and [`PRINT`], which every program has.
+/// Returns the flags of `tables`, and the flags [`CONFIG`] and [`PRINT`] of every program.
 pub fn flags(tables: &[&[Setting]]) -> Vec<Arg> {
     let config = Arg::new(CONFIG)
         .long(CONFIG)

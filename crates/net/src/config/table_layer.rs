@@ -1,4 +1,4 @@
-//! Settings that a table overrides for a part of their scope, such as one folder.
+//! Settings that a table overrides for one scope, such as one folder.
 
 use super::closest_name::closest_name;
 use super::layers::{SettingOrigin, SettingValue, flatten_tables, to_texts};
@@ -9,19 +9,19 @@ use super::{Setting, SettingLayers, UsageError};
 pub struct ScopedLayers {
     /// Value of the key that names the scope.
     pub scope: String,
-    /// Position of the table, for error messages: `drm-rule 2`.
+    /// Position of the table, such as `drm-rule 2`, for error messages.
     pub place: String,
-    /// All settings; those in the table have the table's values.
+    /// All settings. A setting in the table has the table's value.
     pub layers: SettingLayers,
 }
 
 impl SettingLayers {
-    /// Reads the tables of the setting `name` ([`Setting::as_inline_tables`]). Each has the key
-    /// `scope_key`. Its other keys are names of settings without `prefix`.
+    /// Reads the tables of the setting `name` ([`Setting::as_inline_tables`]). Each table has the
+    /// key `scope_key`. The other keys are the names of settings, with `prefix` removed.
     ///
     /// # Errors
-    /// [`UsageError`] for text that is not a TOML table, for a missing scope, for an unknown key, or
-    /// for a value of a wrong type.
+    /// [`UsageError`] for text that is not a TOML table, for a missing scope, for an unknown key,
+    /// or for a value of a wrong type.
     pub fn scoped(
         &self,
         name: &str,
@@ -90,7 +90,8 @@ impl SettingLayers {
     }
 }
 
-/// Parses an inline table. The error does not quote the text, which may contain credentials.
+/// Parses an inline table. The error does not quote the text, because the text may contain
+/// credentials.
 fn parse_table(text: &str) -> Result<toml::Table, String> {
     let line = format!("table = {text}");
     let parsed: toml::Table = line

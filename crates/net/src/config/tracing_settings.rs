@@ -37,13 +37,13 @@ pub const TRACING: &[Setting] = &[
 /// The parsed values of [`TRACING`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracingSettings {
-    /// The collector's URL.
+    /// The URL of the trace collector.
     pub otlp_endpoint: Option<String>,
-    /// The file with headers for the collector.
+    /// The file with HTTP headers for the trace collector.
     pub otlp_headers: Option<PathBuf>,
     /// Number of traced requests per million requests without `traceparent`.
     pub sample_ppm: u32,
-    /// The token of clients that may request `Server-Timing`.
+    /// The file with the token of clients that may request `Server-Timing`.
     pub timing_token: Option<PathBuf>,
 }
 
@@ -74,12 +74,12 @@ impl TracingSettings {
         }
     }
 
-    /// Returns the share of requests without `traceparent` that are traced.
+    /// Returns the share of requests without `traceparent` that are traced, from 0 to 1.
     pub fn sample_ratio(&self) -> f64 {
         f64::from(self.sample_ppm) / 1e6
     }
 
-    /// Reads the token with which clients request `Server-Timing`, if there is one.
+    /// Reads the token with which clients request `Server-Timing`, if the token file is set.
     ///
     /// # Errors
     /// An error with the file's name when the file cannot be read or the token is too short.

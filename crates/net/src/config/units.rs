@@ -1,4 +1,4 @@
-//! Parsing values with a unit: `6s`, `512MiB`.
+//! Parses values with a unit, such as `6s` and `512MiB`.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ const SIZES: [(&str, u64); 8] = [
     ("GB", 1_000_000_000),
 ];
 
-/// The longest duration of a setting: one day.
+/// The longest duration that a setting may have, in seconds (one day).
 const SECONDS_MAX: f64 = 86_400.0;
 
-/// Parses `250ms`, `6s`, `2.5s`, `1min` or `2h`.
+/// Parses a duration, such as `250ms`, `6s`, `2.5s`, `1min` or `2h`.
 ///
 /// # Errors
-/// A message with the expected form.
+/// A message with the expected format.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a duration in ms, s, min or h, such as 6s".to_owned();
     let (number, unit) = split_unit(text);
@@ -37,10 +37,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Parses `512MiB`, `2GB` or `100B`.
+/// Parses a number of bytes, such as `512MiB`, `2GB` or `100B`.
 ///
 /// # Errors
-/// A message with the expected form.
+/// A message with the expected format.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || "expected a whole number of B, KiB, MiB or GiB, such as 512MiB".to_owned();
     let (number, unit) = split_unit(text);
@@ -52,10 +52,11 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(*scale).ok_or_else(wrong)
 }
 
-/// Parses a memory size: bytes as in [`bytes()`], `25%` (of `limit_bytes`), or `25% up to 1GiB`.
+/// Parses a memory size. It is a number of bytes as in [`bytes()`], a percentage of `limit_bytes`
+/// such as `25%`, or a percentage with a maximum such as `25% up to 1GiB`.
 ///
 /// # Errors
-/// A message with the expected form.
+/// A message with the expected format.
 pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
     let Some((percent, upper_limit)) = text.split_once('%') else {
         return bytes(text);
@@ -76,16 +77,16 @@ pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
 /// Parses a whole number.
 ///
 /// # Errors
-/// A message when the text is not one.
+/// A message when the text is not a whole number.
 pub fn count(text: &str) -> Result<usize, String> {
     text.parse()
         .map_err(|_| "expected a whole number".to_owned())
 }
 
-/// Parses `yes` or `no`; also `on`, `off`, `true` and `false`.
+/// Parses a switch. `yes`, `on` and `true` turn it on, and `no`, `off` and `false` turn it off.
 ///
 /// # Errors
-/// A message when the text is none of them.
+/// A message when the text is none of these words.
 pub fn switch(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "on" | "true" => Ok(true),

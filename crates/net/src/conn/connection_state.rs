@@ -1,4 +1,5 @@
-//! The state that a connection's task shares with its handlers, its bodies and its worker's sweep.
+//! The state of a connection. The connection's task shares this state with the handlers, the bodies
+//! and the worker's periodic sweep.
 //!
 //! Timeouts need no timers. Whenever a connection makes progress, it stores the time of the
 //! worker's clock (a relaxed store). The worker's sweep compares the stored times with the limits.
@@ -23,7 +24,8 @@ pub(crate) use self::timeouts::SweepVerdict;
 
 mod timeouts;
 
-/// A worker's coarse clock: whole milliseconds since its start, as of its last sweep.
+/// A worker's coarse clock, in whole milliseconds since the clock's start. Each sweep of the worker
+/// updates the clock.
 #[derive(Debug)]
 pub(crate) struct CoarseClock {
     start: Instant,
@@ -49,17 +51,17 @@ impl CoarseClock {
     }
 }
 
-/// Frame length for HTTP/1.1 over TLS. `hyper` holds at most two frames.
+/// Frame length in bytes for HTTP/1.1 over TLS. `hyper` holds at most two frames.
 const FRAME_BYTES: u64 = 64 << 10;
-/// Frame length for an HTTP/2 stream. `hyper` holds one frame, and up to three more wait in the
-/// stream's buffer.
+/// Frame length in bytes for an HTTP/2 stream. `hyper` holds one frame, and up to three more frames
+/// wait in the stream's buffer.
 const STREAM_FRAME_BYTES: u64 = 32 << 10;
 
 /// Parameters for copying bodies on a connection.
 #[derive(Debug)]
 pub(crate) struct CopyPolicy {
     pub(crate) memory: Arc<ConnectionMemory>,
-    /// Most bytes per frame.
+    /// Limit on the bytes of a frame.
     pub(crate) frame_bytes: u64,
     pub(crate) now_ms: u64,
 }
@@ -68,13 +70,13 @@ pub(crate) struct CopyPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum WaitState {
-    /// Nothing: requests are in flight.
+    /// No event, because requests are in flight.
     Busy = 0,
     /// The rest of a request's header.
     Header = 1,
     /// The next request.
     Idle = 2,
-    /// The client's close, after ours.
+    /// The client's close, after we have closed our side.
     Linger = 3,
     /// The rest of a TLS handshake.
     Handshake = 4,
@@ -85,33 +87,34 @@ enum WaitState {
 pub(crate) struct ConnectionState {
     pub(crate) id: u64,
     peer: SocketAddr,
-    /// The client that a proxy has reported.
+    /// The client's address that a proxy has reported.
     client: OnceLock<SocketAddr>,
     pub(crate) secure: bool,
     pub(super) socket: OwnedWriteHalf,
-    /// Present once bodies are copied on this connection.
+    /// The memory budget for copied bodies. Present as soon as this connection copies bodies.
     memory: OnceLock<Arc<ConnectionMemory>>,
     clock: Arc<CoarseClock>,
     wait: AtomicU8,
     since_ms: AtomicU64,
-    /// Whether a write waits for the client to take bytes.
+    /// Whether a write waits because the socket is full.
     blocked: AtomicBool,
-    /// Time when bytes were last sent.
+    /// Start of the stall timeout. This is the last time when bytes were sent, a write started to
+    /// wait, or a handler returned.
     moved_ms: AtomicU64,
     requests: AtomicU64,
-    /// Requests whose handler has not returned.
+    /// Number of requests whose handler has not returned.
     running: AtomicU32,
-    /// Requests whose response is not completely sent.
+    /// Number of requests whose response has not been sent completely.
     in_flight: AtomicU32,
-    /// Whether this is HTTP/2: requests share the connection, and received bytes need not belong to
-    /// a request.
+    /// Whether this is HTTP/2. Then several requests share the connection, and received bytes do
+    /// not always belong to a request.
     multiplexed: AtomicBool,
-    /// A request declared both a length and a transfer coding.
+    /// Whether a request declared both a length and a transfer coding.
     ambiguous_length: AtomicBool,
     pub(crate) interim: InterimQueue,
     closing: AtomicBool,
     waker: AtomicWaker,
-    /// The socket's options before a response changed them.
+    /// The values of the socket's options before a response changed them.
     before: Mutex<TransportOptions>,
     steered: AtomicBool,
 }
@@ -154,22 +157,22 @@ impl ConnectionState {
         }
     }
 
-    /// Returns the peer's address, or the client that a proxy has reported.
+    /// Returns the client's address that a proxy has reported, or else the peer's address.
     pub(crate) fn peer(&self) -> SocketAddr {
         self.client.get().copied().unwrap_or(self.peer)
     }
 
-    /// Stores the client that a proxy has reported before the first request.
+    /// Stores the client's address, which a proxy reports before the first request.
     pub(crate) fn set_client(&self, client: SocketAddr) {
-        // A proxy reports its client once.
+        // A proxy reports the client's address only once.
         let _ = self.client.set(client);
     }
 
-    /// Starts to copy bodies, because `hyper` serves the connection from now on. `bytes_max` is the
-    /// connection's share of the budget.
+    /// Makes the connection copy bodies from now on, because `hyper` starts to serve the
+    /// connection. `bytes_max` is the connection's share of the memory budget.
     pub(crate) fn start_copying(&self, budget: &SendMemory, bytes_max: u64) {
         let memory = ConnectionMemory::new(budget.clone(), bytes_max);
-        // Copying starts once.
+        // A connection starts to copy only once.
         let _ = self.memory.set(Arc::new(memory));
     }
 
@@ -177,7 +180,7 @@ impl ConnectionState {
         self.memory.get()
     }
 
-    /// Returns the parameters for copying bodies; `None` when bodies are not copied.
+    /// Returns the parameters for copying bodies, or `None` if the connection does not copy bodies.
     pub(crate) fn copy_policy(&self) -> Option<CopyPolicy> {
         let frame_bytes = if self.multiplexed.load(Relaxed) {
             STREAM_FRAME_BYTES
@@ -191,15 +194,15 @@ impl ConnectionState {
         })
     }
 
-    /// Returns the rate of the slowest response that holds memory, in bytes per second, if it is
-    /// below the minimum rate.
+    /// Returns the rate, in bytes per second, of the slowest response that holds memory. Returns
+    /// `None` if no such response is below the minimum rate.
     pub(crate) fn slowest_rate_below(&self, min_rate: &MinRate) -> Option<u64> {
         let now_ms = self.clock.now_ms();
         self.memory.get()?.slowest_rate_below(now_ms, min_rate)
     }
 
-    /// Starts a request whose header has arrived. Returns its number and the guard that counts it
-    /// as in flight.
+    /// Records a request whose header has arrived. Returns the request's number and the guard that
+    /// counts the request as in flight.
     pub(crate) fn begin_request(self: &Arc<Self>, version: Version) -> (u64, InFlight) {
         if version > Version::HTTP_11 {
             self.multiplexed.store(true, Relaxed);
@@ -227,20 +230,20 @@ impl ConnectionState {
         self.requests.load(Relaxed)
     }
 
-    /// Returns the number of requests whose response is not completely sent.
+    /// Returns the number of requests whose response has not been sent completely.
     pub(crate) fn requests_in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
     }
 
     pub(super) fn apply_transport(&self, wanted: &TransportOptions) -> Vec<RefusedOption> {
         let mut wanted = wanted.clone();
-        // After the first request, the window is no longer the initial one.
+        // After the first request, the congestion window is no longer the initial window.
         wanted
             .initial_window_packets
             .take_if(|_| self.request_count() > 1);
         let (found, refused) = tcp::apply_options(self.socket.as_ref().as_fd(), &wanted);
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        // If responses are concurrent, the options from before the first of them will be restored.
+        // If responses are concurrent, keeps the values from before the first of these responses.
         *before = TransportOptions {
             congestion: before.congestion.take().or(found.congestion),
             pace_bytes_per_s: before.pace_bytes_per_s.or(found.pace_bytes_per_s),
@@ -251,7 +254,7 @@ impl ConnectionState {
         refused
     }
 
-    /// Restores the options from before [`Self::apply_transport`].
+    /// Restores the socket options that [`Self::apply_transport`] has changed.
     fn put_back(&self) {
         if self.steered.swap(false, Relaxed) {
             let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
@@ -272,7 +275,7 @@ impl ConnectionState {
         }
     }
 
-    /// Records that the TLS handshake is complete, and whether the client has chosen HTTP/2 in it.
+    /// Records that the TLS handshake is complete, and whether HTTP/2 was negotiated.
     pub(crate) fn finish_handshake(&self, is_http2: bool) {
         self.multiplexed.store(is_http2, Relaxed);
         self.set_wait(WaitState::Header);
@@ -298,8 +301,8 @@ impl ConnectionState {
         self.since_ms.store(self.clock.now_ms(), Relaxed);
     }
 
-    /// Records that a request declares both a length and a transfer coding. It is the last one on
-    /// the connection.
+    /// Records that a request declares both a length and a transfer coding. This request is the
+    /// last request on the connection.
     pub(crate) fn mark_ambiguous_length(&self) {
         self.ambiguous_length.store(true, Relaxed);
     }
@@ -332,16 +335,16 @@ impl ConnectionState {
         self.closing.load(Relaxed)
     }
 
-    /// Closes the connection in both directions at once.
+    /// Immediately closes the connection in both directions.
     pub(crate) fn cut(&self) {
         let socket = socket2::SockRef::from(self.socket.as_ref());
-        // The connection may already be closed.
+        // Ignores the error, because the connection may already be closed.
         let _ = socket.shutdown(std::net::Shutdown::Both);
     }
 }
 
 /// Counts a request as in flight until this guard is dropped. When the last guard is dropped, the
-/// connection is idle.
+/// connection becomes idle.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     shared: Arc<ConnectionState>,
@@ -349,12 +352,13 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Returns the connection's parameters for copying bodies; `None` when bodies are not copied.
+    /// Returns the connection's parameters for copying bodies, or `None` if the connection does not
+    /// copy bodies.
     pub(crate) fn copying(&self) -> Option<CopyPolicy> {
         self.shared.copy_policy()
     }
 
-    /// Records that the handler has returned; the body is still to be sent.
+    /// Records that the handler has returned. The body may still have to be sent.
     pub(crate) fn mark_responded(&mut self) {
         if !std::mem::replace(&mut self.responded, true) {
             self.shared.running.fetch_sub(1, Relaxed);
@@ -369,7 +373,7 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.mark_responded();
         let last = self.shared.in_flight.fetch_sub(1, Relaxed) == 1;
-        // A closed connection must not become idle again.
+        // A connection that has closed its side must not become idle again.
         if last && self.shared.wait.load(Relaxed) == WaitState::Busy as u8 {
             self.shared.set_wait(WaitState::Idle);
         }

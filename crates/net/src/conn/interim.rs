@@ -1,4 +1,4 @@
-//! Interim responses (1xx), from a handler to the connection that sends them.
+//! Passes interim responses (1xx) from a handler to the connection, which sends them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError, Weak};
@@ -8,11 +8,11 @@ use http::{HeaderMap, StatusCode};
 use super::ConnectionState;
 use crate::headers::write_field;
 
-/// Limit on the bytes of interim responses that wait for one connection; further responses are
+/// Limit on the bytes of interim responses that wait on a connection. Further interim responses are
 /// dropped.
 const QUEUE_BYTES_MAX: usize = 64 << 10;
 
-/// Sends interim responses of one request. Does not keep the connection open.
+/// Sends interim responses to one request. A sender does not keep the connection open.
 #[derive(Debug, Clone)]
 pub struct InterimSender {
     pub(super) connection: Weak<ConnectionState>,
@@ -20,11 +20,11 @@ pub struct InterimSender {
 }
 
 impl InterimSender {
-    /// Sends an interim response, unless the final one has started.
+    /// Sends an interim response, unless the final response has started.
     ///
-    /// Only unencrypted HTTP/1.1 requests without a body can receive one: `hyper`, which serves all
-    /// others, has no interface for it. The response is then dropped, which RFC 9110 section 15.2
-    /// allows.
+    /// Only unencrypted HTTP/1.1 requests without a body receive interim responses. `hyper` serves
+    /// all other requests and has no interface for interim responses. For these requests, the
+    /// interim response is dropped, which RFC 9110 section 15.2 allows.
     pub fn send(&self, status: StatusCode, headers: &HeaderMap) {
         if let Some(connection) = self.connection.upgrade()
             && connection.interim.push(self.request, status, headers)
@@ -37,7 +37,7 @@ impl InterimSender {
 /// The interim responses that wait to be written on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Number of the request that may receive interim responses; 0: none.
+    /// Number of the request that may receive interim responses, or 0 if there is none.
     request: AtomicU64,
     has_bytes: AtomicBool,
     bytes: Mutex<(u64, Vec<u8>)>,
@@ -53,7 +53,8 @@ impl InterimQueue {
         self.request.store(0, Relaxed);
     }
 
-    /// Returns the serialized responses to a request, and drops those to other requests.
+    /// Empties the queue. Returns the serialized interim responses to `request`, and drops
+    /// responses to any other request.
     pub(crate) fn take(&self, request: u64) -> Vec<u8> {
         if !self.has_bytes.swap(false, Relaxed) {
             return Vec::new();
@@ -65,7 +66,7 @@ impl InterimQueue {
         }
     }
 
-    /// Returns whether the response waits to be sent.
+    /// Adds an interim response to the queue. Returns whether the response was added.
     fn push(&self, request: u64, status: StatusCode, headers: &HeaderMap) -> bool {
         if request == 0 || self.request.load(Relaxed) != request || !status.is_informational() {
             return false;

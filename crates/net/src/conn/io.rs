@@ -1,4 +1,4 @@
-//! The socket for HTTP: vectored writes, progress reports, and a lingering close.
+//! The socket of an HTTP connection, with vectored writes, progress reports and a lingering close.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
@@ -16,18 +16,18 @@ use super::ConnectionState;
 use super::send_parts::{OutgoingParts, send_slices};
 use super::splice::SendOutcome;
 
-/// The most bytes discarded from a client that continues to send after our close.
+/// Limit on the bytes discarded from a client that continues to send after our close.
 const DISCARD_MAX: usize = 1 << 20;
 
-/// One connection's socket. Only the read half is stored here: the write half is in
-/// [`ConnectionState`], where handlers set the socket's options.
+/// The socket of one connection. Only the read half is stored here. The write half is in
+/// [`ConnectionState`], because handlers set the socket's options there.
 #[derive(Debug)]
 pub(crate) struct ConnectionIo {
     read: OwnedReadHalf,
     shared: Arc<ConnectionState>,
-    /// Bytes that were read and put back.
+    /// Bytes that were put back, so that they are read again.
     ahead: Bytes,
-    /// Bytes discarded since we closed our side.
+    /// Number of bytes discarded since we closed our side, or `None` before the close.
     discarded: Option<usize>,
 }
 
@@ -41,12 +41,12 @@ impl ConnectionIo {
         }
     }
 
-    /// Puts back the bytes that were read last.
+    /// Puts back the bytes that were read last, so that they are read again.
     pub(crate) fn put_back(&mut self, bytes: Bytes) {
         self.ahead = bytes;
     }
 
-    /// Calls `send`; waits while the socket is full.
+    /// Waits while the socket is full, and then calls `send`.
     fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -69,7 +69,7 @@ impl ConnectionIo {
         }
     }
 
-    /// Sends as much of a response as the socket accepts; waits while it is full.
+    /// Sends as much of a response as the socket accepts. Waits while the socket is full.
     pub(crate) fn poll_send_parts(
         &self,
         cx: &mut Context<'_>,
@@ -80,7 +80,8 @@ impl ConnectionIo {
         })
     }
 
-    /// Reads until the client has closed its side or exceeded the discard limit.
+    /// Reads and discards bytes until the client has closed its side or the discard limit is
+    /// exceeded.
     fn poll_discard(&mut self, cx: &mut Context<'_>, already: usize) -> Poll<io::Result<()>> {
         let mut total = already;
         let mut scratch = [0; 4096];
@@ -97,8 +98,8 @@ impl ConnectionIo {
     }
 }
 
-/// Calls `send`, and records when the socket is full: the next call then waits for room instead of
-/// making a system call that fails.
+/// Calls `send`. If the socket is then full, marks the socket as not writable. The next call then
+/// waits for room instead of making a system call that fails.
 fn send_until_full(
     socket: &TcpStream,
     send: impl Fn() -> io::Result<SendOutcome>,

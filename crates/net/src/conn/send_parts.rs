@@ -1,8 +1,9 @@
 //! Sends a response's head, chunk and framing to a socket, each part in the cheapest way.
 //!
-//! Bytes in memory are copied by one vectored write. File ranges and arena pages are sent by reference
-//! ([`super::splice`]), and bytes in a pipe are moved ([`rustix::pipe::splice`]). A short file range is
-//! written from the file's mapping: copying it costs less than another system call.
+//! Bytes in memory are copied by one vectored write. File ranges and arena pages are sent by
+//! reference ([`super::splice`]), and bytes in a pipe are moved ([`rustix::pipe::splice`]). A short
+//! file range is written from the file's mapping, because the copy costs less than another system
+//! call.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::iter::Peekable;
@@ -16,24 +17,24 @@ use super::splice::{self, SendOutcome, UncopiedPart, until_full};
 use crate::Chunk;
 use crate::body::part::{BodyFile, BodyPart, PipeBytes};
 
-/// Shorter parts are copied: a system call costs about as much.
+/// Parts shorter than this are copied, because a copy costs no more than another system call.
 const UNCOPIED_BYTES_MIN: u64 = 8 << 10;
-/// Limit on the slices of one vectored write.
+/// Limit on the number of slices in one vectored write.
 const SLICES_MAX: usize = 64;
-/// The most bytes of a file that are copied in one call when no other method works.
+/// Limit on the bytes of a file that one call copies when the kernel cannot send by reference.
 const COPY_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes to send next, in this order.
+/// The bytes to send next, in the order of the fields.
 #[derive(Clone, Copy)]
 pub(crate) struct OutgoingParts<'a> {
-    /// A response's head, or a chunk's size.
+    /// The response head, or the size line of a chunk in chunked framing.
     pub(crate) before: &'a [u8],
     pub(crate) chunk: Option<&'a Chunk>,
-    /// The framing that follows the chunk.
+    /// The chunked framing that follows the chunk.
     pub(crate) after: &'a [u8],
 }
 
-/// A part; the variants differ in how it is sent.
+/// A part to send. The variants differ in the method of sending.
 #[derive(Clone, Copy)]
 enum OutgoingItem<'a> {
     Copied(&'a [u8]),
@@ -58,8 +59,8 @@ impl<'a> OutgoingParts<'a> {
     /// Sends as much as the socket accepts.
     ///
     /// # Errors
-    /// The error of the first system call; `UnexpectedEof` when a file is truncated. An error after
-    /// the first sent byte is returned by the next call.
+    /// The error of the first system call, or `UnexpectedEof` if a file was truncated. After the
+    /// first sent byte, this call returns no error. The next call returns the error.
     pub(super) fn send_to(self, socket: BorrowedFd<'_>) -> io::Result<SendOutcome> {
         let mut items = self.outgoing_items().peekable();
         let mut sent = SendOutcome::default();
@@ -110,7 +111,7 @@ impl<'a> OutgoingItem<'a> {
                     len: (range.end - range.start) as usize,
                 }),
             },
-            // A chunk without a file has no file ranges.
+            // A chunk with file ranges always has a file, so this case does not occur.
             (BodyPart::File(_), None) => OutgoingItem::Copied(&[]),
         }
     }
@@ -118,7 +119,8 @@ impl<'a> OutgoingItem<'a> {
 
 type OutgoingItems<'a, I> = Peekable<I>;
 
-/// Writes the next copied items. Returns how many bytes were offered and how many were sent.
+/// Writes the next items that must be copied. Returns the number of bytes offered, and the result
+/// of the write.
 fn send_copied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     socket: BorrowedFd<'_>,
     items: &mut OutgoingItems<'a, I>,
@@ -139,8 +141,8 @@ fn send_copied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     (offered, send_slices(socket, slices, items.peek().is_some()))
 }
 
-/// Sends the next uncopied items by reference. If the kernel cannot (no descriptor is left for a
-/// pipe, or it lacks the call), the first of them is copied.
+/// Sends the next uncopied items by reference. If the kernel cannot do so, copies the first of
+/// these items. For example, the kernel lacks the system call, or no descriptor is left for a pipe.
 fn send_uncopied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     socket: BorrowedFd<'_>,
     items: &mut OutgoingItems<'a, I>,
@@ -171,8 +173,8 @@ fn send_copy(socket: BorrowedFd<'_>, part: &UncopiedPart<'_>) -> io::Result<Send
     }
 }
 
-/// Writes the slices. `more` announces further bytes, so that the kernel does not send a short
-/// packet now.
+/// Writes the slices. `more` tells the kernel that further bytes follow, so that it does not send a
+/// short packet now.
 pub(super) fn send_slices(
     socket: BorrowedFd<'_>,
     slices: &[IoSlice<'_>],
@@ -200,7 +202,7 @@ fn move_pipe(socket: BorrowedFd<'_>, pipe: &PipeBytes, more: bool) -> io::Result
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
     until_full(pipe.len(), |left| {
         match rustix::pipe::splice(pipe.read_end(), None, socket, None, left, flags)? {
-            // The pipe contains less than it should.
+            // The pipe contains fewer bytes than [`PipeBytes`] declares.
             0 => Err(Errno::PIPE),
             count => Ok(count),
         }

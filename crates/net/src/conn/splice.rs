@@ -1,9 +1,10 @@
 //! Sends file ranges and arena pages by reference, without copying them.
 //!
-//! `sendfile(2)` sends one range and pushes a short packet at its end; a segment of a film with
-//! interleaved tracks has dozens of ranges. Therefore `splice(2)` first moves references to the
-//! pages of many ranges into a pipe, and then moves all of them at once into the socket. The
-//! packets are then full. `vmsplice(2)` does the same with pages of our own memory.
+//! `sendfile(2)` sends one range and pushes a short packet at the end of the range. A segment of a
+//! film with interleaved tracks has dozens of ranges, which would cause dozens of short packets.
+//! Therefore, `splice(2)` first moves references to the pages of many ranges into a pipe. A second
+//! `splice(2)` then moves all these references into the socket, so that the packets are full. For
+//! pages of our own memory, `vmsplice(2)` fills the pipe.
 
 use std::cell::RefCell;
 use std::io;
@@ -38,20 +39,22 @@ impl UncopiedPart<'_> {
 /// The result of a send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SendOutcome {
-    /// Bytes that the socket accepted.
+    /// Number of bytes that the socket accepted.
     pub(super) count: usize,
-    /// Whether the socket is full. It is reported as writable when it has room again.
+    /// Whether the socket is full. A full socket is reported as writable when it has room again.
     pub(super) full: bool,
 }
 
-/// Requested pipe size in bytes: a slot for each of 256 pages. The kernel may grant less.
+/// Requested size of the pipe in bytes, with a slot for each of 256 pages. The kernel may grant a
+/// smaller pipe.
 const PIPE_BYTES: usize = 1 << 20;
-/// The most bytes gathered before sending; those that the socket does not accept are gathered
-/// again.
+/// Limit on the bytes gathered before each send. Bytes that the socket does not accept must be
+/// gathered again.
 const GATHER_BYTES_MAX: usize = 512 << 10;
 
-/// A part of this length is sent alone even if bytes follow it: the short packet at its end costs
-/// less than two more system calls for the pipe.
+/// A single file range of at least this length is sent without the pipe, even if more bytes follow.
+/// The short packet at the end of the range costs less than the two additional system calls for the
+/// pipe.
 const ALONE_BYTES_MIN: usize = 64 << 10;
 
 struct GatherPipe {
@@ -60,11 +63,12 @@ struct GatherPipe {
 }
 
 thread_local! {
-    /// The worker's pipe. Between calls it is empty or absent.
+    /// The worker's pipe. Between calls, the pipe is empty or absent.
     static PIPE: RefCell<Option<GatherPipe>> = const { RefCell::new(None) };
 }
 
-/// Sends `parts` in order, as much as the socket accepts. `more` announces further bytes.
+/// Sends `parts` in order, as far as the socket accepts them. `more` tells the kernel that further
+/// bytes follow.
 pub(super) fn send_by_reference(
     socket: BorrowedFd<'_>,
     parts: &[UncopiedPart<'_>],
@@ -76,7 +80,7 @@ pub(super) fn send_by_reference(
         return send_alone(socket, file, offset, len);
     }
     let (mut count, mut rest) = (0, UngatheredParts { parts, done: 0 });
-    // The pipe is put back only when it is empty again.
+    // The pipe is put back into `PIPE` only when it is empty again.
     let pipe = match PIPE.take() {
         Some(pipe) => pipe,
         None => GatherPipe::new()?,
@@ -94,7 +98,7 @@ pub(super) fn send_by_reference(
                 }
             }
             Err(error) if count == 0 => return Err(error),
-            // If the error persists, the next call returns it.
+            // If the cause of the error persists, the next call returns the error.
             Err(error) => {
                 let full = error.kind() == io::ErrorKind::WouldBlock;
                 return Ok(SendOutcome { count, full });
@@ -119,14 +123,15 @@ fn send_alone(
 }
 
 /// Calls `send` with the number of remaining bytes until all `len` bytes are sent, the socket is
-/// full, or there is nothing more to send.
+/// full, or `send` returns 0.
 ///
-/// A short write does not mean that the socket is full or that nothing is left. A signal
-/// (`SIGSTOP`, a debugger, a frozen container) ends `sendfile` early, and waiting for room on a
-/// socket that is not full never completes.
+/// A short write does not mean that the socket is full or that no bytes are left. A signal
+/// (`SIGSTOP`, a debugger, a frozen container) also ends `sendfile` early. If the socket is not
+/// full, waiting for room would never complete.
 ///
 /// # Errors
-/// The error of the first call. An error after the first sent byte is returned by the next call.
+/// The error of the first call of `send`. After the first sent byte, this function returns no
+/// error. The next call returns the error.
 pub(super) fn until_full(
     len: usize,
     mut send: impl FnMut(usize) -> rustix::io::Result<usize>,
@@ -147,7 +152,8 @@ pub(super) fn until_full(
     Ok(sent)
 }
 
-/// Parts that are not gathered yet. Only the first `done` bytes of the first one are gathered.
+/// Parts that are not completely gathered. The first `done` bytes of the first part are already
+/// gathered.
 struct UngatheredParts<'a> {
     parts: &'a [UncopiedPart<'a>],
     done: usize,
@@ -156,13 +162,13 @@ struct UngatheredParts<'a> {
 impl GatherPipe {
     fn new() -> io::Result<GatherPipe> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // A smaller pipe also works, in more turns.
+        // Ignores the error, because a smaller pipe also works, with more system calls.
         let _ = fcntl_setpipe_size(&write, PIPE_BYTES);
         Ok(GatherPipe { read, write })
     }
 
-    /// Gathers until the pipe is full, the limit is reached, or nothing is left. Never returns 0
-    /// bytes.
+    /// Gathers parts until the pipe is full, the limit is reached, or no part is left. Returns the
+    /// number of gathered bytes, which is never 0.
     fn gather_parts(&self, rest: &mut UngatheredParts<'_>) -> io::Result<usize> {
         let mut filled = 0;
         while let Some(part) = rest.parts.first()
@@ -210,11 +216,12 @@ impl GatherPipe {
         }
     }
 
-    /// Moves the pipe's bytes into the socket. Fewer bytes than `filled` mean that the socket is
-    /// full.
+    /// Moves the pipe's bytes into the socket. If the returned number is less than `filled`, the
+    /// socket is full.
     ///
-    /// Unlike `sendfile`, this non-blocking call is not ended early by a signal. It is not
-    /// repeated: that would cost 10 % more for slow viewers.
+    /// Unlike `sendfile`, this non-blocking call is not ended early by a signal. Therefore, the
+    /// call is not repeated. For slow viewers, repeating the call would make sending 10 % more
+    /// expensive.
     fn drain_into(&self, socket: BorrowedFd<'_>, filled: usize, more: bool) -> io::Result<usize> {
         let more = if more {
             SpliceFlags::MORE
@@ -231,8 +238,8 @@ mod tests {
     use super::*;
     use std::os::fd::AsFd;
 
-    /// Regression: the connection waited for room that already existed, until it counted as
-    /// stalled.
+    /// Regression test. The connection waited for room although the socket was not full, until the
+    /// connection counted as stalled.
     #[test]
     fn a_truncated_file_does_not_mean_a_full_socket() {
         let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -1,7 +1,8 @@
 //! The socket options that control how a connection sends, and other system calls.
 //!
-//! This is the only file of this crate with `unsafe`: `getsockopt` and `setsockopt` for options
-//! without a safe wrapper, `vmsplice`, and descriptors that a service manager has passed.
+//! This is the only file of this crate with `unsafe` code. The code calls `getsockopt` and
+//! `setsockopt` for options without a safe wrapper, calls `vmsplice`, and takes descriptors that a
+//! service manager has passed.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -15,25 +16,27 @@ pub use self::statistics::{BbrInfo, TcpInfo};
 
 mod statistics;
 
-/// Options for sending a response. `None` leaves an option unchanged.
+/// Socket options for sending a response. `None` leaves an option unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransportOptions {
-    /// `TCP_CONGESTION`: the algorithm's name.
+    /// Name of the congestion control algorithm (`TCP_CONGESTION`).
     pub congestion: Option<String>,
-    /// `SO_MAX_PACING_RATE` in bytes per second. The kernel paces by itself; `fq` is not needed.
+    /// Maximum pacing rate in bytes per second (`SO_MAX_PACING_RATE`). TCP itself paces, so the
+    /// queueing discipline `fq` is not needed.
     pub pace_bytes_per_s: Option<u64>,
-    /// `TCP_NOTSENT_LOWAT` in bytes: the most that may wait unsent in the socket.
+    /// Limit on the unsent bytes that wait in the socket (`TCP_NOTSENT_LOWAT`).
     pub notsent_lowat_bytes: Option<u32>,
-    /// The connection's initial window in packets. Only the route can set it (`ip route … initcwnd
-    /// N`), so this option is only checked, on a connection's first request.
+    /// Minimum initial congestion window of the connection, in packets. Only the route can set the
+    /// window (`ip route … initcwnd N`). This option is therefore only checked, for the first
+    /// request of a connection.
     pub initial_window_packets: Option<u32>,
 }
 
-/// Puts references to the pages of these bytes into a pipe, as many as fit. The client receives the
-/// content of the pages at the time they are sent: see [`crate::BodyPart::Arena`].
+/// Puts references to the pages of `bytes` into a pipe, as many as fit. The client receives the
+/// content that the pages have when they are sent (see [`crate::BodyPart::Arena`]).
 pub(super) fn splice_memory(pipe: &OwnedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
-    // SAFETY: for a pipe's write end the kernel only reads from the slice, which is valid for
-    // reads. The kernel holds references to the pages until they have been sent.
+    // SAFETY: for the write end of a pipe, the kernel only reads from the slice. The slice is valid
+    // for reads. The kernel holds references to the pages until they have been sent.
     unsafe {
         vmsplice(
             pipe,
@@ -55,7 +58,7 @@ impl TransportOptions {
 pub struct RefusedOption {
     /// `congestion`, `pace`, `notsent-lowat` or `initial-window`.
     pub option: &'static str,
-    /// The kernel's error, or the value that it uses instead.
+    /// The kernel's error, or the value that the kernel uses instead.
     pub why: String,
 }
 
@@ -122,7 +125,7 @@ pub(crate) fn congestion_algorithm(fd: BorrowedFd<'_>) -> io::Result<String> {
 
 fn pacing_rate(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes = [0; 8];
-    // Kernels before 4.20 return four bytes.
+    // Kernels before Linux 4.20 return a rate of four bytes.
     match get_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &mut bytes)? {
         4 => {
             let [a, b, c, d, ..] = bytes;
@@ -139,8 +142,8 @@ fn pacing_rate(fd: BorrowedFd<'_>) -> io::Result<u64> {
 
 fn set_pace(fd: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
     let bytes = rate.to_ne_bytes();
-    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads exactly `len` bytes
-    // from the pointer, which are valid.
+    // SAFETY: the descriptor is open while it is borrowed. The kernel reads exactly `bytes.len()`
+    // bytes from the pointer, and all of these bytes are valid.
     let result = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -157,10 +160,11 @@ fn set_pace(fd: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
     }
 }
 
-/// Takes `count` descriptors that a service manager has passed. Returns nothing on a second call.
+/// Takes `count` descriptors, starting at `first`, that a service manager has passed. A second call
+/// returns no descriptors.
 ///
 /// # Errors
-/// For each descriptor that is not open.
+/// An error for each descriptor that is not open.
 pub(crate) fn take_descriptors(first: RawFd, count: i32) -> Vec<io::Result<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if TAKEN.swap(true, Relaxed) {
@@ -168,25 +172,26 @@ pub(crate) fn take_descriptors(first: RawFd, count: i32) -> Vec<io::Result<Owned
     }
     let take = |number| {
         // SAFETY: for a descriptor that is not open, `fcntl_getfd` returns an error, and
-        // `from_raw_fd` is not called. The process owns the others, and nothing else closes them:
-        // the service manager passed them to this process alone, before its first instruction, and
-        // they are taken once.
+        // `from_raw_fd` is not called. The process owns the open descriptors, because the service
+        // manager passed them to this process alone, before the process executed any code. The
+        // descriptors are taken only once, and nothing else closes them.
         let socket = unsafe {
             rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(number))?;
             OwnedFd::from_raw_fd(number)
         };
-        // Programs that this one starts must not hold the port.
+        // Child processes must not inherit the socket, so that they do not hold the port.
         rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
         Ok(socket)
     };
     (first..first.saturating_add(count)).map(take).collect()
 }
 
-/// Fills `into` from its start; returns the number of bytes from the kernel.
+/// Reads a socket option into the start of `into`. Returns the number of bytes that the kernel
+/// wrote.
 fn get_option(fd: BorrowedFd<'_>, level: i32, name: i32, into: &mut [u8]) -> io::Result<usize> {
     let mut len = into.len() as libc::socklen_t;
     // SAFETY: the descriptor is open while it is borrowed. The kernel writes at most `len` bytes to
-    // the pointer, which has that many, and any bytes are valid `u8`s.
+    // the pointer. The buffer has `len` bytes, and any byte is a valid `u8`.
     let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
 
-/// Header fields that many responses share, serialized once. A small response then need not copy a
-/// map or iterate over it.
+/// Header fields that many responses share, serialized only once. A small response then need not
+/// copy a map or iterate over it.
 #[derive(Debug, Clone)]
 pub struct SerializedFields(Arc<MapAndText>);
 
@@ -16,8 +16,8 @@ struct MapAndText {
 }
 
 impl SerializedFields {
-    /// Serializes `map` without the fields that frame a body or manage a connection: the response
-    /// writer adds those.
+    /// Serializes `map` without the fields that the response writer adds. These fields frame a
+    /// body, manage a connection, or contain the date.
     pub fn new(mut map: HeaderMap) -> SerializedFields {
         for name in [
             header::CONNECTION,
@@ -36,7 +36,7 @@ impl SerializedFields {
         SerializedFields(Arc::new(MapAndText { map, text }))
     }
 
-    /// Returns the fields as lines of HTTP/1.1 (RFC 9112 section 5).
+    /// Returns the fields as HTTP/1.1 field lines (RFC 9112 section 5).
     pub(crate) fn header_lines(&self) -> &[u8] {
         &self.0.text
     }
@@ -47,7 +47,7 @@ impl SerializedFields {
     }
 }
 
-/// Writes a field as a line of HTTP/1.1 (RFC 9112 section 5).
+/// Writes a field as an HTTP/1.1 field line (RFC 9112 section 5).
 pub(crate) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name.as_bytes());

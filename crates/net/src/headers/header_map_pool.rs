@@ -1,18 +1,18 @@
-//! A pool of used header maps for later requests.
+//! Keeps a used header map of each thread for a later request.
 
 use std::cell::Cell;
 
 use http::HeaderMap;
 
-/// Largest capacity of a pooled map.
+/// Limit on the capacity of a pooled map, in fields.
 const FIELDS_MAX: usize = 64;
 
 thread_local! {
-    /// An empty map with capacity.
+    /// The pooled map, which is empty but keeps its capacity.
     static SPARE: Cell<HeaderMap> = Cell::default();
 }
 
-/// Returns a used map to this thread's pool, so that the next request need not allocate one.
+/// Returns a used map to this thread's pool, so that the next request need not allocate a map.
 pub fn recycle_map(mut map: HeaderMap) {
     if (1..=FIELDS_MAX).contains(&map.capacity()) {
         map.clear();
@@ -20,7 +20,7 @@ pub fn recycle_map(mut map: HeaderMap) {
     }
 }
 
-/// Takes an empty map from the pool.
+/// Takes the empty map from the pool, or creates a map.
 pub(crate) fn take_map() -> HeaderMap {
     SPARE.take()
 }

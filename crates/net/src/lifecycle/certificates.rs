@@ -8,18 +8,18 @@ use crate::config::CommonSettings;
 use crate::server::CurrentCertificates;
 use crate::{ProgramError, RunningProgram};
 
-/// Interval between checks of the files.
+/// Interval between checks of the certificate files.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Inode, size and modification time of each file: they change when the file, or the target of a
-/// link, is written or replaced.
+/// Inode, size and modification time of each file. The values change when the file, or the target
+/// of a symbolic link, is written or replaced.
 type FileStamps = Vec<Option<(u64, u64, i64, i64)>>;
 
 impl RunningProgram {
     /// Reloads the certificate whenever its files change.
     ///
-    /// A certificate and a key that do not match are ignored: the second file is still being
-    /// written.
+    /// A certificate and a key that do not match are ignored with a warning, because the second
+    /// file may not be written yet.
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.

@@ -1,7 +1,7 @@
 //! Hands the listening sockets of a running process to its successor.
 //!
-//! The processes share the sockets themselves, so that no connection is lost: not even one that
-//! waits to be accepted. The reasons are in decision 22.
+//! Both processes share the same sockets, so that no connection is lost, not even a connection that
+//! waits to be accepted. Decision 22 gives the reasons.
 //!
 //! | who | message | descriptors |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | successor | `ready`, when it accepts connections | |
 //! | predecessor | `draining`, or `refused REASON` | |
 //!
-//! If the successor fails before it is ready, the predecessor continues.
+//! If the successor fails before it is ready, the predecessor continues to serve.
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
@@ -31,21 +31,22 @@ use super::{ProgramError, RunningProgram};
 use crate::Shutdown;
 use crate::server::{InheritedListener, ListenerCopies};
 
-/// Timeout of each message that the peer can send immediately, without other work.
+/// Timeout of a message that the peer can send without other work.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for the successor to start.
+/// Time limit for the start of the successor.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// The most bytes of a successor's message.
+/// Limit on the bytes of one message from a successor.
 const MESSAGE_BYTES_MAX: usize = 256;
-/// The most bytes of all messages together.
+/// Limit on the total bytes of the messages from a predecessor.
 const TEXT_BYTES_MAX: usize = 256 << 10;
-/// The most sockets: workers times addresses.
+/// Limit on the number of sockets. A server has one socket per worker and address.
 const SOCKETS_MAX: usize = 4096;
-/// Attempts to reach a predecessor that is just being replaced.
+/// Limit on the retries while another process is replacing the predecessor.
 const ATTEMPTS: u32 = 100;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// The listening sockets from other processes, and the predecessor that waits for this one.
+/// The listening sockets from other processes, and the connection to the predecessor that waits for
+/// this process.
 #[derive(Debug, Default)]
 pub struct InheritedPorts {
     listeners: Vec<InheritedListener>,
@@ -53,11 +54,12 @@ pub struct InheritedPorts {
 }
 
 impl InheritedPorts {
-    /// Takes the sockets of the process that serves at `handover_socket`, if it exists. Otherwise,
-    /// takes those of the service manager.
+    /// Takes the sockets of the process that listens on `handover_socket`, if there is one.
+    /// Otherwise, takes the sockets from the service manager.
     ///
     /// # Errors
-    /// When the predecessor refuses, or a passed descriptor is no listening TCP socket.
+    /// An error if the predecessor refuses, or if a passed descriptor is not a listening TCP
+    /// socket.
     pub fn take(
         program: &str,
         handover_socket: Option<&Path>,
@@ -76,7 +78,7 @@ impl InheritedPorts {
         })
     }
 
-    /// Returns the sockets of a port.
+    /// Takes the sockets of the port with this name.
     pub fn take_port(&mut self, port: &str) -> Vec<InheritedListener> {
         let matching = self.listeners.extract_if(.., |one| one.port == port);
         matching.collect()
@@ -87,12 +89,12 @@ impl InheritedPorts {
         self.predecessor.is_some()
     }
 
-    /// Makes the predecessor drain. This process must accept connections from now on.
+    /// Makes the predecessor drain. This process must already accept connections.
     fn replace_predecessor(self) -> io::Result<()> {
         let Some(mut stream) = self.predecessor else {
             return Ok(());
         };
-        // A predecessor that has exited in the meantime needs no message.
+        // If the predecessor has exited in the meantime, nothing remains to be done.
         if stream.write_all(b"ready\n").is_err() {
             return Ok(());
         }
@@ -105,11 +107,12 @@ impl InheritedPorts {
 }
 
 impl RunningProgram {
-    /// Accepts successors at `handover_socket`, and lets a predecessor drain. Call this when all
-    /// ports are served.
+    /// Starts to accept successors on `handover_socket`, and makes a predecessor drain. Call this
+    /// when all ports accept connections.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the socket cannot be created, or the predecessor waits no longer.
+    /// [`ProgramError::Cannot`] when the socket cannot be created, or when the predecessor no
+    /// longer waits for this process.
     pub fn replace_predecessor(
         &mut self,
         program: &'static str,
@@ -152,7 +155,8 @@ fn describe_path(path: &Path) -> String {
     format!("handover-socket {}", path.display())
 }
 
-/// Binds a socket under another name and renames it, so that a successor always finds one.
+/// Binds a socket under a temporary name and then renames it, so that a successor always finds a
+/// socket at `path`.
 fn bind_and_rename(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use std::os::unix::fs::PermissionsExt;
     let mut name = path.as_os_str().to_owned();
@@ -184,7 +188,7 @@ impl PortOffer {
                 Ok(()) => {
                     tracing::info!("a successor has taken the ports; draining");
                     self.shutdown.hand_over();
-                    // Ignores an error: the ports have already been handed over.
+                    // Ignores the error, because the ports have already been handed over.
                     let _ = send_message(&stream, "draining\n", None).await;
                     return;
                 }
@@ -197,7 +201,7 @@ impl PortOffer {
         }
     }
 
-    /// Completes when the successor is ready.
+    /// Passes the sockets to a successor. Completes when the successor is ready.
     async fn serve_successor(&self, stream: &tokio::net::UnixStream) -> io::Result<()> {
         check_user(stream.peer_cred()?.uid())?;
         let hello = format!("take 1 {}\n", self.program);
@@ -213,7 +217,7 @@ impl PortOffer {
     }
 }
 
-/// Only the same user and root may pass or take sockets.
+/// Checks the peer's user. Only the same user and root may pass or take sockets.
 fn check_user(peer: u32) -> io::Result<()> {
     let user = rustix::process::geteuid();
     if peer == 0 || peer == user.as_raw() {
@@ -231,7 +235,7 @@ async fn expect_message(
     let read = async {
         while !found.ends_with(b"\n") && found.len() < MESSAGE_BYTES_MAX {
             stream.readable().await?;
-            // The peer waits for the response before it sends more, so this cannot read a second
+            // The peer waits for a response after each message, so this read cannot return a second
             // message.
             match stream.try_read_buf(&mut found) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -277,7 +281,7 @@ async fn send_message(
     Err(io::Error::other("a message was sent in part"))
 }
 
-/// Takes the sockets of a running process; `None` if there is none.
+/// Takes the sockets of a running process, or returns `None` if no process is running.
 fn take_ports(program: &str, path: &Path) -> io::Result<Option<InheritedPorts>> {
     let mut attempts = 0;
     loop {
@@ -290,7 +294,8 @@ fn take_ports(program: &str, path: &Path) -> io::Result<Option<InheritedPorts>> 
             .and_then(|()| receive_until(&stream, is_last_message));
         match received {
             Ok((text, sockets)) => return parse_ports(&text, sockets, stream).map(Some),
-            // The predecessor has just been replaced; its successor serves the next attempt.
+            // Another process has just replaced the predecessor. That process serves the next
+            // attempt.
             Err(error) if attempts < ATTEMPTS && is_disconnect(&error) => {
                 attempts += 1;
                 std::thread::sleep(ATTEMPT_PAUSE);
@@ -303,7 +308,7 @@ fn take_ports(program: &str, path: &Path) -> io::Result<Option<InheritedPorts>> 
 fn connect_predecessor(path: &Path) -> io::Result<Option<UnixStream>> {
     let stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
-        // No process listens on the socket.
+        // No process listens on the handover socket.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -356,7 +361,7 @@ fn parse_ports(
     })
 }
 
-/// Receives messages with their descriptors until `is_complete`.
+/// Receives messages and their descriptors until `is_complete` accepts the received text.
 fn receive_until(
     stream: &UnixStream,
     is_complete: impl Fn(&str) -> bool,

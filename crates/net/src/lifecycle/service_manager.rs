@@ -1,6 +1,6 @@
 //! Reports the state of this process to the service manager (`sd_notify(3)`).
 //!
-//! Without the variable `NOTIFY_SOCKET`, nothing is sent.
+//! Without the environment variable `NOTIFY_SOCKET`, nothing is sent.
 
 use std::ffi::OsStr;
 use std::io;
@@ -22,10 +22,11 @@ pub(super) enum ServiceState {
 }
 
 impl ServiceState {
-    /// The message: one assignment per line.
+    /// Returns the message, with one assignment per line.
     fn message(self) -> String {
         match self {
-            // After a hand-over, the new process is not the one that the manager started.
+            // After a hand-over, the service manager has not started this process, so it must learn
+            // the new process id.
             ServiceState::Ready => format!("READY=1\nMAINPID={}\n", std::process::id()),
             ServiceState::Reloading => {
                 let now = clock_gettime(ClockId::Monotonic);
@@ -42,8 +43,8 @@ pub(super) fn is_present() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Sends the state to the service manager that started this process. An error is logged: the
-/// process serves without a manager, too.
+/// Sends the state to the service manager that started this process. An error is only logged,
+/// because the process can also serve without a service manager.
 pub(super) fn notify_service_manager(state: ServiceState) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
@@ -55,13 +56,14 @@ pub(super) fn notify_service_manager(state: ServiceState) {
 
 fn send_state(path: &OsStr, state: ServiceState) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
-    // The manager's queue may be full; a server must not wait for it.
+    // Does not block, because the service manager's queue may be full and a server must not wait.
     socket.set_nonblocking(true)?;
     let sent = socket.send_to_addr(state.message().as_bytes(), &parse_address(path)?);
     sent.map(drop)
 }
 
-/// A path that begins with `@` names a socket in Linux's abstract namespace.
+/// Parses the address in `NOTIFY_SOCKET`. A path that starts with `@` names a socket in Linux's
+/// abstract namespace.
 fn parse_address(path: &OsStr) -> io::Result<SocketAddr> {
     match path.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),

@@ -1,4 +1,4 @@
-//! Histograms of durations, which are recorded without a lock and without an allocation.
+//! Histograms of durations. Recording a duration takes no lock and allocates no memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use super::exemplars::ExemplarTable;
 use super::{MetricSpec, Metrics, PREFIX};
 use crate::body::BodyCompletion;
 
-/// Upper bounds of the buckets: from a response that is in memory to a response for a viewer on a
-/// slow link. 300 ms is the objective of `deploy/prometheus/alerts.yaml`.
+/// Upper bounds of the buckets in nanoseconds. The small bounds are for responses from memory, the
+/// large bounds for responses on slow links. The latency objective in
+/// `deploy/prometheus/alerts.yaml` needs the bound of 300 ms.
 const BOUNDS_NS: [u64; 18] = [
     100_000,
     250_000,
@@ -36,16 +37,16 @@ const BOUNDS_NS: [u64; 18] = [
     30_000_000_000,
 ];
 
-/// A histogram of durations from 100 µs to 30 s.
+/// A histogram of durations, with bucket bounds from 100 µs to 30 s.
 #[derive(Debug, Default)]
 pub struct DurationHistogram {
-    /// Counts per bucket, not cumulative; the last one has no bound.
+    /// The count of each bucket, not cumulative. The last bucket has no upper bound.
     buckets: [AtomicU64; BOUNDS_NS.len() + 1],
     sum_us: AtomicU64,
 }
 
 impl DurationHistogram {
-    /// Counts one duration: a search in 18 bounds and two relaxed additions.
+    /// Counts one duration. This costs a search in 18 bounds and two relaxed atomic additions.
     pub fn observe(&self, duration: Duration) {
         let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let place = BOUNDS_NS.partition_point(|bound| *bound < ns);
@@ -55,7 +56,7 @@ impl DurationHistogram {
         self.sum_us.fetch_add(ns / 1000, Relaxed);
     }
 
-    /// Returns whether nothing was counted.
+    /// Returns whether the histogram has counted nothing.
     fn is_empty(&self) -> bool {
         self.buckets.iter().all(|bucket| bucket.load(Relaxed) == 0)
     }
@@ -64,7 +65,7 @@ impl DurationHistogram {
         let seconds = BOUNDS_NS.iter().map(|ns| *ns as f64 / 1e9);
         let counts = self.buckets.iter().map(|bucket| bucket.load(Relaxed));
         let buckets: Vec<_> = seconds.chain([f64::INFINITY]).zip(counts).collect();
-        // The count is the sum of the exported buckets, so that it always equals the last
+        // The exported count is the sum of the exported buckets, so that it always equals the last
         // cumulative bucket.
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = self.sum_us.load(Relaxed) as f64 / 1e6;
@@ -87,13 +88,13 @@ impl EncodeMetric for DurationMetric {
     }
 }
 
-/// A label and its value.
+/// The name and the value of a label.
 type Label = (&'static str, &'static str);
 
-/// A label and all its values.
+/// The name of a label and all its values.
 type LabelValues = (&'static str, &'static [&'static str]);
 
-/// The histograms of one label value, or of a pair of them.
+/// The histograms of one label value, or of one pair of label values.
 #[derive(Debug, Default)]
 struct TimingHistograms {
     labels: Vec<Label>,
@@ -101,19 +102,19 @@ struct TimingHistograms {
     first_byte: DurationHistogram,
 }
 
-/// The histograms of all values.
+/// The histograms of all label values, or of all pairs of label values.
 #[derive(Debug)]
 struct TimingTable {
-    /// In the order of the label's values; pairs are ordered by the first value, then by the
-    /// second.
+    /// One entry per label value, in the declared order. Pairs are ordered by the first value, then
+    /// by the second value.
     histograms: Box<[TimingHistograms]>,
-    /// Whether histograms that have counted nothing are exported.
+    /// Whether empty histograms are exported.
     exports_empty: bool,
     exemplars: Arc<ExemplarTable>,
 }
 
-/// One of the two metrics (duration or first byte), with a histogram per label value or pair of
-/// values.
+/// One of the two metrics (request duration or time to the first byte), with a histogram per label
+/// value or pair of label values.
 #[derive(Debug)]
 struct TimingFamily {
     table: Arc<TimingTable>,
@@ -149,14 +150,15 @@ const FIRST_BYTE: MetricSpec = MetricSpec {
     help: "Time from a request's header to the first byte of its response's body; none without a body",
 };
 
-/// Histograms of the time that requests take, per value of one label or of two. Cheap to clone.
+/// Histograms of request durations and of times to the first byte. Each label value, or each pair
+/// of values of two labels, has its own two histograms. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RequestHistograms {
     table: Arc<TimingTable>,
 }
 
 impl RequestHistograms {
-    /// Registers both histograms, with a label that has these values.
+    /// Registers both metrics with one label. `values` are the possible values of the label.
     pub fn new(
         metrics: &Metrics,
         label: &'static str,
@@ -166,9 +168,10 @@ impl RequestHistograms {
         RequestHistograms::register(metrics, rows, true)
     }
 
-    /// Registers both histograms, with two labels. Pairs are ordered by the first value,
-    /// then by the second: pair (i, j) has the index `i * second_values.len() + j`. A pair is exported from its
-    /// first request on, because most pairs never occur.
+    /// Registers both metrics with two labels. Pairs of label values are ordered by the first
+    /// value, then by the second value. Pair (i, j) therefore has the index
+    /// `i * second_values.len() + j`. A pair is exported only after its first request, because most
+    /// pairs never occur.
     pub fn new_pairs(
         metrics: &Metrics,
         (first, first_values): LabelValues,
@@ -204,8 +207,8 @@ impl RequestHistograms {
         RequestHistograms { table }
     }
 
-    /// Records a request that arrived at `started` and whose body was timed. `index` is the index
-    /// of the label's value or pair.
+    /// Records a request that arrived at `started`. A request whose body was not timed is ignored.
+    /// `index` is the index of the label value or pair.
     pub fn record_request(&self, index: usize, started: Instant, end: &BodyCompletion) {
         let (Some(histograms), Some(finished)) = (self.table.histograms.get(index), end.finished)
         else {
@@ -217,7 +220,8 @@ impl RequestHistograms {
         }
     }
 
-    /// Makes a traced request the exemplar of the buckets in which [`Self::record_request`] counts it.
+    /// Stores a traced request as the exemplar of each bucket in which [`Self::record_request`]
+    /// counts the request.
     pub fn record_exemplar(
         &self,
         index: usize,
@@ -239,7 +243,8 @@ impl RequestHistograms {
     }
 }
 
-/// Returns name and labels of the bucket that counts a duration, as the text format writes them.
+/// Returns the name and the labels of the bucket that counts a duration, in the notation of the
+/// text format.
 fn name_bucket(metric: &MetricSpec, labels: &[Label], duration: Duration) -> String {
     let bound = BOUNDS_NS
         .iter()

@@ -1,7 +1,8 @@
-//! Exemplars of OpenMetrics: the most recent traced request of each bucket.
+//! OpenMetrics exemplars. The exemplar of a bucket is its most recent traced request.
 //!
-//! `prometheus-client` creates exemplars only in its own histograms, which take two locks per
-//! request. These exemplars are therefore added to its text, and only traced requests take a lock.
+//! `prometheus-client` supports exemplars only in its own histograms, which take two locks per
+//! request. This module therefore inserts exemplars into the text that `prometheus-client` writes.
+//! Only traced requests take a lock.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,14 +14,14 @@ use std::time::{Duration, SystemTime};
 struct Exemplar {
     trace_id: u128,
     duration: Duration,
-    /// Since 1970.
+    /// Time since 1970.
     recorded_at: Duration,
 }
 
-/// The exemplar of each bucket. Its size is limited by the number of buckets.
+/// The exemplars of all buckets, at most one per bucket.
 #[derive(Debug, Default)]
 pub(super) struct ExemplarTable {
-    /// Keyed by the bucket's name and labels, as they are written in the text.
+    /// The key is the bucket's name with its labels, as written in the text.
     by_bucket: Mutex<HashMap<String, Exemplar>>,
 }
 
@@ -36,7 +37,7 @@ impl ExemplarTable {
         self.lock().insert(bucket, exemplar);
     }
 
-    /// Appends the exemplars to the lines of their buckets. `text` has no timestamps.
+    /// Appends each exemplar to the line of its bucket. `text` must not contain timestamps.
     pub(super) fn add_to_text(&self, text: String) -> String {
         let exemplars = self.lock();
         if exemplars.is_empty() {
@@ -66,7 +67,7 @@ impl Exemplar {
     fn write_to(&self, out: &mut String) {
         let seconds = self.duration.as_secs_f64();
         let at = self.recorded_at.as_secs_f64();
-        // Ignores the result: writing to a string does not fail.
+        // Ignores the result because writing to a string cannot fail.
         let _ = write!(
             out,
             " # {{trace_id=\"{:032x}\"}} {seconds:.9} {at:.3}",

@@ -9,7 +9,8 @@ pub struct HistogramGroup {
 }
 
 impl Metrics {
-    /// Registers a histogram per combination of label values; `buckets` are upper bounds.
+    /// Registers a histogram per combination of label values. `buckets` are the upper bounds of the
+    /// buckets.
     pub fn histogram_group(
         &self,
         row: &MetricSpec,
@@ -23,8 +24,8 @@ impl Metrics {
 }
 
 impl HistogramGroup {
-    /// Returns the histogram of these label values, in the order of the declaration. Store the
-    /// histogram: finding it takes a lock.
+    /// Returns the histogram of these label values, which must be in the order of the declared
+    /// labels. Callers should store the histogram, because the look-up takes a lock.
     pub fn with_labels(&self, values: &[&str]) -> Histogram {
         let pairs = self.labels.iter().zip(values);
         let labels = pairs

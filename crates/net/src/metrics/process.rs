@@ -1,4 +1,4 @@
-//! Metrics of the process, with the names that Prometheus' client libraries have agreed on.
+//! Metrics of the process, with the standard names of the Prometheus client libraries.
 
 use std::fs;
 
@@ -48,12 +48,12 @@ const START_TIME: MetricSpec = MetricSpec {
     help: "Start of the process, in seconds since 1970.",
 };
 
-/// Ticks per second of the times in `/proc`: part of the kernel's interface on all processors that we
-/// build for.
+/// Clock ticks per second for the times in `/proc` (`USER_HZ`). The value is a fixed part of the
+/// kernel's interface on all processors that the project supports.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Reads the metrics of this process from the kernel when they are requested. A metric that the
-/// kernel does not report is left out.
+/// Reads the metrics of this process from the kernel at each scrape, except the start time, which
+/// is read once. Metrics that the kernel does not report are omitted.
 #[derive(Debug)]
 pub(super) struct ProcessCollector {
     start_time_s: Option<f64>,
@@ -103,14 +103,16 @@ fn encode_metric(
     metric.encode(encoder.encode_descriptor(spec.name, spec.help, unit.as_ref(), kind)?)
 }
 
-/// Returns the number after a name in `/proc/PID/status`, whose memory sizes are in KiB.
+/// Returns the number that follows `name` in the text of `/proc/PID/status`. Memory sizes in this
+/// text are in KiB.
 fn status_number(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the number of open descriptors. Since Linux 6.2, this number is the size of the folder.
-/// On older kernels, the entries of the folder are counted, without the descriptor that reads it.
+/// Returns the number of open descriptors. Since Linux 6.2, the size of the folder `/proc/self/fd`
+/// is this number. On older kernels, the function counts the entries of the folder and subtracts
+/// the descriptor that reads the folder.
 fn count_descriptors() -> Option<u64> {
     const FOLDER: &str = "/proc/self/fd";
     match fs::metadata(FOLDER).ok()?.len() {
@@ -119,13 +121,15 @@ fn count_descriptors() -> Option<u64> {
     }
 }
 
-/// Returns the processor time of all threads in seconds: proc_pid_stat(5), fields 14 and 15.
+/// Returns the processor time of all threads in seconds, from fields 14 and 15 of `/proc/PID/stat`
+/// (proc_pid_stat(5)).
 fn read_cpu_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     Some((stat_number(&stat, 14)? + stat_number(&stat, 15)?) / TICKS_PER_S)
 }
 
-/// Returns the start of this process in seconds since 1970: proc_pid_stat(5), field 22.
+/// Returns the start of this process in seconds since 1970, from field 22 of `/proc/PID/stat`
+/// (proc_pid_stat(5)).
 fn read_start_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let system = fs::read_to_string("/proc/stat").ok()?;
@@ -133,9 +137,11 @@ fn read_start_time() -> Option<f64> {
     Some(boot as f64 + stat_number(&stat, 22)? / TICKS_PER_S)
 }
 
-/// Returns a field of `/proc/PID/stat`, counted from 1; 3 is the first one that can be returned.
+/// Returns a field of `/proc/PID/stat`. Fields are numbered from 1. Fields 1 and 2 are not
+/// supported.
 fn stat_number(stat: &str, field: usize) -> Option<f64> {
-    // The name of the program, in parentheses, may contain spaces.
+    // Field 2 is the program's name in parentheses and may contain spaces, so the split starts
+    // after the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ")?;
     let number = fields.split(' ').nth(field.checked_sub(3)?)?;
     number.parse().ok()
@@ -150,9 +156,10 @@ mod tests {
     fn the_kernel_reports_plausible_numbers() {
         let start = read_start_time().unwrap();
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
-        // The boot time has whole seconds.
+        // The tolerance is necessary because the kernel reports the boot time in whole seconds.
         assert!(start > 1.6e9 && start < since_1970 + 2.0, "{start}");
-        // The kernel counts in hundredths of a second.
+        // The kernel counts processor time in hundredths of a second, so the loop runs until the
+        // time has increased.
         let cpu = read_cpu_time().unwrap();
         while read_cpu_time().unwrap() <= cpu {
             std::hint::black_box(fs::read("/proc/self/stat").unwrap());

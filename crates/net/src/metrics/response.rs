@@ -8,7 +8,8 @@ use super::text_format::{TextFormat, to_prometheus_text};
 use crate::{Body, Error};
 
 impl Metrics {
-    /// Returns the response to `GET /metrics` with these headers, in the format that they prefer.
+    /// Returns the response to `GET /metrics`, in the format that the request's `Accept` header
+    /// prefers.
     pub fn response(&self, request_headers: &HeaderMap) -> Response<Body> {
         let Ok(text) = self.encode_text() else {
             return Error::internal("cannot print the metrics").response();

@@ -1,9 +1,11 @@
-//! Gauges that are read when the metrics are requested, so that changing them costs nothing.
+//! Gauges whose values are read only when the metrics are requested. Between requests, these gauges
+//! cost nothing.
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 
-/// A gauge whose value its function returns; if the function returns `None`, there is no sample.
+/// A gauge that calls a function for its value. If the function returns `None`, the gauge has no
+/// sample.
 pub(super) struct ScrapeGauge(pub(super) Box<dyn Fn() -> Option<u64> + Send + Sync>);
 
 impl EncodeMetric for ScrapeGauge {
@@ -25,10 +27,10 @@ impl std::fmt::Debug for ScrapeGauge {
     }
 }
 
-/// Label names and values of a sample.
+/// The label names and label values of a sample.
 pub(crate) type SampleLabels = Vec<(&'static str, String)>;
 
-/// A gauge per combination of label values, with the samples that its function returns.
+/// A gauge with labels, which calls a function for all its samples.
 pub(super) struct ScrapeGaugeFamily(
     pub(super) Box<dyn Fn() -> Vec<(SampleLabels, u64)> + Send + Sync>,
 );

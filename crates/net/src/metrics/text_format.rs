@@ -1,4 +1,4 @@
-//! The text formats of `/metrics`, and the choice between them by the request's `Accept`.
+//! The text formats of `/metrics`. The request's `Accept` header selects the format.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::encoding::parse_weighted;
 /// A text format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextFormat {
-    /// Prometheus' own format, version 0.0.4.
+    /// The Prometheus text format, version 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0, which also contains units and an end marker.
     OpenMetrics,
@@ -17,8 +17,9 @@ pub(super) enum TextFormat {
 
 impl TextFormat {
     /// Returns the format that a request prefers (RFC 9110 section 12.5.1). Without a preference,
-    /// it is Prometheus' own, which every collector can read. A client that accepts neither format
-    /// also gets Prometheus' own: a collector can do more with a wrong format than with 406.
+    /// this is the Prometheus format, because every collector can read it. A client that accepts
+    /// neither format also gets the Prometheus format, because this format is more useful to a
+    /// collector than status 406.
     pub(super) fn from_accept(headers: &HeaderMap) -> TextFormat {
         let lines = headers.get_all(ACCEPT).iter();
         let items = lines.filter_map(|line| line.to_str().ok());
@@ -46,7 +47,7 @@ impl TextFormat {
         })
     }
 
-    /// Returns type, subtype and version.
+    /// Returns the type, the subtype and the version of the format's media type.
     fn media_type(self) -> (&'static str, &'static str, &'static str) {
         match self {
             TextFormat::Prometheus => ("text", "plain", "0.0.4"),
@@ -55,11 +56,11 @@ impl TextFormat {
     }
 }
 
-/// Specificity of a media range that names the type. `text/*` and `*/*` are less specific; a range
-/// that also names the version is more specific.
+/// Specificity of a media range that contains the type and subtype of a format. The ranges `text/*`
+/// and `*/*` are less specific. A range that also contains the version is more specific.
 const NAMED: u8 = 3;
 
-/// The weight of a format: that of the most specific media range.
+/// The weight of a format, which the most specific matching media range determines.
 #[derive(Debug, Default)]
 struct FormatWeight {
     specificity: u8,
@@ -82,7 +83,7 @@ impl FormatWeight {
     }
 }
 
-/// Returns how specifically a media range names the format; 0 if it does not match.
+/// Returns how specifically a media range matches the format, or 0 if the range does not match.
 fn range_specificity(range: &str, version: Option<&str>, format: TextFormat) -> u8 {
     let (kind, subtype, own_version) = format.media_type();
     let Some((range_kind, range_subtype)) = range.split_once('/') else {
@@ -101,16 +102,16 @@ fn range_specificity(range: &str, version: Option<&str>, format: TextFormat) -> 
     }
 }
 
-/// Converts OpenMetrics text to Prometheus' format 0.0.4.
+/// Converts OpenMetrics text to the Prometheus format, version 0.0.4.
 ///
-/// Samples are equal in both. In format 0.0.4, a family has the full name of its samples, and there
-/// are neither units nor an end marker.
+/// Both formats write samples in the same way. In format 0.0.4, the names of counter and info
+/// families contain the suffix of their samples. The format has neither units nor an end marker.
 pub(super) fn to_prometheus_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";
     for line in open_metrics.lines() {
         let comment = line.strip_prefix("# ").map(split_word);
-        // Writing to a string cannot fail.
+        // Ignores the result because writing to a string cannot fail.
         let _ = match comment {
             None => writeln!(text, "{line}"),
             Some(("HELP", family)) => {
@@ -131,7 +132,7 @@ pub(super) fn to_prometheus_text(open_metrics: &str) -> String {
     text
 }
 
-/// Returns the suffix of a family's name, and the type, in format 0.0.4.
+/// Returns the suffix of the family's name and the family's type in format 0.0.4.
 fn family_form(open_metrics_type: &str) -> (&'static str, &str) {
     match open_metrics_type {
         "counter" => ("_total", "counter"),
@@ -187,9 +188,10 @@ mod tests {
                 "text/*;q=0.5, application/openmetrics-text;q=0.4",
                 Prometheus,
             ),
-            // The more specific range counts, regardless of its position.
+            // The more specific media range determines the weight, regardless of its position in
+            // the header.
             ("*/*;q=1, application/openmetrics-text;q=0.1", Prometheus),
-            // Prometheus 2.42 and 3.1.
+            // The `Accept` headers of Prometheus 2.42 and 3.1.
             (
                 "application/openmetrics-text;version=1.0.0,\
                  application/openmetrics-text;version=0.0.1;q=0.75,\

@@ -1,4 +1,4 @@
-//! Several ranges in one response: multipart/byteranges (RFC 9110 section 14.6).
+//! Responses of type multipart/byteranges, which contain several ranges (RFC 9110 section 14.6).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -9,7 +9,8 @@ use http::HeaderValue;
 
 use super::text_value;
 
-/// The framing of several ranges: a head before each of them, and a tail.
+/// The multipart framing, which consists of a head before each range and a tail after the last
+/// range.
 #[derive(Debug, Clone)]
 pub struct Multipart {
     boundary: String,
@@ -61,7 +62,7 @@ impl Multipart {
         parts.fold(self.tail.len() as u64, u64::saturating_add)
     }
 
-    /// Returns `false`: the tail always exists.
+    /// Returns `false`, because the body always contains the tail.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -76,7 +77,7 @@ impl Multipart {
         self.tail.clone()
     }
 
-    /// Returns the whole body for a representation that is in memory as `pieces`.
+    /// Returns the whole body. `pieces` are the bytes of the representation in memory.
     pub fn body_pieces(&self, pieces: &[Bytes]) -> Vec<Bytes> {
         let part = |(head, range): &(Bytes, Range<u64>)| {
             std::iter::once(head.clone())
@@ -91,7 +92,8 @@ impl Multipart {
     }
 }
 
-/// Returns 128 random bits, which the author of the media cannot predict.
+/// Returns 128 random bits as hexadecimal digits. The author of the media cannot predict these bits
+/// and therefore cannot put the boundary into the media.
 fn random_boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())

@@ -1,4 +1,4 @@
-// These tests need lists with a single range.
+// Clippy rejects lists with a single range, but these tests need such lists.
 #![allow(clippy::single_range_in_vec_init)]
 
 use http::header::{HeaderMap, HeaderValue, IF_RANGE, RANGE};
@@ -52,7 +52,8 @@ fn every_form_of_the_header() {
         ("items=0-1", 10, RequestedRanges::Whole),
         ("bytes 0-1", 10, RequestedRanges::Whole),
         ("", 10, RequestedRanges::Whole),
-        // Overlapping ranges that would send more bytes than the representation has.
+        // The ranges of the first two cases overlap and have more bytes in total than the
+        // representation.
         ("bytes=0-,0-", 10, RequestedRanges::Whole),
         ("bytes=0-5,4-9", 10, RequestedRanges::Whole),
         ("bytes=0-4,5-9", 10, ranges_of(&[0..5, 5..10])),

@@ -1,7 +1,7 @@
-//! Formats of the records file: our JSON records, and three formats of access logs that log analysers
-//! read.
+//! Formats of the records file: JSON, and three access-log formats that log analysers can read.
 //!
-//! No text from outside can end a line or a field: each format escapes it in its own form.
+//! Each format escapes text from outside, such as paths and user agents. Such text can therefore
+//! end neither a line nor a field.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -12,23 +12,24 @@ use super::time::UtcTime;
 /// Format of the records file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordFormat {
-    /// All records, one JSON object per line.
+    /// All kinds of records, one JSON object per line.
     #[default]
     Json,
     /// Access records in the Common Log Format of NCSA HTTPd.
     Common,
-    /// The Common Log Format with referrer and user agent, as Apache writes it.
+    /// Access records in Apache's Combined Log Format, which adds the referrer and the user agent
+    /// to the Common Log Format.
     Combined,
     /// Access records in the Extended Log File Format (W3C, WD-logfile-960323).
     W3c,
 }
 
-/// Fields of [`RecordFormat::W3c`]; `x-` marks those that the standard does not define.
+/// Fields of [`RecordFormat::W3c`]. The prefix `x-` marks fields that the standard does not define.
 const W3C_FIELDS: &str = "date time c-ip cs-method cs-uri-stem cs-uri-query cs-version sc-status \
     sc-bytes time-taken cs(Referer) cs(User-Agent) x-request-id x-kind x-cache";
 
 impl RecordFormat {
-    /// Parses the value of the setting.
+    /// Parses the value of the setting `records-format`.
     pub(crate) fn from_name(name: &str) -> Result<RecordFormat, String> {
         match name {
             "json" => Ok(RecordFormat::Json),
@@ -39,8 +40,8 @@ impl RecordFormat {
         }
     }
 
-    /// Writes the header lines. They are written each time the file is opened, before the next
-    /// records.
+    /// Writes the header lines, which precede the next records each time the file is opened. Only
+    /// [`RecordFormat::W3c`] has header lines.
     pub(super) fn write_head(self, to: &mut impl Write) -> io::Result<()> {
         if self != RecordFormat::W3c {
             return Ok(());
@@ -55,7 +56,7 @@ impl RecordFormat {
         )
     }
 
-    /// Writes the line of a request.
+    /// Writes the line of an access record.
     pub(super) fn write_access(self, to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
         match self {
             RecordFormat::Json => {
@@ -76,8 +77,8 @@ impl RecordFormat {
     }
 }
 
-/// Writes `client - - [time] "request line" status bytes`. No request has an identity (RFC 1413) or
-/// an authenticated user.
+/// Writes `client - - [time] "request line" status bytes`. The two hyphens stand for the identity
+/// (RFC 1413) and the authenticated user, which are never known.
 fn write_common(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
     let time = UtcTime::from_system(access.time);
     write!(to, "{} - - [{}] \"", access.client, time.common_log())?;
@@ -129,7 +130,7 @@ fn write_w3c(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
     write!(to, " {} {cache}", access.kind)
 }
 
-/// Returns the protocol in the form of request lines, in which HTTP/2 has a minor version, too.
+/// Returns the protocol version in the notation of access logs, which write HTTP/2 as `HTTP/2.0`.
 fn protocol(version: &str) -> &str {
     match version {
         "HTTP/2" => "HTTP/2.0",
@@ -137,8 +138,8 @@ fn protocol(version: &str) -> &str {
     }
 }
 
-/// Writes text inside quotes as Apache does since 2.0.46: `\"`, `\\`, and `\xhh` for all bytes that
-/// are not printable ASCII.
+/// Escapes text between quotes as Apache does since version 2.0.46. Quotes and backslashes get a
+/// backslash, and all bytes except printable ASCII become `\xhh`.
 fn write_backslashed(to: &mut impl Write, text: &str) -> io::Result<()> {
     for byte in text.bytes() {
         match byte {
@@ -150,8 +151,8 @@ fn write_backslashed(to: &mut impl Write, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a part of a URI. Bytes that a URI may not contain are percent-encoded (RFC 3986 section
-/// 2.1). An empty part becomes `-`.
+/// Writes a part of a URI. Quotes, spaces, control characters and non-ASCII bytes are
+/// percent-encoded (RFC 3986 section 2.1). An empty part becomes `-`.
 fn write_percent_encoded(to: &mut impl Write, text: &str) -> io::Result<()> {
     if text.is_empty() {
         return to.write_all(b"-");
@@ -222,7 +223,7 @@ mod tests {
         );
     }
 
-    /// The number of quoted strings and words that a reader of the format finds.
+    /// Returns the number of fields (words and quoted strings) that a log reader finds in a line.
     fn count_fields(line: &str, doubles_quotes: bool) -> usize {
         let (mut fields, mut quoted, mut escaped, mut inside) = (0, false, false, false);
         for byte in line.trim_end_matches('\n').bytes() {
@@ -265,7 +266,7 @@ mod tests {
                 ..sample_access()
             };
             for (format, fields) in [
-                // The time, between brackets, contains a space.
+                // The time in brackets counts as two fields, because it contains a space.
                 (RecordFormat::Common, 8),
                 (RecordFormat::Combined, 10),
                 (RecordFormat::W3c, 15),

@@ -12,13 +12,15 @@ use serde::Serialize;
 use super::{AccessRecord, CmcdRecord, RecordFormat, StorageRequestRecord, TcpRecord};
 use crate::metrics::{Counter, MetricSpec, Metrics};
 
-/// The most records in the queue, about 30 MB; more are dropped and counted.
+/// Limit on the records in the queue, which then use about 30 MB. Further records are dropped and
+/// counted.
 const WAITING_MAX: usize = 65_536;
-/// The same for reports of players, which are larger: about 60 MB.
+/// Limit on the player reports in the queue, which then use about 60 MB. Player reports are larger
+/// than other records.
 const REPORTS_WAITING_MAX: usize = 8192;
-/// Approximate size of a write.
+/// Approximate size of one write to the file.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Longest time that a record waits in the queue.
+/// Longest time for which the writer thread waits before it writes queued records.
 const DELAY_MAX: Duration = Duration::from_millis(200);
 
 const WRITTEN: MetricSpec = MetricSpec {
@@ -38,8 +40,8 @@ const REOPENED: MetricSpec = MetricSpec {
     help: "Times that the records file was reopened",
 };
 
-/// Writes records to a file. Cheap to clone. [`Recorder::close`], or else dropping the last clone,
-/// waits until all records are written.
+/// Writes records to a file. Cheap to clone. [`Recorder::close`] waits until all records are
+/// written. Dropping the last clone does the same.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<RecorderState>,
@@ -86,23 +88,23 @@ enum RecordLine {
 struct RecordQueue {
     waiting: Vec<RecordLine>,
     closed: bool,
-    /// Whether to reopen the file by its name. Records that are already queued are written to the
-    /// old file, later records to the new one.
+    /// Whether to reopen the file by its name. Queued records are written to the old file, and
+    /// later records to the new file.
     reopen: bool,
 }
 
 impl Recorder {
-    /// Appends to a file, and creates it if it does not exist.
+    /// Opens a file for appending. Creates the file if it does not exist.
     pub fn open(path: &Path, format: RecordFormat, metrics: &Metrics) -> io::Result<Recorder> {
         let counters = RecorderCounters::new(metrics);
         Recorder::with_file(open_for_append(path)?, path, format, counters, WAITING_MAX)
     }
 
-    /// Opens a file for the reports of players, in JSON. The recorder shares the counters of the
-    /// process's `main` recorder, if there is one.
+    /// Opens a file for player reports in JSON. If the process has a `main` recorder, both
+    /// recorders share their counters.
     ///
     /// # Errors
-    /// An error with the name of the file that cannot be opened.
+    /// When the file cannot be opened. The error contains the name of the file.
     pub fn open_for_cmcd(
         path: &Path,
         main: Option<&Recorder>,
@@ -156,9 +158,11 @@ impl Recorder {
         })
     }
 
-    /// Waits until all records are written. Later records are dropped and counted.
+    /// Closes the recorder and waits until all queued records are written. Later records are
+    /// dropped and counted.
     ///
-    /// Call this before the program exits: a thread that is not joined may hold the last clone.
+    /// Call this method before the program exits. A thread that is never joined may hold the last
+    /// clone, which is then never dropped.
     pub fn close(&self) {
         self.thread.close();
     }
@@ -168,14 +172,14 @@ impl Recorder {
         self.push_line(RecordLine::Access(Box::new(record)));
     }
 
-    /// Queues the record of a storage request, if the format has such records.
+    /// Queues the record of a storage request, if the format supports such records.
     pub fn record_storage(&self, record: StorageRequestRecord) {
         if self.records_more_than_access() {
             self.push_line(RecordLine::Storage(Box::new(record)));
         }
     }
 
-    /// Queues a record of TCP's statistics, if the format has such records.
+    /// Queues a record of TCP statistics, if the format supports such records.
     pub fn record_tcp(&self, record: TcpRecord) {
         if self.records_more_than_access() {
             self.push_line(RecordLine::Tcp(Box::new(record)));
@@ -187,14 +191,14 @@ impl Recorder {
         self.push_line(RecordLine::Cmcd(Box::new(record)));
     }
 
-    /// Returns whether the format has records of storage requests, TCP statistics and CMCD. An
-    /// access log has none of these.
+    /// Returns whether the format supports records of storage requests, TCP statistics and CMCD.
+    /// Access-log formats support only access records.
     pub fn records_more_than_access(&self) -> bool {
         self.shared.format == RecordFormat::Json
     }
 
-    /// Makes the thread reopen the file by its name, after the file has been moved away. No record
-    /// is lost.
+    /// Makes the writer thread reopen the file by its name. Call this method after the old file was
+    /// moved away. No record is lost.
     pub fn reopen(&self) {
         self.shared.lock().reopen = true;
         self.shared.wake.notify_one();
@@ -208,7 +212,8 @@ impl Recorder {
             return;
         }
         queue.waiting.push(record);
-        // The writer polls the queue: waking it for each record would cost more than the write.
+        // The writer thread polls the queue, because a wake-up for each record would cost more than
+        // the write.
         if queue.waiting.len() == self.shared.waiting_max / 4 {
             self.shared.wake.notify_one();
         }
@@ -253,8 +258,8 @@ impl RecorderState {
         }
     }
 
-    /// Starts a file. If the head cannot be written, the lines that follow still have the right
-    /// format.
+    /// Writes the header lines of a newly opened file. An error is only logged, because later lines
+    /// have the right format even without the header lines.
     fn write_head(&self, to: &mut BufWriter<File>) {
         let written = self.format.write_head(to).and_then(|()| to.flush());
         if let Err(error) = written {
@@ -262,8 +267,8 @@ impl RecorderState {
         }
     }
 
-    /// Fills `batch`. Returns whether this is the last batch, and whether it is the last batch for
-    /// the open file.
+    /// Waits for records and moves them to `batch`. Returns whether the recorder is closed, and
+    /// whether the file must be reopened after this batch.
     fn next_batch(&self, batch: &mut Vec<RecordLine>) -> (bool, bool) {
         let idle = |queue: &mut RecordQueue| {
             !queue.closed && !queue.reopen && queue.waiting.len() < self.waiting_max / 4
@@ -310,7 +315,7 @@ impl WriterThread {
         self.shared.wake.notify_one();
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = handle.take() {
-            // The thread does not panic on any input; if it did, nothing could be done here.
+            // Ignores a panic of the thread, because `close` could not repair the error.
             let _ = handle.join();
         }
     }
@@ -406,7 +411,8 @@ mod tests {
                 if request == 250 {
                     std::fs::rename(&path, dir.path().join(format!("{turn}"))).unwrap();
                     recorder.reopen();
-                    // The next iteration moves the file that this one has opened.
+                    // Waits for the new file, because the next iteration of the outer loop moves it
+                    // away.
                     while !path.exists() {
                         std::thread::yield_now();
                     }

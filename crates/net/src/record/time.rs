@@ -1,11 +1,11 @@
-//! Times in UTC, in the forms of the records' formats.
+//! UTC times in the notations of the record formats.
 
 use std::fmt::{self, Display};
 use std::time::SystemTime;
 
 use serde::Serializer;
 
-/// A time in UTC by the Gregorian calendar. Times before 1970 become 1970.
+/// A UTC time in the Gregorian calendar. Times before 1970 become the start of 1970.
 pub(super) struct UtcTime {
     date: (u64, u64, u64),
     second_of_day: u64,
@@ -28,20 +28,21 @@ impl UtcTime {
         }
     }
 
-    /// Formats the date as `2024-02-29`.
+    /// Formats the date, for example as `2024-02-29`.
     pub(super) fn date(&self) -> impl Display {
         let (year, month, day) = self.date;
         fmt::from_fn(move |f| write!(f, "{year:04}-{month:02}-{day:02}"))
     }
 
-    /// Formats the time as `23:59:59`.
+    /// Formats the time of day, for example as `23:59:59`.
     pub(super) fn time_of_day(&self) -> impl Display {
         let second = self.second_of_day;
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         fmt::from_fn(move |f| write!(f, "{hour:02}:{minute:02}:{second:02}"))
     }
 
-    /// Formats the time as `29/Feb/2024:23:59:59 +0000`.
+    /// Formats the date and time for the Common Log Format, for example as
+    /// `29/Feb/2024:23:59:59 +0000`.
     pub(super) fn common_log(&self) -> impl Display {
         let (year, month, day) = self.date;
         let name = MONTHS.get(month as usize - 1).copied().unwrap_or_default();
@@ -50,7 +51,8 @@ impl UtcTime {
     }
 }
 
-/// Serializes a time as `2024-02-29T23:59:59.000042Z`; times before 1970 become 1970.
+/// Serializes a time, for example as `2024-02-29T23:59:59.000042Z`. Times before 1970 become the
+/// start of 1970.
 pub(super) fn rfc3339<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     let time = UtcTime::from_system(*time);
     to.collect_str(&format_args!(
@@ -61,18 +63,19 @@ pub(super) fn rfc3339<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, 
     ))
 }
 
-/// Returns the Gregorian date `days` after 1970-01-01.
+/// Returns the year, month and day that is `days` days after 1970-01-01.
 ///
-/// Years start in March, so that a leap day is the last day of a year. They repeat in cycles of 400
-/// years (146,097 days).
+/// The calculation starts each year in March, so that a leap day is the last day of its year. The
+/// Gregorian calendar repeats every 400 years (146,097 days).
 fn civil_date(days: u64) -> (u64, u64, u64) {
     const CYCLE: u64 = 146_097;
-    // From 0000-03-01 to 1970-01-01.
+    // From 0000-03-01 to 1970-01-01, there are 719,468 days.
     let days = days + 719_468;
     let (cycle, day) = (days / CYCLE, days % CYCLE);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // From March on, the lengths of months repeat every five months: 153 days.
+    // From March on, the lengths of the months repeat every five months, which have 153 days
+    // together.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 {

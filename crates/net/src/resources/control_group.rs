@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-/// The version of a hierarchy of control groups; the names of its files depend on it.
+/// The version of a control-group hierarchy. The names of the files depend on the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GroupVersion {
     V1,
     V2,
 }
 
-/// The control groups of a process, in both versions.
+/// The control groups of a process, in hierarchies of both versions.
 #[derive(Debug, Clone)]
 pub(super) struct ControlGroups {
     /// The folder in which the hierarchies are mounted.
     mount: PathBuf,
-    /// Lines of the format of `/proc/self/cgroup`.
+    /// Text in the format of `/proc/self/cgroup`.
     lines: String,
 }
 
@@ -35,7 +35,7 @@ impl ControlGroups {
     }
 
     /// Returns the folders of this controller's groups, from the process's own group up to the root
-    /// of each hierarchy. Folders that do not exist are included.
+    /// of each hierarchy. Some of these folders may not exist.
     pub(super) fn folders(&self, controller: &str) -> Vec<(GroupVersion, PathBuf)> {
         let lines = self.lines.lines().filter_map(|line| {
             let mut fields = line.splitn(3, ':');
@@ -44,7 +44,7 @@ impl ControlGroups {
         });
         let found = lines.flat_map(|(controllers, path)| {
             let (version, roots) = if controllers.is_empty() {
-                // The second is the mount point of systems that use both versions.
+                // Systems that use both versions mount version 2 at `unified`.
                 let roots = vec![self.mount.clone(), self.mount.join("unified")];
                 (GroupVersion::V2, roots)
             } else if controllers.split(',').any(|one| one == controller) {
@@ -60,7 +60,8 @@ impl ControlGroups {
         found.collect()
     }
 
-    /// Returns the lowest CPU quota in processors, such as 0.5, if a group has one.
+    /// Returns the lowest CPU quota of all groups in processors (such as 0.5), or `None` if no
+    /// group has a quota.
     pub(super) fn cpu_quota(&self) -> Option<f64> {
         let folders = self.folders("cpu");
         let quotas = folders
@@ -81,7 +82,8 @@ impl ControlGroups {
     }
 }
 
-/// Inside a container, the path may be that of the host. Then only the root exists.
+/// Returns the folder of a group and its parent folders up to `root`. Inside a container, `path`
+/// may be the group's path on the host. In this case, only `root` exists.
 fn list_ancestors(root: &Path, path: &str) -> Vec<PathBuf> {
     let group = root.join(path);
     let groups = group.ancestors();
@@ -89,7 +91,8 @@ fn list_ancestors(root: &Path, path: &str) -> Vec<PathBuf> {
     inside.map(Path::to_owned).collect()
 }
 
-/// Returns `None` for no quota: `max` in version 2, -1 in version 1.
+/// Returns the quota in processors. A group without a quota has `max` in version 2 and -1 in
+/// version 1, and the result is `None`.
 fn parse_quota(quota: &str, period: &str) -> Option<f64> {
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
     (period > 0).then(|| quota as f64 / period as f64)

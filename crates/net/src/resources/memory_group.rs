@@ -13,7 +13,7 @@ pub(super) struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// Returns the groups of a process that have a limit.
+    /// Returns the control groups of a process that have a memory limit.
     pub(super) fn find_limited(groups: &ControlGroups) -> Vec<MemoryGroup> {
         let folders = groups.folders("memory").into_iter();
         let limited = folders.filter_map(|(version, folder)| {
@@ -31,11 +31,11 @@ impl MemoryGroup {
         limited.collect()
     }
 
-    /// Returns the memory in use, without the pages of files.
+    /// Returns the bytes of memory in use, without the pages of files.
     ///
-    /// The kernel drops those pages before the limit is reached, so both its lists of file pages
-    /// (active and inactive) are subtracted. Films that are sent often are on the active list, and
-    /// would otherwise look like an overload.
+    /// The kernel drops file pages before the group reaches its limit. The function therefore
+    /// subtracts both lists of file pages, the active list and the inactive list. The active list
+    /// contains films that are sent often, which would otherwise look like an overload.
     pub(super) fn used_bytes(&self) -> Option<u64> {
         let (current, prefix) = match self.version {
             GroupVersion::V2 => ("memory.current", ""),
@@ -55,7 +55,7 @@ impl MemoryGroup {
     }
 }
 
-/// Returns `None` for `max` and for a missing file.
+/// Returns the number in a file, or `None` if the file is missing or contains `max`.
 fn read_number(file: &Path) -> Option<u64> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }

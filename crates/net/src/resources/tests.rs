@@ -49,7 +49,7 @@ fn the_least_limit_of_nested_groups_counts() {
     );
 }
 
-/// Version 1 writes a number near 2^63 when there is no limit.
+/// Version 1 of control groups reports a number near 2^63 if a group has no limit.
 #[test]
 fn a_limit_above_the_ram_is_none() {
     let files = [("memory/memory.limit_in_bytes", "9223372036854771712\n")];
@@ -80,7 +80,7 @@ fn pages_of_files_are_not_in_use() {
     assert_eq!(tree.limit("4:memory:/b\n").used_bytes(), Some(100));
 }
 
-/// A parent group may be closer to its limit than the group with the lowest limit.
+/// A parent group may have used a larger share of its limit than the group with the lowest limit.
 #[test]
 fn the_fullest_of_nested_groups_counts() {
     let files = [
@@ -124,8 +124,8 @@ fn this_process_has_a_limit_and_uses_memory() {
     assert!(default_workers() >= 1);
 }
 
-/// Runs a test of this program in a new group of each controller of version 1. Needs root and
-/// mounted hierarchies.
+/// Runs this test again in a child process, inside new groups of version 1 that have limits. This
+/// needs root rights and mounted hierarchies of version 1.
 #[test]
 fn a_live_group_of_version_1_limits_memory_and_workers() {
     const INSIDE: &str = "HEADWATER_TEST_INSIDE_GROUP";
@@ -166,8 +166,8 @@ impl LiveGroups {
         for (controller, file, value) in limits {
             let name = format!("headwater-test-{}", std::process::id());
             let folder = Path::new("/sys/fs/cgroup").join(controller).join(name);
-            // In a mounted hierarchy, the kernel creates the files of the new group; elsewhere they
-            // are missing.
+            // In a mounted hierarchy, the kernel creates the files of the new group. In an ordinary
+            // folder, the files are missing.
             std::fs::create_dir(&folder).ok()?;
             groups.0.push(folder.clone());
             let created = folder.join(file).exists() && folder.join("cgroup.procs").exists();

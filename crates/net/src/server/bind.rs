@@ -1,4 +1,4 @@
-//! Listening sockets: one per worker and address, sharing the port.
+//! Opens listening sockets, one per worker and address. The sockets of an address share its port.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -6,7 +6,8 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use super::inherited::{self, InheritedListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Backlog per worker: connections that wait to be accepted. The kernel caps it (`somaxconn`).
+/// Limit on the connections that wait to be accepted at one listening socket. The kernel may lower
+/// this limit (`somaxconn`).
 const BACKLOG: i32 = 4096;
 
 /// The bound addresses, and each worker's listener for each address.
@@ -34,7 +35,8 @@ pub(super) fn bind_all(
             continue;
         }
         let first = first_of(name, share).map_err(|error| describe_bind_error(name, &error))?;
-        // With port 0, the first socket chooses the port for the others.
+        // If the configured port is 0, the kernel chooses a port for the first socket. The other
+        // sockets then use the same port.
         let address = first.local_addr()?;
         addresses.push(address);
         let mut first = Some(first);
@@ -45,7 +47,7 @@ pub(super) fn bind_all(
     Ok((addresses, listeners))
 }
 
-/// The sockets of a service manager replace the configured addresses.
+/// Distributes the sockets of a service manager, which replace the configured addresses.
 fn distribute_activated(
     inherited: Vec<InheritedListener>,
     workers: usize,
@@ -59,14 +61,14 @@ fn distribute_activated(
     Ok((addresses, listeners))
 }
 
-/// Adds the address and the remedy.
+/// Adds the address and a remedy to the error.
 fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
     let remedy = match error.kind() {
         io::ErrorKind::InvalidInput => "; expected HOST:PORT, such as 127.0.0.1:8080",
         _ => "",
     };
     let cause = match error.kind() {
-        // The usual remedy for this error is about file permissions, which do not matter here.
+        // The usual remedy for this error is about file permissions, which do not apply to ports.
         io::ErrorKind::PermissionDenied => {
             "permission denied; choose a port from 1024, or grant CAP_NET_BIND_SERVICE".to_owned()
         }
@@ -78,7 +80,7 @@ fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
     )
 }
 
-/// Binds the first address of a name that can be bound.
+/// Resolves a name and binds the first of its addresses that can be bound.
 fn first_of(name: &str, share: bool) -> io::Result<TcpListener> {
     let mut failure = io::Error::other("the name has no address");
     for address in resolve_name(name)? {
@@ -105,7 +107,7 @@ fn resolve_name(name: &str) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Fails when another process already listens on the address, which port sharing would hide.
+/// Fails if another process already listens on the address. Port sharing would hide this conflict.
 fn probe_port(address: SocketAddr, share: bool) -> io::Result<()> {
     if share || address.port() == 0 {
         return Ok(());
@@ -117,7 +119,7 @@ fn probe_port(address: SocketAddr, share: bool) -> io::Result<()> {
 fn open_listener(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = create_tcp_socket(address)?;
     socket.set_reuse_port(true)?;
-    // Accepted sockets inherit the option, which saves a system call for each.
+    // Accepted sockets inherit this option, which saves one system call per connection.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -133,7 +135,7 @@ fn create_tcp_socket(address: SocketAddr) -> io::Result<Socket> {
     )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // The unspecified IPv6 address accepts IPv4 too.
+        // This lets the unspecified IPv6 address accept IPv4 connections too.
         socket.set_only_v6(false)?;
     }
     Ok(socket)
@@ -187,7 +189,7 @@ mod tests {
         pass.collect()
     }
 
-    /// A socket without a worker would keep its connections waiting.
+    /// Connections that wait at a socket without a worker would never be accepted.
     #[test]
     fn each_inherited_socket_gets_a_worker_and_each_worker_a_socket() {
         let name = ["127.0.0.1:0".to_owned()];

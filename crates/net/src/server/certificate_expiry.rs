@@ -1,4 +1,5 @@
-//! The end of a certificate's validity (RFC 5280 section 4.1.2.5), read without a certificate library.
+//! Reads the end of a certificate's validity (RFC 5280 section 4.1.2.5) without a certificate
+//! library.
 
 use rustls::pki_types::CertificateDer;
 
@@ -6,11 +7,11 @@ const INTEGER_OR_SEQUENCE: [u8; 2] = [0x02, 0x30];
 const SEQUENCE: u8 = 0x30;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-/// The tag of `version`, which certificates of version 1 omit.
+/// The DER tag of the field `version`, which certificates of version 1 omit.
 const VERSION: u8 = 0xa0;
 
-/// Returns the earliest end of validity of a chain, in seconds since 1970. Certificates that cannot be
-/// read are skipped: the TLS library has already accepted the chain.
+/// Returns the earliest end of validity in a certificate chain, in seconds since 1970. Certificates
+/// that cannot be parsed are skipped, because the TLS library has already accepted the chain.
 pub(super) fn find_earliest_expiry(chain: &[CertificateDer<'_>]) -> Option<u64> {
     chain.iter().filter_map(|der| read_expiry(der)).min()
 }
@@ -22,7 +23,7 @@ fn read_expiry(certificate: &[u8]) -> Option<u64> {
     if fields.first() == Some(&VERSION) {
         fields = split_element(fields)?.2;
     }
-    // Serial number, signature algorithm and issuer precede the validity.
+    // Skips the serial number, the signature algorithm and the issuer, which precede the validity.
     for _ in 0..3 {
         let (tag, _, rest) = split_element(fields)?;
         INTEGER_OR_SEQUENCE.contains(&tag).then_some(())?;
@@ -36,7 +37,8 @@ fn read_expiry(certificate: &[u8]) -> Option<u64> {
     read_time(tag, text)
 }
 
-/// Splits DER bytes into the tag and content of the first element, and the bytes behind it.
+/// Splits DER bytes into the tag of the first element, the content of this element, and the
+/// remaining bytes.
 fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -53,7 +55,8 @@ fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, behind))
 }
 
-/// Returns the seconds since 1970 of `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`, and zero for earlier times.
+/// Converts a time of the form `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ` to seconds since 1970. Returns
+/// zero for times before 1970.
 fn read_time(tag: u8, text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     text.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
@@ -72,8 +75,8 @@ fn read_time(tag: u8, text: &[u8]) -> Option<u64> {
     Some(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years are counted from March,
-/// so that a leap day is the last day of its year.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar. The calculation
+/// starts each year in March, so that a leap day is the last day of its year.
 fn count_days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

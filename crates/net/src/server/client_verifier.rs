@@ -1,4 +1,4 @@
-//! Required certificates of clients (mutual TLS, RFC 8446 section 4.3.2).
+//! Verification of client certificates (mutual TLS, RFC 8446 section 4.3.2).
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
-/// Returns a verifier that refuses clients without a certificate from one of these authorities. The
-/// authorities' certificates are in PEM. If `authorities` is `None`, clients need no certificate.
+/// Returns a verifier that refuses clients without a certificate from one of these authorities.
+/// `authorities` contains the authorities' certificates in PEM. If `authorities` is `None`, clients
+/// need no certificate.
 ///
 /// # Errors
-/// When the text contains no certificate, or an invalid one.
+/// When `authorities` contains no certificate or an invalid certificate.
 pub(super) fn build_client_verifier(
     authorities: Option<&[u8]>,
 ) -> io::Result<Arc<dyn ClientCertVerifier>> {

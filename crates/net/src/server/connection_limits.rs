@@ -1,4 +1,4 @@
-//! Limits on open connections, in total and per address, and their counters.
+//! Limits on open connections, in total and per client address, and counters of connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -29,7 +29,7 @@ const CUT: MetricSpec = MetricSpec {
     help: "Connections cut, by the timeout that their client exceeded",
 };
 
-/// The connection counts of a server, checked against its limits.
+/// Counts the connections of a server and enforces the connection limits.
 #[derive(Debug)]
 pub(super) struct ConnectionLimits {
     state: Arc<ConnectionCounts>,
@@ -48,7 +48,7 @@ struct ConnectionCounts {
     open: Gauge,
 }
 
-/// The slot of one connection; dropping it frees the slot.
+/// The slot of one open connection. Dropping the value frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     state: Arc<ConnectionCounts>,
@@ -78,9 +78,10 @@ impl ConnectionLimits {
         }
     }
 
-    /// Takes a slot, unless a limit is reached.
+    /// Takes a slot for a new connection. Returns `None` if a limit is reached.
     ///
-    /// A trusted proxy's address represents many clients, so only the total limit applies to it.
+    /// A trusted proxy's address represents many clients, so only the total limit applies to this
+    /// address.
     pub(super) fn take_slot(
         &self,
         address: IpAddr,
@@ -109,7 +110,7 @@ impl ConnectionLimits {
 }
 
 impl ConnectionCounts {
-    /// Counts a connection, or returns the name of the limit that forbids it.
+    /// Counts a connection, or returns the name of the limit that the connection would exceed.
     fn count_connection(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
         if self.total.fetch_add(1, Relaxed) >= self.max {
             self.total.fetch_sub(1, Relaxed);
@@ -147,7 +148,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Returns the network that counts as one client: an IPv6 client owns a whole /64.
+/// Returns the network that counts as one client. For IPv6, this is a /64, because one client owns
+/// all addresses of a /64.
 fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),

@@ -1,4 +1,4 @@
-//! The open connections: one list per worker, which other threads may read.
+//! Lists of the open connections. Each worker has one list, which other threads may read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -7,7 +7,8 @@ use tokio::task::AbortHandle;
 use crate::ConnectionWatch;
 use crate::conn::ConnectionState;
 
-/// An open connection. The reference is weak, so that the socket closes when its task ends.
+/// An open connection. The reference to the state is weak, so that the socket closes when the
+/// connection's task ends.
 #[derive(Debug)]
 pub(super) struct RegisteredConnection {
     pub(super) shared: Weak<ConnectionState>,
@@ -27,7 +28,8 @@ impl RegisteredConnection {
     }
 }
 
-/// A worker's connections. The worker locks the list, and readers lock it briefly.
+/// The open connections of one worker. The worker locks the list, and readers lock the list only
+/// briefly.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionRegistry(Arc<Mutex<Vec<RegisteredConnection>>>);
 
@@ -42,8 +44,8 @@ impl ConnectionRegistry {
 pub struct OpenConnections(pub(super) Vec<ConnectionRegistry>);
 
 impl OpenConnections {
-    /// Returns the number of open connections and the newest of them: at most `max`, evenly taken
-    /// from all workers.
+    /// Returns the number of open connections, and handles of the newest connections. Each worker
+    /// contributes at most `max` divided by the number of workers, rounded up.
     pub fn list_connections(&self, max: usize) -> (usize, Vec<ConnectionWatch>) {
         let each = max.div_ceil(self.0.len().max(1));
         let (mut open, mut found) = (0, Vec::new());
@@ -59,7 +61,7 @@ impl OpenConnections {
         (open, found)
     }
 
-    /// Returns the number of requests whose response is not completely sent.
+    /// Returns the number of requests whose responses are not completely sent.
     pub(super) fn count_requests_in_flight(&self) -> u64 {
         let count_of = |registry: &ConnectionRegistry| -> u64 {
             let entries = registry.lock_entries();

@@ -1,12 +1,12 @@
 //! Serves the usual requests of players without `hyper`.
 //!
-//! This path serves GET and HEAD requests without a body, whose head arrives whole and has no
-//! connection options except `keep-alive` (of HTTP/1.1) and `close`. Any other request moves the
-//! connection to `hyper`, together with its unread bytes.
+//! This path serves GET and HEAD requests without a body. The head must be complete in the received
+//! bytes, and its Connection field may contain only `close` or, in HTTP/1.1, `keep-alive`. Any
+//! other request moves the connection to `hyper`, together with the unread bytes.
 //!
-//! Both paths use the same parser and are equally strict. Requests with lengths, body encodings or
-//! upgrades never arrive here. A connection that waits, or whose client reads slowly, holds no
-//! buffer.
+//! Both paths use the same parser and are equally strict. A request with a length, a body encoding
+//! or an upgrade is always served by `hyper`. A connection holds no buffer while it waits for a
+//! request or for a client that reads slowly.
 
 use std::cell::RefCell;
 use std::io;
@@ -31,13 +31,13 @@ mod request;
 mod response_head;
 mod response_writer;
 
-/// Parses a request of the fast path, and returns it with its length.
+/// Parses a plain request, and returns the request with the length of its head.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn plain_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
     request::parse_request(bytes).map(|plain| (plain.request, plain.len))
 }
 
-/// Bytes per read: more than any player's request contains.
+/// Limit on the bytes of one read. The request of a player is always shorter.
 const READ_BYTES_MAX: usize = 16 << 10;
 
 thread_local! {
@@ -48,21 +48,22 @@ thread_local! {
 pub(super) enum FastPathExit {
     /// The connection ended.
     Nothing,
-    /// The next request needs `hyper`; its bytes have been put back.
+    /// The next request needs `hyper`. The bytes of this request were put back into the connection.
     Request,
 }
 
-// The value is short-lived, and a box would cost one allocation per request.
+// The large variant is short-lived, and a box would cost one allocation per request.
 #[allow(clippy::large_enum_variant)]
 enum NextRequest {
     Plain(PlainRequest),
     Other,
-    /// The end of the connection, or a requested close.
+    /// The connection has ended, or a close was requested.
     Nothing,
 }
 
 impl NextRequest {
-    /// Returns the number of bytes that the fast path consumes: the length of the head, or 0.
+    /// Returns the number of bytes that the fast path consumes, which is the length of a plain
+    /// request's head, or 0.
     fn len(&self) -> usize {
         match self {
             NextRequest::Plain(plain) => plain.len,
@@ -71,7 +72,7 @@ impl NextRequest {
     }
 }
 
-/// Bytes that were read and not yet served.
+/// Received bytes that the fast path has not consumed yet.
 type UnreadBytes = Bytes;
 
 impl<H, R> ConnectionService<H>
@@ -96,8 +97,8 @@ where
                 read
             })
             .await?;
-            // Parses outside of the future: if the future returned the request, it would be moved
-            // several times.
+            // Parses outside of the future. A future that returned the request would move the
+            // request several times.
             let (mut options, request) = match take_request(&mut unread, len, max) {
                 NextRequest::Plain(plain) => (plain.response_options(), plain.request),
                 NextRequest::Other => {
@@ -106,8 +107,8 @@ where
                 }
                 NextRequest::Nothing => break,
             };
-            // A client that always has its next request ready must not keep others waiting: each
-            // connection gets one response per turn.
+            // Each connection gets one response per turn. Otherwise a client that always has its
+            // next request ready would block other connections of the worker.
             if !waited {
                 tokio::task::yield_now().await;
             }
@@ -145,8 +146,9 @@ where
     }
 }
 
-/// Waits for the bytes of a request, unless some are unread. Returns the number of bytes in the
-/// thread's buffer; 0 if bytes are unread, the connection has ended, or it must close.
+/// Waits for the bytes of a request, unless `unread` contains bytes. Returns the number of bytes
+/// that were read into the thread's buffer. This number is 0 if `unread` contains bytes, if the
+/// connection has ended, or if the connection must close.
 fn poll_bytes(
     io: &mut ConnectionIo,
     shared: &ConnectionState,
@@ -156,7 +158,8 @@ fn poll_bytes(
     if !unread.is_empty() {
         return Poll::Ready(Ok(0));
     }
-    // Reads first: a request that has arrived is served even if the connection is to close.
+    // Reads before the check for a close, so that a request that has already arrived is still
+    // served.
     let read = poll_read(io, cx, <[u8]>::len);
     if read.is_pending() && shared.poll_closing(cx.waker()) {
         return Poll::Ready(Ok(0));
@@ -164,8 +167,8 @@ fn poll_bytes(
     read
 }
 
-/// Takes the next request from the unread bytes, or else from the `len` bytes that
-/// [`poll_bytes`] has just read.
+/// Takes the next request from the unread bytes. If there are none, takes the request from the
+/// `len` bytes that [`poll_bytes`] has just read.
 fn take_request(unread: &mut UnreadBytes, len: usize, max: usize) -> NextRequest {
     if !unread.is_empty() {
         let next = classify_bytes(unread, max);
@@ -191,7 +194,8 @@ fn classify_bytes(bytes: &[u8], max: usize) -> NextRequest {
     }
 }
 
-/// Watches for a disconnect of the client while its response is prepared or sent.
+/// Completes if the client disconnects while its response is prepared or sent. Stores received
+/// bytes in `unread`.
 fn poll_gone(
     io: &mut ConnectionIo,
     unread: &mut UnreadBytes,
@@ -208,7 +212,7 @@ fn poll_gone(
     }
 }
 
-/// Calls `look` with the bytes that were read; they are empty at the end of the connection.
+/// Reads bytes and passes them to `look`. At the end of the connection, `look` gets an empty slice.
 fn poll_read<T>(
     io: &mut ConnectionIo,
     cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Listening sockets that another process has opened: the service manager, or a predecessor.
+//! Listening sockets that the service manager or a predecessor process has opened.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -6,33 +6,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use socket2::SockRef;
 
-/// The name of the sockets of an additional port; sockets with other names belong to the main port.
+/// Names of the sockets of additional ports. Sockets with other names belong to the main port.
 ///
-/// The unit file sets it (`FileDescriptorName=admin`).
+/// The service manager's unit file sets the name of a socket (`FileDescriptorName=admin`).
 const NAMED_PORTS: [&str; 1] = ["admin"];
 
 /// The first descriptor that a service manager passes (`sd_listen_fds(3)`).
 const FIRST_DESCRIPTOR: i32 = 3;
-/// The most descriptors of a service manager.
+/// Limit on the descriptors that a service manager may pass.
 const DESCRIPTORS_MAX: i32 = 1024;
 
 /// A listening socket that another process has opened.
 #[derive(Debug)]
 pub struct InheritedListener {
-    /// The name of its port.
+    /// The name of the socket's port.
     pub(crate) port: String,
-    /// The address as it was configured; `None` if it replaces all configured ones.
+    /// The configured address. `None` means that the socket replaces all configured addresses.
     pub(crate) address: Option<String>,
     pub(crate) listener: TcpListener,
 }
 
 impl InheritedListener {
-    /// Takes the sockets that a service manager has passed in `LISTEN_FDS`, for this process only.
+    /// Takes the sockets that a service manager has passed to this process (`LISTEN_PID` and
+    /// `LISTEN_FDS`).
     ///
-    /// Call this once, before any thread starts another program.
+    /// Call this function once, before any thread starts another program. Otherwise the program
+    /// could inherit the sockets.
     ///
     /// # Errors
-    /// When a passed descriptor is no listening TCP socket.
+    /// When a passed descriptor is not a listening TCP socket.
     pub(crate) fn take_activated(main_port: &str) -> io::Result<Vec<InheritedListener>> {
         let variable = |name: &str| std::env::var(name).ok();
         let is_for_us =
@@ -63,7 +65,7 @@ impl InheritedListener {
     }
 }
 
-/// Prepares a socket for workers.
+/// Checks that a descriptor is a listening TCP socket, and prepares the socket for workers.
 fn check_listener(socket: std::os::fd::OwnedFd) -> io::Result<TcpListener> {
     let listener = TcpListener::from(socket);
     let socket_ref = SockRef::from(&listener);
@@ -80,8 +82,8 @@ fn check_listener(socket: std::os::fd::OwnedFd) -> io::Result<TcpListener> {
 
 /// Distributes the sockets of one address over the workers.
 ///
-/// Every socket gets a worker, because connections wait at each of them. If there are more workers
-/// than sockets, several workers accept from one socket.
+/// Every socket gets a worker, because the kernel queues connections at every socket. If there are
+/// more workers than sockets, several workers accept from one socket.
 pub(super) fn distribute(
     sockets: Vec<TcpListener>,
     workers: &mut [Vec<TcpListener>],
@@ -104,7 +106,7 @@ pub(super) fn distribute(
     Ok(())
 }
 
-/// Removes and returns the sockets of one configured address.
+/// Removes the sockets of one configured address from `inherited`, and returns these sockets.
 pub(super) fn take_matching(
     inherited: &mut Vec<InheritedListener>,
     name: &str,
@@ -116,7 +118,7 @@ pub(super) fn take_matching(
 
 /// Copies of a server's listeners with their configured addresses, for a successor.
 ///
-/// A copy keeps the port open. The workers drop the copies before they close the port.
+/// Each copy keeps its port open, so the workers drop the copies before they close the port.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ListenerCopies(Arc<Mutex<Vec<ListenerCopy>>>);
 
@@ -127,7 +129,8 @@ pub(crate) struct ListenerCopy {
 }
 
 impl ListenerCopies {
-    /// Copies the listeners of all workers; `names` are the configured addresses.
+    /// Copies the listeners of all workers. `names` are the configured addresses, and `addresses`
+    /// are the bound addresses in the same order.
     pub(super) fn fill(
         &self,
         names: &[String],
@@ -140,7 +143,8 @@ impl ListenerCopies {
             let place = addresses.iter().position(|address| *address == local);
             let name = place.and_then(|place| names.get(place));
             copies.push(ListenerCopy {
-                // Sockets of a service manager have no configured address.
+                // Sockets of a service manager have no configured address, so the bound address is
+                // used.
                 address: name.cloned().unwrap_or_else(|| local.to_string()),
                 listener: listener.try_clone()?,
             });
@@ -149,7 +153,7 @@ impl ListenerCopies {
         Ok(())
     }
 
-    /// Duplicates the copies, with descriptors of their own.
+    /// Duplicates the copies. Each duplicate has its own descriptor.
     pub(crate) fn duplicate(&self) -> io::Result<Vec<ListenerCopy>> {
         let copy = |one: &ListenerCopy| {
             Ok(ListenerCopy {

@@ -4,48 +4,57 @@ use std::time::Duration;
 
 use crate::MinRate;
 
-/// Limits per client. The comment of a limit gives the reason for its default, for example the cost
-/// of a connection.
+/// Limits on the resources that clients may use. The comments give reasons for defaults, for
+/// example the cost of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Limit on open connections in total; one more gets 503 and is closed. Each costs a descriptor
-    /// and memory (`docs/edge.md`: idle clients).
+    /// Limit on the total number of open connections. Without TLS, a further connection gets 503
+    /// before it is closed. Each connection costs a descriptor and memory (see "Idle clients" in
+    /// `docs/edge.md`).
     pub connections_max: usize,
-    /// Limit on the open connections of one address. The default is high because a relay or a load
-    /// generator has one address.
+    /// Limit on the open connections of one address. The default is high because all connections of
+    /// a relay or a load generator come from one address.
     pub connections_per_address_max: usize,
-    /// Limit on the requests per second of one address (IPv6: of a /64); one more gets 429. 0: no
-    /// limit. Off by default: many viewers may share an address.
+    /// Limit on the requests per second of one IPv4 address or one IPv6 /64. A further request gets
+    /// status 429. The default is 0, which disables the limit, because many viewers may share an
+    /// address.
     pub requests_per_address_max: u32,
-    /// The same for one network: an IPv4 /24 or an IPv6 /48.
+    /// Limit on the requests per second of one network (an IPv4 /24 or an IPv6 /48). Further
+    /// requests get 429. 0 disables the limit.
     pub requests_per_network_max: u32,
-    /// A client that was idle may send as many requests in one burst as its rate allows in this
-    /// time.
+    /// Duration that determines the burst. After an idle time, a client may send in one burst as
+    /// many requests as its rate limit allows in this duration.
     pub request_burst: Duration,
-    /// Longest time from the first byte of a connection or request to the end of its header.
+    /// Longest time until the header of a request is complete. The time starts when the connection
+    /// opens, or with the first byte of a later request. A TLS handshake before the first request
+    /// has a separate limit of the same length.
     pub header_timeout: Duration,
-    /// Longest time between requests.
+    /// Longest time between two requests of a connection.
     pub idle_timeout: Duration,
-    /// Longest time in which a client takes no byte of a waiting response.
+    /// Longest time without progress while response bytes wait for the client to read.
     pub stall_timeout: Duration,
-    /// Limit on the length of a request's header, target included; a longer one gets 431.
+    /// Limit on the length of a request's header, including the target. A longer header gets 431.
     pub header_bytes_max: usize,
-    /// Limit on the length of a request's target; a longer one gets 414.
+    /// Limit on the length of a request's target. A longer target gets 414.
     pub target_bytes_max: usize,
     /// Limit on the concurrent requests of one HTTP/2 connection.
     pub streams_max: u32,
-    /// Request bytes that a client may send on one HTTP/2 stream before we read them.
+    /// HTTP/2 flow-control window of a stream, which limits the request bytes that a client may
+    /// send before the server reads them.
     pub stream_window_bytes: u32,
-    /// The same for all streams of one HTTP/2 connection.
+    /// HTTP/2 flow-control window of a connection, which applies to the request bytes of all its
+    /// streams together.
     pub connection_window_bytes: u32,
-    /// Copied response bytes that one connection holds before its streams continue in frames of 4 KiB.
+    /// Limit on the copied response bytes that one connection holds. At this limit, the
+    /// connection's streams continue in frames of 4 KiB.
     pub connection_send_buffer_bytes: u64,
     /// The minimum rate at which clients must read responses while `send-memory` is short.
     pub min_rate: MinRate,
-    /// After the shutdown signal, time for a load balancer to notice (`/readyz` fails, responses
-    /// contain `Connection: close`) before the port closes.
+    /// Time between the shutdown signal and the close of the port, in which load balancers can
+    /// notice the shutdown. In this time, `/readyz` fails and responses contain
+    /// `Connection: close`.
     pub announce: Duration,
-    /// After that, time for requests in flight to finish.
+    /// Time after the close of the port in which requests in flight may finish.
     pub drain_timeout: Duration,
 }
 
@@ -85,8 +94,8 @@ impl Limits {
     }
 }
 
-/// Raises the soft limit of open descriptors to the hard limit, and returns it. Call this once, at
-/// the start.
+/// Raises the soft limit of open descriptors to the hard limit. Returns the new limit. Call this
+/// function once, at the start of the process.
 pub fn raise_descriptor_limit() -> std::io::Result<Option<u64>> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

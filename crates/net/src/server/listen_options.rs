@@ -9,23 +9,24 @@ use crate::{OverloadManager, TrustedNetworks};
 /// Addresses, limits and other options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ListenOptions {
-    /// Addresses as `HOST:PORT`. Port 0 selects a free port; an empty host means all addresses of
+    /// Addresses as `HOST:PORT`. Port 0 selects a free port. An empty host means all addresses of
     /// the machine.
     pub addresses: Vec<String>,
-    /// Whether to share the port with another process, which must set this too.
+    /// Whether to share the port with another process. The other process must also enable this
+    /// option.
     ///
-    /// Off by default: a second server on the same port is usually a mistake.
+    /// Off by default, because a second server on the same port is usually a mistake.
     pub share: bool,
     /// Enables TLS on all addresses.
     pub tls: Option<TlsIdentity>,
-    /// Limits per client.
+    /// Limits on the resources that clients may use.
     pub limits: Limits,
     /// Proxies that are trusted to report the client's address.
     pub trust: TrustedNetworks,
-    /// The server does not pace responses to clients with a shorter first round trip; zero paces
-    /// all clients.
+    /// Responses to clients with a shorter first round trip are sent without pacing. With zero, all
+    /// connections use the system's default congestion control.
     pub near_rtt: Duration,
-    /// Worker threads, each with a runtime and listeners of its own; 0 starts
+    /// Number of worker threads, each with its own runtime and listeners. 0 means
     /// [`crate::resources::default_workers`].
     pub workers: usize,
     /// Limit on the copied response bytes that wait to be sent. `None` means 25 % of the memory
@@ -33,7 +34,8 @@ pub struct ListenOptions {
     pub send_memory_bytes: Option<u64>,
     /// Refuses requests while the process is short of memory.
     pub overload: OverloadManager,
-    /// Paths that are served even while the process is short of memory: probes and metrics.
+    /// Paths that are served even while the process is short of memory, such as health probes and
+    /// metrics.
     pub essential_paths: &'static [&'static str],
     /// The registry of the server's metrics.
     pub metrics: Metrics,

@@ -1,13 +1,13 @@
 //! Sends to low-RTT clients without pacing.
 //!
-//! BBR paces with a timer for every burst. If the round trip takes milliseconds, this is useful: it
-//! keeps queues short. If it takes microseconds (this machine, or a cache in the same rack), the
-//! timers cost more than all other work of a server, and there is no queue to protect
-//! (decision 18).
+//! BBR paces with a timer for every burst. If the round trip takes milliseconds, pacing is useful
+//! because it keeps network queues short. If the round trip takes microseconds (this machine, or a
+//! cache in the same rack), the timers cost more than all other work of a server. On such a short
+//! path, there is no queue to protect (decision 18).
 //!
-//! Pacing cannot be switched off on a connection that started with it. All connections therefore
-//! start without it, and high-RTT connections switch to the system's default algorithm before the
-//! first byte.
+//! Pacing cannot be disabled on a connection that started with pacing. All connections therefore
+//! start without pacing. High-RTT connections switch to the system's default algorithm before the
+//! server sends the first byte.
 
 use std::io;
 use std::net::{IpAddr, TcpListener};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::conn::tcp;
 
-/// An algorithm that every kernel has and permits.
+/// A congestion-control algorithm without pacing, which every kernel provides and permits.
 const UNPACED: &str = "reno";
 
 /// Prefix of the names of pacing algorithms.
@@ -26,19 +26,19 @@ const PACED: &str = "bbr";
 /// Distinguishes low-RTT clients from high-RTT clients.
 #[derive(Debug)]
 pub(super) struct LowRttDetector {
-    /// The first round trip of a low-RTT client is shorter than this.
+    /// Upper limit on the first round trip of a low-RTT client.
     rtt: Duration,
-    /// The system's default algorithm.
+    /// The system's default congestion-control algorithm.
     system_algorithm: String,
-    /// Whether a refusal has been logged.
+    /// Whether a failed change of the algorithm has been logged.
     has_warned: AtomicBool,
 }
 
 impl LowRttDetector {
     /// Lets all connections of these listeners start without pacing.
     ///
-    /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, or if it
-    /// refuses to change the algorithm.
+    /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, or if the
+    /// system refuses to change the algorithm.
     pub(super) fn start_unpaced(
         listeners: &[Vec<TcpListener>],
         rtt: Duration,
@@ -52,7 +52,8 @@ impl LowRttDetector {
             .and_then(|()| all().try_for_each(|one| set_algorithm(one, UNPACED)));
         if let Err(error) = begun {
             tracing::debug!(%error, "cannot disable pacing for low-RTT clients; all use {system_algorithm}");
-            // Restoring cannot fail: `try_both` has tried it.
+            // Restores the algorithm. The error is ignored, because `try_both` already fails for an
+            // algorithm that cannot be set.
             let _ = all().try_for_each(|one| set_algorithm(one, &system_algorithm));
             return None;
         }
@@ -68,8 +69,8 @@ impl LowRttDetector {
         if peer.is_loopback() {
             return;
         }
-        // If `tcp_info` fails, the socket cannot send either, so the error is ignored. An algorithm
-        // that a route has set (`ip route … congctl`) stays.
+        // If `tcp_info` fails, the socket cannot send either, so the error is ignored. If a route
+        // has set another algorithm (`ip route … congctl`), this algorithm stays.
         if let Ok(seen) = tcp::tcp_info(socket)
             && !self.is_short(seen.rtt_us)
             && seen.algorithm == UNPACED
@@ -80,7 +81,8 @@ impl LowRttDetector {
         }
     }
 
-    /// Zero means not measured: the handshake completed late or with a SYN cookie.
+    /// Returns whether the round trip is shorter than the limit. Zero means that the kernel has not
+    /// measured the round trip, because the handshake completed late or with a SYN cookie.
     fn is_short(&self, rtt_us: Option<u32>) -> bool {
         rtt_us.is_some_and(|us| us > 0 && Duration::from_micros(us.into()) < self.rtt)
     }
@@ -121,8 +123,7 @@ mod tests {
         let listeners = test_listeners();
         let listener = &listeners[0][0];
         let system_algorithm = algorithm_of(listener);
-        // Emulates a system that paces by default; without BBR in the kernel, there is nothing to
-        // test.
+        // Emulates a system that paces by default. If the kernel has no BBR, the test is skipped.
         if set_algorithm(listener.as_fd(), PACED).is_err() {
             return eprintln!("SKIPPED no {PACED} here");
         }
@@ -136,7 +137,7 @@ mod tests {
         let far = LowRttDetector { rtt, ..detector };
         far.pace_if_remote(socket.as_fd(), "192.0.2.1".parse().unwrap());
         assert_eq!(algorithm_of(&socket), PACED);
-        // An algorithm that another party has set stays.
+        // An algorithm that was set in another way, such as by a route, stays.
         let (_client, socket) = connect_to(listener);
         if set_algorithm(socket.as_fd(), "cubic").is_ok() {
             far.pace_if_remote(socket.as_fd(), "192.0.2.1".parse().unwrap());

@@ -1,5 +1,6 @@
-//! PROXY protocol, version 2 (HAProxy's `proxy-protocol.txt`, section 2.2): the client's address,
-//! sent by a proxy before the client's own bytes. Version 1, the text format, is not supported.
+//! PROXY protocol, version 2 (HAProxy's `proxy-protocol.txt`, section 2.2). A proxy sends the
+//! client's address before the client's own bytes. Version 1, which is a text format, is not
+//! supported.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,17 +8,17 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Limit on the bytes of addresses and additional values (names, certificates); the format allows
-/// 65,535.
+/// Limit on the bytes after the fixed part of a PROXY header. These bytes are addresses and
+/// additional values (names, certificates). The format allows 65,535 bytes.
 const REST_BYTES_MAX: usize = 4096;
 
-/// Reads exactly the header.
+/// Reads the header and no further bytes.
 ///
-/// Returns `None` if the proxy connects for itself (a health check), or for an address family
-/// without TCP.
+/// Returns the client's address. Returns `None` if the proxy connects for itself (as in a health
+/// check), or if the address family is not TCP over IPv4 or IPv6.
 ///
 /// # Errors
-/// When the bytes are not a PROXY header, or the connection ends within it.
+/// When the bytes are not a PROXY header, or the connection ends within the header.
 pub(super) async fn read_proxy_header<T: AsyncRead + Unpin>(
     io: &mut T,
 ) -> io::Result<Option<SocketAddr>> {
@@ -29,7 +30,7 @@ pub(super) async fn read_proxy_header<T: AsyncRead + Unpin>(
     client_address(&head, &rest).map_err(io::Error::other)
 }
 
-/// Returns the number of bytes after the fixed part.
+/// Returns the number of header bytes after the fixed part.
 fn proxy_header_rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
     let [.., high, low] = *head;
     let len = usize::from(u16::from_be_bytes([high, low]));
@@ -45,7 +46,7 @@ fn proxy_header_rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
 fn client_address(head: &[u8; 16], rest: &[u8]) -> Result<Option<SocketAddr>, &'static str> {
     let [.., command, family, _, _] = *head;
     match command {
-        // LOCAL: the addresses have no meaning.
+        // With the command LOCAL, the addresses have no meaning.
         0x20 => return Ok(None),
         0x21 => {}
         _ => return Err("the PROXY header's version or command is unknown"),

@@ -1,16 +1,18 @@
-//! Limits the bytes that a connection reads before other connections of its worker get a turn.
+//! Limits the bytes that a connection reads before other connections of the same worker get a turn.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-/// Bytes that a connection may read in one turn: about a thousand of the shortest frames.
+/// Bytes that a connection may read in one turn. They contain up to 1,820 HTTP/2 frames, because
+/// the shortest frame has 9 bytes.
 const TURN_BYTES: usize = 16 << 10;
 
-/// Lets other connections have a turn after [`TURN_BYTES`].
+/// Lets other connections have a turn after a connection has read [`TURN_BYTES`].
 ///
-/// A client that sends frames as fast as they are read would otherwise keep all others waiting: `tokio`
-/// limits the number of reads in a turn, but not their bytes, and a frame costs the same whether it is long
-/// or short.
+/// Otherwise a client that sends frames as fast as the server reads them would block all other
+/// clients of the worker. `tokio` limits the number of reads in a turn, but not the number of
+/// bytes. A read of many short frames costs much, because a short frame costs as much as a long
+/// frame.
 #[derive(Debug)]
 pub(super) struct ReadTurns {
     left: usize,
@@ -26,19 +28,20 @@ impl ReadTurns {
         self.left = self.left.saturating_sub(bytes);
     }
 
-    /// Starts a new turn, because the connection has waited for bytes.
+    /// Starts a new turn. Called when the connection has waited for bytes.
     pub(super) fn restart(&mut self) {
         self.left = TURN_BYTES;
     }
 
-    /// Is pending once at the end of each turn. The task then continues after all others that are ready,
-    /// and after new events have been received.
+    /// Returns `Pending` once at the end of each turn. The task continues after all other ready
+    /// tasks have run and new events have been received.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.left > 0 {
             return Poll::Ready(());
         }
         self.restart();
-        // Polls the future only once: the first poll schedules the task to be woken later.
+        // Polls the future only once, because the first poll already schedules the wake-up of the
+        // task.
         pin!(tokio::task::yield_now()).poll(cx)
     }
 }

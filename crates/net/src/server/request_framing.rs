@@ -1,8 +1,8 @@
 //! Detects requests with both `Content-Length` and `Transfer-Encoding`.
 //!
-//! `hyper` drops the length of such a request before a handler sees it. Another hop may have used the
-//! length to find the end of the request, so the server must be able to refuse it (RFC 9112 section
-//! 6.1).
+//! `hyper` removes the `Content-Length` of such a request before a handler sees the request.
+//! Another hop may have used this length to find the end of the request. The server must therefore
+//! detect such requests and refuse them (RFC 9112 section 6.1).
 
 use std::io::{self, BufRead, IoSlice};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::read_turns::ReadTurns;
 use crate::conn::ConnectionState;
 
-/// Forwards reads and writes, scans the request heads in the bytes that are read, and lets other
+/// Forwards reads and writes. Scans the request heads in the received bytes, and lets other
 /// connections have turns.
 pub(super) struct FramingMonitor<T> {
     io: T,
@@ -88,17 +88,18 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for FramingMonitor<T> {
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
-/// The longer of the two names.
+/// Length of the longer of the two field names.
 const NAME_BYTES_MAX: usize = TRANSFER_ENCODING.len();
 
-/// A position in the requests of a connection. It keeps no bytes except the start of a field name.
+/// The scanner's position in the requests of a connection. The scanner stores no bytes except the
+/// start of a field name or request line.
 #[derive(Debug, Default)]
 struct HeadScanner {
     state: ScanState,
-    /// The name of the current field, or the start of the request line.
+    /// The current field name, or the start of the request line.
     name: [u8; NAME_BYTES_MAX],
     name_len: usize,
-    /// Digits of the current field's value.
+    /// The number that the digits of the current field's value form.
     value: u64,
     length: Option<u64>,
     has_coding: bool,
@@ -110,15 +111,15 @@ enum ScanState {
     RequestLine,
     Name,
     Value,
-    /// Within a body; this many of its bytes have not been scanned yet.
+    /// The scanner is within a body. This many bytes of the body must still be skipped.
     Body(u64),
-    /// Nothing that follows needs to be scanned: HTTP/2, or a request with a transfer coding, which
-    /// is the last on its connection.
+    /// The scanner ignores all further bytes. Either the connection uses HTTP/2, or the last
+    /// request has a transfer coding. The connection closes after a request with a transfer coding.
     Done,
 }
 
 impl HeadScanner {
-    /// Scans the next bytes. Returns whether they complete a head with both fields.
+    /// Scans the next bytes. Returns whether these bytes complete a head that has both fields.
     fn scan(&mut self, mut bytes: &[u8]) -> bool {
         while let Some((&byte, rest)) = bytes.split_first() {
             let skipped = self.skip_line(bytes);
@@ -157,12 +158,12 @@ impl HeadScanner {
         false
     }
 
-    /// Skips a line that is whole and cannot be one of the two fields: nearly all lines. Returns its
-    /// length, or 0.
+    /// Skips a complete line that is certainly not one of the two fields, which is true of nearly
+    /// all lines. Returns the length of the skipped line, or 0 if no line was skipped.
     fn skip_line(&mut self, bytes: &[u8]) -> usize {
         let is_irrelevant = self.name_len == 0
             && match (self.state, bytes) {
-                // Line breaks may end the head.
+                // A line that starts with a line break is not skipped, because it may end the head.
                 (ScanState::RequestLine | ScanState::Name, [b'\r' | b'\n', ..]) => false,
                 (ScanState::RequestLine, [first, ..]) => !first.eq_ignore_ascii_case(&b'p'),
                 (ScanState::Name, _) => ![CONTENT_LENGTH, TRANSFER_ENCODING]
@@ -180,7 +181,8 @@ impl HeadScanner {
         }
     }
 
-    /// Stores a byte of a name. A name that is too long matches neither field.
+    /// Stores a byte of a field name. Bytes beyond the buffer are only counted, so a longer name
+    /// matches neither field.
     fn push_name(&mut self, byte: u8) {
         if let Some(slot) = self.name.get_mut(self.name_len) {
             *slot = byte.to_ascii_lowercase();
@@ -188,11 +190,11 @@ impl HeadScanner {
         self.name_len += 1;
     }
 
-    /// Handles a line break. Returns whether it ends a head with both fields.
+    /// Handles a line break. Returns whether the line break ends a head that has both fields.
     fn end_line(&mut self) -> bool {
         let is_empty = self.name_len == 0 && self.state != ScanState::Value;
         match self.state {
-            // The parser skips empty lines before a request.
+            // The parser skips empty lines before a request, so the scanner skips them too.
             ScanState::RequestLine if is_empty => {}
             ScanState::RequestLine if self.name.starts_with(b"pri ") => {
                 self.state = ScanState::Done;
@@ -226,8 +228,8 @@ impl HeadScanner {
     }
 }
 
-/// Returns whether the bytes may start with this name: they start with it, or they are a prefix of
-/// it.
+/// Returns whether the bytes start with this name. If there are fewer bytes than the name has,
+/// returns whether the name starts with the bytes.
 fn starts_with_name(bytes: &[u8], name: &[u8]) -> bool {
     let mut pairs = bytes.iter().zip(name);
     pairs.all(|(a, b)| a.eq_ignore_ascii_case(b))
@@ -264,7 +266,7 @@ mod tests {
             first,
             &format!("{first}{body}GET / HTTP/1.1\r\n{body}"),
             // Each request has only one of the fields. A `Content-Length` in the trailers of a
-            // chunked body does not count.
+            // chunked body is ignored.
             &format!("{first}{body}POST / HTTP/1.1\r\n{body}0\r\nContent-Length: 1\r\n\r\n"),
             "POST / HTTP/1.1\r\nX-Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length-X: 4\r\nTransfer-Encoding: chunked\r\n\r\n",

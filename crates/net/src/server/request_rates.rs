@@ -17,11 +17,12 @@ const REFUSED: MetricSpec = MetricSpec {
     help: "Requests refused with 429, by the limit reached",
 };
 
-/// Prefix lengths of a client and of a network, for IPv4 and IPv6. An IPv6 client owns a whole /64.
+/// Prefix lengths for IPv4 and IPv6. `ADDRESS_BITS` identifies a client, and `NETWORK_BITS`
+/// identifies a network. One IPv6 client owns all addresses of a /64.
 const ADDRESS_BITS: (u32, u32) = (32, 64);
 const NETWORK_BITS: (u32, u32) = (24, 48);
 
-/// The request rates of a server's clients, checked against its limits.
+/// Measures the request rates of a server's clients and enforces the limits.
 #[derive(Debug)]
 pub(super) struct RequestRateLimiter {
     start: Instant,
@@ -43,7 +44,8 @@ impl RequestRateLimiter {
         }
     }
 
-    /// Counts a request. Returns the error if the client or its network exceeds its rate.
+    /// Counts a request of a client. Returns an error if the client or the client's network exceeds
+    /// its rate limit.
     pub(super) fn admit_request(&self, client: IpAddr) -> Option<Error> {
         if self.addresses.is_none() && self.networks.is_none() {
             return None;
@@ -59,25 +61,28 @@ impl RequestRateLimiter {
         };
         self.refused.with_labels(&[limit]).inc();
         let what = format_args!("more than {per_s} requests per second from one {limit}");
-        // A rate is at least one per second, so the next token exists after a second.
+        // The client may retry after one second, because each rate is at least one request per
+        // second.
         Some(Error::client(StatusCode::TOO_MANY_REQUESTS, what).with_retry(true))
     }
 }
 
-/// Sets of buckets in a table, and buckets in a set: 65,536 clients in 2.2 MiB.
+/// Number of sets in a table. With eight buckets in each set, a table has 65,536 buckets and needs
+/// 2.2 MiB.
 const SETS: usize = 8192;
 const BUCKETS_PER_SET: usize = 8;
 
 /// Token buckets in a table of fixed size.
 ///
-/// If all buckets of a set are in use, a new client takes the fullest one. Its former client gets a
-/// new bucket later, so the table never refuses a client because of others.
+/// If all buckets of a set are in use, a new client takes over the fullest bucket. The former
+/// client of this bucket gets a new bucket later. The table therefore never refuses a client
+/// because of other clients.
 #[derive(Debug)]
 struct RateTable {
     per_s: u32,
-    /// Time in which one token is added.
+    /// Time after which one token is added.
     interval: Duration,
-    /// Time in which an empty bucket becomes full.
+    /// Time after which an empty bucket is full.
     fill_time: Duration,
     hasher: RandomState,
     sets: Box<[Mutex<[TokenBucket; BUCKETS_PER_SET]>]>,
@@ -87,7 +92,8 @@ struct RateTable {
 #[derive(Debug, Default, Clone, Copy)]
 struct TokenBucket {
     client: u128,
-    /// Time at which the bucket is full again. A full bucket and an unused one are equal.
+    /// Time at which the bucket is full again, measured from the start of the limiter. An unused
+    /// bucket is full.
     full_at: Duration,
 }
 
@@ -104,9 +110,9 @@ impl RateTable {
         })
     }
 
-    /// Takes a token. Returns `false` if the client's bucket is empty.
+    /// Takes a token from the client's bucket. Returns `false` if the bucket is empty.
     fn take_token(&self, client: u128, now: Duration) -> bool {
-        // The hash has a secret key, so clients cannot choose their set.
+        // The hash function has a secret key, so a client cannot choose its set.
         let hash = usize::try_from(self.hasher.hash_one(client) % SETS as u64);
         let Some(set) = hash.ok().and_then(|at| self.sets.get(at)) else {
             return true;
@@ -140,7 +146,8 @@ impl RateTable {
     }
 }
 
-/// Returns the prefix of an address as a key; IPv4 addresses are mapped into IPv6.
+/// Returns the network prefix of an address as a key of the table. IPv4 addresses are mapped to
+/// IPv6 addresses.
 fn network_prefix(address: IpAddr, (v4_bits, v6_bits): (u32, u32)) -> u128 {
     let mask = |bits: u32, width: u32| u128::MAX.checked_shl(width - bits).unwrap_or(0);
     match address.to_canonical() {

@@ -26,9 +26,11 @@ use crate::{Body, Conn, Error};
 
 /// The smallest buffer limit that `hyper` accepts.
 const BUFFER_MIN: usize = 8192;
-/// Bytes that an HTTP/2 stream's buffer holds before it accepts no further frame.
+/// Limit on the bytes in the send buffer of an HTTP/2 stream. A full buffer accepts no further
+/// frame.
 const STREAM_BUFFER_BYTES: usize = 64 << 10;
-/// Encrypted bytes that may wait for a connection's socket: four records in one write.
+/// Limit on the encrypted bytes that wait for a connection's socket. This is the size of four TLS
+/// records, which one write can send.
 const TLS_BUFFER_BYTES: usize = 64 << 10;
 
 /// The error that ended a connection.
@@ -45,11 +47,11 @@ pub(super) struct ConnectionService<H> {
 
 /// `hyper`'s settings.
 pub(super) struct ProtocolBuilders {
-    /// Detects the protocol by the first bytes.
+    /// Settings for connections whose protocol is detected from the first bytes.
     detected: Builder<TokioExecutor>,
-    /// For clients that have chosen HTTP/2 in the TLS handshake. The server may then announce its
-    /// close before it has received a byte. If the protocol is still unknown, the connection is
-    /// closed without an announcement.
+    /// Settings for connections that have negotiated HTTP/2 in the TLS handshake. On such a
+    /// connection, the server may announce its close before it has received a byte. If the protocol
+    /// is still unknown, the server can only close the connection without an announcement.
     http2: Builder<TokioExecutor>,
 }
 
@@ -62,7 +64,7 @@ impl ProtocolBuilders {
     }
 }
 
-/// Returns `hyper`'s settings for connections whose protocol is detected.
+/// Returns `hyper`'s settings for connections whose protocol is detected from the first bytes.
 fn build_protocol(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -111,8 +113,8 @@ where
                 }
                 Err(error) => Err(error.into()),
             },
-            // Boxed like `hyper`'s future: otherwise each connection would reserve memory for a
-            // rare case.
+            // The future is boxed like `hyper`'s future. Otherwise a connection without TLS would
+            // also reserve memory for the TLS future.
             Some(tls) => Box::pin(self.serve_tls(tls, io, &shared)).await,
         };
         if let Err(error) = result {
@@ -139,7 +141,7 @@ where
         self.serve_http(io, shared, protocol).await
     }
 
-    /// Serves any HTTP request through `hyper`.
+    /// Serves the requests of a connection through `hyper`.
     async fn serve_http<T>(
         &self,
         io: T,
@@ -162,7 +164,7 @@ where
                         .await
                         .map(merge_fields)
                         .map_err(|never| match never {}),
-                    // `hyper` resets the stream with the reason that it finds in the error.
+                    // `hyper` resets the stream with the reason in this error.
                     None => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
                 }
             }
@@ -173,8 +175,8 @@ where
         let mut is_closing = false;
         std::future::poll_fn(|cx| {
             let closing = shared.poll_closing(cx.waker());
-            // Polls before the shutdown, so that `hyper` reads a request that has already arrived.
-            // Otherwise it would drop the bytes of the first request.
+            // Polls before `graceful_shutdown`, so that `hyper` reads a request that has already
+            // arrived. Otherwise `hyper` would drop the bytes of the first request.
             let polled = connection.as_mut().poll(cx);
             if polled.is_ready() || !closing || is_closing {
                 return polled;
@@ -186,7 +188,7 @@ where
         .await
     }
 
-    /// Serves one request.
+    /// Checks one request and passes it to the handler.
     pub(super) fn check_and_handle(
         &self,
         request: Request<Incoming>,
@@ -195,8 +197,8 @@ where
         let (number, in_flight) = shared.begin_request(request.version());
         let head = request.method() == Method::HEAD;
         let version = request.version();
-        // Another hop may see a different end of such a request, so the connection closes after the
-        // response (RFC 9112 section 6.1).
+        // Another hop may find the end of a request with a transfer coding at a different byte. The
+        // connection therefore closes after the response (RFC 9112 section 6.1).
         let chunked = is_chunked(request.headers());
         let conn = Conn {
             shared: Arc::clone(shared),
@@ -206,16 +208,16 @@ where
                 .trust
                 .client_address(shared.peer().ip(), request.headers()),
         };
-        // Boxed because the future is large: otherwise each request would move it, and each idle
-        // connection would reserve memory for it.
+        // The handler's future is boxed because it is large. Otherwise each request would move the
+        // future, and each idle connection would reserve memory for the future.
         let handling = match self.find_refusal(&request, shared, conn.client, chunked) {
             None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
         let shutdown = self.shutdown.clone();
         async move {
-            // After 429, the connection stays open: a new connection would cost more than the next
-            // request on this one.
+            // After a 429, the connection stays open, because a new connection would cost more than
+            // the next request on the open connection.
             let refused = handling
                 .as_ref()
                 .is_err_and(|error| error.status != StatusCode::TOO_MANY_REQUESTS);
@@ -230,8 +232,8 @@ where
         }
     }
 
-    /// Returns the error for a request that must not reach a handler. The connection closes after
-    /// it, except after 429.
+    /// Returns the error for a request that must not reach a handler. After an error other than
+    /// 429, an HTTP/1 connection closes.
     fn find_refusal(
         &self,
         request: &Request<Incoming>,
@@ -243,7 +245,7 @@ where
         if let Some(error) = overload.find_refusal(request, self.common.essential_paths) {
             return Some(error);
         }
-        // A trusted proxy's own address represents many clients.
+        // A trusted proxy's own address represents many clients and therefore has no rate limit.
         if !self.common.trust.is_forwarder(client)
             && let Some(error) = self.common.request_rates.admit_request(client)
         {
@@ -272,7 +274,8 @@ where
     }
 }
 
-/// Completes a response: common headers, HEAD handling, and the in-flight guard.
+/// Completes a response. Announces the close of the connection, handles HEAD, and attaches the
+/// in-flight guard.
 fn finish_response(response: &mut Response<Body>, head: bool, last: bool, mut in_flight: InFlight) {
     if last {
         response
@@ -293,7 +296,7 @@ fn finish_response(response: &mut Response<Body>, head: bool, last: bool, mut in
     response.body_mut().hold_guard(in_flight);
 }
 
-/// Moves the serialized fields into the header map, where `hyper` expects them.
+/// Moves the serialized fields into the header map, because `hyper` expects all fields there.
 fn merge_fields(mut response: Response<Body>) -> Response<Body> {
     if let Some(fields) = response.body_mut().take_fields() {
         let unserialized = std::mem::replace(response.headers_mut(), fields.header_map().clone());

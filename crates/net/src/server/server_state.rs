@@ -22,9 +22,9 @@ pub(super) struct ServerState {
     pub(super) overload: OverloadManager,
     pub(super) essential_paths: &'static [&'static str],
     pub(super) send_memory: SendMemory,
-    /// Copies of all listeners, if a successor may take them.
+    /// Copies of all listeners for a successor. Without a possible successor, there are no copies.
     pub(super) copies: ListenerCopies,
-    /// One registry per worker.
+    /// One connection registry per worker.
     pub(super) registries: Vec<ConnectionRegistry>,
     pub(super) worker_delay: Arc<DurationHistogram>,
 }

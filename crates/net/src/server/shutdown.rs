@@ -1,4 +1,4 @@
-//! Shutting down a server.
+//! Shuts down a server.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,8 +32,9 @@ pub struct Shutdown {
     draining_since: Arc<OnceLock<Instant>>,
 }
 
-/// A guard for background work on which requests wait. Until it is dropped, no draining worker
-/// exits (within the drain timeout), so the work is not lost with the worker that runs it.
+/// A guard for background work that requests wait for. Draining workers run until the guard is
+/// dropped or the drain timeout expires. The work is therefore not lost with the worker that runs
+/// it.
 #[derive(Debug)]
 pub struct ShutdownHold {
     held: Arc<AtomicUsize>,
@@ -56,17 +57,17 @@ impl Shutdown {
         }
     }
 
-    /// Registers the time that the drain has taken so far.
+    /// Registers a metric of the time that the drain has taken so far.
     pub fn register_metrics(&self, metrics: &Metrics) {
         let since = self.draining_since.clone();
         metrics.gauge_of(&DRAIN, move || {
-            // Rounded up, because 0 means that the drain has not started.
+            // The value is rounded up, because 0 means that the drain has not started.
             Some(since.get().map_or(0, |since| since.elapsed().as_secs() + 1))
         });
     }
 
-    /// Drains on the first SIGTERM or SIGINT and stops on the second. A separate thread waits for
-    /// the signals.
+    /// Creates a shutdown that drains on the first SIGTERM or SIGINT and stops on the second
+    /// signal. A separate thread waits for the signals.
     pub fn on_signals() -> io::Result<Shutdown> {
         use tokio::signal::unix::{SignalKind, signal};
         let shutdown = Shutdown::new();
@@ -93,13 +94,13 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// Stops accepting connections and finishes the open ones.
+    /// Makes servers stop accepting connections and finish the open connections.
     pub fn drain(&self) {
         self.at_least(ShutdownPhase::Draining);
     }
 
-    /// Drains after a successor has taken the ports. They are not closed, and the process still
-    /// counts as ready: new connections reach the successor.
+    /// Drains after a successor has taken the ports. The ports stay open, and this process still
+    /// reports that it is ready, because new connections reach the successor.
     pub fn hand_over(&self) {
         self.handed_over.store(true, Ordering::Release);
         self.drain();
@@ -110,12 +111,12 @@ impl Shutdown {
         self.handed_over.load(Ordering::Acquire)
     }
 
-    /// Returns whether this address should receive traffic.
+    /// Returns whether load balancers should send traffic to the server's address.
     pub fn is_ready(&self) -> bool {
         !self.is_draining() || self.is_handed_over()
     }
 
-    /// Stops at once.
+    /// Stops at once, without waiting for requests in flight.
     pub fn stop(&self) {
         self.at_least(ShutdownPhase::Stopped);
     }
@@ -125,7 +126,8 @@ impl Shutdown {
         *self.phase.borrow() >= ShutdownPhase::Draining
     }
 
-    /// Makes draining workers wait until the returned guard is dropped, within the drain timeout.
+    /// Makes draining workers wait until the returned guard is dropped or the drain timeout
+    /// expires.
     pub fn hold(&self) -> ShutdownHold {
         self.held.fetch_add(1, Ordering::Relaxed);
         ShutdownHold {
@@ -146,7 +148,7 @@ impl Shutdown {
         self.wait_for_phase(ShutdownPhase::Stopped).await;
     }
 
-    /// Advances by one phase: drains first, then stops.
+    /// Starts the drain. If the drain has already started, stops.
     fn advance_phase(&self) {
         if self.is_draining() {
             self.stop()
@@ -165,7 +167,8 @@ impl Shutdown {
     }
 
     async fn wait_for_phase(&self, wanted: ShutdownPhase) {
-        // The sender lives as long as `self`, so only the phase can end the wait.
+        // Ignores the result. The wait could fail only if the sender were dropped, but `self` holds
+        // the sender.
         let _ = self
             .phase
             .subscribe()

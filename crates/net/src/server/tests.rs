@@ -1,4 +1,4 @@
-//! Tests over real sockets and raw bytes, from the client's side.
+//! Tests the server from the client's side, with real sockets and raw bytes.
 
 mod drain;
 mod drain_tls;

@@ -13,14 +13,15 @@ use tokio_rustls::TlsAcceptor;
 use super::certificate_expiry::find_earliest_expiry;
 use super::client_verifier::build_client_verifier;
 
-/// A certificate chain, its key, and the authorities of clients, in PEM.
+/// A certificate chain, its private key, and the authorities of client certificates, all in PEM.
 #[derive(Clone)]
 pub struct TlsIdentity {
-    /// The chain; the server's own certificate is first.
+    /// The certificate chain, which starts with the server's own certificate.
     pub cert: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
-    /// Authorities that issue the clients' certificates. If set, every client needs a certificate.
+    /// Certificates of the authorities that issue client certificates. If set, every client needs a
+    /// certificate.
     pub client_ca: Option<Vec<u8>>,
 }
 
@@ -30,7 +31,7 @@ impl std::fmt::Debug for TlsIdentity {
     }
 }
 
-/// The current certificate. Cheap to clone; all clones share it.
+/// The certificate chain for new connections. Cheap to clone; all clones share the chain.
 #[derive(Clone)]
 pub struct CurrentCertificates(Arc<RwLock<LoadedCertificates>>);
 
@@ -46,10 +47,11 @@ impl CurrentCertificates {
         Ok(CurrentCertificates(Arc::new(RwLock::new(loaded))))
     }
 
-    /// Replaces the certificate for new connections; open ones continue with theirs.
+    /// Replaces the certificate for new connections. Open connections keep their certificate.
     ///
     /// # Errors
-    /// When the chain or the key is invalid, or they do not match. The old certificate then stays.
+    /// When the chain or the key is invalid, or the key does not match the chain. The old
+    /// certificate then stays in use.
     pub fn replace(&self, tls: &TlsIdentity) -> io::Result<()> {
         let new = load_certificates(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
@@ -93,11 +95,12 @@ fn load_certificates(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
         .map_err(|error| wrong("configuration", &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     if tls.client_ca.is_some() {
-        // A resumed session would not verify the client's certificate again, which may have expired.
+        // Disables session resumption, because a resumed session would not verify the client's
+        // certificate again. This certificate may have expired.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     } else {
-        // Tickets let clients resume without a session stored here for each.
+        // With tickets, clients can resume sessions that the server does not store.
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| wrong("tickets", &error))?;
     }
     Ok(LoadedCertificates {

@@ -1,4 +1,5 @@
-//! A worker: accepts connections, starts a task for each, cuts those that time out, and drains.
+//! A worker accepts connections and starts a task for each connection. It also cuts connections
+//! that time out, and drains connections at shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,17 +21,19 @@ use crate::body::Incoming;
 use crate::conn::{CoarseClock, ConnectionIo, ConnectionState, SweepVerdict};
 use crate::{Body, Conn};
 
-/// While draining, an idle HTTP/1.1 connection is closed only after this time, because a request
-/// that is already on its way would be lost.
+/// Idle time before a draining worker closes an HTTP/1.1 connection. An immediate close would
+/// lose a request that is already on its way.
 const QUIET: Duration = Duration::from_millis(250);
-/// The same after a hand-over. The time can be longer: the successor already serves the port, so
-/// nothing waits for this process to exit.
+/// Idle time before a worker closes an HTTP/1.1 connection in a drain after a hand-over. This time
+/// can be longer, because the successor already serves the port and nothing waits for this process
+/// to exit.
 const QUIET_HANDED_OVER: Duration = Duration::from_secs(2);
 /// Interval at which a draining worker checks whether it is done.
 const DRAIN_PERIOD: Duration = Duration::from_millis(10);
-/// Pause in accepting after the process ran out of descriptors or memory.
+/// Pause before the next accept after an error, for example when the process has no free
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Threads per worker for blocking calls of handlers.
+/// Limit on the threads per worker for blocking calls of handlers.
 const BLOCKING_THREADS_MAX: usize = 64;
 
 pub(super) struct Worker<H> {
@@ -90,8 +93,9 @@ where
         let shutdown = self.service.shutdown.clone();
         let limits = self.service.common.limits.clone();
         self.serve_until(shutdown.wait_until_draining()).await;
-        // Responses already contain `Connection: close`; the port stays open until a load balancer
-        // has noticed. Neither is necessary when a successor already accepts connections.
+        // The port stays open for a while, so that load balancers can notice the shutdown.
+        // Responses already contain `Connection: close`. After a hand-over, this wait is not
+        // necessary, because the successor already accepts connections.
         if shutdown.is_handed_over() {
             self.listeners.clear();
         } else {
@@ -120,7 +124,7 @@ where
                 biased;
                 () = &mut end => return,
                 accepted = accept_any(&self.listeners) => {
-                    // Restarts the tick: no timer was needed without connections.
+                    // Restarts the timer, which was not necessary while there were no connections.
                     if self.open.lock_entries().is_empty() {
                         tick.reset();
                     }
@@ -146,7 +150,7 @@ where
         }
     }
 
-    /// Starts a connection's task, if there is room.
+    /// Starts a task for a connection, unless a connection limit is reached.
     fn admit_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
         let common = &self.service.common;
         let secure = common.tls.is_some();
@@ -156,7 +160,7 @@ where
             .take_slot(peer.ip(), speaks_for_many)
         else {
             if !secure {
-                // The client may have disconnected.
+                // Ignores an error, because the client may have disconnected.
                 let _ = serve::refuse_connection(&stream);
             }
             return;
@@ -176,7 +180,7 @@ where
         ));
         let weak = Arc::downgrade(&shared);
         let io = ConnectionIo::new(read, Arc::clone(&shared));
-        // Spawned directly: wrapping the future would store it twice.
+        // Spawns the future directly, because a wrapper would store the future twice.
         let task = tokio::spawn(self.service.clone().serve_connection(io, shared, slot));
         self.open.lock_entries().push(RegisteredConnection {
             shared: weak,
@@ -184,7 +188,8 @@ where
         });
     }
 
-    /// Removes finished connections, and cuts those whose client is too slow.
+    /// Removes finished connections, and closes or cuts connections that have timed out or whose
+    /// clients read too slowly.
     fn sweep_connections(&mut self) {
         self.clock.update();
         let mut open = self.open.lock_entries();
@@ -207,12 +212,13 @@ where
         cut_slow_readers(&open, &self.service.common);
     }
 
-    /// Accepts every connection that is already waiting, then closes the port. The kernel refuses a
-    /// connection whose handshake completes in between.
+    /// Accepts all connections that already wait, then closes the port. The kernel refuses a
+    /// connection whose TCP handshake completes between the last accept and the close.
     fn close_listeners(&mut self) {
         self.service.common.copies.clear();
         for listener in std::mem::take(&mut self.listeners) {
-            // Calls `accept` directly: the runtime may not know yet that a connection waits.
+            // Calls `accept` on the socket directly, because the runtime may not know yet that a
+            // connection waits.
             let Ok(listener) = listener.into_std() else {
                 continue;
             };
@@ -227,15 +233,16 @@ where
         }
     }
 
-    /// Lets every connection finish its requests.
+    /// Lets connections finish their requests until `deadline`.
     async fn drain_connections(&mut self, deadline: Instant) {
         let mut tick = interval(DRAIN_PERIOD);
         let least_quiet = match self.service.shutdown.is_handed_over() {
             true => QUIET_HANDED_OVER,
             false => QUIET,
         };
-        // Times that were stored before the drain are only as exact as the sweep's period, so they
-        // do not prove that a connection was silent.
+        // Times stored before the drain are only as exact as the sweep period, so they do not prove
+        // that a connection was idle. Idle times are therefore measured from the start of the
+        // drain.
         let silences_count_from = Instant::now() + least_quiet;
         loop {
             self.sweep_connections();
@@ -264,8 +271,9 @@ where
     }
 }
 
-/// While copied responses use more than 80 % of `send-memory`: cuts connections with a stream below the
-/// minimum rate, the slowest first, until the others fit.
+/// Cuts slow connections while copied responses use more than 80 % of `send-memory`. A connection
+/// is slow if one of its streams is below the minimum rate. The slowest connections are cut first,
+/// until the remaining connections use at most 80 %.
 fn cut_slow_readers(open: &[RegisteredConnection], common: &ServerState) {
     let min_rate = &common.limits.min_rate;
     let rated = open.iter().filter_map(RegisteredConnection::as_live);
@@ -286,7 +294,7 @@ fn cut_slow_readers(open: &[RegisteredConnection], common: &ServerState) {
     }
 }
 
-/// Accepts the next connection on any listener.
+/// Waits for the next connection on any listener, and accepts the connection.
 async fn accept_any(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
     std::future::poll_fn(|cx| {
         for listener in listeners {

@@ -1,4 +1,4 @@
-//! The paths of the admin port that show the viewers.
+//! Serves the paths of the admin port that show the viewers.
 
 use std::time::Instant;
 
@@ -11,8 +11,9 @@ use super::{page, summary};
 
 const PATHS: [&str; 3] = ["/viewers", "/viewers.json", "/viewers.js"];
 
-/// Responds to a request of an operator, if it is for the viewers. Without a collector, the response is
-/// an error that names the setting.
+/// Responds to an operator's request if its path is one of the viewer paths, and otherwise returns
+/// `None`. Without a collector, the response is an error that names the setting to enable the
+/// collector.
 pub fn admin_response(
     collector: Option<&CmcdCollector>,
     method: &Method,

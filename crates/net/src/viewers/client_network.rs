@@ -1,10 +1,11 @@
-//! The network of a client, which groups viewers without their addresses.
+//! The network of a client. Viewers are grouped by network, so that the server need not store
+//! client addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A client's network: an IPv4 /24 or an IPv6 /48, the same groups as for the limits on request
-/// rates.
+/// A client's network, which is an IPv4 /24 or an IPv6 /48. The limits on request rates use the
+/// same networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ClientNetwork(IpAddr);
 

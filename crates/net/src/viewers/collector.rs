@@ -1,4 +1,4 @@
-//! The collector: takes reports, and shows them to operators.
+//! The collector, which adds the reports of players to sessions, metrics and records.
 
 use std::io;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::session::{ReportMode, ViewerReport};
 use super::session_table::SessionTable;
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
-/// The path of event reports on the port for viewers.
+/// Path to which players send event reports, on the port for viewers.
 pub const CMCD_PATH: &str = "/cmcd";
-/// The path of a JSON object from which our page learns that events are collected.
+/// Path of a JSON object that tells the player page whether the server collects event reports.
 pub const DISCOVERY_PATH: &str = "/-/collector.json";
 
 /// Collects the reports of players. One instance serves the whole process.
@@ -31,11 +31,11 @@ pub struct CmcdCollector {
 }
 
 impl CmcdCollector {
-    /// Creates the collector of these settings; `None` if it is disabled. `main` is the recorder of
-    /// the process, if it has one.
+    /// Creates the collector that the settings describe; `None` if the collector is disabled.
+    /// `main` is the process's own recorder, if the process has a recorder.
     ///
     /// # Errors
-    /// When the file for records cannot be opened.
+    /// When the file for the collector's records cannot be opened.
     pub fn open(
         settings: &CollectorSettings,
         metrics: &Metrics,
@@ -59,12 +59,12 @@ impl CmcdCollector {
         })))
     }
 
-    /// Returns the writer of the collector's records.
+    /// Returns the writer of the collector's records, if records are configured.
     pub fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
     }
 
-    /// Collects the data of a request for an object. Requests without data change nothing.
+    /// Collects the CMCD data of a request for media. A request without CMCD data changes nothing.
     pub fn collect_request(&self, data: &CmcdData, path: &str, conn: &Conn) {
         if !data.is_empty() {
             self.collect_report(data, ReportMode::Request, path, conn);
@@ -123,11 +123,11 @@ impl CmcdCollector {
     }
 }
 
-/// Returns whether reports of this session are recorded. All servers choose the same sessions, so
-/// that the records of a session are complete.
+/// Returns whether the reports of a session are recorded. All servers choose the same sessions, so
+/// that the records of a chosen session are complete.
 fn is_sampled(id: &str, percent: u8) -> bool {
-    // FNV-1a: fast and equal everywhere. A viewer that chooses its own id changes only whether its
-    // own reports are recorded.
+    // FNV-1a is fast, and returns the same value on every server. A viewer can choose its session
+    // id, but the id decides only whether the viewer's own reports are recorded.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -1,6 +1,6 @@
-//! Metrics of the collector. No label contains a session, a title or an address, because each value
-//! of these would be a series of its own. Viewers are distinguished only by their class, and the
-//! settings limit the number of classes.
+//! Metrics of the collector. No label contains a session, a title or an address, because each
+//! different value would create a time series of its own. Viewers are distinguished only by their
+//! class, and the settings limit the number of classes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,7 +67,8 @@ const START_UP_S: &[f64] = &[
     0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0,
 ];
 
-/// Values of the label `event`: requests, the events of CTA-5004-B, and all others.
+/// Values of the label `event`: `request`, the events of CTA-5004-B, and `other` for all other
+/// events.
 const EVENTS: &[&str] = &[
     "request",
     "ps",
@@ -93,7 +94,7 @@ const EVENTS: &[&str] = &[
 ];
 const OTHER_EVENT: &str = "other";
 
-/// Limit on the stalls that one report adds: a false report must not distort the total.
+/// Maximum number of stalls that one report adds, so that a false report cannot distort the total.
 const STALLS_MAX: u64 = 100;
 
 /// The collector's metrics.
@@ -103,7 +104,7 @@ pub(super) struct CollectorMetrics {
     malformed: Counter,
     evicted: Counter,
     classes: Arc<ViewerClasses>,
-    /// In the order of the classes.
+    /// The metrics of each class, in the order of [`ViewerClasses::list`].
     by_class: Vec<ClassMetrics>,
 }
 
@@ -117,7 +118,7 @@ struct ClassMetrics {
     start_up: Histogram,
 }
 
-/// The labels of a class of viewers.
+/// Names of the labels that identify a class of viewers.
 const CLASS_LABELS: &[&str] = &["network", "title_class"];
 
 impl CollectorMetrics {
@@ -140,7 +141,7 @@ impl CollectorMetrics {
         }
     }
 
-    /// Counts a report and its effect.
+    /// Counts a report, and the changes that the report caused.
     pub(super) fn count_report(&self, mode: ReportMode, data: &CmcdData, change: &TableChange) {
         let event = match mode {
             ReportMode::Request => "request",
@@ -171,8 +172,8 @@ impl CollectorMetrics {
     }
 }
 
-/// Registers the metrics of all classes at once. If a counter appeared only with its first event,
-/// Prometheus would not see that increase.
+/// Registers the metrics of all classes at once. If a counter appeared only after its first event,
+/// Prometheus would not see the increase from 0 to 1.
 fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ClassMetrics> {
     let rebuffers = metrics.counter_family(&REBUFFERS, CLASS_LABELS);
     let errors = metrics.counter_family(&ERRORS, CLASS_LABELS);

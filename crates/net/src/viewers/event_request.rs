@@ -1,4 +1,4 @@
-//! `POST /cmcd`: event reports, one per line.
+//! Handles `POST /cmcd`, whose body contains event reports, one per line.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode};
@@ -11,11 +11,12 @@ use crate::{Body, Conn, Error};
 use super::collector::{CMCD_PATH, CmcdCollector, DISCOVERY_PATH};
 use super::session::ReportMode;
 
-/// Limit on the body of a request.
+/// Maximum size of a request's body, in bytes.
 const BODY_BYTES_MAX: u64 = 64 << 10;
-/// Limit on the lines of a request. Further lines are dropped.
+/// Maximum number of lines in a request's body. Further lines are dropped.
 const LINES_MAX: usize = 128;
-/// Types of bodies. Pages send text, because other types need a preflight request.
+/// Supported types of bodies. Web pages send `text/plain`, because a cross-origin request with
+/// another type requires a preflight request.
 const CONTENT_TYPES: [&str; 2] = ["application/cmcd", "text/plain"];
 const METHODS: &str = "POST, OPTIONS";
 
@@ -32,8 +33,8 @@ impl CmcdCollector {
     /// Responds to a request that [`CmcdCollector::takes_request`] accepts.
     ///
     /// # Errors
-    /// 413 and 408 for a body that is too long or too slow, 415 for another type, 400 when no line
-    /// is valid.
+    /// 413 if the body is too long, 408 if the body arrives too slowly, 415 if its type is not
+    /// supported, and 400 if the body is incomplete or has no valid line.
     pub async fn respond(
         &self,
         method: &Method,
@@ -65,7 +66,8 @@ impl CmcdCollector {
         Ok(no_content())
     }
 
-    /// Returns the numbers of valid and of dropped lines.
+    /// Applies each line as an event report. Returns the number of valid lines and the number of
+    /// dropped lines.
     fn collect_lines(&self, bytes: &[u8], conn: &Conn) -> (u64, u64) {
         let (mut valid, mut dropped) = (0, 0);
         let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -99,7 +101,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
     Err(Error::client(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
 }
 
-/// Returns the response of [`DISCOVERY_PATH`].
+/// Returns the response to a request for [`DISCOVERY_PATH`].
 pub fn discovery_response(is_collecting: bool) -> Response<Body> {
     let path = match is_collecting {
         true => format!("\"{CMCD_PATH}\""),

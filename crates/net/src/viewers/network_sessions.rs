@@ -1,5 +1,5 @@
-//! The sessions of each network, so that a client that invents sessions evicts those of its own
-//! network.
+//! The sessions of each network. If a client invents sessions, sessions of the client's own network
+//! are evicted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -7,15 +7,16 @@ use std::collections::{BTreeSet, HashMap};
 use super::client_network::ClientNetwork;
 
 /// The ages of all sessions by network. The age of a session is the sequence number of its latest
-/// report; the oldest session has the lowest.
+/// report, so the oldest session has the lowest number.
 #[derive(Debug, Default)]
 pub(super) struct NetworkSessions {
     ages: HashMap<ClientNetwork, BTreeSet<u64>>,
     by_size: BTreeSet<NetworkRank>,
 }
 
-/// The order of networks for eviction: the last network loses its oldest session. It has the most
-/// sessions or, among networks with equally many, the oldest session.
+/// Rank of a network for eviction. The network with the highest rank loses its oldest session. This
+/// network has the most sessions. Among networks with equally many sessions, the network with the
+/// oldest session has the highest rank.
 type NetworkRank = (usize, Reverse<u64>, ClientNetwork);
 
 impl NetworkSessions {
@@ -27,7 +28,8 @@ impl NetworkSessions {
         self.change(network, |ages| ages.remove(&age));
     }
 
-    /// Returns the age of the oldest session of the network with the most sessions.
+    /// Returns the age of the session to evict, which is the oldest session of the network with the
+    /// most sessions.
     pub(super) fn find_evictable(&self) -> Option<u64> {
         self.by_size.last().map(|(_, Reverse(age), _)| *age)
     }

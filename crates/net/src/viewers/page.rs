@@ -1,5 +1,6 @@
-//! The page of the viewers. Names of sessions, titles and pathways are hostile: each text is
-//! escaped by [`EscapedText`], and the Content-Security-Policy permits no inline script.
+//! The page that shows the viewers. Session ids, titles and pathways come from clients and may be
+//! hostile. [`EscapedText`] therefore escapes each text, and the Content-Security-Policy permits no
+//! inline script.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +16,8 @@ use super::summary::{ViewerGroup, ViewersSummary};
 const HEAD: &str = include_str!("viewers.html");
 const SCRIPT: &str = include_str!("viewers.js");
 
-/// The page loads its script and its later states from this server only.
+/// The Content-Security-Policy of the page. The page may load its script and its updates only from
+/// this server.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; script-src 'self'; \
                       style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
@@ -203,7 +205,7 @@ fn write_end(out: &mut String, is_empty: bool) -> fmt::Result {
     out.write_str("</table></div>\n")
 }
 
-/// A text from outside, safe in the content and in the attributes of an element.
+/// A text from a client, escaped for the content and the attributes of an HTML element.
 struct EscapedText<'a>(&'a str);
 
 impl fmt::Display for EscapedText<'_> {
@@ -249,7 +251,7 @@ impl fmt::Display for RateText {
     }
 }
 
-/// A share, as a percentage.
+/// A share from 0 to 1, printed as a percentage.
 struct ShareText(Option<f64>);
 
 impl fmt::Display for ShareText {

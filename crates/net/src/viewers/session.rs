@@ -1,4 +1,4 @@
-//! The session of one viewer: the latest values that its player reported.
+//! The session of one viewer, with the latest values that the viewer's player reported.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -10,11 +10,12 @@ use super::client_network::ClientNetwork;
 use super::stall_count::StallCount;
 use super::title_name::{bound_text, find_title};
 
-/// Limit on a text of a report, such as the pathway and an error.
+/// Maximum number of characters of a text from a report, such as the pathway or an error code.
 const TEXT_CHARS_MAX: usize = 64;
-/// Limit on a number of a report; no real bitrate, buffer or delay is greater.
+/// Greatest number that is accepted from a report. No real bitrate, buffer length or delay is
+/// greater.
 const NUMBER_MAX: f64 = 1e9;
-/// Limit on a start-up time in milliseconds: ten minutes.
+/// Maximum start-up time in milliseconds (ten minutes). A longer time is ignored.
 const START_UP_MS_MAX: f64 = 600_000.0;
 
 /// The way in which a report was sent.
@@ -40,7 +41,7 @@ pub(super) struct ViewerReport<'a> {
 /// State of the player (`sta`, CTA-5004-B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum PlayState {
-    /// The player reports no state, as with version 1.
+    /// The player has reported no state. CMCD version 1 has no key for the state.
     #[default]
     Unknown,
     Starting,
@@ -55,19 +56,19 @@ pub(super) enum PlayState {
     Preloading,
 }
 
-/// Figures that a report adds to the metrics.
+/// Values that a report adds to the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct ReportChange {
     pub stalls: u64,
     pub errors: u64,
-    /// The start-up time, when it becomes known.
+    /// The start-up time. Only the report from which the time becomes known adds a value.
     pub start_up_ms: Option<f64>,
-    /// The bitrate of a video segment, or of a time interval (event `t`).
+    /// The bitrate of a requested video segment, or of the time interval of an event `t`.
     pub bitrate_kbps: Option<f64>,
     pub buffer_ms: Option<f64>,
 }
 
-/// A session in the table: at most about 2 KiB.
+/// A session in the table. A session takes at most about 2 KiB of memory.
 #[derive(Debug)]
 pub(super) struct ViewerSession {
     pub title: Option<String>,
@@ -179,8 +180,9 @@ impl ViewerSession {
         self.start_up_ms = self.start_up_ms.or_else(|| reported_start(data));
     }
 
-    /// Requests report the state, too, but earlier than batched events. If a player sends events,
-    /// only these change the state.
+    /// Updates the state of the player. Requests also report the state, but they arrive earlier
+    /// than batched events. Once a player has reported its state in an event, requests no longer
+    /// change the state.
     fn update_state(&mut self, report: &ViewerReport<'_>) {
         let Some(state) = report.data.text("sta").and_then(PlayState::from_token) else {
             return;
@@ -195,7 +197,7 @@ impl ViewerSession {
         self.latest_timestamp = timestamp;
         self.has_played |= state == PlayState::Playing;
         match state {
-            // Before the first frame, an empty buffer is part of the start.
+            // Before the first frame is shown, an empty buffer is part of the start-up.
             PlayState::Rebuffering if self.has_played => self.stalls.start(report),
             PlayState::Rebuffering => {}
             _ => self.stalls.end(report),
@@ -204,7 +206,8 @@ impl ViewerSession {
         self.state = state;
     }
 
-    /// Derives the start-up time from the states of a player that does not report it.
+    /// Derives the start-up time from the states, for a player that does not report the time
+    /// itself.
     fn measure_start(&mut self, state: PlayState, report: &ViewerReport<'_>) {
         let Some(timestamp) = report.data.number("ts") else {
             return;
@@ -232,8 +235,9 @@ impl ViewerSession {
         });
     }
 
-    /// Returns the bitrate of a video segment or of an interval, each of which covers about the
-    /// same time. Other reports would distort the distribution.
+    /// Returns the bitrate that a report adds to the metrics. Only reports about video segments and
+    /// intervals count, because each segment or interval covers about the same time. Other reports
+    /// would distort the distribution.
     fn sampled_bitrate(&self, report: &ViewerReport<'_>) -> Option<f64> {
         let is_sample = match report.mode {
             ReportMode::Request => matches!(report.data.text("ot"), Some("v" | "av")),
@@ -279,26 +283,28 @@ impl PlayState {
         }
     }
 
-    /// Returns whether somebody still watches.
+    /// Returns false if playback has ended, has failed or was stopped by the viewer.
     pub(super) fn is_watching(self) -> bool {
         !matches!(self, PlayState::Ended | PlayState::Failed | PlayState::Quit)
     }
 }
 
-/// Returns the start-up time of a report. While a player starts, it cannot know the time; dash.js 5.2
-/// reports a few milliseconds then.
+/// Returns the start-up time that a report contains. A player cannot know this time while it is
+/// starting, but dash.js 5.2 then reports a few milliseconds. Such values are ignored.
 fn reported_start(data: &CmcdData) -> Option<f64> {
     let is_starting = matches!(data.text("sta"), Some("s" | "d"));
     let ms = non_negative_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
     ms.filter(|_| !is_starting)
 }
 
-/// Returns whether bitrate and buffer of the report are those of the main media.
+/// Returns whether the bitrate and the buffer length in a report are shown for the session. Values
+/// of audio, text, keys, init segments and other objects are not shown.
 fn is_main_media(data: &CmcdData) -> bool {
     !matches!(data.text("ot"), Some("a" | "c" | "tt" | "k" | "i" | "o"))
 }
 
-/// Returns a number that is not negative, preferring the item for video in a list.
+/// Returns the number of a key, if the number is not negative and not too large. If the value is a
+/// list, the item for video is preferred.
 fn non_negative_number(data: &CmcdData, key: &str) -> Option<f64> {
     let is_main = |item: &&CmcdItem| item.has_parameter("v") || item.has_parameter("av");
     let of_video = data.items(key).iter().find(is_main);

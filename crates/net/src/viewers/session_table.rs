@@ -1,4 +1,4 @@
-//! The table of sessions: bounded in number and idle time.
+//! The table of sessions. The number of sessions and their idle time are limited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use super::network_sessions::NetworkSessions;
 use super::session::{ReportChange, ViewerReport, ViewerSession};
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
-/// Limit on a session id. CMCD limits it to 64 characters.
+/// Maximum length of a session id, in bytes. CMCD limits session ids to 64 characters.
 const ID_BYTES_MAX: usize = 64;
 
 /// Sessions by id.
@@ -23,10 +23,10 @@ pub(super) struct SessionTable {
 #[derive(Debug, Default)]
 struct TableState {
     sessions: HashMap<Arc<str>, TableEntry>,
-    /// The ids in the order of their latest reports.
+    /// The session ids by age. The age is the sequence number of the session's latest report.
     by_age: BTreeMap<u64, Arc<str>>,
     by_network: NetworkSessions,
-    /// Number of the next report.
+    /// Sequence number of the next report.
     next: u64,
 }
 
@@ -34,7 +34,7 @@ struct TableState {
 struct TableEntry {
     session: ViewerSession,
     class: ViewerClass,
-    /// Key of `by_age`.
+    /// Key of the session in `by_age`.
     age: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct TableChange {
     pub report: ReportChange,
     /// Class of the session's viewer.
     pub class: ViewerClass,
-    /// Sessions that were evicted for this one.
+    /// Number of sessions that were evicted to make room for this session.
     pub evicted: u64,
 }
 
@@ -104,7 +104,8 @@ impl SessionTable {
         state.sessions.len()
     }
 
-    /// Calls `read` with each session and its class, the latest report first.
+    /// Calls `read` for each session, with the session id and the class. Starts with the session
+    /// that reported last.
     pub(super) fn for_each(
         &self,
         now: Instant,
@@ -138,9 +139,9 @@ impl TableState {
         }
     }
 
-    /// If a new session does not fit, evicts one from the network with the most sessions: the
-    /// session that has been idle for the longest time. A client that invents sessions soon evicts
-    /// its own. Returns the number of evicted sessions.
+    /// Makes room for a new session if the table is full. Evicts the session that has been idle for
+    /// the longest time in the network with the most sessions. If a client invents session ids,
+    /// soon only sessions of its own network are evicted. Returns the number of evicted sessions.
     fn make_room(&mut self, id: &str, sessions_max: usize) -> u64 {
         if self.sessions.contains_key(id) || self.sessions.len() < sessions_max {
             return 0;

@@ -1,4 +1,4 @@
-//! A copy of a session for pages and JSON, with TCP's view of its connection.
+//! A copy of a session for the viewers page and its JSON, with TCP statistics of the connection.
 
 use std::time::Instant;
 
@@ -13,17 +13,18 @@ use super::session::ViewerSession;
 pub(super) struct SessionView {
     pub session: String,
     pub title: Option<String>,
-    /// Title class, as named by `cmcd-title-class`.
+    /// Name of the title class: a name of `cmcd-title-class`, or the default name.
     pub title_class: String,
     pub network: String,
-    /// Network name, as named by `cmcd-network`.
+    /// Name of the network: a name of `cmcd-network`, or a default name.
     pub network_name: String,
     pub pathway: Option<String>,
     pub state: &'static str,
-    /// Whether the player has neither ended nor failed.
+    /// False if playback has ended, has failed or was stopped by the viewer.
     pub is_watching: bool,
-    /// Time since the first and since the latest report.
+    /// Time since the first report.
     pub age_ms: u64,
+    /// Time since the latest report.
     pub idle_ms: u64,
     pub start_up_ms: Option<f64>,
     pub stalls: u64,
@@ -36,24 +37,24 @@ pub(super) struct SessionView {
     pub errors: u64,
     pub last_error: Option<String>,
     pub reports: u64,
-    /// Absent when the connection is closed.
+    /// `None` if the connection is closed, or if its statistics were not read.
     pub tcp: Option<TcpView>,
     #[serde(skip)]
     connection: ConnectionWatch,
 }
 
-/// TCP's statistics of a session's connection.
+/// The TCP statistics of a session's connection.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct TcpView {
     pub algorithm: String,
     pub rtt_us: Option<u32>,
     pub delivery_bytes_per_s: Option<u64>,
-    /// Retransmitted bytes as a share of the sent ones.
+    /// Retransmitted bytes divided by sent bytes.
     pub retransmitted: Option<f64>,
 }
 
 impl SessionView {
-    /// `class` contains the names of network and title class.
+    /// `class` contains the network name and the title class, in this order.
     pub(super) fn new(
         id: &str,
         session: &ViewerSession,
@@ -89,7 +90,8 @@ impl SessionView {
         }
     }
 
-    /// Reads TCP's statistics: a system call, so not while the table is locked.
+    /// Reads the TCP statistics of the session's connection. The read is a system call, so the
+    /// caller must not hold the lock of the table.
     pub(super) fn read_tcp(&mut self) {
         self.tcp = self.connection.tcp_info().map(TcpView::from);
     }

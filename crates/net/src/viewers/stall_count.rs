@@ -1,4 +1,4 @@
-//! Counting the stalls of a session from what its player reports.
+//! Counts the stalls of a session from the reports of its player.
 
 use std::time::Instant;
 
@@ -6,29 +6,34 @@ use crate::cmcd::CmcdData;
 
 use super::session::{ReportMode, ViewerReport};
 
-/// Limit on a count from outside.
+/// Maximum number of stalls that a player's own total may contain.
 const COUNT_MAX: f64 = 1e6;
-/// Limit on the length of one stall, in milliseconds: an hour.
+/// Maximum length of one stall, and of the total that a player reports, in milliseconds (one hour).
 const STALL_MS_MAX: f64 = 3.6e6;
 
-/// Stalls of a session. Players report them in up to three forms. Each form is counted separately,
-/// because most players use two of them for the same stall. The highest count is used.
+/// Stalls of a session. Players report stalls in up to three forms: as states, as flags and as
+/// totals. Each form is counted separately, because most players report the same stall in two
+/// forms. The highest of the three counts is used.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StallCount {
-    /// Changes of the state to rebuffering (`sta=r`), and their total length.
+    /// Number of times that the state changed to rebuffering (`sta=r`).
     by_state: u64,
+    /// Total length of these stalls in milliseconds, without the current stall.
     by_state_ms: f64,
     since: Option<StallStart>,
-    /// Requests that report an empty buffer (`bs`), for audio and for other objects.
+    /// Number of requests that report an empty buffer (`bs`), first for audio, then for other
+    /// objects.
     by_flag: [u64; 2],
-    /// Whether the buffer has contained media. Until then, an empty buffer is part of the start.
+    /// Whether the buffer has contained media, in the order of `by_flag`. Before that, an empty
+    /// buffer is part of the start-up.
     has_buffered: [bool; 2],
-    /// The player's own totals (`bsa`, `bsda`).
+    /// Number of stalls (`bsa`) and total length (`bsda`), as the player reports them.
     by_total: u64,
     by_total_ms: f64,
 }
 
-/// The start of the current stall, by the player's clock if it reports one.
+/// The start of the current stall. `timestamp_ms` is the time of the player's clock, if the player
+/// reports this time.
 #[derive(Debug, Clone, Copy)]
 struct StallStart {
     timestamp_ms: Option<f64>,
@@ -42,13 +47,13 @@ impl StallCount {
         self.by_state.max(by_flag).max(self.by_total)
     }
 
-    /// Returns the total length in milliseconds, including the current stall.
+    /// Returns the total length of all stalls in milliseconds, including the current stall.
     pub(super) fn total_ms(&self, now: Instant) -> u64 {
         let current = self.since.map_or(0.0, |start| start.length_ms(None, now));
         (self.by_state_ms + current).max(self.by_total_ms) as u64
     }
 
-    /// Counts the flags and totals of a report.
+    /// Counts the stalls that a report contains as a flag or as totals.
     pub(super) fn count_keys(&mut self, report: &ViewerReport<'_>) {
         let data = report.data;
         if let Some(count) = data.number("bsa") {
@@ -94,7 +99,8 @@ impl StallCount {
 }
 
 impl StallStart {
-    /// Reports may arrive in batches, so the player's clock is more exact than the time of arrival.
+    /// Returns the length of a stall in milliseconds. Reports may arrive in batches, so the
+    /// player's clock is more exact than the arrival times.
     fn length_ms(self, timestamp_ms: Option<f64>, now: Instant) -> f64 {
         let arrived = now.saturating_duration_since(self.at).as_secs_f64() * 1000.0;
         let by_player = self.timestamp_ms.zip(timestamp_ms);

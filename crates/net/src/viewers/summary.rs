@@ -1,5 +1,5 @@
-//! The sessions in groups: by title, pathway and network, and by the network names and title
-//! classes that the metrics use as labels.
+//! Groups the sessions by title, pathway and network. Also groups them by network name and by title
+//! class, which are labels of the metrics.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,19 +9,21 @@ use serde::Serialize;
 use super::session_table::SessionTable;
 use super::session_view::SessionView;
 
-/// Limit on the sessions that a summary describes: those with the latest reports.
+/// Maximum number of sessions that a summary describes. Sessions with older reports are left out.
 const SUMMARIZED_MAX: usize = 5000;
-/// Limit on the connections whose statistics are read.
+/// Maximum number of connections whose TCP statistics are read.
 const SAMPLED_MAX: usize = 1000;
-/// Limit on the groups of one kind, and on the listed sessions.
+/// Maximum number of groups in one list, such as the list of titles.
 const GROUPS_MAX: usize = 50;
+/// Maximum number of listed sessions.
 const LISTED_MAX: usize = 100;
 
-/// The state of all sessions. It is the content of `/viewers.json`.
+/// A summary of the sessions, which is the content of `/viewers.json`.
 #[derive(Debug, Serialize)]
 pub(super) struct ViewersSummary {
-    /// Sessions in the table, and those of them that have neither ended nor failed.
+    /// Number of sessions in the table.
     pub sessions: usize,
+    /// Number of summarized sessions that have neither ended, nor failed, nor been stopped.
     pub viewers: usize,
     pub by_state: BTreeMap<&'static str, usize>,
     pub total: ViewerGroup,
@@ -29,22 +31,22 @@ pub(super) struct ViewersSummary {
     pub titles: Vec<ViewerGroup>,
     pub pathways: Vec<ViewerGroup>,
     pub network_names: Vec<ViewerGroup>,
-    /// By prefix of the address.
+    /// Groups by the network prefix of the client's address.
     pub networks: Vec<ViewerGroup>,
     /// The sessions with the latest reports.
     pub latest: Vec<SessionView>,
 }
 
-/// Sessions with a common property.
+/// Sessions that have the same value of a property, such as the title.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ViewerGroup {
-    /// The property; absent if the players do not report it.
+    /// The value of the property; `None` if the players do not report the property.
     pub name: Option<String>,
     pub viewers: usize,
     pub stalls: u64,
     pub stalled_ms: u64,
     pub errors: u64,
-    /// Medians over the sessions that report them.
+    /// This value and all values below are medians over the sessions that have the value.
     pub start_up_ms: Option<f64>,
     pub bitrate_kbps: Option<f64>,
     pub buffer_ms: Option<f64>,
@@ -90,7 +92,7 @@ pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersS
     }
 }
 
-/// Returns the groups with the most sessions, the largest first.
+/// Groups sessions by name. Returns the groups with the most sessions, the largest group first.
 fn group_by<'a>(
     views: &'a [SessionView],
     name: impl Fn(&'a SessionView) -> Option<&'a str>,

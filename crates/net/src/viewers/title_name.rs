@@ -2,28 +2,30 @@
 
 use crate::cmcd::CmcdData;
 
-/// Limit on a name. CMCD limits `cid` to 64 characters, and encoded ones may be longer.
+/// Maximum number of characters of a title's name. CMCD limits `cid` to 64 characters, but a
+/// percent-encoded `cid` may be longer.
 const NAME_CHARS_MAX: usize = 128;
 
-/// Returns the title of a report: its content id, or else the part of the requested path that names
-/// the film. An event without a content id has none.
+/// Returns the title that a report is about. The title is the content id (`cid`), or else the part
+/// of the requested path that names the film. An event without a content id has no title.
 pub(super) fn find_title(data: &CmcdData, path: &str) -> Option<String> {
     let id = data.text("cid").filter(|id| !id.is_empty());
     let name = id.or_else(|| title_path(path))?;
     Some(bound_text(&percent_decode(name), NAME_CHARS_MAX))
 }
 
-/// Cuts a text from outside, and replaces its control characters.
+/// Shortens a text from a client to `chars_max` characters, and replaces its control characters.
 pub(super) fn bound_text(text: &str, chars_max: usize) -> String {
     let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().take(chars_max).map(visible).collect()
 }
 
-/// Length of a version in the name of a folder, in hexadecimal digits.
+/// Number of hexadecimal digits of the title version in a folder's name.
 const VERSION_DIGITS: usize = 16;
 
-/// Returns the folder of a manifest or segment, without the folders of versions and renditions:
-/// `/films/tos.mp4/6000-9f86d081884c7d65/video=4500000/1.m4s` becomes `films/tos.mp4`.
+/// Returns the title's folder in the path of a manifest or segment. Folders for versions and
+/// renditions are removed. For example, `/films/tos.mp4/6000-9f86d081884c7d65/video=4500000/1.m4s`
+/// becomes `films/tos.mp4`.
 fn title_path(path: &str) -> Option<&str> {
     let (folder, _) = path.strip_prefix('/')?.rsplit_once('/')?;
     let title = path_before_set(folder).unwrap_or_else(|| path_without_renditions(folder));
@@ -46,7 +48,7 @@ fn path_before_set(folder: &str) -> Option<&str> {
     }
 }
 
-/// Removes the folders of renditions at the end: `a/video=4500000` becomes `a`.
+/// Removes rendition folders from the end of a path. For example, `a/video=4500000` becomes `a`.
 fn path_without_renditions(folder: &str) -> &str {
     let mut title = folder;
     while let Some((before, last)) = title.rsplit_once('/')
@@ -57,8 +59,9 @@ fn path_without_renditions(folder: &str) -> &str {
     title
 }
 
-/// Returns whether the origin generated the name of a folder: `6000-9f86d081884c7d65` of segments,
-/// or `t-9f86d081884c7d65` of text. Folders such as `2001-odyssey` belong to the library.
+/// Returns whether the origin generated a folder's name. A folder of segments has a name such as
+/// `6000-9f86d081884c7d65`, and a folder of text has a name such as `t-9f86d081884c7d65`. Folders
+/// such as `2001-odyssey` belong to the library.
 fn is_set_name(name: &str) -> bool {
     let is_version = |text: &str| {
         text.len() == VERSION_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -69,7 +72,7 @@ fn is_set_name(name: &str) -> bool {
         .is_some_and(|(start, end)| (start == "t" || is_duration(start)) && is_version(end))
 }
 
-/// Decodes `%xx`. Returns the text as it is if the bytes are not UTF-8.
+/// Decodes `%xx`. If the decoded bytes are not UTF-8, returns the text unchanged.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

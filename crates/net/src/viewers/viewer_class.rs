@@ -1,33 +1,33 @@
-//! The classes of viewers that the metrics distinguish: by network and by title. Their number is
-//! bounded by the settings, whatever clients send.
+//! The classes of viewers that the metrics distinguish. A class consists of a network name and a
+//! title class. The settings define all classes, so clients cannot add classes.
 
 use std::net::IpAddr;
 
 use crate::Cidr;
 use crate::config::CollectorSettings;
 
-/// Default names of networks without a configured name, one per address family.
+/// Default names, one per address family, for networks without a configured name.
 const NETWORKS: [&str; 2] = ["ipv4", "ipv6"];
 /// Class of titles without a configured class.
 const TITLES: [&str; 1] = ["other"];
 
-/// The configured names.
+/// All classes of viewers, as the settings define them.
 #[derive(Debug)]
 pub(super) struct ViewerClasses {
     networks: ClassNames<Cidr>,
     titles: ClassNames<String>,
 }
 
-/// Rules that choose a name.
+/// Names of networks or titles, and the rules that choose a name.
 #[derive(Debug)]
 struct ClassNames<T> {
-    /// All names; the defaults are first.
+    /// All names, starting with the default names.
     names: Vec<String>,
-    /// Each rule with the index of its name.
+    /// Each rule, with the index of the name that the rule chooses.
     rules: Vec<(T, usize)>,
 }
 
-/// The class of a viewer: indexes of names.
+/// The class of a viewer, as the indexes of a network name and a title class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ViewerClass {
     network: usize,
@@ -42,8 +42,8 @@ impl ViewerClasses {
         }
     }
 
-    /// Returns the class of a viewer. The narrowest network and the longest prefix of the title
-    /// count.
+    /// Returns the class of a viewer. If several rules match, the narrowest network and the longest
+    /// title prefix are used.
     pub(super) fn classify(&self, client: IpAddr, title: Option<&str>) -> ViewerClass {
         let family = usize::from(client.to_canonical().is_ipv6());
         let width = |network: &Cidr| {
@@ -72,7 +72,7 @@ impl ViewerClasses {
         class.network * self.titles.names.len() + class.title
     }
 
-    /// Returns the names of network and title class.
+    /// Returns the network name and the title class.
     pub(super) fn names(&self, class: ViewerClass) -> [&str; 2] {
         let network = self.networks.names.get(class.network);
         let title = self.titles.names.get(class.title);
@@ -81,7 +81,7 @@ impl ViewerClasses {
 }
 
 impl<T: Clone> ClassNames<T> {
-    /// Does not limit the number of names: `CollectorSettings` does.
+    /// The number of names needs no limit here, because `CollectorSettings` limits it.
     fn new(defaults: &[&str], rules: &[(String, T)]) -> ClassNames<T> {
         let mut names: Vec<String> = defaults.iter().map(|&name| name.to_owned()).collect();
         let mut indexed = Vec::new();
@@ -99,7 +99,8 @@ impl<T: Clone> ClassNames<T> {
         }
     }
 
-    /// Returns the index of the name of the most specific rule that matches.
+    /// Returns the index of the name that the most specific matching rule chooses. `precision`
+    /// returns `None` for a rule that does not match.
     fn find_narrowest(&self, precision: impl Fn(&T) -> Option<usize>) -> Option<usize> {
         let fitting = self.rules.iter();
         let fitting = fitting.filter_map(|(rule, name)| Some((precision(rule)?, *name)));

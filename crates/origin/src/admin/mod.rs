@@ -1,5 +1,5 @@
-//! The admin port for operators: status, metrics, viewers, and the same health probes as on the
-//! main port.
+//! The admin port, which shows operators the status, the metrics and the viewers. It has the same
+//! health probes as the main port.
 
 mod status;
 
@@ -33,7 +33,7 @@ pub(crate) async fn handle_admin_request<B>(
         _ => "",
     };
     match path {
-        // Load balancers send no token.
+        // Health probes are answered without a token, because load balancers send no token.
         "/healthz" => return health_response(),
         "/readyz" => return origin.ready_response().unwrap_or_else(|e| e.response()),
         _ => {}

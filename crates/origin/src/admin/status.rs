@@ -4,7 +4,8 @@ use super::AdminPort;
 use serde_json::{Value, json};
 use store::Reason;
 
-/// The status contains only the number of connections, so no connection is sampled.
+/// Maximum number of connections to list. The status contains only the number of connections, so no
+/// connection is listed.
 const SAMPLED_MAX: usize = 0;
 
 pub(super) fn build_status(admin: &AdminPort) -> Value {

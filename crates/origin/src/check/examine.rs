@@ -1,4 +1,5 @@
-//! The report about one opened title: its renditions, their protection, and all findings.
+//! Creates the report about one opened title, with its renditions, their protection and all
+//! findings.
 
 use super::findings::{find_problems, find_protection_problems};
 use super::left_out_remedies::report_left_out;
@@ -8,7 +9,7 @@ use super::report::{CheckReport, Finding, RenditionRow};
 use super::text_row::TextRow;
 use crate::drm::LibraryDrm;
 
-/// Examines a title. Loads its keys, if the settings protect it. Blocks.
+/// Examines a title. If the settings protect the title, also loads its keys. Blocks.
 pub(super) fn examine_title(
     name: &str,
     opened: &OpenedTitle,

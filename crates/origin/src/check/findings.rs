@@ -1,4 +1,4 @@
-//! Playback problems: one pure function per rule, each with a remedy.
+//! Finds playback problems. Each rule is one pure function, and each finding has a remedy.
 
 mod protection;
 mod text;
@@ -11,25 +11,28 @@ use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleParser;
 use media::time::Time;
 
-/// Apple's HLS authoring specification: "key frames should be present every two seconds". The
-/// tolerance is for frame rates at which two seconds are not a whole number of frames.
+/// Longest average interval between key frames, in seconds, that is not reported. Apple's HLS
+/// authoring specification says: "key frames should be present every two seconds". The tolerance is
+/// for frame rates at which two seconds are not a whole number of frames.
 const KEY_FRAMES_S: f64 = 2.1;
-/// Key frames within this distance count as simultaneous.
+/// Two key frames count as simultaneous if their times differ by at most this number of seconds.
 const SAME_MOMENT_S: f64 = 0.01;
-/// Apple's HLS authoring specification: the peak of a VOD variant is at most 200 % of its average.
+/// Maximum ratio of the peak bitrate to the average bitrate. Apple's HLS authoring specification
+/// limits the peak of a VOD variant to 200 % of its average.
 const PEAK_OVER_AVERAGE: f64 = 2.0;
-/// Apple's HLS authoring specification: adjacent bitrates differ by a factor of 1.5 to 2. Only
-/// factors outside of 1.3 to 2.5 are reported.
+/// Range of factors between adjacent bitrates that are not reported. Apple's HLS authoring
+/// specification recommends a factor of 1.5 to 2.
 const LADDER_STEP: (f64, f64) = (1.3, 2.5);
-/// A rendition that ends earlier than the others by more than this is reported.
+/// A rendition is reported if it ends more than this number of seconds before the longest
+/// rendition.
 const LENGTHS_APART_S: f64 = 0.5;
-/// A rendition that starts later than the first one by more than this is reported: some players
-/// wait, others play silence.
+/// A rendition is reported if it starts more than this number of seconds after the first rendition.
+/// In this case, some players wait, and others play silence.
 const LATE_START_S: f64 = 0.25;
 
 /// Applies every rule to a title. The worst findings come first.
 ///
-/// `is_protected`: the settings require that it is encrypted.
+/// `is_protected` states whether the settings require encryption of the title.
 pub fn find_problems(title: &Presentation, is_protected: bool) -> Vec<Finding> {
     let rules: [fn(&Presentation, &mut Vec<Finding>); 12] = [
         index_notes_are_listed,
@@ -56,7 +59,7 @@ fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
     for (number, file) in title.files.iter().enumerate() {
         for note in &file.notes {
             let mut place = format!("file {}", number + 1);
-            // Notes on the whole file have the track id 0, which is never the id of a track
+            // Notes about the whole file have the track id 0, which is never the id of a track
             // (ISO/IEC 14496-12, 8.3.2).
             if note.track_id > 0 {
                 place += &format!(", track {}", note.track_id);
@@ -122,9 +125,9 @@ fn key_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
         .collect()
 }
 
-/// Compares two lists of times. Returns the length of the shorter list, how many of its times are
-/// missing in the longer list, and the first missing time. Additional times in the longer list do
-/// no harm.
+/// Compares two lists of times. Returns the length of the shorter list, the number of its times
+/// that are missing in the longer list, and the first missing time. Additional times in the longer
+/// list are ignored.
 fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
     let (few, many) = if one.len() <= other.len() {
         (one, other)
@@ -163,7 +166,7 @@ fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-/// Returns length and start of the longest segment, in seconds.
+/// Returns the length and the start of the longest segment, in seconds.
 fn find_longest_segment(title: &Presentation, rendition: &Rendition) -> (f64, f64) {
     let timescale = title.track(rendition).timescale;
     let zero = title.presentation_time_offset.round_to(timescale);
@@ -225,7 +228,7 @@ fn rendition_end(title: &Presentation, rendition: &Rendition) -> Time {
 }
 
 fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
-    // Pictures and audio that the edit list hides do not count.
+    // Pictures and audio that the edit list hides are ignored here.
     let zero = title.presentation_time_offset;
     let start = |r: &Rendition| title.start_time(r).max(zero).as_seconds_f64();
     let first = title
@@ -282,8 +285,8 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports tracks that cannot be encrypted. With protection (`[drm]`), a title with such a track is
-/// refused.
+/// Reports tracks that are already encrypted or that cannot be encrypted. If the settings require
+/// protection (`[drm]`), a title with a track that cannot be encrypted is refused.
 fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         if let Some(source) = &title.track(rendition).protection {
@@ -310,8 +313,8 @@ fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut
     }
 }
 
-/// Returns the sample entry code that Apple's players require instead of one with in-band parameter
-/// sets.
+/// For a sample entry code that allows in-band parameter sets, returns the code that Apple's
+/// players require instead.
 fn out_of_band_code(codec: &Codec) -> Option<&'static str> {
     match &codec.fourcc {
         b"hev1" => Some("hvc1"),

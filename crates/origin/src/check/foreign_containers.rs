@@ -1,16 +1,16 @@
-//! Files in containers other than MP4, recognized by name or by content, and the commands that
-//! convert them.
+//! Recognizes files in containers other than MP4 by name or by content, and provides the commands
+//! that convert them to MP4.
 
 use super::remedies::quote_name;
 
-/// Containers whose streams usually fit MP4 unchanged.
+/// File name suffixes of containers whose streams can usually be copied into MP4 unchanged.
 const REMUXED: [&str; 6] = ["mkv", "webm", "ts", "m2ts", "mts", "flv"];
-/// Containers whose streams usually need encoding.
+/// File name suffixes of containers whose streams usually must be encoded again for MP4.
 const ENCODED: [&str; 12] = [
     "avi", "mpg", "mpeg", "vob", "wmv", "asf", "mxf", "ogv", "ogm", "rm", "rmvb", "divx",
 ];
 
-/// Bytes at the start of a file that identify its container.
+/// Number of bytes at the start of a file that identify its container.
 pub(super) const SIGNATURE_BYTES: u64 = 12;
 
 /// The way in which a file is converted to MP4.
@@ -23,16 +23,16 @@ enum Conversion {
 /// A file that is not served although it may contain a film.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct IgnoredFile {
-    /// The path below the target.
+    /// The file's path relative to the target.
     pub(crate) file: String,
-    /// The reason. It is printed after the name of the file.
+    /// The reason why the file is ignored. The reason is printed after the file name.
     pub(crate) reason: &'static str,
-    /// The remedy, such as the command that makes an MP4 of it.
+    /// The remedy, such as the command that converts the file to MP4.
     pub(crate) fix: String,
 }
 
 impl IgnoredFile {
-    /// Returns the ignored file if the suffix of its name belongs to another container than MP4.
+    /// Returns an entry for a file whose name has the suffix of a container other than MP4.
     pub(crate) fn from_name(path: &str) -> Option<IgnoredFile> {
         let (_, suffix) = path.rsplit_once('.')?;
         let has = |all: &[&str]| all.iter().any(|one| suffix.eq_ignore_ascii_case(one));
@@ -48,7 +48,7 @@ impl IgnoredFile {
         })
     }
 
-    /// Reports a link that leads out of the library.
+    /// Creates an entry for a symbolic link that leads out of the library.
     pub(crate) fn from_link(path: &str) -> IgnoredFile {
         IgnoredFile {
             file: path.to_owned(),
@@ -57,14 +57,14 @@ impl IgnoredFile {
         }
     }
 
-    /// The reason and the remedy, in one line.
+    /// Returns the file, the reason and the remedy in one line.
     pub(crate) fn describe(&self) -> String {
         format!("{} {}; {}", self.file, self.reason, self.fix)
     }
 }
 
-/// Returns the container that a file's first bytes belong to, and the remedy. `None` if the
-/// container is unknown.
+/// Returns the name of the container that the first bytes of a file identify, and the remedy.
+/// `None` if the container is unknown.
 pub(super) fn recognize_container(path: &str, first: &[u8]) -> Option<(&'static str, String)> {
     let (name, conversion) = match first {
         [0x1a, 0x45, 0xdf, 0xa3, ..] => ("Matroska or WebM", Conversion::Remux),
@@ -82,7 +82,7 @@ pub(super) fn recognize_container(path: &str, first: &[u8]) -> Option<(&'static 
 fn conversion_command(path: &str, conversion: Conversion) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    // If the file is already named `.mp4`, the result needs another name.
+    // If the file name already ends in `.mp4`, the converted file needs another name.
     let out = match name.rsplit_once('.') {
         Some((_, suffix)) if suffix.eq_ignore_ascii_case("mp4") => format!("{stem}-remuxed.mp4"),
         _ => format!("{stem}.mp4"),

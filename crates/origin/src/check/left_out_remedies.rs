@@ -1,17 +1,17 @@
-//! Remedies for parts of a title that are not served: one per kind of part.
+//! Remedies for parts of a title that are not served. Each kind of part has its own remedy.
 
 use super::remedies::quote_name;
 use super::report::{Finding, FindingLevel};
 use crate::title::left_out::LeftOutPart;
 
-/// A kind of part, recognized by fragments of its name or of the reason.
+/// A kind of part. A part is of this kind if its name or its reason contains one of the fragments.
 struct PartKind {
     fragments: &'static [&'static str],
     level: FindingLevel,
     remedy: &'static str,
 }
 
-/// The first match applies.
+/// The kinds of parts. The first kind that matches is used.
 const PART_KINDS: &[PartKind] = &[
     PartKind {
         fragments: &["the file ends "],
@@ -62,7 +62,7 @@ const PART_KINDS: &[PartKind] = &[
 
 const OTHER_REMEDY: &str = "convert it or export it again, if viewers need it";
 
-/// Suffixes of text files that ffmpeg converts.
+/// File name suffixes of text that ffmpeg can convert to WebVTT.
 const CONVERTED_SUFFIXES: [&str; 4] = ["ass", "ssa", "smi", "sub"];
 
 /// Reports a part that is not served, with the remedy for its kind.
@@ -82,7 +82,7 @@ pub(super) fn report_left_out(part: &LeftOutPart) -> Finding {
     Finding::new(level, &part.name, what, &remedy)
 }
 
-/// Returns the command that converts a text file.
+/// Returns the command that converts a text file to WebVTT, if ffmpeg can convert the file.
 fn convert_text(name: &str) -> Option<String> {
     let (stem, suffix) = name.rsplit_once('.')?;
     let is = |known: &&str| suffix.eq_ignore_ascii_case(known);

@@ -1,4 +1,5 @@
-//! `headwater check`: describes a title and the problems that a player will have with it.
+//! The command `headwater check`, which describes titles and the problems that players will have
+//! with them.
 
 mod examine;
 mod findings;
@@ -72,7 +73,7 @@ pub fn define_check_command() -> Command {
         .args(net::config::table_flags(DRM))
 }
 
-/// Returns whether standard output is a terminal that shows colors (no-color.org).
+/// Returns whether standard output is a terminal to which colors may be written (no-color.org).
 fn shows_colors() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -88,7 +89,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
         Err(wrong) => return report_usage(&wrong),
     };
     if layers.print {
-        // Ignores a reader that has closed the pipe.
+        // Ignores the error, because the reader may have closed the pipe.
         let _ = write!(std::io::stdout().lock(), "{layers}");
         return ExitCode::SUCCESS;
     }
@@ -125,7 +126,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
         }
         texts.join("\n")
     };
-    // The reader may have closed the pipe (`| head`).
+    // Ignores the error, because the reader may have closed the pipe (`| head`).
     let _ = std::io::stdout().write_all(text.as_bytes());
     if reports.iter().any(CheckReport::has_errors) {
         ExitCode::FAILURE

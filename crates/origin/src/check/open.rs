@@ -1,4 +1,5 @@
-//! `check`'s targets: titles in a folder or on a server, each with its presentation or an error.
+//! Opens the target of `headwater check`, and finds its titles. The result for each title is the
+//! opened title or an error.
 
 use super::foreign_containers::{IgnoredFile, SIGNATURE_BYTES};
 use super::remedies::choose_remedy;
@@ -26,9 +27,10 @@ pub(super) type CheckedTitle = (String, Result<OpenedTitle, TitleFault>);
 
 /// A title that can be packaged.
 pub(super) struct OpenedTitle {
-    /// Its path in the library. If the target is a single title, the path is the target's name.
+    /// The title's path in the library. If the target is a single title, the path is the target's
+    /// name.
     pub(super) key: Key,
-    /// Paths of its media in the library.
+    /// Paths of the title's media files in the library.
     pub(super) media_keys: Vec<Key>,
     pub(super) presentation: Presentation,
     /// Tracks and files that are not served.
@@ -38,7 +40,7 @@ pub(super) struct OpenedTitle {
 /// The content of a target.
 pub(super) struct CheckedLibrary {
     pub(super) titles: Vec<CheckedTitle>,
-    /// Films in other containers, and links that lead out of the library.
+    /// Films in containers other than MP4, and links that lead out of the library.
     pub(super) ignored: Vec<IgnoredFile>,
 }
 
@@ -48,10 +50,11 @@ pub(super) struct TitleFault {
     pub(super) remedy: String,
 }
 
-/// Depth of folders that are searched.
+/// Maximum depth of the folders that are searched.
 const DEPTH_MAX: usize = 8;
 
-/// Opens the titles of `target`: a film, a server manifest or a folder, on disk or by URL.
+/// Opens the titles of `target`, which is the path or the URL of a film, a server manifest or a
+/// folder.
 ///
 /// # Errors
 /// If the target does not exist, contains no film or cannot be read.
@@ -72,8 +75,8 @@ pub(super) fn open_titles(
     let store = Store::new(source, storage.clone())?;
     let store = Arc::new(store.with_companions(&TEXT_SUFFIXES));
     if let Some((_, key)) = &file {
-        // An unreadable object is an error of the command, not a title that is reported with an
-        // error.
+        // If the target cannot be opened, the command itself fails. It does not report a title with
+        // an error.
         let opened = store.open_for(key, Reason::Index);
         opened.map_err(|error| format!("{target}: {error}"))?;
     }
@@ -104,12 +107,12 @@ pub(super) fn open_titles(
     })
 }
 
-/// The titles of a library found so far.
+/// A search for the titles of a library, with the titles found so far.
 struct TitleSearch {
     stores: MediaStores,
     /// The library's path or URL.
     place: String,
-    /// Whether `place` is a folder, so that a key is a path below it. Otherwise, `place` is the
+    /// Whether `place` is a folder, so that keys are paths below `place`. Otherwise, `place` is the
     /// title itself.
     is_folder: bool,
     segment_ms: u32,
@@ -118,7 +121,7 @@ struct TitleSearch {
 }
 
 impl TitleSearch {
-    /// Adds the titles of a folder, then those of the folders in it.
+    /// Adds the titles of a folder, then the titles of its subfolders.
     fn search(&mut self, key: &Key, depth: usize) -> Result<(), String> {
         let at = |error| format!("{}: {error}", self.place);
         let listing = self.stores.library().list_with_links(key).map_err(at)?;
@@ -150,8 +153,8 @@ impl TitleSearch {
         Ok(())
     }
 
-    /// Adds files as one title if they are renditions of one film, otherwise as one title each, as the
-    /// library's list does.
+    /// Adds files as one title if they are renditions of one film. Otherwise, adds each file as a
+    /// title of its own. The list of the library follows the same rule.
     fn add_titles(&mut self, folder: &Key, files: &[Key]) {
         if files.len() > 1
             && let Ok(title) = self.open_title(folder, files)
@@ -186,7 +189,7 @@ impl TitleSearch {
         })
     }
 
-    /// Builds the presentation of the title at `key`, with its text. Appends the text that cannot be
+    /// Builds the presentation of the title at `key`, with its text. Adds each text that cannot be
     /// read to `left_out`.
     fn build_presentation(
         &self,
@@ -204,7 +207,7 @@ impl TitleSearch {
         let mut text = read_embedded_text(&presentation, objects, left_out);
         let store = self.stores.library();
         let files = TitleFiles::find_media(store, key);
-        // If the library cannot be listed, text beside its films is ignored.
+        // If the library cannot be listed, text files beside its films are ignored.
         if let Ok(files) = files {
             let files = files.clone().with_text_beside(store, key, &files);
             let film_end_ms = presentation.duration.round_to(1000);
@@ -214,7 +217,7 @@ impl TitleSearch {
     }
 
     fn describe_fault(&self, key: &Key, error: String) -> TitleFault {
-        // The report already contains the name of the file.
+        // The name of the file is removed, because the report already contains the name.
         let named = error.strip_prefix(&format!("{key}: ")).map(str::to_owned);
         let first = self.first_bytes(key).unwrap_or_default();
         let (message, remedy) = choose_remedy(key.as_str(), named.unwrap_or(error), &first);
@@ -227,8 +230,8 @@ impl TitleSearch {
         object.read(0..end, Reason::Index).ok()
     }
 
-    /// Returns the path of a title in the library. If the target is itself a folder of renditions,
-    /// its parent counts as the library, so the path is the folder's name.
+    /// Returns the path of a title in the library. If the target is a folder with the renditions of
+    /// one title, its parent folder counts as the library. The path is then the folder's name.
     fn title_path(&self, key: &Key) -> Key {
         let name = self.place.rsplit('/').next().unwrap_or_default();
         match key.is_root() {
@@ -237,7 +240,8 @@ impl TitleSearch {
         }
     }
 
-    /// Returns the path or URL of a file or folder, as the user would write it.
+    /// Returns the path or the URL of a file or folder, starting with the target as the user wrote
+    /// it.
     fn shown_path(&self, key: &Key) -> String {
         match key.is_root() || !self.is_folder {
             true => self.place.clone(),
@@ -246,7 +250,8 @@ impl TitleSearch {
     }
 }
 
-/// Opens and indexes the media that files contain or refer to, each once.
+/// Opens and indexes all media files that the files at `keys` contain or refer to, without
+/// duplicates.
 fn open_sources(stores: &MediaStores, keys: &[Key]) -> Result<TitleSources, String> {
     TitleSources::open_sources(stores, &IndexCache::default(), keys.iter()).map_err(|e| e.context)
 }

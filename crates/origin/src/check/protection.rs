@@ -1,5 +1,5 @@
-//! The protection of a title: the encryption of its source, or encryption with the keys of the
-//! settings.
+//! The protection of a title. Either the source is already encrypted, or this server encrypts the
+//! title with the keys of the settings.
 
 use crate::drm::LibraryDrm;
 use crate::drm::secret_keys::track_classes;
@@ -16,14 +16,16 @@ use store::Key;
 pub(super) struct CheckedProtection {
     /// Whether the settings protect the title.
     pub(super) is_required: bool,
-    /// Scheme, key id and systems of each rendition; empty if the title is refused.
+    /// Scheme, key id and systems of each rendition; `None` for an unencrypted rendition. The list
+    /// is empty if the title is refused.
     pub(super) tracks: Vec<Option<TrackSignaling>>,
     /// The reason why the title is refused, unless the codec of a rendition is the reason.
     pub(super) refusal: Option<String>,
 }
 
 impl CheckedProtection {
-    /// Loads the keys of a title as `serve` does, and maps them to its renditions. Blocks.
+    /// Loads the keys of a title as `headwater serve` does, and maps the keys to the renditions.
+    /// Blocks.
     ///
     /// `path` is the title's path in the library, and `media` are the paths of its files.
     pub(super) fn examine(
@@ -68,14 +70,14 @@ impl CheckedProtection {
         }
     }
 
-    /// Returns the protection of a rendition, if it is encrypted.
+    /// Returns the protection of a rendition, if the rendition is encrypted.
     pub(super) fn signaling_of(&self, rendition: usize) -> Option<&TrackSignaling> {
         self.tracks.get(rendition)?.as_ref()
     }
 }
 
-/// Returns whether an error names a codec that cannot be encrypted. Such an error is left out: the
-/// report names every rendition with such a codec, not only the first.
+/// Returns whether an error names a codec that cannot be encrypted. Such an error is left out,
+/// because the report lists every rendition with such a codec, not only the first.
 fn is_codec_refusal(title: &Presentation, error: &str) -> bool {
     let mut tracks = title.renditions.iter().map(|r| title.track(r));
     tracks.any(|track| {
@@ -92,23 +94,24 @@ fn strip_title(error: &str, title: &str) -> String {
     rest.unwrap_or(error).to_owned()
 }
 
-/// The key that encrypts a rendition, and the systems that provide it.
+/// The key that encrypts a rendition, and the DRM systems that provide the key to players.
 #[derive(Debug, Serialize)]
 pub struct RenditionProtection {
-    /// Whether the source is encrypted, so that its samples are passed through.
+    /// Whether the source of the rendition is already encrypted.
     pub is_in_source: bool,
     /// Protection scheme: `cbcs` or `cenc`.
     pub scheme: &'static str,
     /// Key id as a UUID.
     pub key_id: String,
-    /// Class of the rendition, by which licenses differ: `SD`, `HD`, `UHD` or `AUDIO`.
+    /// Class of the rendition: `SD`, `HD`, `UHD` or `AUDIO`. Licenses may have different
+    /// requirements for each class.
     pub class: &'static str,
-    /// Names of the signaled systems, or their ids.
+    /// Names of the signaled DRM systems, or UUIDs for systems without a known name.
     pub systems: Vec<String>,
 }
 
 impl RenditionProtection {
-    /// Describes the protection of a rendition.
+    /// Describes the protection of a rendition from its signaling.
     pub(super) fn from_signaling(
         title: &Presentation,
         rendition: &Rendition,
@@ -145,8 +148,8 @@ impl RenditionProtection {
     }
 }
 
-/// Returns the class of a rendition: one of those to which `drm-key-per = "resolution"` gives
-/// separate keys.
+/// Returns the class of a rendition. The classes are those that `drm-key-per = "resolution"`
+/// distinguishes.
 pub(super) fn class_of(title: &Presentation, rendition: &Rendition) -> &'static str {
     let facts = TrackFacts::new(title.track(rendition), rendition.bandwidth.average);
     let applies = |media| {

@@ -1,13 +1,13 @@
-//! Remedies for titles whose protection fails: one per kind of fault.
+//! Remedies for titles whose protection fails. Each kind of fault has its own remedy.
 
-/// A kind of fault, recognized by fragments of the messages that report it.
+/// A kind of fault. An error is of this kind if its message contains one of the fragments.
 struct ProtectionFault {
     fragments: &'static [&'static str],
-    /// `TITLE` is replaced by the title's path.
+    /// The remedy, in which `TITLE` is replaced by the title's path.
     remedy: &'static str,
 }
 
-/// The first match applies.
+/// The kinds of faults. The first kind that matches is used.
 const PROTECTION_FAULTS: &[ProtectionFault] = &[
     ProtectionFault {
         fragments: &["status 401", "status 403"],
@@ -63,8 +63,8 @@ const PROTECTION_FAULTS: &[ProtectionFault] = &[
 
 const DOCUMENT_REMEDY: &str = "correct the key document of TITLE";
 
-/// Returns the error's text and the remedy. If no kind of fault matches, splits the error into its
-/// text and its remedy.
+/// Returns the text of an error, and the remedy. If no kind of fault matches, the remedy is the
+/// part of the error after the semicolon, or a general remedy.
 pub(super) fn choose_protection_remedy(error: &str, path: &str) -> (String, String) {
     let has = |text: &&str| error.contains(text);
     let fault = PROTECTION_FAULTS

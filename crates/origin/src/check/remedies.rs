@@ -1,19 +1,19 @@
-//! Remedies for titles that cannot be packaged: one per kind of fault.
+//! Remedies for titles that cannot be packaged. Each kind of fault has its own remedy.
 
 use super::foreign_containers::recognize_container;
 
-/// Key frames every two seconds, at any frame rate.
+/// Option of ffmpeg for a key frame every two seconds, at any frame rate.
 const KEY_FRAMES: &str = "-force_key_frames 'expr:gte(t,n_forced*2)'";
 
-/// A kind of fault, recognized by fragments of the messages that report it.
+/// A kind of fault. An error is of this kind if its message contains one of the fragments.
 struct FaultKind {
     fragments: &'static [&'static str],
-    /// `IN` and `OUT` are replaced by the names of the input and output files, and `KEYS` by
-    /// `KEY_FRAMES`.
+    /// The remedy, in which `IN` and `OUT` are replaced by the names of the input file and the
+    /// output file. `KEYS` is replaced by `KEY_FRAMES`.
     remedy: &'static str,
 }
 
-/// The first match applies.
+/// The kinds of faults. The first kind that matches is used.
 const FAULT_KINDS: &[FaultKind] = &[
     FaultKind {
         fragments: &["is already encrypted"],
@@ -84,7 +84,7 @@ const FAULT_KINDS: &[FaultKind] = &[
 const OTHER_REMEDY: &str = "export the film again; if that is impossible, \
      `ffmpeg -i IN -c copy -movflags +faststart OUT` writes a new container";
 
-/// Returns the error's text and its remedy. `first`: the first bytes of the file.
+/// Returns the text of an error, and the remedy. `first` contains the first bytes of the file.
 pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String, String) {
     if error.contains("not an MP4") {
         return match recognize_container(path, first) {
@@ -101,23 +101,40 @@ pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String,
     (error, fix)
 }
 
-/// Replaces the placeholders of a remedy.
+/// Replaces the placeholders of a remedy, but not those in the inserted texts: the name of a file may
+/// contain `IN`.
 fn fill_placeholders(remedy: &str, path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let out = quote_name(&format!("{stem}-fixed.mp4"));
-    let words = remedy.replace("KEYS", KEY_FRAMES).replace("OUT", &out);
-    // `IN` is replaced last, because the file's name may contain the other placeholders.
-    words.replace("IN", &quote_name(name))
+    let values = [
+        ("KEYS", KEY_FRAMES.to_owned()),
+        ("OUT", quote_name(&format!("{stem}-fixed.mp4"))),
+        ("IN", quote_name(name)),
+    ];
+    let mut filled = String::new();
+    let mut rest = remedy;
+    let find_next = |rest: &str| {
+        let found = values.iter().filter_map(|(placeholder, value)| {
+            let start = rest.find(placeholder)?;
+            Some((start, start + placeholder.len(), value))
+        });
+        found.min_by_key(|(start, ..)| *start)
+    };
+    while let Some((start, end, value)) = find_next(rest) {
+        filled.push_str(&rest[..start]);
+        filled.push_str(value);
+        rest = &rest[end..];
+    }
+    filled + rest
 }
 
-/// Quotes a file name for a shell where needed.
+/// Quotes a file name for a shell, if quotes are needed.
 pub(super) fn quote_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
     if name.chars().all(plain) && !name.starts_with('-') {
         return name.to_owned();
     }
-    // A name that starts with a dash must not be read as an option.
+    // With `./` in front of the name, a dash at its start is not read as an option.
     let folder = if name.starts_with('-') { "./" } else { "" };
     format!("'{folder}{}'", name.replace('\'', "'\\''"))
 }
@@ -125,6 +142,14 @@ pub(super) fn quote_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Regression: the output of `MAIN.mp4` was `MAMAIN.mp4-fixed.mp4`.
+    #[test]
+    fn names_of_files_contain_no_placeholders() {
+        let filled = fill_placeholders("ffmpeg -i IN KEYS OUT", "films/MAIN-KEYS-OUT.mp4");
+        let expected = format!("ffmpeg -i MAIN-KEYS-OUT.mp4 {KEY_FRAMES} MAIN-KEYS-OUT-fixed.mp4");
+        assert_eq!(filled, expected);
+    }
 
     #[test]
     fn each_kind_of_fault_has_its_own_remedy() {

@@ -1,4 +1,5 @@
-//! The report of `check`: facts, segment grid and findings, as text with a bar chart or as JSON.
+//! The report of `headwater check`, with the facts, segments and findings of a title. The report is
+//! printed as text with bar charts, or as JSON.
 
 use super::protection::RenditionProtection;
 use super::text_row::TextRow;
@@ -9,7 +10,7 @@ use std::fmt::Write;
 /// The report about one title.
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
-    /// The title as given on the command line.
+    /// Path or URL of the title, starting with the target of the command line.
     pub title: String,
     /// Duration in seconds.
     pub duration_s: f64,
@@ -28,19 +29,19 @@ pub struct RenditionRow {
     pub name: String,
     /// Codec string (RFC 6381).
     pub codecs: String,
-    /// Frame size, or channels and language of the audio.
+    /// Frame size of video, or language and channels of audio.
     pub what: String,
-    /// Peak over the segments, in bits per second.
+    /// Peak bitrate, in bits per second.
     pub bandwidth: u64,
     /// Average bitrate, in bits per second.
     pub average_bandwidth: u64,
     /// Number of segments.
     pub segments: usize,
-    /// Shortest and longest segment, in seconds.
+    /// Durations of the shortest and the longest segment, in seconds.
     pub segment_s: (f64, f64),
     /// Bitrate of each segment, in bits per second, for the bar chart.
     pub bitrates: Vec<u64>,
-    /// The key that encrypts it, if any.
+    /// Protection of the rendition; `None` if it is unencrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protection: Option<RenditionProtection>,
 }
@@ -50,7 +51,7 @@ pub struct RenditionRow {
 pub struct Finding {
     /// Severity.
     pub level: FindingLevel,
-    /// Rendition or file.
+    /// The rendition or file that has the problem.
     pub place: String,
     /// The problem.
     pub what: String,
@@ -58,7 +59,7 @@ pub struct Finding {
     pub fix: String,
 }
 
-/// Severity of a finding; the worst first.
+/// Severities of findings, from the worst to the least severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingLevel {
@@ -83,9 +84,10 @@ impl Finding {
 }
 
 impl CheckReport {
-    /// Reports a title that cannot be packaged, and the remedy.
+    /// Creates the report about a title that cannot be packaged.
     pub fn from_error(name: &str, what: String, fix: &str) -> CheckReport {
-        // The error may start with the name, which the report prints before it.
+        // The title's name is removed from the start of the error, because the report prints the
+        // name in front of the error.
         let what = match what
             .strip_prefix(name)
             .and_then(|rest| rest.strip_prefix(": "))
@@ -113,8 +115,9 @@ impl CheckReport {
         self.findings.iter().any(|finding| finding.level == level)
     }
 
-    /// Formats the report as text: a table, one bar chart of the bitrate per rendition, and the
-    /// findings. `colors`: with the escape sequences of a terminal.
+    /// Formats the report as text, with a row and a bar chart of the bitrate for each rendition.
+    /// The findings follow. If `colors` is set, the text contains the escape sequences of a
+    /// terminal.
     pub fn to_text(&self, colors: bool) -> String {
         let mut out = format!("{}: {:.3} s\n", self.title, self.duration_s);
         for row in &self.renditions {
@@ -210,7 +213,8 @@ fn describe_segments(count: usize, (shortest, longest): (f64, f64)) -> String {
     }
 }
 
-/// Draws values as a line of at most `width` bars. Merged values show their maximum.
+/// Draws values as a line of at most `width` bars. If several values share a bar, the bar shows
+/// their maximum.
 fn bar_line(values: &[u64], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let top = values.iter().copied().max().unwrap_or(0).max(1);

@@ -1,4 +1,4 @@
-//! The settings of `check`: those of `serve` for storage and protection.
+//! The settings of `headwater check`. These are the settings of `serve` for storage and protection.
 
 use crate::config::SETTINGS;
 use crate::config::remote_libraries::{STORAGE, read_storage_options};
@@ -11,16 +11,17 @@ use net::config::{Setting, SettingLayers, SettingSources};
 use net::metrics::Metrics;
 use std::sync::LazyLock;
 
-/// The declared settings.
+/// The declarations of the settings that `check` reads.
 pub(super) const CHECKED: &[&[Setting]] = &[STORAGE, DRM];
 
-/// Keys in a settings file that `serve` reads and `check` ignores. The same file serves both
+/// Keys of a settings file that `serve` reads and `check` ignores, so that one file can serve both
 /// commands.
 static IGNORED_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let is_checked = |name: &str| find_prefix(name).is_some();
     let names = SETTINGS.iter().copied().flatten().map(|one| one.name);
     let names = names.filter(|name| !is_checked(name));
-    // A key such as `tls-cert` may also be written as `cert` in the table `tls`.
+    // A key such as `tls-cert` may also be written as `cert` in the table `tls`, so the name of the
+    // table is ignored, too.
     let words = |name: &'static str| [Some(name), name.split('-').next()];
     names.flat_map(words).flatten().collect()
 });
@@ -34,10 +35,10 @@ fn find_prefix(name: &str) -> Option<&'static str> {
         .find(|prefix| name.starts_with(*prefix))
 }
 
-/// Reads flags, variables and the settings file.
+/// Reads the flags, the environment variables and the settings file.
 ///
 /// # Errors
-/// A message with the first invalid setting.
+/// A message that names the first invalid setting.
 pub(super) fn read_check_settings(flags: &ArgMatches) -> Result<SettingLayers, String> {
     let is_checked = |name: &str| {
         let name = name.strip_prefix("HEADWATER_").unwrap_or_default();
@@ -56,7 +57,7 @@ pub(super) fn read_check_settings(flags: &ArgMatches) -> Result<SettingLayers, S
 /// Parses the settings, and reads the secrets and credentials of the protection.
 ///
 /// # Errors
-/// A message with the first invalid setting, or a file that cannot be used.
+/// A message that names the first invalid setting, or the file that cannot be used.
 pub(super) fn open_settings(
     layers: &SettingLayers,
 ) -> Result<(store::Options, Option<LibraryDrm>), String> {

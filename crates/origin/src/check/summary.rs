@@ -1,4 +1,4 @@
-//! The last line of a folder's report.
+//! The summary line at the end of a report about a folder.
 
 use super::foreign_containers::IgnoredFile;
 use super::report::{CheckReport, FindingLevel};
@@ -6,8 +6,9 @@ use super::report::{CheckReport, FindingLevel};
 /// Maximum number of ignored files that are named.
 const IGNORED_SHOWN_MAX: usize = 5;
 
-/// Counts titles by their worst finding, and names ignored films: `9 titles: 3 fine, 3 with warnings,
-/// 3 rejected, 1 ignored: x.mkv is not MP4; …`. Hints do not count.
+/// Counts titles by their worst finding, and names the ignored films. A title that has only hints
+/// counts as fine. Example:
+/// `9 titles: 3 fine, 3 with warnings, 3 rejected, 1 ignored: x.mkv is not MP4; …`.
 pub(super) fn summarize(reports: &[CheckReport], ignored: &[IgnoredFile]) -> String {
     let rejected = reports.iter().filter(|report| report.has_errors()).count();
     let warned =

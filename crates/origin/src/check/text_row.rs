@@ -4,20 +4,20 @@ use media::text::TextRendition;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// A text.
+/// A text rendition.
 #[derive(Debug, Serialize)]
 pub struct TextRow {
     /// Name in URLs.
     pub name: String,
-    /// `subtitles`, `captions`, `forced` or `easy-to-read`.
+    /// One of `subtitles`, `captions`, `forced` and `easy-to-read`.
     pub kind: &'static str,
-    /// Name for viewers.
+    /// Name that players show to viewers.
     pub label: String,
-    /// Whether players should show it even if the viewer has not selected it.
+    /// Whether players should show the text even if the viewer has not selected it.
     pub is_default: bool,
     /// Number of cues.
     pub cues: usize,
-    /// Name of the file, or number of the track, that contains it.
+    /// Name of the file or number of the track that contains the text.
     pub source: String,
 }
 

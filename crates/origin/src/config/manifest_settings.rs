@@ -6,10 +6,10 @@ use media::presentation::{DashText, HlsText, ManifestRules};
 /// Maximum length of a language tag, in bytes. BCP 47 tags in use are far shorter.
 const LANGUAGE_BYTES_MAX: usize = 35;
 
-/// Reads the settings that decide what manifests declare.
+/// Reads the settings that determine what manifests declare.
 ///
 /// # Errors
-/// An error that names the invalid setting and where it was set.
+/// An error that names the invalid setting and the place where it was set.
 pub(super) fn read_manifest_rules(layers: &SettingLayers) -> Result<ManifestRules, UsageError> {
     Ok(ManifestRules {
         has_no_captions: layers

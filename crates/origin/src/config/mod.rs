@@ -1,7 +1,8 @@
 //! Converts settings from text to typed values.
 //!
-//! `settings_table` declares the origin's own settings. `net::config` reads them from flags,
-//! environment variables and the file, together with the settings of every server.
+//! `settings_table` declares the origin's own settings. `net::config` reads these settings from
+//! flags, environment variables and the settings file, together with the settings that all servers
+//! share.
 
 mod help_groups;
 mod manifest_settings;
@@ -28,65 +29,64 @@ use std::time::Duration;
 pub struct ServeSettings {
     /// The library; `None` for the built-in film.
     pub source: Option<String>,
-    /// Addresses to listen on, as `HOST:PORT`; at least one.
+    /// Addresses to listen on, as `HOST:PORT`. There is at least one address.
     pub listen: Vec<String>,
     /// Target length of HLS segments.
     pub hls_segment_ms: u32,
     /// Target length of DASH segments.
     pub dash_segment_ms: u32,
-    /// Memory limit of indexes, presentations and manifests.
+    /// Memory limit of indexes, presentations and manifests, in bytes.
     pub index_memory_bytes: u64,
-    /// Storage of indexes between requests.
+    /// Place where indexes are stored between requests.
     pub index_cache: IndexCacheMode,
-    /// Disk limit of the index cache.
+    /// Disk limit of the index cache, in bytes.
     pub index_disk_bytes: u64,
-    /// URL prefixes that server manifests and index MP4s may refer to, each with the library from which the
-    /// media is read.
+    /// URL prefixes to which server manifests and index MP4s may refer. Each prefix is paired with
+    /// the library from which the media is read.
     pub media_from: Vec<(UrlPrefix, String)>,
     /// Memory limit of the segment cache, in bytes.
     pub segment_memory_bytes: u64,
-    /// Time for which a path is assumed to lead to the same files; `None` for the default of the
-    /// storage.
+    /// Interval at which files are checked for changes; `None` for the default of the storage.
     pub recheck: Option<Duration>,
-    /// Settings of the library.
+    /// Settings of the library's storage.
     pub storage: store::Options,
     /// Whether the next segment of a remote film is fetched in advance.
     pub read_ahead: bool,
-    /// File with the secret for segment encryption, if segments are encrypted.
+    /// File with the secret for segment encryption with AES-128; `None` without this encryption.
     pub aes_secret: Option<PathBuf>,
     /// Key URL of an external key server, if any.
     pub aes_key_url: Option<String>,
-    /// Declarations for manifests.
+    /// Settings that determine what manifests declare.
     pub manifest_rules: ManifestRules,
-    /// Address of the admin port, and the file with its token.
+    /// Address of the admin port, and the file with the token of the admin port.
     pub admin: Option<(String, PathBuf)>,
-    /// File with the secret that requests must contain.
+    /// File with the secret of the edges. Requests without this secret are refused.
     pub edge_secret: Option<PathBuf>,
-    /// Common Encryption, if segments are protected with it.
+    /// Settings of Common Encryption; `None` if no title is protected.
     pub drm: Option<DrmRules>,
-    /// Settings of every server.
+    /// Settings that all servers share.
     pub common: CommonSettings,
 }
 
-/// Storage of indexes between requests.
+/// Place where indexes are stored between requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexCacheMode {
-    /// No storage: each request reads what it needs.
+    /// Indexes are not stored, so each request reads the film's index again.
     Off,
-    /// In memory, until the process exits.
+    /// Indexes are stored in memory until the process exits.
     Memory,
-    /// In memory and in this folder.
+    /// Indexes are stored in memory and in this folder.
     Disk(PathBuf),
 }
 
-/// Allowed target segment lengths.
+/// Allowed target segment lengths, in milliseconds.
 const SEGMENT_MS_RANGE: std::ops::RangeInclusive<u64> = 100..=60_000;
 
 impl ServeSettings {
-    /// Converts the layers of settings.
+    /// Converts the settings of all layers (flags, environment variables, file) to typed values.
     ///
     /// # Errors
-    /// An error that names the first invalid setting and where it was set.
+    /// An error that names the first invalid setting and the place where it was set.
     pub fn new(layers: &SettingLayers) -> Result<ServeSettings, UsageError> {
         let segment = layers.with("segment", parse_segment_ms)?.unwrap_or(6000);
         Ok(ServeSettings {
@@ -120,7 +120,8 @@ impl ServeSettings {
     }
 }
 
-/// Reads the library. The URL of a film is refused: as a library, it would contain nothing.
+/// Reads the setting for the library. The URL of a film is refused, because a remote library must
+/// be a folder.
 fn read_source(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     let Some(source) = layers.one("source") else {
         return Ok(None);
@@ -150,7 +151,7 @@ fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageErro
         .unwrap_or(IndexCacheMode::Memory))
 }
 
-/// Parses a URL with a placeholder for the title's path.
+/// Parses the key URL, which must contain the placeholder for the title's path.
 fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     let url = layers.with("aes-key-url", |text: &str| {
         if !text.contains(TITLE_PLACEHOLDER) {
@@ -163,7 +164,8 @@ fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
             Some(scheme) => scheme == "http" || scheme == "https",
             None => text.starts_with('/'),
         });
-        // Playlists contain the URL between quotation marks.
+        // Playlists contain the URL between quotation marks, so the URL may contain no quotation
+        // mark.
         match absolute && !text.contains('"') {
             true => Ok(text.to_owned()),
             false => Err("expected a URL such as https://HOST/... or a path from /".to_owned()),

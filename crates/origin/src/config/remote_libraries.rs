@@ -1,10 +1,10 @@
-//! Storage settings.
+//! The storage settings.
 
 use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration};
 use std::time::Duration;
 use store::{EndpointRoute, Options, StorageTimeouts, TransportOptions, WeightedEndpoint};
 
-/// The settings of remote libraries. In the settings file, they may also be in the table
+/// The settings of remote libraries. In the settings file, these settings may also be in the table
 /// `[storage]`.
 pub const STORAGE: &[Setting] = &[
     Setting::new(

@@ -6,7 +6,7 @@ use crate::drm::settings::DRM;
 use clap::{Arg, Command};
 use net::config::{COLLECTOR, COMMON, Setting, TRACING, flags, group_flags, shorten_help};
 
-/// The library is the only setting without dashes on the command line.
+/// Name of the setting for the library, which is the only positional argument on the command line.
 const SOURCE: &str = "source";
 
 /// All settings of `headwater serve`.
@@ -57,7 +57,7 @@ const OWN: &[Setting] = &[
         "closed-captions",
         "unknown|none",
         "unknown",
-        "Captions in the video; the value none declares in HLS that no film has captions",
+        "For video without detected captions; with none, HLS playlists declare their absence",
     ),
     Setting::new(
         "default-audio",
@@ -179,7 +179,8 @@ pub fn serve_command() -> Command {
         ))
 }
 
-/// Reduces the help of `headwater serve` to the options that most users need, for `-h`.
+/// Reduces the help of `headwater serve` to the options that most users need, for the short help
+/// (`-h`).
 pub fn shorten_serve_help(command: Command) -> Command {
     shorten_help(command, FIRST_OPTIONS)
 }

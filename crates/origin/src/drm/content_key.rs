@@ -4,25 +4,26 @@ use aws_lc_rs::hmac;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Bytes of a key, of an IV, and of a cipher block.
+/// Number of bytes of a key, of an IV and of a cipher block.
 pub(crate) const KEY_BYTES: usize = 16;
 
-/// A content key. It is wiped when it is dropped, and never printed.
+/// A content key. Its memory is wiped when the key is dropped. The key is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ContentKey(Zeroizing<[u8; KEY_BYTES]>);
 
 impl ContentKey {
-    /// Takes the bytes of a key.
+    /// Creates a key from its bytes.
     pub(crate) fn new(bytes: [u8; KEY_BYTES]) -> ContentKey {
         ContentKey(Zeroizing::new(bytes))
     }
 
-    /// Returns the key for a cipher or a license.
+    /// Returns the bytes of the key, for a cipher or a license.
     pub(crate) fn expose(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// Derives bytes that do not reveal the key: the start of the HMAC-SHA256 of `words`.
+    /// Derives bytes that do not reveal the key. These are the first 16 bytes of the HMAC-SHA256 of
+    /// `words`.
     pub(crate) fn derive_bytes(&self, words: &[&[u8]]) -> [u8; KEY_BYTES] {
         derive_bytes(&hmac::Key::new(hmac::HMAC_SHA256, self.expose()), words)
     }
@@ -34,7 +35,7 @@ impl fmt::Debug for ContentKey {
     }
 }
 
-/// Returns the start of the HMAC-SHA256 of the concatenated `words`.
+/// Returns the first 16 bytes of the HMAC-SHA256 of the concatenated `words`.
 pub(crate) fn derive_bytes(key: &hmac::Key, words: &[&[u8]]) -> [u8; KEY_BYTES] {
     let mut context = hmac::Context::with_key(key);
     words.iter().for_each(|word| context.update(word));
@@ -53,8 +54,8 @@ mod tests {
         let mut key = ContentKey::new([0xab; 16]);
         require_wiping(&key.0);
         assert_eq!(key.expose(), &[0xab; 16]);
-        // Dropping the key calls `zeroize`, too. After an explicit call, the test can still read
-        // the memory.
+        // A dropped key is also wiped by `zeroize`, but its memory could not be read afterwards.
+        // The test therefore calls `zeroize` itself.
         key.0.zeroize();
         assert_eq!(key.expose(), &[0; 16]);
     }

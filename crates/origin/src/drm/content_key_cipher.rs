@@ -1,4 +1,4 @@
-//! AES-128 with a content key, as sample encryption and PlayReady's checksum use it.
+//! AES-128 encryption with a content key, for samples and for PlayReady's checksum.
 
 use super::content_key::{ContentKey, KEY_BYTES};
 use aws_lc_rs::cipher::{
@@ -8,18 +8,18 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
 use media::protection::{BlockCipher, KeyId, SampleCipher};
 
-/// A keyed cipher. Both copies of the key, here and in aws-lc, are wiped when the cipher is
-/// dropped.
+/// A cipher with its content key. When the cipher is dropped, this copy of the key and the copy in
+/// aws-lc are wiped.
 pub(crate) struct ContentKeyCipher {
     key: ContentKey,
     counter_mode: EncryptingKey,
 }
 
-/// Encrypts single blocks; CBC chains are built of them.
+/// Encrypts single blocks, from which the caller builds CBC chains.
 struct ContentBlockCipher(StreamingEncryptingKey);
 
 impl ContentKeyCipher {
-    /// Expands a key.
+    /// Creates the cipher for a content key.
     pub(crate) fn new(key: &ContentKey) -> Result<ContentKeyCipher, media::Error> {
         let unbound = UnboundCipherKey::new(&AES_128, key.expose());
         let counter_mode = unbound.and_then(EncryptingKey::ctr);
@@ -41,7 +41,8 @@ impl SampleCipher for ContentKeyCipher {
     }
 
     fn block_cipher(&self) -> Result<impl BlockCipher, media::Error> {
-        // Of aws-lc's interfaces, this one has the least cost per call.
+        // Of aws-lc's interfaces for block encryption, the streaming interface has the lowest cost
+        // per call.
         let unbound = UnboundCipherKey::new(&AES_128, self.key.expose());
         let key = unbound.and_then(StreamingEncryptingKey::ecb_pkcs7);
         key.map(ContentBlockCipher).map_err(cipher_failed)
@@ -50,8 +51,8 @@ impl SampleCipher for ContentKeyCipher {
 
 impl BlockCipher for ContentBlockCipher {
     fn encrypt_blocks(&mut self, blocks: &[u8], out: &mut [u8]) -> Result<(), media::Error> {
-        // An update writes all whole blocks immediately. Only the final call, which is never made,
-        // would add padding.
+        // Each update immediately writes all complete blocks. Padding would be added only by the
+        // final call, which is never made.
         let update = self.0.less_safe_update(blocks, out);
         let update = update.map_err(cipher_failed)?;
         match update.written().len() == blocks.len() {
@@ -61,8 +62,8 @@ impl BlockCipher for ContentBlockCipher {
     }
 }
 
-/// Returns PlayReady's checksum: the first 8 bytes of the little-endian key id, encrypted with the
-/// key. It lets old clients detect a wrong key.
+/// Returns PlayReady's checksum, with which old clients detect a wrong key. The checksum is the
+/// first 8 bytes of the little-endian key id, encrypted with the key.
 pub(crate) fn playready_checksum(key: &ContentKey, guid: KeyId) -> Result<[u8; 8], media::Error> {
     let unbound = UnboundCipherKey::new(&AES_128, key.expose());
     let cipher = unbound

@@ -1,4 +1,5 @@
-//! Decrypts the key values of CPIX documents with a recipient's private key.
+//! Decrypts the key values of CPIX documents with the private key of the recipient, which is this
+//! server.
 
 use aws_lc_rs::cipher::{AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
@@ -10,15 +11,17 @@ use media::protection::decode_base64;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Bytes of an IV.
+/// Number of bytes of an IV.
 const IV_BYTES: usize = 16;
 
-/// The private key of this server.
+/// The private key of this server, with its public key and certificate.
 pub(crate) struct DocumentDecryptor {
     key: OaepPrivateDecryptingKey,
-    /// The public key as in certificates (RFC 5280, 4.1: `SubjectPublicKeyInfo`).
+    /// The public key in the form in which certificates contain it (RFC 5280, 4.1:
+    /// `SubjectPublicKeyInfo`).
     public_key: Vec<u8>,
-    /// Certificate of the public key (X.509, DER), with which a key server encrypts the values.
+    /// Certificate of the public key (X.509, DER). A key server encrypts key values for this
+    /// certificate.
     certificate: Option<Vec<u8>>,
 }
 
@@ -26,7 +29,7 @@ impl DocumentDecryptor {
     /// Parses an RSA key in a PEM file (PKCS #8).
     ///
     /// # Errors
-    /// The reason why it cannot be used, without its content.
+    /// The reason why the key cannot be used. The message does not contain the key.
     pub(crate) fn from_pem(pem: &str) -> Result<DocumentDecryptor, String> {
         let remedy = "convert it with `openssl pkcs8 -topk8 -nocrypt`";
         let text = find_pem_text(pem, "PRIVATE KEY").ok_or_else(|| {
@@ -48,10 +51,11 @@ impl DocumentDecryptor {
         })
     }
 
-    /// Adds the certificate of the key, from a PEM file.
+    /// Adds the certificate of the private key, from a PEM file.
     ///
     /// # Errors
-    /// The reason why it cannot be used, in particular that it is the certificate of another key.
+    /// The reason why the certificate cannot be used. For example, it may be the certificate of
+    /// another key.
     pub(crate) fn with_certificate(mut self, pem: &str) -> Result<DocumentDecryptor, String> {
         let text = find_pem_text(pem, "CERTIFICATE");
         let text = text.ok_or("expected a PEM file with BEGIN CERTIFICATE")?;
@@ -70,7 +74,7 @@ impl DocumentDecryptor {
     }
 }
 
-/// Returns the text of the first block with this label (RFC 7468).
+/// Returns the base64 text of the first PEM block with this label (RFC 7468).
 fn find_pem_text<'a>(pem: &'a str, label: &str) -> Option<&'a str> {
     let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
     let (text, _) = rest.split_once(&format!("-----END {label}-----"))?;

@@ -1,5 +1,5 @@
-//! Keys in memory, so that a key server receives few requests and may fail for a while. They are
-//! never written to disk.
+//! Caches keys in memory, so that a key server receives few requests and may fail for a limited
+//! time. Keys are never written to disk.
 
 use super::key_error::KeyError;
 use super::key_metrics::KeyMetrics;
@@ -12,13 +12,14 @@ use store::Key;
 
 /// Maximum number of titles whose keys are cached.
 const TITLES_MAX: usize = 10_000;
-/// Pause after a failure, so that a slow key server does not delay each check of a title.
+/// Time after a failed request for which old keys are used without another request. Otherwise, a
+/// slow key server would delay each check of a title.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Caches the keys of titles.
 pub(crate) struct KeyCache {
     entries: Cache<Key, CachedKeys>,
-    /// Time for which keys are used without a request.
+    /// Time for which keys are used without another request.
     max_age: Duration,
     /// Additional time for which cached keys are used while the key server fails.
     stale_if_error: Duration,
@@ -27,14 +28,14 @@ pub(crate) struct KeyCache {
     loads: Mutex<HashMap<Key, Arc<SharedLoad>>>,
 }
 
-/// The result of a load. Concurrent requests wait for the result of the first one.
+/// The result of a load. Concurrent requests wait for the result of the first request.
 type SharedLoad = OnceLock<Result<Arc<KeySet>, KeyError>>;
 
 #[derive(Clone)]
 struct CachedKeys {
     keys: Arc<KeySet>,
     loaded: Instant,
-    /// Time of the last failure.
+    /// Time of the latest load, if it failed.
     failed: Option<Instant>,
 }
 
@@ -54,8 +55,9 @@ impl KeyCache {
         }
     }
 
-    /// Returns the keys of a title, and loads them with `load` if they are absent or old. Old keys are
-    /// returned if that fails. Concurrent calls for a title share one load and its error. Blocks.
+    /// Returns the keys of a title. If the keys are absent or too old, loads them with `load`. If
+    /// `load` fails, the old keys are returned for a limited time. Concurrent calls for a title
+    /// share one load and its error. Blocks.
     pub(crate) fn get_or_load(
         &self,
         title: &Key,
@@ -65,7 +67,7 @@ impl KeyCache {
             return Ok(keys);
         }
         let shared = self.lock_loads().entry(title.clone()).or_default().clone();
-        // Another load may have ended after the keys were looked up.
+        // Looks up the keys again, because another load may have finished since the first look-up.
         let load = || {
             self.find_usable(title)
                 .map_or_else(|| self.load(title, load), Ok)
@@ -179,7 +181,7 @@ mod tests {
             *old.get_or_load(&title, || Err("down".into())).unwrap(),
             keys(2)
         );
-        // During the pause after a failure, the server receives no other request.
+        // Shortly after a failure, the key server receives no other request.
         assert_eq!(*old.get_or_load(&title, unused).unwrap(), keys(2));
         let strict = KeyCache::new(Duration::ZERO, Duration::ZERO, counts.clone());
         assert!(strict.get_or_load(&title, || Ok(keys(1))).is_ok());
@@ -198,7 +200,8 @@ mod tests {
             let (loads, barrier) = (AtomicU32::new(0), std::sync::Barrier::new(8));
             let load = || {
                 loads.fetch_add(1, SeqCst);
-                // Gives the other threads time to start to wait for this load.
+                // Gives the other threads time to reach this load, so that they wait for its
+                // result.
                 std::thread::sleep(Duration::from_secs(1));
                 match is_down {
                     true => Err("down".into()),

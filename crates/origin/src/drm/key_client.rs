@@ -1,5 +1,5 @@
-//! Requests to a key server. They are rare, so each request uses a blocking thread with its own
-//! runtime and its own connection. Both are dropped when the request ends.
+//! Requests to a key server. Such requests are rare, so each request blocks its thread, and has its
+//! own runtime and its own connection. Runtime and connection are dropped when the request ends.
 
 use super::key_error::KeyError;
 use bytes::Bytes;
@@ -12,16 +12,17 @@ use trace::SpanKind;
 use upstream::{RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamLimits};
 use zeroize::Zeroizing;
 
-/// Longest time for a whole exchange, however slowly the response arrives.
+/// Timeout of a whole exchange, from connecting to the end of the response.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time to connect, and to receive the response's head.
+/// Timeout for each of these steps: connecting, waiting for the response's head, and waiting for
+/// more of the body.
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Error for viewers, if the body of a response stops early.
+/// Error message for viewers if the body of a response ends too early.
 const INCOMPLETE: &str = "the response of the key server is incomplete";
-/// Maximum number of logged characters of an error text.
+/// Maximum number of characters of a key server's error text that are logged.
 const ERROR_CHARS_MAX: usize = 200;
 
-/// Sends requests with the headers that authorize them.
+/// Sends requests to a key server, with the headers that contain the credentials.
 pub(crate) struct KeyClient {
     headers: HeaderMap,
 }
@@ -31,7 +32,7 @@ pub(crate) struct KeyRequest {
     pub(crate) url: Uri,
     /// Body of a POST. Without a body, the request is a GET.
     pub(crate) body: Option<String>,
-    /// Headers besides those of the client.
+    /// Headers in addition to those that the client sends with every request.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
     /// Maximum number of bytes of the response's body.
     pub(crate) response_bytes_max: usize,
@@ -40,12 +41,13 @@ pub(crate) struct KeyRequest {
 /// A response with status 200.
 pub(crate) struct KeyResponse {
     pub(crate) headers: HeaderMap,
-    /// Contains keys, so it is wiped.
+    /// The body contains keys, so its memory is wiped when it is dropped.
     pub(crate) body: Zeroizing<Vec<u8>>,
 }
 
 impl KeyClient {
-    /// Creates a client that sends these headers, one `Name: value` per line.
+    /// Creates a client that sends the headers in `header_lines`, which has one `Name: value` per
+    /// line.
     ///
     /// # Errors
     /// An error with the number of the first invalid line.
@@ -67,7 +69,7 @@ impl KeyClient {
     /// Sends a request and reads the whole response. Blocks.
     ///
     /// # Errors
-    /// If the server is unavailable or slow, or if it responds with another status than 200 or with
+    /// If the server is unavailable or too slow, if the status is not 200, or if the response has
     /// too many bytes. The message contains no credentials.
     pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
         let mut span = trace::start_span("keys", SpanKind::Client);
@@ -168,14 +170,14 @@ fn parse_header(line: &str) -> Option<(HeaderName, HeaderValue)> {
     Some((name.trim().parse().ok()?, value.trim().parse().ok()?))
 }
 
-/// Returns scheme and authority of a URL.
+/// Returns the URL of the server, which consists of the scheme and the authority of `url`.
 fn server_url(url: &Uri) -> Result<Uri, String> {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
     Uri::from_parts(parts).map_err(|error| error.to_string())
 }
 
-/// Quotes the start of an error text, such as SPEKE's.
+/// Quotes the start of the error text in a response, such as that of a SPEKE server.
 fn quote_text(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let start: String = text

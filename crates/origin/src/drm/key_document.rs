@@ -46,7 +46,7 @@ pub(crate) fn load_document(
     Ok(from_document(document))
 }
 
-/// Reads the keys of a title's encrypted sources. They have no usage rules. Blocks.
+/// Reads the keys of a title's encrypted sources. The returned set has no usage rules. Blocks.
 ///
 /// # Errors
 /// A message without keys or credentials.
@@ -71,7 +71,7 @@ pub(crate) fn load_source_document(
     })
 }
 
-/// Converts a parsed document.
+/// Converts a parsed document to a key set.
 pub(crate) fn from_document(document: KeyDocument) -> KeySet {
     KeySet {
         keys: document.keys.into_iter().map(from_entry).collect(),
@@ -136,7 +136,7 @@ pub(super) fn decode_body(body: &[u8]) -> Result<Zeroizing<String>, String> {
         .map_err(|_| "the response is not UTF-8".to_owned())
 }
 
-/// Replaces `{title}` with the title's path in its canonical escaped spelling.
+/// Replaces `{title}` in a URL with the title's path in its canonical percent-encoding.
 pub(super) fn expand_url(url: &str, title: &Key) -> Result<http::Uri, String> {
     let url = url.replace("{title}", &route::escape_strictly(title));
     url.parse().map_err(|error| format!("invalid URL: {error}"))

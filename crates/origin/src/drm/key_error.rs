@@ -1,4 +1,5 @@
-//! Errors of key sources: the part that viewers may know, and the cause for operators.
+//! Errors of key sources. An error has a message that viewers may see, and a cause that only
+//! operators see.
 
 use http::StatusCode;
 use net::Error;
@@ -7,7 +8,8 @@ use std::fmt;
 /// The reason why keys are unavailable, without keys and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyError {
-    /// Contains no address, no path, no text of a key server and no error of the system.
+    /// Message for viewers. It contains no address, no path, no text from a key server and no
+    /// system error.
     message: String,
     /// Cause for operators, if it differs from the message.
     cause: Option<String>,
@@ -22,7 +24,8 @@ impl KeyError {
         }
     }
 
-    /// Converts it to a 503. `place`, such as `keys`, is put in front of the message.
+    /// Converts the error to a 503 response. `place`, such as `keys`, is put in front of the
+    /// message.
     pub(crate) fn into_unavailable(self, place: &str) -> Error {
         let message = format!("{place}: {}", self.message);
         let error = Error::upstream(StatusCode::SERVICE_UNAVAILABLE, message);
@@ -34,7 +37,7 @@ impl KeyError {
 }
 
 impl From<String> for KeyError {
-    /// Creates an error that viewers may know.
+    /// Creates an error whose whole text viewers may see.
     fn from(message: String) -> KeyError {
         KeyError {
             message,
@@ -49,7 +52,7 @@ impl From<&str> for KeyError {
     }
 }
 
-/// Writes the cause, for the log.
+/// Writes the cause for the log, or the message if there is no cause.
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.cause.as_deref().unwrap_or(&self.message))

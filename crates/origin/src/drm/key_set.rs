@@ -3,11 +3,11 @@
 use super::content_key::{ContentKey, KEY_BYTES};
 use media::protection::{HdcpLevel, KeyId, SystemSignaling, TrackFacts, UsageRule, format_key_id};
 
-/// The keys of a title, and the tracks that each encrypts.
+/// The keys of a title, and the tracks that each key encrypts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KeySet {
     pub(crate) keys: Vec<TitleKey>,
-    /// Without rules, the only key encrypts every track.
+    /// The rules that map keys to tracks. Without rules, a single key encrypts every track.
     pub(crate) rules: Vec<UsageRule>,
     /// Whether this server may give the keys to players (ClearKey).
     pub(crate) is_served: bool,
@@ -18,20 +18,20 @@ pub(crate) struct KeySet {
 pub(crate) struct TitleKey {
     pub(crate) key_id: KeyId,
     pub(crate) key: ContentKey,
-    /// The constant IV of `cbcs`, if the key's source defines it.
+    /// The constant IV of `cbcs`, if the key source defines the IV.
     pub(crate) explicit_iv: Option<[u8; KEY_BYTES]>,
     /// HDCP level that the key source requires for video outputs.
     pub(crate) hdcp_level: Option<HdcpLevel>,
-    /// Signaling that the key's source defines. Systems without such signaling are signaled as the
-    /// settings define.
+    /// DRM signaling that the key source defines. The settings define the signaling of all other
+    /// systems.
     pub(crate) systems: Vec<SystemSignaling>,
 }
 
 impl KeySet {
-    /// Returns the key of a track; `None` if no rule applies to it.
+    /// Returns the key of a track; `None` if no rule applies to the track.
     ///
     /// # Errors
-    /// A message if several keys, or an unknown one, are mapped to the track.
+    /// A message if several keys are possible, or if the key that a rule names is unknown.
     pub(crate) fn key_of(&self, track: &TrackFacts) -> Result<Option<&TitleKey>, String> {
         if self.rules.is_empty() {
             return match &self.keys[..] {

@@ -13,13 +13,13 @@ use store::Key;
 
 /// Provides the keys of titles.
 pub(crate) enum KeySource {
-    /// Derived from a secret.
+    /// The keys are derived from a secret.
     Secret(Box<SecretKeys>),
-    /// From files or a key server.
+    /// The keys are in files or at a key server.
     Documents {
         client: KeyClient,
         cache: Box<KeyCache>,
-        /// Decrypts the values of documents, if there is a private key.
+        /// Decrypts the encrypted key values of documents; `None` without a private key.
         decryptor: Option<DocumentDecryptor>,
     },
 }
@@ -38,8 +38,8 @@ impl KeySource {
     /// Returns the keys of a title. Blocks.
     ///
     /// # Errors
-    /// 503 if the source is unavailable or its document is invalid. The message contains no keys or
-    /// credentials.
+    /// 503 if the key source is unavailable or its document is invalid. The message contains no
+    /// keys or credentials.
     pub(crate) fn load_keys(
         &self,
         settings: &DrmSettings,

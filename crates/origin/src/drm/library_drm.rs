@@ -1,4 +1,4 @@
-//! The protection of a library: the policy of each title by its path.
+//! The protection of a library. The path of a title selects the policy of the title.
 
 use super::key_source::KeySource;
 use super::path_pattern::PathPattern;
@@ -11,17 +11,18 @@ use std::sync::Arc;
 use store::Key;
 use tokio::sync::Semaphore;
 
-/// Protection of titles that share their settings.
+/// Protection of all titles with the same settings.
 pub(crate) struct DrmPolicy {
     pub(crate) settings: DrmSettings,
     pub(crate) source: KeySource,
-    /// Keys of films that are already encrypted, if they are to be encrypted again.
+    /// Keys with which encrypted films are decrypted, so that they can be encrypted again. `None`
+    /// if such films are served as they are.
     pub(crate) source_keys: Option<SourceKeys>,
-    /// Permits that bound how many titles wait for a key server at the same time.
+    /// Permits that limit how many titles wait for a key server at the same time.
     pub(crate) key_loads: Arc<Semaphore>,
 }
 
-/// Number of permits in [`DrmPolicy::key_loads`]. Each load takes a thread.
+/// Number of permits in [`DrmPolicy::key_loads`]. Each load of keys blocks a thread.
 pub(crate) const KEY_LOADS_MAX: usize = 32;
 
 impl DrmPolicy {
@@ -35,15 +36,15 @@ impl DrmPolicy {
 
 /// Protection of all titles of a library.
 pub(crate) struct LibraryDrm {
-    /// The first rule that matches a path applies. If its policy is `None`, the titles stay
+    /// The first rule that matches a path applies. If the rule has no policy, the titles stay
     /// unencrypted.
     pub(crate) rules: Vec<(PathPattern, Option<DrmPolicy>)>,
-    /// Applies to all other paths.
+    /// Policy for paths that no rule matches.
     pub(crate) default_policy: Option<DrmPolicy>,
 }
 
 impl LibraryDrm {
-    /// Returns the policy of a path; `None` if it is unencrypted.
+    /// Returns the policy for a path; `None` if titles at this path stay unencrypted.
     pub(crate) fn policy_of(&self, path: &Key) -> Option<&DrmPolicy> {
         let mut rules = self.rules.iter();
         match rules.find(|(pattern, _)| pattern.matches(path)) {
@@ -53,10 +54,10 @@ impl LibraryDrm {
     }
 
     /// Checks that an unencrypted title uses no library file whose path is protected. For example,
-    /// a server manifest in another folder may name such a film.
+    /// a server manifest in an unprotected folder may refer to a film in a protected folder.
     ///
     /// # Errors
-    /// 415, with the file.
+    /// 415 if the title uses such a file. The message names the file.
     pub(crate) fn check_unprotected<'a>(
         &self,
         title: &Key,

@@ -4,8 +4,8 @@ use super::rules::DrmRules;
 use std::collections::BTreeSet;
 
 /// Returns the origins (`https://license.example:8443`) of the license URLs in the settings. Paths
-/// on this server, URLs of apps (`skd:`) and hosts with a placeholder are left out. License URLs of
-/// key documents are not known at start.
+/// on this server, URLs of apps (`skd:`) and hosts with a placeholder are left out. License URLs in
+/// key documents are missing, because they are not known at start.
 pub(crate) fn list_license_origins(drm: Option<&DrmRules>) -> BTreeSet<String> {
     let rules = drm.iter().flat_map(|drm| &drm.rules);
     let of_rules = rules.filter_map(|(_, settings)| settings.as_ref());
@@ -21,7 +21,7 @@ fn find_origin(url: &str) -> Option<String> {
     let scheme = scheme.to_ascii_lowercase();
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
-    // Any other character could end the directive or the header.
+    // Any other character could end the directive of the policy, or the header.
     let is_allowed =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
     let is_http = matches!(scheme.as_str(), "http" | "https");

@@ -1,8 +1,9 @@
 //! Common Encryption of titles: settings, content keys, and the protection of each rendition.
 //!
 //! [`LibraryDrm`] finds the [`DrmPolicy`] of a title by its path. For each title version, a
-//! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. [`SourceKeys`] provides
-//! the keys of films that are already encrypted. `media::protection` contains the bytes and the signaling.
+//! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps the keys to the renditions.
+//! [`SourceKeys`] provides the keys of films that are already encrypted. `media::protection`
+//! defines the encryption of samples and the signaling.
 
 pub(crate) mod content_key;
 pub(crate) mod content_key_cipher;

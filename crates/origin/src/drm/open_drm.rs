@@ -1,4 +1,4 @@
-//! Opens the key sources of a library: from settings to policies.
+//! Opens the key sources of a library, and creates the protection policies from the settings.
 
 use super::document_decryptor::DocumentDecryptor;
 use super::library_drm::KEY_LOADS_MAX;
@@ -15,10 +15,11 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
-/// Reads the secrets and credentials of a library's protection; `None` without protection.
+/// Creates the protection of a library, and reads its secrets and credentials; `None` without
+/// protection.
 ///
 /// # Errors
-/// [`ProgramError`] with the setting and the file that cannot be used.
+/// A [`ProgramError`] that names the setting and the file that cannot be used.
 pub(crate) fn open_library_drm(
     drm: Option<&DrmRules>,
     metrics: &Metrics,
@@ -70,8 +71,8 @@ fn open_source_keys(
     location: &KeyLocation,
     metrics: &KeyMetrics,
 ) -> Result<SourceKeys, ProgramError> {
-    // The headers contain credentials for the server of `drm-keys`, so no other server receives
-    // them.
+    // The headers contain credentials for the server of `drm-keys`, so these headers are not sent
+    // to another server.
     let has_same_server = location.server() == drm.keys.server();
     let headers = drm.headers_file.as_deref().filter(|_| has_same_server);
     Ok(SourceKeys {
@@ -120,7 +121,7 @@ fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, ProgramError> {
 /// characters are errors.
 ///
 /// # Errors
-/// [`ProgramError`] with the flag and the file.
+/// A [`ProgramError`] that names the flag and the file.
 pub(crate) fn read_secret(flag: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ProgramError> {
     let failed = || ProgramError::cannot(format!("{flag}: cannot use {}", path.display()));
     let text = Zeroizing::new(std::fs::read(path).map_err(failed())?);

@@ -2,11 +2,11 @@
 
 use store::Key;
 
-/// Maximum length of a pattern.
+/// Maximum length of a pattern, in bytes.
 const CHARS_MAX: usize = 1024;
 
-/// A path in which `*` stands for any characters of one name, and the name `**` for zero or more
-/// names. `kids/**` therefore also matches the title `kids`.
+/// A pattern of a path. `*` stands for any characters within one name, and the name `**` stands for
+/// zero or more names. `kids/**` therefore also matches the title `kids`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     names: Vec<String>,
@@ -48,8 +48,8 @@ fn match_name(pattern: &str, name: &str) -> bool {
     match_sequence(pattern, name, &|byte| *byte == b'*', &|a, b| a == b)
 }
 
-/// Matches items against a pattern in which a wildcard stands for any number of items. Takes
-/// quadratic time at most: after a mismatch, only the last wildcard is extended by one item.
+/// Matches items against a pattern in which a wildcard stands for any number of items. Takes at
+/// most quadratic time, because after a mismatch only the last wildcard is extended.
 fn match_sequence<P, T>(
     pattern: &[P],
     items: &[T],

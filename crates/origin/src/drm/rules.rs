@@ -1,4 +1,4 @@
-//! Protection per folder: the tables `[[drm.rule]]`.
+//! Protection per folder, as the tables `[[drm.rule]]` define it.
 
 use super::path_pattern::PathPattern;
 use super::settings::DrmSettings;
@@ -10,18 +10,18 @@ const RULES_MAX: usize = 256;
 /// The settings for the protection of all titles of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrmRules {
-    /// The first rule that matches a title's path applies. If its settings are `None`, the title
+    /// The first rule that matches a title's path applies. If the rule has no settings, the title
     /// stays unencrypted.
     pub rules: Vec<(PathPattern, Option<DrmSettings>)>,
-    /// Settings of the other titles.
+    /// Settings for titles that no rule matches.
     pub default_settings: Option<DrmSettings>,
 }
 
 impl DrmRules {
-    /// Parses the settings; `None` if no title is protected.
+    /// Parses the protection settings; `None` if no title is protected.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value.
+    /// A [`UsageError`] for the first invalid value.
     pub fn parse(layers: &SettingLayers) -> Result<Option<DrmRules>, UsageError> {
         let tables = layers.scoped("drm-rule", "drm-", "path")?;
         if tables.len() > RULES_MAX {

@@ -7,9 +7,10 @@ use aws_lc_rs::hmac;
 use media::protection::{MediaFilter, UsageRule, VideoRange};
 use store::Key;
 
-/// Maximum number of pixels of SD and of HD video. In broadcasting, SD is up to 1024×576. The usual
-/// CPIX rules end SD at 768×576, and so does this constant.
+/// Maximum number of pixels of SD video. In broadcasting, SD is up to 1024×576, but the usual CPIX
+/// rules end SD at 768×576.
 const SD_PIXELS_MAX: u64 = 442_368;
+/// Maximum number of pixels of HD video (1920×1080).
 const HD_PIXELS_MAX: u64 = 2_073_600;
 
 /// The secret from which the keys of all titles are derived.
@@ -19,7 +20,7 @@ pub(crate) struct SecretKeys {
 }
 
 impl SecretKeys {
-    /// Takes the secret.
+    /// Creates the source of keys from the secret.
     pub(crate) fn new(secret: &[u8], granularity: KeyGranularity) -> SecretKeys {
         SecretKeys {
             secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
@@ -56,8 +57,8 @@ impl SecretKeys {
     }
 }
 
-/// Returns the classes of tracks, with the filters that select their tracks; each class has one
-/// key.
+/// Returns the classes of tracks, each with the filters that select its tracks. The tracks of a
+/// class share one key.
 pub(crate) fn track_classes(granularity: KeyGranularity) -> Vec<(&'static str, Vec<MediaFilter>)> {
     let audio = || MediaFilter::Audio(0..=u32::MAX);
     let pixels = |pixels| {

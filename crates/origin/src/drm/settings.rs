@@ -1,4 +1,4 @@
-//! The settings of Common Encryption, in the file as the table `[drm]`.
+//! The settings of Common Encryption, which form the table `[drm]` of the settings file.
 
 use http::Uri;
 use media::protection::cpix::CpixVersion;
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::Key;
 
-/// The settings, as they are declared.
+/// The declarations of the settings, without defaults.
 ///
-/// [`DrmSettings::parse`] applies the defaults, so that the printed settings of a server without
-/// protection contain no DRM settings.
+/// [`DrmSettings::parse`] applies the defaults. The printed settings of a server without protection
+/// therefore contain no DRM settings.
 pub const DRM: &[Setting] = &[
     Setting::new(
         "drm-keys",
@@ -29,7 +29,7 @@ pub const DRM: &[Setting] = &[
         "drm-key-per",
         "title|type|resolution",
         "",
-        "Tracks with the same key (secret, speke); resolution: SD, HD, UHD, audio [default: title]",
+        "Keys from secret and speke: one per title, type or resolution class [default: title]",
     ),
     Setting::new(
         "drm-source-keys",
@@ -133,11 +133,11 @@ pub const DRM: &[Setting] = &[
     .as_inline_tables(),
 ];
 
-/// Time for which keys stay in memory.
+/// Default time for which keys are used without another request.
 const CACHE: Duration = Duration::from_secs(60 * 60);
 /// Additional time for which cached keys are used while the key server fails.
 const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
-/// Key URI of FairPlay.
+/// Default key URI of FairPlay.
 const FAIRPLAY_URI: &str = "skd://{kid}";
 
 /// The settings of Common Encryption.
@@ -145,30 +145,32 @@ const FAIRPLAY_URI: &str = "skd://{kid}";
 pub struct DrmSettings {
     /// Source of the keys.
     pub keys: KeyLocation,
-    /// Keys of films that are already encrypted. Without them, such films are served as they are.
+    /// Source of the keys of films that are already encrypted. Without this source, such films are
+    /// served as they are.
     pub source_keys: Option<KeyLocation>,
-    /// Tracks that share a key, if the keys are derived from a secret or requested from a SPEKE
-    /// server.
+    /// Tracks that share a key. This setting applies to keys that are derived from a secret or
+    /// requested from a SPEKE server.
     pub key_granularity: KeyGranularity,
     /// Protection scheme.
     pub scheme: ProtectionScheme,
     /// Signaled systems.
     pub systems: Vec<ContentSystem>,
-    /// License URLs, with placeholders.
+    /// License URLs, which may contain placeholders.
     pub license_urls: Vec<(ContentSystem, String)>,
     /// Places of `pssh` boxes.
     pub pssh: PsshPlaces,
     /// Whether tracks without a key are served unencrypted.
     pub allows_clear_tracks: bool,
-    /// File with headers for the key server.
+    /// File with the headers of requests to the key server.
     pub headers_file: Option<PathBuf>,
-    /// File with the private key for encrypted key values.
+    /// File with the private key that decrypts key values.
     pub private_key: Option<PathBuf>,
-    /// File with the certificate of the private key. If it is set, encrypted keys are requested.
+    /// File with the certificate of the private key. If a certificate is set, SPEKE servers are
+    /// requested to encrypt the keys.
     pub certificate: Option<PathBuf>,
     /// Version of CPIX in requests to a SPEKE key server.
     pub cpix_version: CpixVersion,
-    /// Time for which keys are used without a request.
+    /// Time for which keys are used without another request.
     pub cache: Duration,
     /// Additional time for which cached keys are used while the key server fails.
     pub stale_if_error: Duration,
@@ -177,26 +179,27 @@ pub struct DrmSettings {
 /// The place from which keys are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyLocation {
-    /// A file with a secret from which they are derived.
+    /// A file with a secret from which the keys are derived.
     Secret(PathBuf),
     /// A CPIX document in a file whose path may contain `{title}`.
     CpixFile(String),
     /// A CPIX document at a URL that may contain `{title}`.
     CpixUrl(String),
-    /// A SPEKE key server.
+    /// A SPEKE key server at a URL that may contain `{title}`.
     Speke(String),
-    /// A server with the JSON format of nginx-vod-module, at a URL that may contain `{title}`.
+    /// A key server that responds in the JSON format of nginx-vod-module, at a URL that may contain
+    /// `{title}`.
     Udrm(String),
 }
 
 /// Tracks of a title that share a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyGranularity {
-    /// All tracks.
+    /// All tracks share one key.
     Title,
-    /// All video, and all audio.
+    /// All video tracks share one key, and all audio tracks share another key.
     Type,
-    /// SD, HD and UHD video, and all audio.
+    /// SD video, HD video, UHD video and audio each have one key.
     Resolution,
 }
 
@@ -204,7 +207,7 @@ impl DrmSettings {
     /// Parses the settings; `None` if `drm-keys` is missing or `none`.
     ///
     /// # Errors
-    /// [`UsageError`] for the first invalid value, and for a combination with `aes-secret`.
+    /// A [`UsageError`] for the first invalid value, or for a combination with `aes-secret`.
     pub fn parse(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
         let keys = match layers.with("drm-keys", parse_optional_location)? {
             Some(Some(keys)) => keys,
@@ -255,7 +258,7 @@ impl DrmSettings {
         }))
     }
 
-    /// Returns the license URL of a system, with placeholders.
+    /// Returns the license URL of a system, which may contain placeholders.
     pub fn license_url(&self, system: ContentSystem) -> Option<&str> {
         let mut urls = self.license_urls.iter();
         let found = urls.find(|(of, _)| *of == system);
@@ -263,7 +266,7 @@ impl DrmSettings {
     }
 }
 
-/// Refuses settings of protection without `drm-keys`: an operator who sets any of them expects
+/// Refuses protection settings without `drm-keys`, because an operator who sets any of them expects
 /// encrypted segments.
 fn refuse_settings_without_keys(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
     let mut names = DRM.iter().map(|setting| setting.name);
@@ -284,8 +287,8 @@ fn parse_optional_location(text: &str) -> Result<Option<KeyLocation>, String> {
     }
 }
 
-/// Parses `drm-source-keys`. Refuses a secret and a SPEKE server: with them, this server would
-/// choose key ids, but the source has its own.
+/// Parses `drm-source-keys`. Refuses a secret and a SPEKE server, because they provide keys only
+/// for key ids that this server chooses. An encrypted source already has a key id.
 fn parse_source_location(text: &str) -> Result<Option<KeyLocation>, String> {
     match parse_optional_location(text) {
         Ok(Some(KeyLocation::Secret(_) | KeyLocation::Speke(_))) | Err(_) => {
@@ -311,7 +314,8 @@ fn parse_location(text: &str) -> Result<KeyLocation, String> {
 }
 
 impl KeyLocation {
-    /// Returns scheme, host and port of the key server, if there is one.
+    /// Returns the scheme, and the host with the port, of the key server; `None` without a key
+    /// server.
     pub(crate) fn server(&self) -> Option<(String, String)> {
         let url = match self {
             KeyLocation::Secret(_) | KeyLocation::CpixFile(_) => return None,
@@ -322,8 +326,8 @@ impl KeyLocation {
         Some((url.scheme_str()?.to_owned(), authority))
     }
 
-    /// Returns the name under which a title's keys are cached: the root if all titles share one
-    /// document.
+    /// Returns the path under which the keys of a title are cached. If all titles share one
+    /// document, this path is the root.
     pub(crate) fn select_cache_key(&self, title: &Key) -> Key {
         match self {
             KeyLocation::CpixFile(place)
@@ -333,13 +337,14 @@ impl KeyLocation {
             {
                 Key::ROOT
             }
-            // SPEKE's requests contain the title.
+            // Requests to a SPEKE server contain the title, so each title has its own keys.
             _ => title.clone(),
         }
     }
 }
 
-/// Checks the URL of a key server. Credentials belong in the headers file, where no log shows them.
+/// Checks the URL of a key server. Refuses credentials in the URL, because they belong in the
+/// headers file, whose content is never logged.
 fn parse_server_url(text: &str) -> Result<String, String> {
     let url = text.replace("{title}", "title").parse::<Uri>();
     let has_server = url.is_ok_and(|url| {
@@ -402,7 +407,7 @@ fn parse_license_urls(layers: &SettingLayers) -> Result<Vec<(ContentSystem, Stri
     let mut urls = Vec::new();
     for (system, name) in settings {
         let url = layers.with(name, |text: &str| {
-            // Manifests contain the URL between quotation marks, on one line. It may therefore
+            // Manifests contain the URL between quotation marks, on one line. The URL may therefore
             // contain no quotation mark and no line break.
             match text.contains(['"', '\n', '\r']) || !text.contains(':') && !text.starts_with('/')
             {

@@ -1,5 +1,5 @@
-//! AES-128 with the content key of an encrypted source, and the ciphers of a track that is encrypted
-//! again.
+//! AES-128 decryption with the content key of an encrypted source. Also defines the ciphers of a
+//! track that this server encrypts.
 
 use super::content_key::{ContentKey, KEY_BYTES};
 use super::content_key_cipher::{ContentKeyCipher, cipher_failed};
@@ -8,7 +8,8 @@ use aws_lc_rs::iv::FixedLength;
 use media::protection::{ProtectionScheme, SampleDecipher};
 use std::sync::Arc;
 
-/// A keyed cipher in the mode of the source's scheme. aws-lc wipes the key when it is dropped.
+/// A cipher with the content key of a source, in the mode of the source's protection scheme. aws-lc
+/// wipes the key when the cipher is dropped.
 pub(crate) struct SourceCipher {
     key: DecryptingKey,
 }
@@ -17,12 +18,12 @@ pub(crate) struct SourceCipher {
 #[derive(Clone)]
 pub(crate) struct TrackCiphers {
     pub(crate) content: Arc<ContentKeyCipher>,
-    /// Decrypts the samples first, if the source is encrypted.
+    /// Decrypts the samples before they are encrypted; `None` if the source is not encrypted.
     pub(crate) source: Option<Arc<SourceCipher>>,
 }
 
 impl SourceCipher {
-    /// Expands a key.
+    /// Creates the cipher for a content key.
     pub(crate) fn new(
         key: &ContentKey,
         scheme: ProtectionScheme,

@@ -1,4 +1,5 @@
-//! Keys of sources that are already encrypted. A key is found by its key id only.
+//! Keys of sources that are already encrypted. Only the key id selects a key, because sources have
+//! no usage rules.
 
 use super::document_decryptor::DocumentDecryptor;
 use super::key_cache::KeyCache;
@@ -16,7 +17,7 @@ pub(crate) struct SourceKeys {
     pub(crate) location: KeyLocation,
     pub(crate) client: KeyClient,
     pub(crate) cache: KeyCache,
-    /// Decrypts the values of documents, if there is a private key.
+    /// Decrypts the encrypted key values of documents; `None` without a private key.
     pub(crate) decryptor: Option<DocumentDecryptor>,
 }
 
@@ -30,8 +31,9 @@ impl SourceKeys {
     /// Returns the keys for the sources of a title. Blocks.
     ///
     /// # Errors
-    /// 503 if the keys are unavailable. The message contains no keys or credentials. If the error
-    /// were ignored, the encryption of the title would change whenever the key server fails.
+    /// 503 if the keys are unavailable. The message contains no keys or credentials. Callers must
+    /// not ignore the error, because the encryption of the title would otherwise change whenever
+    /// the key server fails.
     pub(crate) fn load_keys(&self, title: &Key) -> Result<Arc<KeySet>, Error> {
         let access = (&self.client, self.decryptor.as_ref());
         let load = || key_document::load_source_document(&self.location, access, title);

@@ -1,5 +1,5 @@
-//! Keys from a SPEKE key server: CPIX over HTTP POST. Headwater is the encryptor, and chooses
-//! the key ids.
+//! Requests keys from a SPEKE key server, as CPIX documents over HTTP POST. In the terms of SPEKE,
+//! Headwater is the encryptor, which chooses the key ids.
 
 use super::document_decryptor::DocumentDecryptor;
 use super::key_client::{KeyClient, KeyRequest};
@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 const VERSION_HEADER: &str = "x-speke-version";
 
-/// Returns the version of SPEKE that uses a version of CPIX.
+/// Returns the version of SPEKE that uses this version of CPIX.
 fn speke_version(cpix: CpixVersion) -> &'static str {
     match cpix {
         CpixVersion::V2_3 => "2.0",
@@ -27,10 +27,10 @@ fn speke_version(cpix: CpixVersion) -> &'static str {
     }
 }
 
-/// Requests the keys of a title. Blocks. With a certificate, encrypted key values are requested.
+/// Requests the keys of a title. If there is a certificate, requests encrypted key values. Blocks.
 ///
 /// # Errors
-/// A message with the key server's reason, if it has one.
+/// A message that contains the key server's reason, if the server gives a reason.
 pub(crate) fn request_keys(
     settings: &DrmSettings,
     (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
@@ -50,8 +50,8 @@ pub(crate) fn request_keys(
     let document = decrypt_key_document(&text, settings.scheme, decryptor);
     let document = document.map_err(|error| error.to_string())?;
     check_response(&document, &request)?;
-    // The usage rules of this server replace those of the response. A key that was not requested is
-    // not used.
+    // The usage rules of the request replace those of the response, so a key that was not requested
+    // is not used.
     let mut found = from_document(document);
     found.rules = keys.into_iter().map(|key| key.rule).collect();
     Ok(found)

@@ -1,4 +1,4 @@
-//! The protection of one title version: its keys, mapped to its renditions.
+//! The protection of one title version, which maps keys to renditions.
 
 use super::content_key::KEY_BYTES;
 use super::content_key_cipher::{ContentKeyCipher, playready_checksum};
@@ -26,12 +26,12 @@ pub(crate) struct TitleDrm {
     /// Keys with which sources are decrypted, if the title has encrypted sources and
     /// `drm-source-keys` is set.
     source_keys: Option<Arc<KeySet>>,
-    /// In the order of the renditions; `None` for those whose samples are served as they are.
+    /// The ciphers of each rendition; `None` if its samples are served as they are.
     ciphers: Vec<Option<TrackCiphers>>,
     version_hash: u64,
 }
 
-/// The keys of a title, and of its sources.
+/// The keys that encrypt a title, and the keys that decrypt its sources.
 pub(crate) struct LoadedKeys {
     title_keys: Arc<KeySet>,
     source: Option<Arc<KeySet>>,
@@ -43,17 +43,17 @@ struct TrackDrm {
     /// `None` for an unencrypted rendition.
     signaling: Option<TrackSignaling>,
     ciphers: Option<TrackCiphers>,
-    /// Identifies the key of a decrypted source, without revealing it.
+    /// Fingerprint of the key of a decrypted source, which does not reveal the key.
     source_mark: Option<SourceKeyFingerprint>,
 }
 
 type SourceKeyFingerprint = [u8; KEY_BYTES];
 
 impl DrmPolicy {
-    /// Maps the keys of a title to its renditions.
+    /// Maps the keys of a title to its renditions, and creates their ciphers and signaling.
     ///
     /// # Errors
-    /// 415 if the keys do not fit the title.
+    /// 415 if a rendition has no key or several keys, or cannot be encrypted.
     pub(crate) fn protect_title(
         &self,
         title: &Key,
@@ -134,13 +134,14 @@ impl DrmPolicy {
                 let why = format!("no key for {name}; add one, or set drm-clear-tracks");
                 Err(refuse(why))
             }
-            // `drm-clear-tracks` allows unencrypted tracks, but does not decrypt encrypted ones.
+            // `drm-clear-tracks` allows tracks to stay unencrypted, but does not decrypt tracks of
+            // encrypted sources.
             (None, Some(source)) => Ok(self.pass_through(source, title)),
             (None, None) => Ok(TrackDrm::default()),
         }
     }
 
-    /// Signals the source's own encryption.
+    /// Returns the signaling of the source's own encryption, without ciphers.
     fn pass_through(&self, source: &SourceProtection, title: &Key) -> TrackDrm {
         let systems = self.list_source_systems(source, title);
         TrackDrm {
@@ -149,7 +150,7 @@ impl DrmPolicy {
         }
     }
 
-    /// Signals the encryption with a title's own key, and creates the ciphers.
+    /// Returns the signaling and the ciphers for encryption with a title's own key.
     fn encrypt_track(
         &self,
         keys: &KeySet,
@@ -172,8 +173,8 @@ impl DrmPolicy {
         })
     }
 
-    /// Returns whether a title version has the keys that its key sources currently provide. Returns
-    /// false if a key source fails and its cached keys are too old. Blocks.
+    /// Returns whether the keys of a title version are those that the key sources currently
+    /// provide. Returns false if a key source fails and the cached keys are too old. Blocks.
     pub(crate) fn has_same_keys(&self, title: &Key, drm: &TitleDrm) -> bool {
         let is_same_source = match (&self.source_keys, &drm.source_keys) {
             (Some(keys), Some(known)) => keys.load_keys(title).is_ok_and(|now| now == *known),
@@ -201,9 +202,9 @@ impl DrmPolicy {
                     .key
                     .derive_bytes(&[b"headwater cbcs iv", &title_key.key_id])
             }),
-            // If the same key and counter encrypted two different plaintexts, both could be
-            // revealed. The counter's start therefore depends on the rendition and on the version
-            // of its content, and for an encrypted source also on the source's key.
+            // If the same key and counter encrypted two different plaintexts, both plaintexts could
+            // be recovered. The initial counter therefore depends on the rendition and on the
+            // version of its content. For an encrypted source, it also depends on the source's key.
             ProtectionScheme::Cenc => title_key.key.derive_bytes(&[
                 b"headwater cenc iv",
                 &title_key.key_id,
@@ -224,8 +225,8 @@ impl DrmPolicy {
         Ok(signaling.with_hdcp_level(title_key.hdcp_level))
     }
 
-    /// Returns the systems of a film's own `pssh` boxes, and those of the settings, with the license
-    /// URLs of the settings.
+    /// Returns the DRM systems of a film's own `pssh` boxes, and the systems of the settings. The
+    /// license URLs are those of the settings.
     fn list_source_systems(&self, source: &SourceProtection, title: &Key) -> Vec<SystemSignaling> {
         let mut systems = source.systems();
         for system in &self.settings.systems {
@@ -241,8 +242,8 @@ impl DrmPolicy {
         systems
     }
 
-    /// Returns the systems of the settings and the systems that the key source defines. The
-    /// signaling of the key source is used where it exists.
+    /// Returns the DRM systems of the settings and those that the key source defines. If the key
+    /// source defines the signaling of a system, that signaling is used.
     fn list_systems(
         &self,
         keys: &KeySet,
@@ -278,8 +279,8 @@ impl DrmPolicy {
             }
             systems.push(signal);
         }
-        // This server generates no signaling for unknown systems, so they are signaled as the key
-        // source defines them.
+        // This server cannot generate the signaling of unknown systems, so the signaling of the key
+        // source is used.
         for signal in &title_key.systems {
             if let ContentSystem::Other(_) = signal.system
                 && systems.iter().all(|known| known.system != signal.system)
@@ -291,7 +292,7 @@ impl DrmPolicy {
     }
 }
 
-/// Replaces `{title}`, `{kid}` and `{uuid}`.
+/// Replaces the placeholders `{title}`, `{kid}` and `{uuid}` in a license URL.
 fn expand_license_url(url: &str, title: &Key, key_id: &KeyId) -> String {
     let uuid = format_key_id(key_id);
     url.replace("{title}", &route::escape_strictly(title))
@@ -305,8 +306,8 @@ fn mark_source_key(source: &TitleKey) -> SourceKeyFingerprint {
     source.key.derive_bytes(&[label, &source.key_id])
 }
 
-/// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source key fingerprints, for the URLs
-/// of segments and init segments. No key can be derived from it.
+/// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source key fingerprints. The hash is
+/// part of the URLs of segments and init segments. No key can be derived from the hash.
 fn hash_protection(protection: &TitleProtection, source_marks: &[SourceKeyFingerprint]) -> u64 {
     let tracks = protection.tracks.iter().map(|track| {
         track.as_ref().map_or(Vec::new(), |track| {
@@ -335,17 +336,19 @@ impl LoadedKeys {
 }
 
 impl TitleDrm {
-    /// Returns a hash of everything that changes the bytes of segments, except for keys.
+    /// Returns a hash of everything in the protection that changes the bytes of segments, except
+    /// for the title's keys.
     pub(crate) fn version_hash(&self) -> u64 {
         self.version_hash
     }
 
-    /// Returns the ciphers of a rendition, if this server encrypts it.
+    /// Returns the ciphers of a rendition, if this server encrypts the rendition.
     pub(crate) fn ciphers_of(&self, rendition: usize) -> Option<TrackCiphers> {
         self.ciphers.get(rendition)?.clone()
     }
 
-    /// Returns the keys that this server gives to players; none if a license server does.
+    /// Returns the keys that this server gives to players. Returns no keys if players receive their
+    /// keys from a license server.
     pub(crate) fn served_keys(&self) -> &[TitleKey] {
         match self.keys.is_served {
             true => &self.keys.keys,

@@ -9,7 +9,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 /// Maximum number of bytes of a response, as in nginx-vod-module.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 4096;
 
-/// The only object of the response's array.
+/// A key in the response. The response is an array with exactly one such object.
 #[derive(Deserialize)]
 struct UdrmKey {
     key: String,
@@ -19,7 +19,7 @@ struct UdrmKey {
     pssh: Vec<UdrmPssh>,
 }
 
-/// Data of a system's `pssh` box, without the box itself.
+/// The data in the `pssh` box of a DRM system, without the box itself.
 #[derive(Deserialize)]
 struct UdrmPssh {
     uuid: String,
@@ -46,7 +46,8 @@ impl ZeroizeOnDrop for UdrmKey {}
 /// A message that names the invalid field.
 pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     let keys: Vec<UdrmKey> = serde_json::from_str(text)
-        // Reports only the position, because the parser's message may quote the document.
+        // Reports only the position, because the parser's message may quote the document, which
+        // contains keys.
         .map_err(|error| {
             format!(
                 "invalid JSON at line {}, column {}",
@@ -119,8 +120,8 @@ mod tests {
         let text = format!(r#"{{"key":"{BLOCK}","key_id":"{BLOCK}"}}"#);
         let mut key: UdrmKey = serde_json::from_str(&text).unwrap();
         assert_eq!(key.key, BLOCK);
-        // Dropping the key calls `zeroize`, too. After an explicit call, the test can still read
-        // the memory.
+        // A dropped key is also wiped by `zeroize`, but its memory could not be read afterwards.
+        // The test therefore calls `zeroize` itself.
         key.zeroize();
         assert_eq!((&*key.key, &*key.key_id), ("", BLOCK));
     }

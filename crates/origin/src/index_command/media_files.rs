@@ -10,7 +10,7 @@ use store::{Folder, Key, Object, Options, Reason, Remote, Store};
 
 /// A media file.
 pub(super) struct MediaFile {
-    /// Name in messages.
+    /// Name of the file in messages.
     pub(super) display_name: String,
     pub(super) location: MediaLocation,
     store: Arc<Store>,
@@ -20,9 +20,9 @@ pub(super) struct MediaFile {
 /// Location of a media file.
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub(super) enum MediaLocation {
-    /// Absolute path without links.
+    /// Absolute path of the file. The path of its folder contains no symbolic links.
     OnDisk(PathBuf),
-    /// URL of its folder, without the last slash.
+    /// URL of the file's folder, without a slash at the end.
     InStore(String),
 }
 
@@ -35,18 +35,20 @@ impl MediaFile {
         }
     }
 
+    /// Opens the file.
+    ///
     /// # Errors
-    /// The reason why it cannot be opened.
+    /// The reason why the file cannot be opened.
     pub(super) fn open_file(&self) -> Result<Object, String> {
         let opened = self.store.open_for(&self.key, Reason::Index);
         opened.map_err(|e| format!("{}: {e}", self.display_name))
     }
 }
 
-/// Returns the media files of the sources, each once.
+/// Returns the media files of all sources, without duplicates.
 ///
 /// # Errors
-/// Names the unavailable source and the reason.
+/// A message that names the unavailable source and the reason.
 pub(super) fn find_media_files(
     sources: &[String],
     options: &Options,
@@ -64,7 +66,7 @@ pub(super) fn find_media_files(
     Ok(media)
 }
 
-/// Returns the default name of a title.
+/// Returns the default name of the title, which is derived from a source.
 pub(super) fn default_title_name(source: &str) -> Result<String, String> {
     let key = match folder_and_name(source) {
         Some((_, key)) => key,
@@ -109,7 +111,7 @@ fn media_on_disk(source: &str, options: &Options) -> Result<Vec<MediaFile>, Stri
     Ok(files.into_iter().map(medium).collect())
 }
 
-/// Finds a film by its URL, or the films in the folder of the URL.
+/// Finds a film by its URL. If the URL is that of a folder, finds all films in the folder.
 fn media_in_store(source: &str, options: &Options) -> Result<Vec<MediaFile>, String> {
     let one = folder_and_name(source).filter(|(_, key)| file_names::is_media(key.name()));
     let folder = one.as_ref().map_or(source, |(folder, _)| folder);

@@ -1,4 +1,5 @@
-//! `headwater index`: writes index MP4s of a title's files, and a server manifest that names them.
+//! The command `headwater index`, which writes index MP4s of a title's files. It also writes a
+//! server manifest that names the index MP4s.
 
 pub(crate) mod media_files;
 mod relative_path;
@@ -88,7 +89,7 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
         .and_then(|layers| Ok((read_storage_options(&layers)?, layers)));
     let storage = match read {
         Ok((_, layers)) if layers.print => {
-            // The reader may have closed the pipe.
+            // Ignores the error, because the reader may have closed the pipe.
             let _ = write!(std::io::stdout().lock(), "{layers}");
             return ExitCode::SUCCESS;
         }
@@ -114,7 +115,7 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
             } else {
                 describe_files(&made)
             };
-            // The reader may have closed the pipe.
+            // Ignores the error, because the reader may have closed the pipe.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }

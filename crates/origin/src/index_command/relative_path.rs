@@ -1,9 +1,10 @@
-//! Relative references between folders.
+//! Relative references from a folder to a file.
 
 use std::path::{Component, Path};
 
-/// Returns `path` relative to `folder`, joined by `/` and not yet escaped. Both are absolute,
-/// without links or dots. `None` if a name is not UTF-8.
+/// Returns `path` relative to `folder`, with `/` between names and without percent-encoding. Both
+/// arguments must be absolute paths, without symbolic links, `.` or `..`. Returns `None` if a name
+/// is not UTF-8.
 pub(super) fn relative_path(folder: &Path, path: &Path) -> Option<String> {
     let shared = folder
         .components()

@@ -1,5 +1,5 @@
-//! Finds the subsamples of a film's video, so that an index MP4 can contain them. This reads the
-//! video completely, once.
+//! Finds the subsamples of a film's video, so that an index MP4 can contain them. The whole video
+//! is read once.
 
 use media::index::{Index, SampleTable, Track};
 use media::protection::{StoredSubsamples, StoredSubsamplesBuilder};
@@ -13,7 +13,7 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 /// Adds the subsamples of every video track that can be encrypted. Blocks.
 ///
 /// # Errors
-/// The reason why the media cannot be read, or why a track cannot be encrypted.
+/// The reason why the media cannot be read, or why its subsamples cannot be found.
 pub(super) fn add_subsamples(index: &mut Index, object: &Object) -> Result<(), String> {
     for track in &mut index.tracks {
         // The subsamples of a track that is already encrypted are part of every index.
@@ -29,7 +29,7 @@ pub(super) fn add_subsamples(index: &mut Index, object: &Object) -> Result<(), S
     }
 }
 
-/// Returns `None` for a codec that cannot be encrypted.
+/// Returns `None` for a codec without subsamples, and for a codec that cannot be encrypted.
 fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsamples>, String> {
     let text = |error: media::Error| error.to_string();
     let builder = StoredSubsamplesBuilder::new(&track.codec).map_err(text)?;
@@ -42,7 +42,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
         let read = object.read(bytes.clone(), Reason::Index);
         let read = read.map_err(|error| error.to_string())?;
         for sample in track.samples.range(samples.clone()) {
-            // Does not overflow: the offset is within the read, which is no longer than the file.
+            // The subtraction does not overflow, because the read contains the whole sample.
             let start = (sample.offset - bytes.start) as usize;
             let bytes = read.get(start..start + sample.size as usize);
             let bytes = bytes.unwrap_or_default();
@@ -53,8 +53,8 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
     builder.finish().map(Some).map_err(text)
 }
 
-/// Returns the samples that one read covers, starting at number `first`, and the range of the read.
-/// The result contains at least one sample, even if this sample exceeds the limit of a read.
+/// Returns the samples of one read, starting with sample number `first`, and the byte range of the
+/// read. The read covers at least one sample, even if this sample is longer than `READ_BYTES_MAX`.
 fn next_batch(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
     let (mut end, mut bytes) = (first, None::<Range<u64>>);
     for sample in samples.range(first..samples.len()) {

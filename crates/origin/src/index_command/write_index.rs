@@ -18,7 +18,7 @@ use store::Key;
 
 /// Arguments of `headwater index`.
 pub(super) struct IndexRequest {
-    /// Media files, or folders of them: paths or URLs.
+    /// Paths or URLs of media files, or of folders with media files.
     pub(super) sources: Vec<String>,
     /// Storage settings.
     pub(super) storage: store::Options,
@@ -26,7 +26,7 @@ pub(super) struct IndexRequest {
     pub(super) out: PathBuf,
     /// Name of the server manifest, with or without `.ism`.
     pub(super) name: Option<String>,
-    /// URL prefix of the media names.
+    /// URL below which the index MP4s refer to the media; `None` for the default references.
     pub(super) base: Option<String>,
     /// Whether the index MP4s contain the subsamples of the video.
     pub(super) has_subsamples: bool,
@@ -46,7 +46,7 @@ pub(super) struct WrittenIndex {
 pub(super) struct WrittenFile {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    /// Name of the media in the index MP4.
+    /// Reference to the media file, as the index MP4 contains it.
     pub(super) media: String,
     pub(super) media_bytes: u64,
 }
@@ -97,17 +97,18 @@ pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, S
     })
 }
 
-/// Returns a URL that ends in a slash, so that names can follow.
+/// Checks the URL of `--base`. Returns the URL with a slash at its end, so that a file name can be
+/// appended.
 fn parse_base(url: &str) -> Result<String, String> {
     UrlPrefix::parse_prefix(url).map_err(|bad| format!("--base {url}: {bad}"))?;
     let slash = if url.ends_with('/') { "" } else { "/" };
     Ok(format!("{url}{slash}"))
 }
 
-/// Indexes a file; `None` if it is an index MP4.
+/// Indexes a media file; `None` if the file itself is an index MP4.
 ///
 /// # Errors
-/// Names the file and the reason.
+/// A message that names the file and the reason.
 fn index_media(medium: &MediaFile, has_subsamples: bool) -> Result<Option<Index>, String> {
     let wrong = |e: net::Error| format!("{}: {}", medium.display_name, e.context);
     let object = medium.open_file()?;
@@ -135,19 +136,19 @@ fn media_reference(medium: &MediaFile, base: Option<&str>, out: &Path) -> Result
         (None, MediaLocation::InStore(folder)) if is_web_url(folder) => {
             format!("{folder}/{media_name}")
         }
-        // An index MP4 cannot name a bucket. It must be served from the folder of the media, so the
-        // file name is enough.
+        // An index MP4 cannot refer to a bucket. It must therefore be stored in the folder of the
+        // media, where the file name is enough.
         (None, MediaLocation::InStore(_)) => media_name,
     })
 }
 
-/// Returns whether an index MP4 can name the media by this URL.
+/// Returns whether an index MP4 can refer to the media by this URL.
 fn is_web_url(url: &str) -> bool {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Returns `film-index.mp4` for `film.mp4`, or `film-mp4-index.mp4` if that is taken.
+/// Returns `film-index.mp4` for `film.mp4`, or `film-mp4-index.mp4` if the first name is taken.
 fn index_file_name(medium: &MediaFile, taken: &mut HashSet<String>) -> Result<String, String> {
     let name = medium.file_name()?;
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -178,7 +179,7 @@ fn server_manifest_name(wanted: &IndexRequest) -> Result<String, String> {
     }
 }
 
-/// Replaces a file atomically: readers see the old or the new content.
+/// Replaces a file atomically, so that readers see either the old or the new content.
 fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let part = path.with_extension(format!("part{}", std::process::id()));
     let write = || {
@@ -188,7 +189,7 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), String> {
         fs::rename(&part, path)
     };
     write().map_err(|e| {
-        // The file may not exist yet.
+        // Ignores the error, because the temporary file may not exist yet.
         let _ = fs::remove_file(&part);
         error_at(path, net::describe_io_error(&e))
     })

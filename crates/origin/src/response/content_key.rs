@@ -1,5 +1,5 @@
-//! Content keys for players. Anyone who can fetch a title's key can watch it. Protect this URL with
-//! authorization, or serve the keys from a key server (`aes-key-url`).
+//! Content keys for players. Anyone who can fetch a title's key can watch the title. Protect the
+//! key URL with authorization, or serve the keys from a key server (`aes-key-url`).
 
 use crate::error;
 use crate::title::catalog::Catalog;
@@ -10,7 +10,7 @@ use net::{Body, Error, headers};
 use std::sync::Arc;
 use store::Key;
 
-/// Responds with the 16 bytes of a title's key. No cache may store them.
+/// Responds with the 16 bytes of a title's key. Caches must not store the response.
 pub(crate) async fn respond_with_key(
     catalog: &Arc<Catalog>,
     title: &Key,

@@ -34,7 +34,7 @@ const CONTENT_TYPES: [(&str, &str); 30] = [
     ("webp", "image/webp"),
 ];
 
-/// Returns the content type of a file name.
+/// Returns the content type of a file by the extension of its name.
 pub(crate) fn content_type_of(name: &str) -> &'static str {
     let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
     let known = CONTENT_TYPES

@@ -1,4 +1,4 @@
-//! Text resources in memory, in every content coding that was requested.
+//! Text resources in memory, in every content coding that clients have requested so far.
 
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::route::ManifestKind;
@@ -15,15 +15,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use store::Arena;
 
-/// Texts up to this size are compressed inline, longer ones on a blocking thread.
+/// Texts up to this size are compressed inline. Longer texts are compressed on a blocking thread.
 const COMPRESS_NOW_BYTES_MAX: usize = 4 << 10;
 /// Shorter texts are not compressed, because they fit into one packet anyway.
 const COMPRESS_BYTES_MIN: usize = 512;
-/// Texts of at least this size are sent without a copy. For shorter texts, the preparation costs
-/// more than the copy.
+/// The kernel sends texts of at least this size without a copy. For shorter texts, the preparation
+/// for such a send costs more than the copy.
 const UNCOPIED_BYTES_MIN: usize = 64 << 10;
 
-/// Manifests of a title written so far. Their number is bounded by the number of renditions.
+/// The manifests of one title that have been written so far. A title has only a few manifests per
+/// rendition, so the map stays small.
 #[derive(Default)]
 pub(crate) struct ManifestTexts {
     by_kind: RwLock<HashMap<ManifestKind, Arc<EncodedVariants>>>,
@@ -108,8 +109,8 @@ impl EncodedVariants {
         request.respond_with_text(&text.headers, &text.full_response_fields, &text.body_part())
     }
 
-    /// Returns the text in the preferred coding, or uncompressed if compression failed or made it
-    /// longer.
+    /// Returns the text in the client's preferred coding. Returns the uncompressed text if
+    /// compression fails or does not make the text shorter.
     async fn preferred_coding(self: &Arc<EncodedVariants>, headers: &HeaderMap) -> &EncodedText {
         if self.identity.bytes.len() < COMPRESS_BYTES_MIN {
             return &self.identity;
@@ -128,7 +129,7 @@ impl EncodedVariants {
         self.encode(coding).unwrap_or(&self.identity)
     }
 
-    /// Returns the text in this coding, compressing it on first use.
+    /// Returns the text in this coding. Compresses the text on first use.
     fn encode(&self, coding: ContentCoding) -> Option<&EncodedText> {
         let slot = self.encodings.get(coding_slot(coding)?)?;
         slot.get_or_init(|| self.identity.encoded_as(coding))
@@ -136,7 +137,7 @@ impl EncodedVariants {
     }
 }
 
-/// Returns the slot of a content coding; `None` for uncompressed text.
+/// Returns the slot of a content coding. Returns `None` for uncompressed text.
 fn coding_slot(coding: ContentCoding) -> Option<usize> {
     match coding {
         ContentCoding::Identity => None,
@@ -164,7 +165,7 @@ impl EncodedText {
         }
     }
 
-    /// Compresses the text. The result has its own entity tag.
+    /// Compresses the text. The compressed text has its own entity tag.
     fn encoded_as(&self, coding: ContentCoding) -> Option<EncodedText> {
         let bytes = encoding::compress(coding, &self.bytes).ok()?;
         let tag = self.headers.validators.etag.as_ref()?.to_str().ok()?;

@@ -1,4 +1,4 @@
-//! The list of titles, for the page.
+//! The list of titles, which the web page displays.
 
 mod film_folders;
 mod ignored_files;
@@ -23,17 +23,20 @@ use store::Key;
 use title_card::TitleCard;
 use tokio::sync::Mutex;
 
-/// Folders examined in parallel.
+/// Maximum number of folders that are examined in parallel.
 const FOLDERS_AT_ONCE: usize = 8;
-/// Time for which a list is reused; longer on a network, where building it costs requests.
+/// Maximum age of a reused list. The limit for a remote library is longer, because building its
+/// list costs requests.
 const LIST_MAX_AGE: Duration = Duration::from_secs(2);
 const LIST_MAX_AGE_REMOTE: Duration = Duration::from_secs(30);
-/// Maximum times for which a list waits for one title and for all titles, because a key server or a
-/// disk may not respond. Titles that are late are listed by name, and are complete in a later list.
+/// Maximum time that a list waits for one title. [`LIST_WAIT`] is the maximum for all titles
+/// together. The limits are necessary because a key server or a disk may not respond. A late title
+/// is listed by its name only. A later list contains its details.
 const TITLE_WAIT: Duration = Duration::from_secs(3);
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
-/// The list, with the title cards of the previous scan, so that the next scan is cheap.
+/// The list of titles, and the title cards of the previous scan. The next scan reuses the cards of
+/// unchanged titles.
 pub(crate) struct CachedLibraryList {
     catalog: Arc<Catalog>,
     state: Mutex<ListState>,
@@ -43,20 +46,20 @@ pub(crate) struct CachedLibraryList {
 struct ListState {
     list: Option<(Instant, Arc<EncodedVariants>)>,
     cards: TitleCards,
-    /// Logged when they change.
+    /// Ignored files of the previous scan. They are logged when they change.
     ignored: IgnoredFiles,
 }
 
 #[derive(Serialize)]
 struct LibraryDocument<'a> {
     titles: Vec<&'a TitleCard>,
-    /// Whether the library has more titles than are listed.
+    /// Whether the library contains more titles than the list.
     truncated: bool,
     source: LibrarySource,
     ignored: &'a IgnoredFiles,
 }
 
-/// Kind of the library, for the page's texts.
+/// Kind of the library. The web page displays different texts for each kind.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum LibrarySource {
@@ -81,7 +84,8 @@ impl CachedLibraryList {
         &self,
         request: &ClientRequest<'_>,
     ) -> Result<Response<Body>, Error> {
-        // One scan at a time. Concurrent requests get its result.
+        // The lock permits one scan at a time. Concurrent requests wait for the result of that
+        // scan.
         let mut state = self.state.lock().await;
         let reuse_time = match self.catalog.library().is_remote() {
             true => LIST_MAX_AGE_REMOTE,
@@ -152,8 +156,8 @@ impl CachedLibraryList {
         write_list(cards, truncated, LibrarySource::Folder, &state.ignored)
     }
 
-    /// Returns the card of a remote title without sending requests: from the catalog, otherwise
-    /// from its name and the listing.
+    /// Returns the card of a remote title without sending requests. The card comes from the catalog
+    /// if it contains the title, otherwise from the listing.
     fn card_without_requests(&self, found: remote_listing::ListedTitle) -> TitleCard {
         match self.catalog.peek_title(&found.key) {
             Some(Ok(title)) => TitleCard::from_title(&title),
@@ -162,8 +166,9 @@ impl CachedLibraryList {
         }
     }
 
-    /// Returns the titles of a folder, and the cards that were examined for them. If the files form
-    /// one film, the folder itself is the title; otherwise, each file is a title.
+    /// Returns the titles of a folder. If the files form one film, the folder itself is the title.
+    /// Otherwise, each file is a title. Also returns all cards that were necessary for this
+    /// decision.
     async fn titles_in_folder(
         &self,
         place: LibraryFolder,
@@ -174,7 +179,7 @@ impl CachedLibraryList {
             && let Some(found) = place.version_hash
         {
             let card = self.find_or_build_card(&place.folder, found, known).await;
-            // If keys or storage fail for a while, the folder stays one title.
+            // While keys or storage are temporarily unavailable, the folder remains one title.
             let one_film = card.is_temporary || (card.error.is_none() && !card.several);
             cards.insert(place.folder.clone(), (found, card));
             if one_film {
@@ -204,8 +209,8 @@ impl CachedLibraryList {
         }
         let wait = TITLE_WAIT.min(known.deadline.saturating_duration_since(Instant::now()));
         if wait.is_zero() {
-            // Starts no build: otherwise, each list could start thousands of builds that continue
-            // after it.
+            // Does not start a build. Otherwise, each list could start thousands of builds, which
+            // would continue after the list is complete.
             return Arc::new(match self.catalog.peek_title(key) {
                 Some(Ok(title)) => TitleCard::from_title(&title),
                 Some(Err(error)) => TitleCard::from_error(key, &error),
@@ -222,7 +227,7 @@ impl CachedLibraryList {
     }
 }
 
-/// The cards of the previous scan, and the time until which this one waits for titles.
+/// The cards of the previous scan, and the time until which the current scan waits for titles.
 struct KnownCards<'a> {
     cards: &'a TitleCards,
     deadline: Instant,

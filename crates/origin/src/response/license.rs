@@ -1,5 +1,6 @@
 //! ClearKey licenses (Encrypted Media Extensions, 9.1.4). Anyone who can fetch a title's license
-//! can watch it. Protect this URL with authorization, or serve the keys from a key server.
+//! can watch the title. Protect the license URL with authorization, or serve the keys from a key
+//! server.
 
 use crate::error;
 use crate::title::catalog::Catalog;
@@ -13,7 +14,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use store::Key;
 
-/// Responds with all keys of a title, whichever the request names: its tracks are licensed together.
+/// Responds with all keys of a title, because one license covers all tracks of the title. The key
+/// IDs in the request are ignored.
 pub(crate) async fn respond_with_license(
     catalog: &Arc<Catalog>,
     title: &Key,
@@ -63,7 +65,7 @@ pub(crate) fn preflight_response() -> Response<Body> {
     response
 }
 
-/// No cache may store the response.
+/// Returns a JSON response that caches must not store.
 fn private_response(json: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::full(json));
     let headers = response.headers_mut();

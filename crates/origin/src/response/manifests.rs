@@ -1,4 +1,5 @@
-//! Manifests: playlists, MPDs and the JSON description, written once per title version.
+//! Manifests, namely playlists, MPDs and JSON descriptions, which are written once per title
+//! version.
 
 use crate::error;
 use crate::response::encoded_variants::EncodedVariants;
@@ -16,7 +17,7 @@ use net::{Body, Error, headers};
 use std::sync::Arc;
 use store::Key;
 
-/// A manifest describes the current version of a title, so caches must soon revalidate it.
+/// A manifest changes with its title, so caches must revalidate the manifest soon.
 const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
 
@@ -24,9 +25,9 @@ const SOON: HeaderValue =
 pub(crate) enum ManifestLookup {
     /// The manifest, and the title version that it describes.
     Current(Arc<Title>, Arc<EncodedVariants>),
-    /// The film or its segmentation has changed: the playlist moved to another set of segments. A
-    /// player that has read only the multivariant playlist of the old version can continue with the
-    /// new one.
+    /// The film or its segmentation has changed, so the playlist has moved to another set of
+    /// segments. A player that has read only the old multivariant playlist can continue with the
+    /// new playlist.
     Redirect(HeaderValue),
 }
 
@@ -42,7 +43,7 @@ pub(crate) async fn find_or_write_manifest(
         TextVersion(title.hls.text_version()),
     );
     if now != *manifest {
-        // Relative to the folder of a rendition.
+        // The redirect target is relative to the folder of a rendition.
         let place = HeaderValue::try_from(format!("../../{now}"));
         return place.map(ManifestLookup::Redirect).map_err(Error::internal);
     }
@@ -135,8 +136,8 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
     Ok(EncodedVariants::new(
         content_type,
         SOON,
-        // Encrypted titles have no modification date here: keys and their URLs may change although
-        // the film does not.
+        // Manifests of encrypted titles have no modification date, because keys and key URLs may
+        // change although the film does not.
         title
             .modified
             .clone()

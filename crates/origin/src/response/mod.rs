@@ -1,4 +1,5 @@
-//! Responses: conditions and ranges, and everything that is served except media segments.
+//! Builds all responses except media segments. The module `responder` evaluates conditions and
+//! ranges for all responses, including media segments.
 
 pub(crate) mod content_key;
 pub(crate) mod content_types;

@@ -1,4 +1,4 @@
-//! Progressive download: the film that an index MP4 stands for, as one MP4 file.
+//! Progressive download of the film that an index MP4 references. The film is sent as one MP4 file.
 
 use crate::error;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
@@ -15,13 +15,14 @@ use net::{Body, Error};
 use std::sync::Arc;
 use store::{Key, Object, Reason};
 
-/// The film may be indexed again at any time.
+/// Caches must revalidate the film soon, because it may be indexed again at any time.
 const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
-/// Bytes read to recognise an index MP4.
+/// Number of bytes that are read to recognise an index MP4.
 const HEAD_BYTES: u64 = 4 << 10;
 
-/// Returns whether a file is an index MP4. One small read rules out most files. Blocks.
+/// Returns whether a file is an index MP4. One small read excludes most other files. Blocks the
+/// thread.
 pub(crate) fn is_index_mp4(key: &Key, object: &Object) -> bool {
     let head = object.read(0..object.len().min(HEAD_BYTES), Reason::Index);
     head.is_ok_and(|head| is_moov_and_little_else(&head, object.len()))
@@ -39,8 +40,7 @@ fn is_moov_and_little_else(head: &[u8], len: u64) -> bool {
         };
         at = at.saturating_add(header.box_size);
         match &header.name {
-            // The media of text tracks may follow the `moov`, but it must be shorter than the
-            // `moov`.
+            // The media of text tracks may follow the `moov`, but must be shorter than the `moov`.
             b"moov" => return at <= len && len - at < header.box_size,
             b"mdat" | b"moof" => return false,
             _ if at >= len => return false,
@@ -50,7 +50,7 @@ fn is_moov_and_little_else(head: &[u8], len: u64) -> bool {
     false
 }
 
-/// Responds with the film that an index MP4 stands for.
+/// Responds with the film that an index MP4 references.
 pub(crate) async fn respond_with_film(
     catalog: &Arc<Catalog>,
     key: &Key,

@@ -1,4 +1,4 @@
-//! Rules that all responses with a body share: conditions, ranges and headers.
+//! Evaluates conditions and ranges, and writes headers, for all responses with a body.
 
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
@@ -19,24 +19,24 @@ const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding")
 pub(crate) struct ClientRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) headers: &'a HeaderMap,
-    /// Whether the connection copies the bytes in user space before it sends them (TLS, HTTP/2).
+    /// Whether the connection copies body bytes in user space before it sends them (TLS, HTTP/2).
     pub(crate) is_copied: bool,
 }
 
-/// Headers of one representation, shared by all its responses.
+/// Headers that all responses with one representation have in common.
 #[derive(Clone)]
 pub(crate) struct RepresentationHeaders {
     pub(crate) content_type: HeaderValue,
     pub(crate) cache_control: HeaderValue,
     pub(crate) validators: Validators,
-    /// Content coding of the body; `None` if the resource has a single coding.
+    /// Content coding of the body. `None` if the resource is served in a single coding only.
     pub(crate) content_coding: Option<ContentCoding>,
 }
 
 impl ClientRequest<'_> {
-    /// Responds with a text in memory or with one range of it. Ranges refer to the encoded bytes
-    /// (RFC 9110, 14.1). A request for several ranges gets the complete text, which is small.
-    /// `whole` holds the headers of a complete response, preformatted.
+    /// Responds with a text in memory, or with one range of the text. Ranges refer to the encoded
+    /// bytes (RFC 9110, 14.1). A request for several ranges gets the complete text, because texts
+    /// are small. `whole` contains the preformatted headers of a complete response.
     pub(crate) fn respond_with_text(
         &self,
         facts: &RepresentationHeaders,
@@ -61,9 +61,10 @@ impl ClientRequest<'_> {
         response
     }
 
-    /// Ranges of a text require a matching entity tag. The modification date does not identify the
-    /// text: it is the date of the film's files, and another version of this program may write a
-    /// different text for them. All codings share the date, too.
+    /// Returns the requested ranges of a text. A date in `If-Range` never matches, because the date
+    /// does not identify the text. The date is that of the film's files, and all codings share this
+    /// date. Moreover, another version of this program may write a different text for the same
+    /// files.
     fn requested_text_range(&self, facts: &RepresentationHeaders, len: u64) -> RequestedRanges {
         if !self.headers.contains_key(header::RANGE) {
             return RequestedRanges::Whole;
@@ -75,7 +76,7 @@ impl ClientRequest<'_> {
         range::requested_ranges(self.method, self.headers, &tag, len)
     }
 
-    /// Responds with a body of parts, or with ranges of it.
+    /// Responds with the body that consists of `pieces`, or with the requested ranges of this body.
     pub(crate) async fn respond_with_body(
         &self,
         facts: &RepresentationHeaders,
@@ -110,8 +111,8 @@ impl ClientRequest<'_> {
         Ok(response)
     }
 
-    /// Responds with a complete body of `len` bytes. The body is built for GET only. `None` if the
-    /// client requests ranges.
+    /// Responds with a complete body of `len` bytes. Returns `None` if the client requests ranges.
+    /// The body is built for GET only, not for HEAD.
     pub(crate) async fn respond_unless_ranged(
         &self,
         facts: &RepresentationHeaders,
@@ -129,7 +130,7 @@ impl ClientRequest<'_> {
         Ok(Some(response))
     }
 
-    /// Returns the 304 or 412 that the request's conditions require, if any.
+    /// Returns the 304 or 412 response if the request's conditions require one.
     pub(crate) fn evaluate_conditions(
         &self,
         facts: &RepresentationHeaders,
@@ -178,7 +179,7 @@ impl RepresentationHeaders {
         response
     }
 
-    /// Builds a 206 with a single range.
+    /// Builds a 206 response with a single range.
     fn partial_response(&self, body: Body, range: &Range<u64>, len: u64) -> Response<Body> {
         let mut response = self.build_response(StatusCode::PARTIAL_CONTENT, body);
         let value = range::content_range(range, len);
@@ -186,7 +187,7 @@ impl RepresentationHeaders {
         response
     }
 
-    /// Builds the response to HEAD. Nothing is read.
+    /// Builds the response to a HEAD request without reading the body.
     fn head_response(&self, len: u64) -> Response<Body> {
         let mut response = self.build_response(StatusCode::OK, Body::empty());
         response

@@ -1,4 +1,4 @@
-//! Static files: films as they are stored, and trees of ready-made segments.
+//! Static files, such as films in their stored form and folders of pre-packaged segments.
 
 use crate::error;
 use crate::response::content_types::content_type_of;
@@ -21,9 +21,9 @@ use store::{Key, Object, Reason, Store};
 
 /// Maximum number of open files.
 const OPEN_FILES_MAX: usize = 4096;
-/// Maximum number of cached paths without a file.
+/// Maximum number of cached paths at which no file exists.
 const ABSENT_PATHS_MAX: usize = 4096;
-/// The file at this path may be replaced at any time.
+/// Caches must revalidate a file soon, because the file may be replaced at any time.
 const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
 
@@ -31,10 +31,10 @@ const SOON: HeaderValue =
 pub(crate) struct StaticFiles {
     store: Arc<Store>,
     open_files: Cache<Key, OpenStaticFile>,
-    /// Manifest paths without a file (most manifests have none), with the time of the look-up in
-    /// milliseconds since `started`.
+    /// Paths of manifests at which no file exists, which is the usual case. The value is the time
+    /// of the look-up in milliseconds since `started`.
     absent_paths: Cache<Key, u64>,
-    /// Time for which a path is assumed to lead to the same file.
+    /// Time after a look-up for which the path is assumed to lead to the same file.
     recheck_after: Duration,
     started: Instant,
 }
@@ -42,10 +42,10 @@ pub(crate) struct StaticFiles {
 #[derive(Clone)]
 struct OpenStaticFile {
     object: Arc<Object>,
-    /// Whether the file is an index MP4, which stands for a film stored elsewhere.
+    /// Whether the file is an index MP4, which references a film in other files.
     is_index_mp4: bool,
     checked_ms: Arc<AtomicU64>,
-    /// Whether a background check is running. Its result replaces this entry.
+    /// Whether a background check is running. The result of the check replaces this entry.
     is_checking: Arc<AtomicBool>,
 }
 
@@ -60,7 +60,7 @@ impl StaticFiles {
         }
     }
 
-    /// Responds with a file, or with the film that an index MP4 stands for.
+    /// Responds with a file, or with the film that an index MP4 references.
     pub(crate) async fn respond(
         self: &Arc<Self>,
         catalog: &Arc<Catalog>,
@@ -88,8 +88,8 @@ impl StaticFiles {
         request.respond_with_body(&facts, source, pieces).await
     }
 
-    /// Returns whether there is no such file. Absence is cached as long as presence; otherwise
-    /// every playlist request would wait for a look-up in the folder.
+    /// Returns whether no file exists at this path. The absence of a file is cached as long as its
+    /// presence. Otherwise, every playlist request would wait for a look-up in the library.
     pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> bool {
         let now_ms = self.now_ms();
         if let Some(checked_ms) = self.absent_paths.get(key)
@@ -104,8 +104,7 @@ impl StaticFiles {
         !found
     }
 
-    /// Returns whether a path that was looked up at `checked_ms` is still assumed to lead to the
-    /// same file.
+    /// Returns whether the result of a look-up at `checked_ms` may still be used.
     fn is_within_recheck_time(&self, checked_ms: u64, now_ms: u64) -> bool {
         Duration::from_millis(now_ms.saturating_sub(checked_ms)) < self.recheck_after
     }
@@ -122,8 +121,8 @@ impl StaticFiles {
                 let age = Duration::from_millis(elapsed.saturating_sub(checked_ms));
                 if age >= refresh_after(self.recheck_after) && !open.is_checking.swap(true, Relaxed)
                 {
-                    // Checks early and in the background, so that frequent clients never wait for
-                    // it.
+                    // Checks early and in the background, so that requests for a popular file never
+                    // wait for the check.
                     let (files, key) = (self.clone(), key.clone());
                     tokio::spawn(async move { files.look_up(&key, elapsed).await.is_ok() });
                 }
@@ -137,7 +136,7 @@ impl StaticFiles {
         let (store, name) = (self.store.clone(), key.clone());
         let old = self.open_files.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {
-            // An unchanged file stays open and keeps its mapping.
+            // An unchanged file stays open, and its memory mapping is reused.
             Some(old) if store.look_up(&name)? == Some(*old.object.identity()) => {
                 Ok((old.object, old.is_index_mp4))
             }
@@ -160,7 +159,8 @@ impl StaticFiles {
                     checked_ms,
                     is_checking: Arc::default(),
                 };
-                // A check that started later may have finished earlier.
+                // A check that started later may have finished earlier. The result of the later
+                // check is newer and therefore stays.
                 let later = self.open_files.peek(key);
                 let later = later.filter(|later| later.checked_ms.load(Relaxed) > elapsed);
                 if later.is_none() {

@@ -10,10 +10,10 @@ use net::Error;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// A title. URLs are relative to its path.
+/// The description of a title. URLs are relative to the title's path.
 #[derive(Serialize)]
 struct TitleDescription<'a> {
-    /// Its path in the library.
+    /// Path of the title in the library.
     path: &'a str,
     /// Display name.
     name: &'a str,
@@ -33,12 +33,13 @@ struct TitleDescription<'a> {
     /// URL of the ClearKey license, if this server provides keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     license: Option<&'static str>,
-    /// DRM systems that the manifests signal: the name of each, or its UUID if the name is unknown.
+    /// Names of the DRM systems that the manifests signal. A system without a known name is listed
+    /// by its UUID.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     systems: Vec<String>,
     /// Name of the segment set in URLs.
     set: String,
-    /// Name of the MPD's segment set, if it differs.
+    /// Name of the segment set of the MPD, if it differs from `set`.
     #[serde(skip_serializing_if = "Option::is_none")]
     dash_set: Option<String>,
     /// Target segment length.
@@ -68,7 +69,7 @@ struct RenditionDescription<'a> {
     kind: &'static str,
     /// Index into `files`.
     file: usize,
-    /// Renditions of the same group switch seamlessly.
+    /// Players can switch seamlessly between renditions of the same group.
     group: usize,
     mime: &'static str,
     codecs: &'a str,
@@ -79,14 +80,14 @@ struct RenditionDescription<'a> {
     frame_rate: Option<f64>,
     sample_rate: Option<u32>,
     channels: Option<&'a str>,
-    /// Peak over all segments, in bits per second.
+    /// Peak bit rate over all segments, in bits per second.
     bandwidth: u64,
-    /// Average, in bits per second.
+    /// Average bit rate, in bits per second.
     average_bandwidth: u64,
-    /// Ticks per second of the segment times.
+    /// Timescale of the segment times, in ticks per second.
     timescale: u32,
     init: String,
-    /// URL template: `{t}` stands for a segment's `t`.
+    /// URL template for segments. `{t}` stands for the `t` of a segment.
     media: String,
     segments: Vec<SegmentDescription>,
 }
@@ -95,13 +96,13 @@ struct RenditionDescription<'a> {
 struct TextDescription {
     /// `subtitles`, `captions`, `forced` or `easy-to-read`.
     kind: &'static str,
-    /// BCP 47 tag.
+    /// Language as a BCP 47 tag.
     language: Option<String>,
-    /// Name for viewers.
+    /// Display name for viewers.
     label: String,
-    /// Whether players should show it even if the viewer has not selected it.
+    /// Whether players should show this text even if the viewer has not selected any text.
     default: bool,
-    /// All cues as WebVTT, with times from the start of the film.
+    /// URL of a WebVTT file with all cues. Cue times are relative to the start of the film.
     url: String,
 }
 
@@ -111,7 +112,7 @@ struct SegmentDescription {
     t: u64,
     /// Duration in ticks.
     duration: u64,
-    /// Size as CMAF.
+    /// Size of the CMAF segment, in bytes.
     bytes: u64,
 }
 
@@ -239,7 +240,7 @@ fn frame_rate(p: &Presentation, r: &Rendition) -> f64 {
     (rate * 1000.0).round() / 1000.0
 }
 
-/// Returns the systems of all renditions, each once.
+/// Returns the DRM systems of all renditions, without duplicates.
 fn list_systems(presentation: &Presentation) -> Vec<String> {
     let mut systems = Vec::new();
     let signaling = presentation.renditions.iter();
@@ -253,7 +254,8 @@ fn list_systems(presentation: &Presentation) -> Vec<String> {
     systems
 }
 
-/// Returns the scheme of the source's own encryption, if the title is served with that encryption.
+/// Returns the encryption scheme of the source, if the title is served with the source's
+/// encryption.
 fn source_scheme(presentation: &Presentation) -> Option<&'static str> {
     let mut renditions = presentation.renditions.iter();
     let source = renditions.find_map(|r| presentation.served_source_protection(r))?;

@@ -1,4 +1,4 @@
-//! Text of a title: segments of WebVTT or CMAF, written from the cues in memory.
+//! Writes the text segments of a title, as WebVTT or CMAF, from the cues in memory.
 
 use crate::error;
 use crate::response::encoded_variants::EncodedVariants;
@@ -25,8 +25,8 @@ const MP4: &str = "application/mp4";
 /// Responds with a segment, an init segment or all cues of a text rendition.
 ///
 /// # Errors
-/// 410 if the URL belongs to another version of the title or its text, 404 if it names nothing of
-/// this version.
+/// Status 410 if the URL belongs to another version of the title or its text. Status 404 if the
+/// current version has no such text resource.
 pub(crate) async fn respond_with_text(
     catalog: &Arc<Catalog>,
     url: &TextUrl,

@@ -30,11 +30,11 @@ const ASSET_TYPES: [(&str, &str); 6] = [
     (".webmanifest", "application/manifest+json"),
 ];
 
-/// Asset names carry no version, so caches must revalidate them.
+/// Asset names contain no version, so caches must revalidate assets.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Returns the content security policy: the page runs only scripts of this server, fetches only
-/// from this server and from license servers, and may play media from memory.
+/// Returns the content security policy of the page. The page runs only scripts of this server, and
+/// sends requests only to this server and to license servers. The page may play media from memory.
 fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
     let mut fetched = vec!["'self'"];
     fetched.extend(license_origins.iter().map(String::as_str));

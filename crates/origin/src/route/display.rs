@@ -1,4 +1,4 @@
-//! Prints an [`OriginRequest`] as a URL, and errors as text.
+//! Prints an [`OriginRequest`] as a URL, and a [`RouteError`] as text.
 
 use super::{
     DashAddressing, HlsContainer, LICENSE_NAME, ManifestKind, OriginRequest, RouteError,
@@ -48,7 +48,7 @@ impl fmt::Display for ManifestKind {
     }
 }
 
-/// Prints the URL: path and query, escaped.
+/// Prints the escaped path and query of the URL.
 impl fmt::Display for OriginRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,7 +92,7 @@ impl fmt::Display for OriginRequest {
     }
 }
 
-/// Returns the URL path of a title's folder: escaped, with a slash at both ends.
+/// Returns the escaped URL path of a title's folder, with a slash at both ends.
 pub fn title_folder_url(title: &Key) -> String {
     if title.is_root() {
         "/".to_owned()
@@ -114,8 +114,8 @@ pub fn escape_strictly(title: &Key) -> String {
     out
 }
 
-/// Prints a path, escaping every character that a path segment may not contain (RFC 3986, 3.3)
-/// except `/`.
+/// Prints a path without escaping `/`. Every other character that a path segment may not contain
+/// (RFC 3986, 3.3) is escaped.
 struct EscapedPath<'a>(&'a str);
 
 impl fmt::Display for EscapedPath<'_> {

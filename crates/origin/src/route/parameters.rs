@@ -2,9 +2,9 @@
 
 use super::{DashAddressing, HlsContainer, RouteError, percent_decode};
 
-/// Query parameters with which other origin servers select a part of a title, according to their
-/// documentation. If such a parameter were ignored, the response would contain parts that the
-/// parameter should hide.
+/// Query parameters that select a part of a title on other origin servers, according to the
+/// documentation of those servers. If Headwater ignored such a parameter, the response would
+/// contain parts of the title that the parameter should exclude.
 const SELECTIONS: [&str; 17] = [
     // Unified Origin.
     "filter",
@@ -29,11 +29,11 @@ const SELECTIONS: [&str; 17] = [
     "asset_end_time",
 ];
 
-/// Rejects parameters that select a part of a title, and ignores other unknown parameters.
+/// Rejects query parameters that select a part of a title. Ignores other unknown parameters.
 pub(crate) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
     for pair in query.unwrap_or_default().split('&') {
         let name = percent_decode(pair.split('=').next().unwrap_or_default())?;
-        // MediaPackage ignores the case.
+        // MediaPackage ignores the case of parameter names.
         let is_named = |known: &&&str| known.eq_ignore_ascii_case(&name);
         if let Some(name) = SELECTIONS.iter().find(is_named) {
             return Err(RouteError::UnsupportedParameter(name));
@@ -58,8 +58,8 @@ pub(super) fn parse_addressing(query: Option<&str>) -> Result<DashAddressing, Ro
     }
 }
 
-/// Returns the last value of a query parameter. Known values contain no escapes, so none are
-/// decoded.
+/// Returns the last value of a query parameter. The value is not percent-decoded, because known
+/// values contain no escapes.
 fn query_value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
     let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
     pairs

@@ -28,8 +28,7 @@ fn segment(title: &str, part: SegmentPart) -> OriginRequest {
     })
 }
 
-/// Parses a URL. Removes the static file that a manifest URL may name, so that tests compare
-/// requests without it.
+/// Parses a URL. Clears the `file` of a manifest request, which the tests do not compare.
 fn parse_url(url: &str) -> Result<OriginRequest, RouteError> {
     let (path, query) = url
         .split_once('?')
@@ -107,7 +106,7 @@ fn other_unknown_parameters_are_ignored() {
             "{query}"
         );
     }
-    // A static file is not a manifest.
+    // The URL of a static file may contain such a parameter, because the file is not a manifest.
     assert!(parse_url("/notes.txt?filter=x").is_ok());
 }
 
@@ -225,7 +224,7 @@ fn media_urls_are_parsed() {
             "/a/6000-000000000000009f/video=1/key/5.m4s",
             segment("a", SegmentPart::KeyFrame(5)),
         ),
-        // A tree of ready-made segments.
+        // Static files in a folder of pre-packaged segments.
         (
             "/ready/init.mp4",
             OriginRequest::File(key("ready/init.mp4")),
@@ -312,7 +311,7 @@ fn a_set_has_one_spelling() {
     }
 }
 
-/// Returns the documented forms of a URL, except the form of files, which matches every path.
+/// Returns the documented forms that match a URL, except the form `T`, which matches every path.
 fn matching_forms(url: &str) -> Vec<&'static str> {
     let forms = documented_forms().filter(|form| form.url != "T" && form.is_match(url));
     forms.map(|form| form.url).collect()
@@ -323,8 +322,8 @@ fn documented_forms() -> impl Iterator<Item = &'static UrlForm> {
     groups.into_iter().flatten()
 }
 
-/// Tests the direction from a form to a request. The property tests below cover the other
-/// direction.
+/// Tests that each documented form is parsed to a request of its kind. The property tests below
+/// check that each printed request has a documented form.
 #[test]
 fn each_documented_form_is_a_request_of_its_kind() {
     const VERSION: &str = "000000000000009f";
@@ -348,7 +347,8 @@ fn each_documented_form_is_a_request_of_its_kind() {
             .fold(url, |url: String, (name, value)| url.replace(name, value));
         let request = parse_url(&url).unwrap();
         assert_eq!(request.to_string(), url, "the URL is canonical");
-        // The collector handles its path before the router is called.
+        // `/cmcd` is parsed as a file, because the collector handles it before the router is
+        // called.
         let is_file = matches!(request, OriginRequest::File(_));
         assert_eq!(is_file, ["T", "/cmcd"].contains(&form.url), "{url}");
         let fixed = ["/-/library.json", "/-/collector.json"];

@@ -1,4 +1,4 @@
-//! URLs of text: `T/t-<version>/text=en/…`.
+//! URLs of text resources, such as `T/t-<version>/text=en/…`.
 
 use super::{
     HlsContainer, ManifestKind, OriginRequest, RouteError, parse_decimal, parse_key, parse_version,
@@ -6,7 +6,7 @@ use super::{
 use std::fmt;
 use store::Key;
 
-/// Name of a text set: `t-9f86d081884c7d65`.
+/// Name of a text set, such as `t-9f86d081884c7d65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TextVersion(pub u64);
 
@@ -15,7 +15,7 @@ pub struct TextVersion(pub u64);
 pub struct TextUrl {
     /// The title.
     pub title: Key,
-    /// Version of the text and of the segments.
+    /// Version of the title's text and of its segments.
     pub version: TextVersion,
     /// Name of the rendition.
     pub rendition: String,
@@ -23,12 +23,12 @@ pub struct TextUrl {
     pub part: TextPart,
 }
 
-/// Playlists of a text rendition, by the form of their segments.
+/// Playlists of a text rendition, which differ in the format of their segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextPlaylist {
-    /// WebVTT whose timestamps match those of video and audio in this container.
+    /// WebVTT segments whose timestamps match those of video and audio in this container.
     Vtt(HlsContainer),
-    /// IMSC in CMAF.
+    /// IMSC segments in CMAF.
     Imsc,
 }
 
@@ -49,16 +49,16 @@ pub enum TextPart {
     Init(CmafText),
     /// The CMAF segment that starts at this time.
     Cmaf(u64, CmafText),
-    /// The CMAF segment with this number, from 1.
+    /// The CMAF segment with this number. The first number is 1.
     Number(u32, CmafText),
-    /// The WebVTT segment that starts at this time, with timestamps that match those of video and
-    /// audio in this container.
+    /// The WebVTT segment that starts at this time. Its timestamps match those of video and audio
+    /// in this container.
     Vtt(u64, HlsContainer),
     /// All cues as one WebVTT file.
     Whole,
 }
 
-/// Parses the URL of a text resource; `None` if the folder is not a text folder.
+/// Parses the URL of a text resource. Returns `None` if the folder is not a text folder.
 pub(super) fn parse_text_url(
     folder: &str,
     name: &str,
@@ -92,7 +92,8 @@ pub(super) fn parse_text_url(
             title,
             version,
             rendition,
-            // A text set contains only generated resources, so no other name exists.
+            // A text set contains only generated resources, so a file with another name cannot
+            // exist.
             part: parse_part(name, is_numbered).ok_or(RouteError::NotFound)?,
         }),
     }))
@@ -145,7 +146,8 @@ impl fmt::Display for TextPlaylist {
 }
 
 impl fmt::Display for CmafText {
-    /// Displays the part of file names that precedes the extension.
+    /// Displays the part of a file name that identifies the format, such as `imsc.` in
+    /// `1.imsc.m4s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             CmafText::Wvtt => "",

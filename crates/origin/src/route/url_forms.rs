@@ -1,14 +1,15 @@
-//! The forms of the server's URLs, as the reference page `docs/reference/urls.md` lists them. Tests
-//! compare it with the router and with the responses of a server.
+//! The forms of the server's URLs. Tests compare these forms with the reference page
+//! `docs/reference/urls.md`, with the router, and with the responses of a server.
 
-/// A form of URLs, and its content.
+/// A form of URLs, and the content at such a URL.
 #[derive(Debug)]
 pub struct UrlForm {
-    /// Path and query. `T` is the path of a title; `<…>` is a [`placeholder`](UrlForm::is_match).
+    /// Path and query. `T` stands for the path of a title, and `<…>` is a
+    /// [`placeholder`](UrlForm::is_match).
     pub url: &'static str,
     /// A description for the reference page.
     pub content: &'static str,
-    /// Media types of the response, without parameters; none for a response without a body.
+    /// Media types of the response, without parameters. Empty for a response without a body.
     pub media_types: &'static [&'static str],
 }
 
@@ -247,9 +248,10 @@ pub const ADMIN_URLS: &[UrlForm] = &[
 ];
 
 impl UrlForm {
-    /// Returns whether a URL has this form. Placeholders: `<time>` and `<number>` are decimal,
-    /// `<version>` is hexadecimal, `<set>` is a target duration and a version, and the others are
-    /// names. A title may have any path, and an asset may be in a folder.
+    /// Returns whether a URL has this form. The placeholders `<time>` and `<number>` stand for
+    /// decimal numbers, `<version>` stands for a hexadecimal number, and `<set>` stands for a
+    /// target duration and a version. Other placeholders stand for names. A title may have any
+    /// path, and an asset may be in a folder.
     pub fn is_match(&self, url: &str) -> bool {
         match self.url.strip_prefix("T/") {
             _ if self.url == "T" => true,

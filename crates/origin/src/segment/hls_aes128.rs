@@ -1,7 +1,8 @@
-//! AES-128 encryption of HLS segments (RFC 8216, 4.3.2.4 and 5.2): whole segments in cipher block
-//! chaining mode with PKCS#7 padding. Each title has a key, derived from one secret and the title's
-//! path, so that any number of origins or an external key server derive the same key independently.
-//! A segment's initialization vector is its number in the playlist.
+//! AES-128 encryption of HLS segments (RFC 8216, 4.3.2.4 and 5.2). Whole segments are encrypted in
+//! cipher block chaining mode with PKCS#7 padding. Each title has a key, which is derived from a
+//! secret and the title's path. Several origins and an external key server can therefore derive the
+//! same key independently. The initialization vector of a segment is the segment's media sequence
+//! number.
 
 use crate::error;
 use crate::route;
@@ -21,7 +22,7 @@ const BLOCK_BYTES: usize = 16;
 pub(crate) const SECRET_BYTES_RANGE: std::ops::RangeInclusive<usize> = 16..=4096;
 /// Key URL, relative to the folder of a rendition.
 const LOCAL_KEY_URL: &str = "../../.key";
-/// Placeholder of the title's path in a key URL.
+/// Placeholder for the title's path in a key URL.
 pub(crate) const TITLE_PLACEHOLDER: &str = "{title}";
 
 /// The secret from which title keys are derived.
@@ -31,9 +32,9 @@ pub(crate) struct MasterSecret {
     key_url: Option<String>,
 }
 
-/// Encryption of a title.
+/// The encryption key of a title, and the URL of this key.
 pub(crate) struct TitleEncryption {
-    /// Wiped when it is dropped.
+    /// The key, which is wiped from memory when it is dropped.
     key_bytes: Zeroizing<[u8; BLOCK_BYTES]>,
     key: Arc<EncryptingKey>,
     /// Key URL of an external key server, if any.
@@ -41,7 +42,7 @@ pub(crate) struct TitleEncryption {
     version: u64,
 }
 
-/// Encryption of a single segment.
+/// The key and the initialization vector of a single segment.
 pub(crate) struct SegmentEncryption {
     key: Arc<EncryptingKey>,
     iv: [u8; BLOCK_BYTES],
@@ -63,8 +64,8 @@ impl MasterSecret {
         }
     }
 
-    /// Derives the title's key: the first half of the HMAC-SHA256 of a fixed label and the title's
-    /// path.
+    /// Derives the title's key, which is the first half of the HMAC-SHA256 of a fixed label and the
+    /// title's path.
     pub(crate) fn derive_title_key(&self, title: &Key) -> Result<TitleEncryption, Error> {
         let words = ["headwater aes-128\n", title.as_str()];
         let bytes = Zeroizing::new(self.derive_bytes::<BLOCK_BYTES>(&words));
@@ -90,7 +91,7 @@ impl MasterSecret {
 }
 
 impl TitleEncryption {
-    /// Returns the key if this server gives it to players.
+    /// Returns the key if this server provides it to players.
     pub(crate) fn served_key(&self) -> Option<[u8; BLOCK_BYTES]> {
         self.external_key_url.is_none().then_some(*self.key_bytes)
     }
@@ -100,13 +101,14 @@ impl TitleEncryption {
         self.external_key_url.as_deref().unwrap_or(LOCAL_KEY_URL)
     }
 
-    /// Returns a hash of the secret. It is part of segment URLs, because another secret gives other
-    /// bytes.
+    /// Returns a hash of the secret. Segment URLs depend on this hash, because another secret
+    /// changes the bytes of all segments.
     pub(crate) fn secret_version(&self) -> u64 {
         self.version
     }
 
-    /// Returns the encryption of the segment with this media sequence number.
+    /// Returns the key and the initialization vector for the segment with this media sequence
+    /// number.
     pub(crate) fn segment_encryption(&self, sequence: u64) -> SegmentEncryption {
         SegmentEncryption {
             key: self.key.clone(),
@@ -116,7 +118,7 @@ impl TitleEncryption {
 }
 
 impl SegmentEncryption {
-    /// Starts to encrypt.
+    /// Starts the encryption of the segment.
     pub(crate) fn start(&self) -> CbcEncryptor {
         CbcEncryptor {
             key: self.key.clone(),
@@ -127,7 +129,8 @@ impl SegmentEncryption {
 }
 
 impl CbcEncryptor {
-    /// Encrypts the complete blocks among the first `written` bytes of `out`.
+    /// Encrypts those complete blocks in the first `written` bytes of `out` that are not encrypted
+    /// yet.
     pub(crate) fn encrypt_blocks(&mut self, out: &mut [u8], written: usize) -> Result<(), Error> {
         let complete_len = written - written % BLOCK_BYTES;
         let blocks = out
@@ -146,7 +149,8 @@ impl CbcEncryptor {
         Ok(())
     }
 
-    /// Pads and encrypts the rest and returns the total length. `out` has room for the padding.
+    /// Pads the segment, encrypts the remaining blocks, and returns the total length. `out` must
+    /// have room for the padding.
     pub(crate) fn finish(mut self, out: &mut [u8], written: usize) -> Result<usize, Error> {
         let len = encrypted_len(written as u64) as usize;
         let padding = out.get_mut(written..len);
@@ -162,15 +166,16 @@ fn encryption_failed(_: Unspecified) -> Error {
     Error::internal("cannot encrypt a segment")
 }
 
-/// Returns the error for resources that an encrypted title does not have.
+/// Returns the error for a resource that is unavailable because its title is encrypted with
+/// AES-128.
 pub(crate) fn unavailable_when_encrypted(what: &str) -> Error {
     error::not_found(&format!(
         "{what}: the film is encrypted and available as HLS only"
     ))
 }
 
-/// Returns the error for resources that would be unencrypted, or that Common Encryption does not
-/// cover.
+/// Returns the error for a resource that is unavailable because its title uses Common Encryption.
+/// Such a resource would be unencrypted, or its format does not support Common Encryption.
 pub(crate) fn unavailable_with_drm(what: &str) -> Error {
     error::not_found(&format!(
         "{what}: the film is encrypted and available as CMAF only"
@@ -213,7 +218,7 @@ mod tests {
         require_wiping(&secret.derive_title_key(&title).unwrap().key_bytes);
     }
 
-    /// NIST SP 800-38A, F.2.1: the same key and vector, the first block.
+    /// Uses the key, the initialization vector and the first block of NIST SP 800-38A, F.2.1.
     #[test]
     fn a_nist_test_vector_encrypts_as_published() {
         let key = [

@@ -1,4 +1,4 @@
-//! Locates a segment: resolves the names in its URL within one version of a title.
+//! Locates a segment by resolving the names in its URL within one version of a title.
 
 use crate::error;
 use crate::response::responder::ClientRequest;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{Object, Reason};
 
-/// A segment found in the tables of its title.
+/// A segment that was found in the tables of its title.
 pub(crate) struct LocatedSegment<'a> {
     pub(crate) title: &'a Arc<Title>,
     pub(crate) url: &'a SegmentUrl,
@@ -30,18 +30,18 @@ pub(crate) struct LocatedSegment<'a> {
 pub(crate) enum SegmentPosition {
     /// The CMAF header.
     Init,
-    /// The key frame with this sample number, as a CMAF segment of its own.
+    /// A CMAF segment that contains only the key frame with this sample number.
     KeyFrame(u32),
-    /// The media segment with this index, from 0.
+    /// The media segment with this index. The first index is 0.
     Media(usize, SegmentContainer),
 }
 
 impl<'a> LocatedSegment<'a> {
-    /// Finds presentation, rendition, file and position.
+    /// Finds the presentation, rendition, file and position of the segment.
     ///
     /// # Errors
-    /// 410 if the URL belongs to another version of the title. 404 if this version has no such
-    /// segment, or if the segment is unavailable because the title is encrypted.
+    /// Status 410 if the URL belongs to another version of the title. Status 404 if this version
+    /// has no such segment, or if the segment is unavailable because the title is encrypted.
     pub(crate) fn locate_segment(
         title: &'a Arc<Title>,
         url: &'a SegmentUrl,
@@ -90,8 +90,8 @@ impl<'a> LocatedSegment<'a> {
         Ok(located)
     }
 
-    /// Checks the container of the URL: for each codec, transmuxed segments exist in one container
-    /// only.
+    /// Checks the container that the URL names. Transmuxed segments of a codec exist in one
+    /// container only.
     fn check_container(&self) -> Result<(), Error> {
         let SegmentPosition::Media(_, form) = self.position else {
             return Ok(());
@@ -114,7 +114,7 @@ impl<'a> LocatedSegment<'a> {
         }
     }
 
-    /// Returns where the segment's bytes are read from.
+    /// Returns the source of the segment's bytes.
     pub(crate) fn segment_source(
         &self,
         sibling_ranges: Option<Arc<[Range<u64>]>>,
@@ -131,7 +131,8 @@ impl<'a> LocatedSegment<'a> {
     }
 
     /// Returns the ranges of the segments with the same index in the other renditions of the same
-    /// remote file. A player of one rendition is likely to request another.
+    /// remote file. A player that requests one rendition is likely to request another rendition,
+    /// too.
     pub(crate) fn sibling_ranges(&self, index: usize) -> Option<Arc<[Range<u64>]>> {
         if !self.object.is_remote() {
             return None;
@@ -148,7 +149,8 @@ impl<'a> LocatedSegment<'a> {
         )
     }
 
-    /// Starts to fetch the next segment of a remote file, with its siblings.
+    /// Starts to fetch the next segment of a remote file, together with the sibling ranges of that
+    /// segment.
     pub(crate) fn read_ahead(&self) {
         let SegmentPosition::Media(index, _) = self.position else {
             return;

@@ -1,4 +1,4 @@
-//! The media of one segment, to be read into the memory that is sent.
+//! The media of one segment, which is read into the memory from which the segment is sent.
 
 use crate::error;
 use crate::send::body_parts::PlannedPart;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{LocalFile, Object, Reason};
 
-/// Media that is read later (a local file) or that has arrived (a remote object).
+/// Media of a local file, which is read later, or media of a remote object, which has arrived.
 pub(super) enum MediaBytes {
     Local {
         file: Arc<LocalFile>,
@@ -21,7 +21,8 @@ pub(super) enum MediaBytes {
 }
 
 impl MediaBytes {
-    /// Reads ranges of a remote object. Ranges of a local file are only remembered, and read later.
+    /// Reads ranges of a remote object. Ranges of a local file are only stored here, and read
+    /// later.
     pub(super) async fn open(
         source: &BodySource,
         ranges: Vec<Range<u64>>,
@@ -59,8 +60,8 @@ impl MediaBytes {
         usize::try_from(len).map_err(|_| Error::internal("a segment is longer than the memory"))
     }
 
-    /// Fills `out`, which has room for all bytes. Checks that a local file has not changed meanwhile.
-    /// Blocks.
+    /// Copies the media into `out`, which must have room for all bytes. Returns an error if a local
+    /// file has changed meanwhile. Blocks the thread.
     pub(super) fn read_into(&self, out: &mut [u8]) -> Result<(), Error> {
         match self {
             MediaBytes::Local {

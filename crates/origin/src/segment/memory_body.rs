@@ -1,5 +1,5 @@
-//! A segment's bytes in memory: in the arena if they are cached and it has room, otherwise in
-//! ordinary memory.
+//! A segment's bytes in memory. The bytes are in the arena if they will be cached and the arena has
+//! room. Otherwise, they are in ordinary memory.
 
 use crate::segment::recycled_buffer::RecycledBuffer;
 use crate::send::body_parts::PlannedPart;
@@ -8,24 +8,26 @@ use net::Error;
 use std::sync::Arc;
 use store::{Arena, ArenaBytes};
 
-/// A body in memory: [`PlannedPart::Arena`], or [`PlannedPart::Generated`] in ordinary memory.
+/// A body in memory. Its parts are [`PlannedPart::Arena`], or [`PlannedPart::Generated`] in
+/// ordinary memory.
 pub(crate) struct MemoryBody(pub(crate) Vec<PlannedPart>);
 
 /// Memory for generated segments.
 #[derive(Clone)]
 pub(crate) struct SegmentMemory {
     pub(crate) arena: Arc<Arena>,
-    /// Segments of fewer bytes will be cached.
+    /// Segments with fewer bytes than this will be cached.
     pub(crate) cached_bytes_max: u64,
 }
 
 impl SegmentMemory {
-    /// Lets `write` fill up to `len` bytes and return how many it wrote. The initial values of
-    /// these bytes are undefined: `write` must not read what it has not written.
+    /// Calls `write` to fill up to `len` bytes of memory. `write` returns the number of bytes that
+    /// it wrote. The memory may initially contain any bytes, so `write` must not read bytes that it
+    /// has not written.
     ///
-    /// The arena is for bytes that are sent more than once. Its memory is cleared before each use.
-    /// For bytes that are sent once, clearing costs more than the arena saves, which is one copy
-    /// into the socket.
+    /// The arena is for bytes that are sent more than once. Arena memory must be cleared before
+    /// each use, but saves one copy into the socket at each send. For bytes that are sent only
+    /// once, clearing costs more than this copy.
     pub(crate) fn write_with(
         &self,
         len: usize,
@@ -72,7 +74,7 @@ impl MemoryBody {
         }
     }
 
-    /// Returns the body with `head` in front, in a buffer of its own.
+    /// Returns the body with `head` as an additional part in front.
     pub(crate) fn with_head(mut self, head: Vec<u8>) -> MemoryBody {
         self.0.insert(0, PlannedPart::Generated(head.into()));
         self

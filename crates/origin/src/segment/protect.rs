@@ -1,5 +1,5 @@
-//! Common Encryption of a segment: reads its samples, finds their subsamples, and encrypts them in
-//! the memory that is sent. Samples of an encrypted source are decrypted first.
+//! Applies Common Encryption to a segment. The samples of the segment are encrypted in the memory
+//! from which they are sent. Samples of an encrypted source are decrypted first.
 
 use crate::drm::source_cipher::TrackCiphers;
 use crate::error;
@@ -14,10 +14,11 @@ use net::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Segments up to this length are encrypted inline, others on a blocking thread.
+/// Segments up to this length are encrypted inline. Longer segments are encrypted on a blocking
+/// thread.
 const ENCRYPT_INLINE_BYTES_MAX: usize = 2 << 20;
 
-/// A segment to be encrypted.
+/// A segment or key frame that is to be encrypted.
 #[derive(Clone)]
 pub(crate) struct ProtectJob {
     presentation: Arc<Presentation>,
@@ -42,8 +43,8 @@ impl ProtectJob {
         }
     }
 
-    /// Returns the subsamples that are known before the media is read: those of the index, or
-    /// `recent` ones.
+    /// Returns the subsamples that are known before the media is read. If the index does not
+    /// contain subsamples, `recent` is used.
     pub(crate) fn known_subsamples(
         &self,
         recent: Option<Arc<SubsampleMap>>,
@@ -56,14 +57,15 @@ impl ProtectJob {
         })
     }
 
-    /// Plans the segment with its subsamples.
+    /// Plans the segment. `map` contains its subsamples. `map` is `None` if whole samples are
+    /// encrypted.
     pub(crate) fn plan_mapped(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
         let plan = self.plan(map)?;
         check_len(&plan)?;
         Ok(plan)
     }
 
-    /// Returns the numbers of the segment's samples in the track.
+    /// Returns the sample numbers of the segment within its track.
     pub(crate) fn samples(&self) -> Result<Range<u32>, Error> {
         let rendition = self.rendition()?;
         Ok(self.presentation.fragment_samples(rendition, self.fragment))
@@ -78,8 +80,8 @@ impl ProtectJob {
         Ok(track.samples.range(samples).map(|sample| sample.size))
     }
 
-    /// Encrypts samples in place. If the source is encrypted, decrypts them first. `payload` and
-    /// `map` start at the first of these samples.
+    /// Encrypts samples in place. If the source is encrypted, decrypts the samples first. `payload`
+    /// and `map` start at the first sample in `samples`.
     pub(crate) fn encrypt_samples(
         &self,
         samples: Range<u32>,
@@ -93,8 +95,8 @@ impl ProtectJob {
             .map_err(from_media_error)
     }
 
-    /// Reads the samples and writes the segment into memory. Also returns its subsamples, unless
-    /// the index contains them.
+    /// Reads the samples, and writes the encrypted segment into memory. Also returns the subsamples
+    /// of the segment, unless the index contains them.
     pub(crate) async fn run(
         self,
         source: &BodySource,
@@ -130,7 +132,7 @@ impl ProtectJob {
             .plan_protected(rendition, self.fragment, map))
     }
 
-    /// Reads the samples into the memory that they are sent from, and encrypts them there.
+    /// Reads the samples into the memory from which they are sent, and encrypts them in place.
     fn encrypt(
         &self,
         media: &MediaBytes,
@@ -145,8 +147,8 @@ impl ProtectJob {
         Ok((payload.with_head(head), new_map))
     }
 
-    /// Encrypts the samples in place. Returns the segment's head, and its subsamples unless the index
-    /// contains them.
+    /// Encrypts the samples in place. Returns the head of the segment. Also returns the subsamples
+    /// of the segment, unless the index contains them.
     fn encrypt_payload(
         &self,
         payload: &mut [u8],
@@ -173,7 +175,7 @@ impl ProtectJob {
     }
 }
 
-/// Returns the length of a segment, unless it is too long for memory.
+/// Returns the length of a segment, or an error if the length exceeds the limit.
 fn check_len(plan: &Plan) -> Result<usize, Error> {
     let len = usize::try_from(plan.len).unwrap_or(usize::MAX);
     check_packed_len(len, "encrypt", "configure shorter segments")

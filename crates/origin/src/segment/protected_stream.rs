@@ -1,4 +1,5 @@
-//! Encrypts a segment while its media arrives. Its subsamples are known, so its length is, too.
+//! Encrypts a segment while its media arrives. The segment's length is known in advance, because
+//! its subsamples are known.
 
 use crate::error;
 use crate::response::response_cache::segments::SegmentCache;
@@ -22,11 +23,11 @@ use std::sync::Arc;
 pub(crate) struct SegmentSlot<'a> {
     pub(crate) cache: &'a Arc<SegmentCache>,
     pub(crate) path: &'a str,
-    /// Whether the path is the one under which the segment is stored.
+    /// Whether `path` is the canonical path, under which the segment is stored.
     pub(crate) is_canonical: bool,
 }
 
-/// A cache entry that is stored once all bytes of the segment have been encrypted.
+/// A cache entry that is stored when all bytes of the segment have been encrypted.
 pub(crate) struct FutureEntry {
     cache: Arc<SegmentCache>,
     path: Box<str>,
@@ -35,8 +36,8 @@ pub(crate) struct FutureEntry {
 }
 
 impl SegmentSlot<'_> {
-    /// Returns the entry to store; `None` if the path is not canonical, or if other unfinished
-    /// segments hold too much memory.
+    /// Reserves memory for a cache entry. Returns `None` if the path is not canonical, or if other
+    /// unfinished segments hold too much memory.
     pub(crate) fn reserve_entry(&self, facts: &SegmentFacts, len: u64) -> Option<FutureEntry> {
         if !self.is_canonical {
             return None;
@@ -63,21 +64,23 @@ pub(crate) struct ProtectedStream {
     job: ProtectJob,
     map: Option<SubsampleMap>,
     head: Option<Bytes>,
-    /// The samples still to be sent, as sample numbers within the track.
+    /// Sample numbers, within the track, of the samples that have not been sent yet.
     samples: Range<u32>,
     /// Number of the fragment's first sample in the track.
     first: u32,
     media: PartStream,
-    /// Media that has arrived but has not been sent: at most one sample and one frame.
+    /// Media that has arrived but has not been sent. It is shorter than one sample plus one frame
+    /// of `media`.
     pending: Vec<u8>,
-    /// Bytes of the segment that have been encrypted so far, for the cache.
+    /// Bytes of the segment that have been encrypted so far. They are retained for the cache entry.
     sent: Vec<Bytes>,
     entry: Option<FutureEntry>,
 }
 
 impl ProtectedStream {
-    /// Requests the media of a remote file, and builds the body. The first samples have arrived when
-    /// this returns, so that errors can still set the status.
+    /// Requests the media of a remote file, and builds the body. The first samples have arrived
+    /// when this function returns, so that an earlier error can still determine the response
+    /// status.
     pub(crate) async fn build_body(
         job: ProtectJob,
         (plan, map): (Plan, Option<SubsampleMap>),
@@ -125,7 +128,7 @@ impl ProtectedStream {
         Ok(None)
     }
 
-    /// Returns the number of samples that have arrived, and their bytes.
+    /// Returns the number of complete samples in `pending`, and their total length in bytes.
     fn count_ready(&self) -> Result<(u32, usize), Error> {
         let (mut count, mut bytes) = (0, 0);
         for size in self.job.sample_sizes(self.samples.clone())? {

@@ -1,27 +1,29 @@
-//! Buffers for segments that are sent once. They are used again, so that the kernel need not clear
-//! new memory for each segment.
+//! Buffers for segments that are sent only once. The buffers are reused, so that the kernel need
+//! not clear new memory for each segment.
 
 use bytes::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Longer segments get new memory.
+/// Segments longer than this get new memory instead of a recycled buffer.
 const BUFFER_BYTES_MAX: usize = 2 << 20;
-/// Unused buffers of the process. Together with [`BUFFER_BYTES_MAX`] this bounds their memory.
+/// Maximum number of unused buffers in the process. Together with [`BUFFER_BYTES_MAX`], this number
+/// limits the memory of unused buffers.
 const UNUSED_BUFFERS_MAX: usize = 8;
-/// Buffers are multiples of this length, so that those of similar segments fit.
+/// The length of each buffer is a multiple of this value, so that a buffer fits other segments of
+/// similar length.
 const LENGTH_STEP_BYTES: usize = 256 << 10;
 
 static UNUSED: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// A buffer. When it is dropped, it becomes one of the process's unused buffers.
+/// A buffer that becomes one of the process's unused buffers when it is dropped.
 pub(super) struct RecycledBuffer {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl RecycledBuffer {
-    /// Returns a buffer of `len` bytes, which may contain bytes of earlier segments; `None` if
-    /// `len` exceeds [`BUFFER_BYTES_MAX`].
+    /// Returns a buffer of `len` bytes, which may contain bytes of earlier segments. Returns `None`
+    /// if `len` exceeds [`BUFFER_BYTES_MAX`].
     pub(super) fn take(len: usize) -> Option<RecycledBuffer> {
         if len > BUFFER_BYTES_MAX {
             return None;
@@ -54,14 +56,15 @@ impl Drop for RecycledBuffer {
     }
 }
 
-/// Returns the buffer of at least this length that was used most recently.
+/// Removes and returns the most recently used buffer that has at least this length.
 fn pop_unused(len: usize) -> Option<Vec<u8>> {
     let mut unused = lock_unused();
     let fitting = unused.iter().rposition(|bytes| bytes.len() >= len)?;
     Some(unused.remove(fitting))
 }
 
-/// Stores a buffer. If there are enough, the least recently used one is freed.
+/// Stores an unused buffer. If the maximum number is reached, the least recently used buffer is
+/// freed.
 fn push_unused(bytes: Vec<u8>) {
     let mut unused = lock_unused();
     let _freed = (unused.len() >= UNUSED_BUFFERS_MAX).then(|| unused.remove(0));

@@ -1,8 +1,9 @@
-//! Transmuxing and encryption: reads media and writes the segment's bytes into memory.
+//! Reads the media of a segment, transmuxes or encrypts it, and writes the result into memory.
 //!
-//! A local film is read in batches that stay in the processor's cache until they are packed. They
-//! are packed directly into the memory that is sent, and encrypted there while the cache still
-//! holds them. Each byte is copied twice: from the page cache, and into the segment.
+//! A local film is read in batches. A batch is still in the processor's cache when it is packed
+//! into the memory from which the segment is sent, and when it is encrypted there. Each byte is
+//! copied only twice. The first copy is from the page cache into the batch, and the second copy is
+//! from the batch into the segment.
 
 use crate::error;
 use crate::error::no_such_segment;
@@ -25,15 +26,16 @@ use std::sync::Arc;
 use store::{LocalFile, Object, Reason};
 use trace::SpanKind;
 
-/// Maximum length of a packed segment: ten seconds at 400 Mbit/s. Damaged tables can declare any
-/// length.
+/// Maximum length of a packed segment. Ten seconds at 400 Mbit/s fit into this length. The limit is
+/// necessary because damaged tables can declare any length.
 const PACKED_BYTES_MAX: usize = 512 << 20;
-/// Longer segments are packed on a blocking thread.
+/// Segments longer than this are packed on a blocking thread.
 const PACK_INLINE_BYTES_MAX: usize = 2 << 20;
-/// Size of a batch. Input and output together fit the private cache of a processor core. A single
-/// sample may be longer.
+/// Size of a batch. The input and output of one batch together fit into the private cache of a
+/// processor core. A batch that contains a single long sample may be larger.
 const BATCH_BYTES: u64 = 128 << 10;
-/// Size of the read buffer that a thread retains, so that the next segment needs no new memory.
+/// Maximum size of the read buffer that a thread retains. With a retained buffer, the next segment
+/// needs no new memory.
 const BATCH_BUFFER_BYTES_MAX: usize = 2 * BATCH_BYTES as usize;
 
 thread_local! {
@@ -48,7 +50,7 @@ pub(crate) struct TransmuxJob {
 }
 
 enum TransmuxInput {
-    /// Samples to be packed into a transport stream or as packed audio.
+    /// Samples that are packed into a transport stream or as packed audio.
     Samples(SegmentSamples),
     /// A planned segment that only needs encryption.
     Planned(Vec<PlannedPart>),
@@ -71,7 +73,7 @@ struct ResolvedSamples {
 }
 
 impl SegmentSamples {
-    /// Identifies the samples of a segment by its indexes.
+    /// Identifies the samples of a segment by the indexes of its rendition and segment.
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
@@ -148,8 +150,8 @@ impl TransmuxJob {
     }
 }
 
-/// Runs `work` inline if `now` is set, otherwise on a blocking thread. Records it as a trace span
-/// with this name.
+/// Runs `work` inline if `now` is set, otherwise on a blocking thread. Records the execution as a
+/// trace span with this name.
 pub(crate) async fn run_inline_or_blocking<T: Send + 'static>(
     name: &'static str,
     now: bool,
@@ -248,7 +250,7 @@ impl ResolvedSamples {
         concat_and_encrypt(&[packed.into()], len, encryption, memory)
     }
 
-    /// Reads and packs a transport stream in batches. Blocks.
+    /// Reads and packs a transport stream in batches. Blocks the thread.
     fn pack_from_file(
         &self,
         file: &LocalFile,
@@ -289,7 +291,7 @@ fn pack_batches(
     out.finish()
 }
 
-/// Concatenates the parts, encrypting them if required.
+/// Concatenates the parts, and encrypts the result if required.
 fn concat_and_encrypt(
     parts: &[Bytes],
     len: usize,
@@ -317,7 +319,7 @@ fn concat_and_encrypt(
     })
 }
 
-/// The memory that a segment is written to, and encrypted in if required.
+/// The memory into which a segment is written. The segment is encrypted in place if required.
 struct SegmentBuffer<'o> {
     bytes: &'o mut [u8],
     len: usize,
@@ -333,7 +335,7 @@ impl<'o> SegmentBuffer<'o> {
         }
     }
 
-    /// Lets `write` fill the start of the remaining room, and encrypts the complete blocks.
+    /// Calls `write` to fill the start of the remaining memory, and encrypts all complete blocks.
     fn write_next(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
@@ -354,12 +356,12 @@ impl<'o> SegmentBuffer<'o> {
     }
 }
 
-/// Returns the room that a segment needs, including padding.
+/// Returns the length that a segment needs in memory, including the padding.
 fn room_for(len: usize, encryption: Option<&SegmentEncryption>) -> usize {
     encryption.map_or(len, |_| encrypted_len(len as u64) as usize)
 }
 
-/// Returns the length if it is within the limit.
+/// Returns the length, or an error if the length exceeds the limit.
 pub(crate) fn check_packed_len(len: usize, wrong: &str, remedy: &str) -> Result<usize, Error> {
     if len > PACKED_BYTES_MAX {
         let what =
@@ -372,7 +374,7 @@ pub(crate) fn check_packed_len(len: usize, wrong: &str, remedy: &str) -> Result<
     Ok(len)
 }
 
-/// Reads ranges of the file into `buffer`, one after the other.
+/// Reads ranges of the file into `buffer`, one directly after the other.
 fn read_ranges<'b>(
     file: &LocalFile,
     ranges: &[Range<u64>],

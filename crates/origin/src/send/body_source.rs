@@ -1,4 +1,4 @@
-//! The source of a planned body: the object or objects that its ranges are read from.
+//! The source of a planned body, which consists of one or several objects.
 
 use crate::send::body_parts::{PlannedPart, file_ranges, fill_ranges};
 use crate::send::local_file;
@@ -7,21 +7,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{LocalFile, Object, Reason};
 
-/// The object, or several concatenated objects, that ranges are read from.
+/// The object from which ranges are read. Several objects are read like one concatenated object.
 #[derive(Clone)]
 pub(crate) struct BodySource {
     pub(crate) object: Arc<Object>,
     pub(crate) reason: Reason,
-    /// Whether the connection copies bodies (TLS, HTTP/2). Remote bytes then arrive in small
+    /// Whether the connection copies bodies (TLS, HTTP/2). If so, remote bytes are sent in small
     /// frames.
     pub(crate) is_copied: bool,
-    /// Whether the caller has just found the object unchanged. The first frame then needs no check of
-    /// its own unless it has to wait for the disk.
+    /// Whether the caller has just found the object unchanged. If so, the object is not checked
+    /// again for the first frame, unless this frame waits for the disk.
     pub(crate) is_verified: bool,
-    /// Ranges of a remote object that are likely to be requested soon. They are read in the same
-    /// request if they are close.
+    /// Ranges of a remote object that are likely to be requested soon. Ranges that are close to the
+    /// requested ranges are read in the same request.
     pub(crate) sibling_ranges: Option<Arc<[Range<u64>]>>,
-    /// Objects that follow the first one. Ranges refer to the concatenation of all objects.
+    /// Objects that follow `object`. Ranges refer to the concatenation of all objects.
     pub(crate) following_objects: Arc<[Arc<Object>]>,
 }
 
@@ -47,7 +47,8 @@ impl BodySource {
         matches!(&*self.object, Object::Local(_))
     }
 
-    /// Reads parts into memory and checks that the object has not changed meanwhile. Blocks.
+    /// Reads parts into memory. Checks that the object has not changed meanwhile. Blocks the
+    /// thread.
     pub(crate) fn read_now(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
         let read = self
             .object

@@ -1,5 +1,5 @@
-//! Bodies from a local file. Such a body contains ranges, not bytes; the response writer sends them
-//! from the file.
+//! Bodies from a local file. Such a body contains ranges instead of bytes. The response writer
+//! sends these ranges from the file.
 
 use super::body_parts::{PlannedPart, cut_parts, file_ranges, fill_ranges};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use net::{Body, BodyFile, Chunk};
 use std::sync::Arc;
 use store::{LocalFile, Reason};
 
-/// A local file and how to read it.
+/// A local file, and the parameters for reading it.
 #[derive(Clone)]
 pub(super) struct LocalSource {
     pub(super) file: Arc<LocalFile>,
@@ -29,18 +29,20 @@ fn body_file(file: &Arc<LocalFile>) -> BodyFile {
     )
 }
 
-/// Bodies up to this size are sent in one frame with their head. Longer ones have a separate tail.
+/// Bodies up to this size are sent in a single frame. Longer bodies have a separate tail.
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
-/// Tail of longer bodies. It is sent only if the file is still unchanged when everything before it
-/// has been sent. A response that mixes two versions of a file therefore never looks complete.
+/// Length of the tail of a longer body. The tail is sent only if the file is still unchanged when
+/// all previous bytes have been sent. A response that mixes two versions of a file therefore never
+/// looks complete.
 const TAIL_BYTES: u64 = 256 << 10;
 /// Maximum size of a frame before the tail.
 const FRAME_BYTES_MAX: u64 = 4 << 20;
-/// Resident ranges up to this size are read inline, others on a blocking thread.
+/// Resident ranges up to this total size are read inline. Other ranges are read on a blocking
+/// thread.
 const READ_NOW_BYTES_MAX: u64 = 1 << 20;
 
-/// Builds a body. Its first frame is available when this returns, so that errors can still set the
-/// status.
+/// Builds a body. The first frame is available when this function returns, so that an earlier error
+/// can still determine the response status.
 pub(super) async fn build_body(
     mut source: LocalSource,
     pieces: Arc<[PlannedPart]>,
@@ -79,7 +81,7 @@ fn frame_end(at: u64, len: u64) -> u64 {
 }
 
 impl LocalSource {
-    /// Converts parts to a chunk. Pages that are not resident are read first, on a blocking thread.
+    /// Converts parts to a chunk. First, a blocking thread reads all pages that are not resident.
     async fn to_chunk(&self, pieces: &[PlannedPart]) -> Result<Chunk, store::Error> {
         match pieces {
             [PlannedPart::Generated(bytes)] => return Ok(bytes.clone().into()),
@@ -126,7 +128,7 @@ impl LocalSource {
         len <= READ_NOW_BYTES_MAX && file_ranges(pieces).all(|range| self.file.resident(&range))
     }
 
-    /// Reads parts into memory and checks that the file has not changed meanwhile. Blocks.
+    /// Reads parts into memory. Checks that the file has not changed meanwhile. Blocks the thread.
     fn read_now(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
         let read = self
             .file

@@ -1,4 +1,5 @@
-//! Bodies with a single range of a remote object, passed through a pipe without caching.
+//! Bodies with a single range of a remote object. The range passes through a pipe and is not
+//! cached.
 
 use super::body_parts::{PlannedPart, file_ranges};
 use futures_util::stream;
@@ -7,15 +8,15 @@ use net::{Body, BodyPart, Chunk};
 use std::sync::Arc;
 use store::{Error, Reason, RemoteObject, SplicedData, SplicedRange};
 
-/// The parts still to be sent, in this order.
+/// The parts that have not been sent yet. The order of the fields is the order of sending.
 struct PassThrough {
     before: Vec<BodyPart>,
     spliced: Option<SplicedRange>,
     after: Vec<BodyPart>,
 }
 
-/// Builds a body if the parts contain exactly one range that may be passed through. Its first bytes
-/// have arrived when this returns.
+/// Builds a body if the parts contain exactly one file range and this range may be passed through.
+/// The first bytes of the range have arrived when this function returns.
 pub(super) async fn build_body(
     object: &Arc<RemoteObject>,
     pieces: &[PlannedPart],

@@ -1,4 +1,4 @@
-//! Bodies from a remote object. Its bytes are passed on as they arrive, without a copy.
+//! Bodies from a remote object. The bytes are forwarded as they arrive, without a copy.
 
 use super::body_parts::{PlannedPart, file_ranges};
 use super::body_source::BodySource;
@@ -11,20 +11,20 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{Error, RangeReader, Reason, RemoteObject};
 
-/// A frame is sent when it has this size or no more bytes are available.
+/// A frame is sent when it has at least this size, or when no more bytes have arrived.
 const FRAME_BYTES: u64 = 1 << 20;
-/// Frame size on connections that copy bodies. It is smaller because a frame stays in memory until a slow
-/// client has received it.
+/// Frame size on connections that copy bodies. This size is smaller, because a frame remains in
+/// memory until even a slow client has received it.
 const COPIED_FRAME_BYTES: u64 = 128 << 10;
 
-/// The parts still to be sent, and the bytes that arrive for them.
+/// The parts that have not been sent yet, and the reader that delivers their bytes.
 pub(crate) struct PartStream {
     pieces: VecDeque<PlannedPart>,
     parts: RangeReader,
     frame_bytes: u64,
 }
 
-/// Builds a body. Its first bytes are available when this returns.
+/// Builds a body. The first bytes are available when this function returns.
 pub(super) async fn build_body(
     object: &Arc<RemoteObject>,
     pieces: &[PlannedPart],
@@ -56,7 +56,7 @@ pub(super) async fn build_body(
     Ok(Body::sized_stream(len, frames))
 }
 
-/// Reads parts into memory, each as one buffer.
+/// Reads parts into memory. The result contains one buffer per part.
 pub(super) async fn read_parts(
     object: &Arc<RemoteObject>,
     pieces: &[PlannedPart],
@@ -108,7 +108,8 @@ impl PartStream {
         Ok(frame.map(|frame| Chunk::from_parts(None, parts(frame))))
     }
 
-    /// Returns the available parts, at least one, in memory; `None` at the end.
+    /// Waits for the first part, and returns all parts that have arrived. The returned parts are in
+    /// memory. Returns `None` at the end of the body.
     pub(crate) async fn next_frame(&mut self) -> Result<Option<Vec<PlannedPart>>, Error> {
         let (mut frame, mut len) = (Vec::new(), 0);
         while len < self.frame_bytes {

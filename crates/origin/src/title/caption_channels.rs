@@ -1,4 +1,4 @@
-//! Captions inside of the video of a film, found in its first key frames when it is indexed.
+//! Finds the captions in the video of a film by searching key frames when the film is indexed.
 
 use crate::title::joined_ranges::join_close_ranges;
 use media::index::{Index, Track};
@@ -7,20 +7,22 @@ use media::text::{CaptionChannel, find_caption_channels};
 use std::ops::Range;
 use store::{Object, Reason};
 
-/// Number of key frames that are searched.
+/// Maximum number of key frames that are searched.
 const KEY_FRAMES_MAX: usize = 3;
-/// Maximum number of bytes that are read of each. Captions precede the picture.
+/// Maximum number of bytes that are read from each key frame. Captions precede the picture data.
 const KEY_FRAME_BYTES_MAX: u64 = 64 << 10;
-/// Minimum distance between these key frames, in seconds. Channels are rarely active all the time.
+/// Minimum distance between the searched key frames, in seconds. Frames of different times must be
+/// searched, because caption channels are rarely active all the time.
 const KEY_FRAME_SPACING_S: u64 = 1;
-/// Key frames of a remote film that are closer than this are read in one request.
+/// Maximum gap between key frames of a remote film that are read in one request.
 const REMOTE_GAP_BYTES_MAX: u64 = 256 << 10;
 
-/// Searches the first video track of a film for captions. Blocks.
+/// Searches the first video track of a film for captions. Blocks the thread.
 ///
-/// A remote film costs at most three requests. If its first key frame contains no captions, it
-/// costs only one, because encoders write caption data into every picture. Returns `None` if the
-/// film cannot be read. Manifests then announce no captions, but the film plays.
+/// For a remote film, the search takes at most three requests. If the first key frame contains no
+/// captions, the search stops after one request, because encoders write caption data into every
+/// picture. Returns `None` if the film cannot be read. Players can still play the film then, but
+/// its manifests announce no captions.
 pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<CaptionChannel>> {
     let mut found = Vec::new();
     let Some(track) = video_track_with_readable_sei(index) else {
@@ -54,7 +56,7 @@ fn video_track_with_readable_sei(index: &Index) -> Option<&Track> {
     is_readable.then_some(track)
 }
 
-/// Returns the first bytes of the first key frames.
+/// Returns the byte ranges from which the searched key frames are read.
 fn key_frame_ranges(track: &Track) -> impl Iterator<Item = Range<u64>> {
     let samples = &track.samples;
     let spacing = KEY_FRAME_SPACING_S * u64::from(track.timescale);
@@ -69,7 +71,7 @@ fn key_frame_ranges(track: &Track) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// Returns the captions in the first video of a title.
+/// Returns the captions in the first video rendition of a title.
 pub(crate) fn captions_of_title(presentation: &Presentation) -> Vec<CaptionChannel> {
     let first = presentation.video_renditions().next();
     let file = first.and_then(|rendition| presentation.files.get(rendition.file_index));

@@ -1,5 +1,5 @@
-//! The title catalog: each title is built once, cached while memory allows, and rebuilt when its
-//! files change.
+//! The title catalog, which builds each title once, caches it while memory allows, and rebuilds it
+//! when its files change.
 
 use crate::error;
 use crate::title::file_names;
@@ -20,13 +20,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
 /// Weight of a cached failure, in bytes.
 const FAILURE_BYTES: u64 = 1024;
-/// Minimum and maximum number of titles that are built in parallel; in between, one per core. More
-/// would not be faster, and the allocator retains the memory that each build needs only briefly
-/// (bench/memory.py).
+/// Minimum and maximum number of titles that are built in parallel. Within these limits, the number
+/// equals the number of cores. A higher number would not be faster, but would take more memory. The
+/// allocator retains memory that a build needs only briefly (bench/memory.py).
 const BUILDS_MIN_MAX: (usize, usize) = (2, 16);
-/// Number of titles built in parallel if the library is on a network, where a build mostly waits.
+/// Number of titles that are built in parallel if the library is on a network. The number is
+/// higher, because such a build mostly waits.
 const BUILDS_REMOTE_MAX: usize = 32;
-/// Shards of the cache, with one lock each. Few, because no title may be larger than a shard.
+/// Number of shards of the cache. Each shard has its own lock. The number is small, because a title
+/// should fit into one shard.
 const SHARDS: usize = 4;
 
 /// Returns the age at which an entry is checked in the background.
@@ -34,7 +36,7 @@ pub(crate) fn refresh_after(recheck: Duration) -> Duration {
     recheck * 3 / 4
 }
 
-/// Maximum number of lines in the log about the parts of one title.
+/// Maximum number of unserved parts that are logged for one title.
 const LEFT_OUT_LOGGED_MAX: usize = 16;
 
 /// Logs the parts of a title that are not served.
@@ -44,11 +46,11 @@ fn log_left_out_parts(title: &Title) {
     }
 }
 
-/// The resources for which a title is built.
+/// The kind of request for which a title is built.
 #[derive(Debug, Clone, Copy)]
 enum IndexPurpose {
-    /// Manifests and everything else except segments. Manifests announce captions, so the title
-    /// needs them.
+    /// Requests for manifests and all other resources except segments. The title must contain the
+    /// captions, because manifests announce them.
     Manifests,
     Segments,
 }
@@ -59,10 +61,10 @@ pub(crate) struct Catalog {
     index_cache: IndexCache,
     /// Builds indexes for segment requests if titles are not cached.
     segment_indexes: IndexCache,
-    /// Whether titles are cached; otherwise each request builds its own.
+    /// Whether titles are cached. Otherwise, each request builds the title that it needs.
     is_caching: bool,
     packaging_rules: LibraryPackagingRules,
-    /// Time for which a path is assumed to lead to the same files.
+    /// Time after a check for which a path is assumed to lead to the same files.
     recheck_after: Duration,
     entries: Cache<Key, CatalogEntry, CatalogWeigher>,
     /// Whether the next segment of a remote film is fetched in advance.
@@ -74,7 +76,7 @@ pub(crate) struct Catalog {
     started: Instant,
 }
 
-/// The title or failure at a path.
+/// The title at a path, or the error with which the last build of this title failed.
 #[derive(Clone)]
 struct CatalogEntry {
     outcome: Result<Arc<Title>, Arc<Error>>,
@@ -97,15 +99,15 @@ impl Weighter<Key, CatalogEntry> for CatalogWeigher {
             .outcome
             .as_ref()
             .map_or(FAILURE_BYTES, |title| title.memory_bytes() as u64);
-        // A title larger than a shard counts as one shard, so that it is cached and replaces the
-        // shard's content.
+        // The weight of a title is at most one shard. A larger title is therefore cached, too, and
+        // replaces all other entries of its shard.
         bytes.clamp(1, self.bytes_max)
     }
 }
 
 impl Catalog {
-    /// Creates a catalog of at most `memory_bytes`. With `None`, nothing is cached and each request
-    /// reads what it needs.
+    /// Creates a catalog of at most `memory_bytes`. With `None`, nothing is cached, and each
+    /// request builds the title that it needs.
     pub(crate) fn new(
         stores: Arc<MediaStores>,
         indexes: IndexCache,
@@ -166,12 +168,12 @@ impl Catalog {
         &self.index_cache
     }
 
-    /// Returns the number of titles built so far, including failures.
+    /// Returns the number of title builds so far, including failed builds.
     pub(crate) fn builds(&self) -> u64 {
         self.build_count.load(Relaxed)
     }
 
-    /// Returns the memory that titles take, in bytes.
+    /// Returns the memory that cached titles occupy, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.entries.weight()
     }
@@ -181,7 +183,8 @@ impl Catalog {
         self.entries.len()
     }
 
-    /// Returns the current title of a path. Its files were checked within the recheck time.
+    /// Returns the current title of a path. The title's files were last checked within the recheck
+    /// time.
     pub(crate) async fn load_title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         if !self.is_caching {
             let build = self.build_uncached(key, IndexPurpose::Manifests);
@@ -195,9 +198,9 @@ impl Catalog {
         Box::pin(trace::in_span("index", self.build_once(key))).await
     }
 
-    /// Returns the current title of a path, for a request for one of its segments. Without a cache,
-    /// the title has no text, and declares no captions of its video, because finding them reads
-    /// media.
+    /// Returns the current title of a path for a segment request. If titles are not cached, the
+    /// title is built without text and captions. Segments do not need text or captions, and finding
+    /// captions reads media.
     pub(crate) async fn load_title_for_segment(
         self: &Arc<Catalog>,
         key: &Key,
@@ -219,12 +222,13 @@ impl Catalog {
         Catalog { read_ahead, ..self }
     }
 
-    /// Whether the next segment of a remote film is fetched in advance.
+    /// Returns whether the next segment of a remote film is fetched in advance.
     pub(crate) fn reads_ahead(&self) -> bool {
         self.read_ahead
     }
 
-    /// Returns whether the film at a path is encrypted. No unencrypted media is served then.
+    /// Returns whether the film at a path is encrypted. If so, no unencrypted media of the film is
+    /// served.
     pub(crate) fn is_encrypting(&self, path: &Key) -> bool {
         self.packaging_rules.master_secret.is_some() || self.is_protecting(path)
     }
@@ -235,8 +239,8 @@ impl Catalog {
         drm.is_some_and(|drm| drm.policy_of(path).is_some())
     }
 
-    /// Returns whether static files may exist below a title. Below a remote title that is named
-    /// like a film, none are looked up: each look-up would be a request.
+    /// Returns whether static files may exist below a title. Returns `false` for a remote title
+    /// that is named like a film, because each look-up would cost a request.
     pub(crate) fn may_contain_files(&self, key: &Key) -> bool {
         !(self.library().is_remote() && file_names::is_media(key.name()))
     }
@@ -269,7 +273,7 @@ impl Catalog {
             self.refresh_in_background(entry, &title, now_ms);
             return true;
         }
-        // One request checks; the others continue with the entry.
+        // One request checks the title. Other requests use the entry in the meantime.
         if entry
             .checked_ms
             .compare_exchange(last_checked_ms, now_ms, Relaxed, Relaxed)
@@ -285,9 +289,9 @@ impl Catalog {
         current
     }
 
-    /// Checks whether text that the storage could not deliver can be read now. If so, removes the
-    /// title, so that the next request builds it again. No request waits for this check, because
-    /// the storage may still be slow.
+    /// Checks whether text that the storage could not deliver can be read now. If the text can be
+    /// read, removes the title, so that the next request builds the title again. The check runs in
+    /// the background, because the storage may still be slow.
     fn retry_text_in_background(self: &Arc<Self>, entry: &CatalogEntry, title: &Arc<Title>) {
         if !title.has_unread_text() || entry.is_retrying.swap(true, Relaxed) {
             return;
@@ -301,8 +305,7 @@ impl Catalog {
         });
     }
 
-    /// Checks a title in the background, before it is so old that a request must wait for the
-    /// check.
+    /// Checks a title early and in the background, so that no request must wait for the check.
     fn refresh_in_background(
         self: &Arc<Self>,
         entry: &CatalogEntry,
@@ -324,8 +327,8 @@ impl Catalog {
         });
     }
 
-    /// Returns whether a title has the same files and keys as before. If too many titles are
-    /// waiting for the key server, the keys are not checked this time.
+    /// Returns whether a title still has the same files and keys. The keys are not checked this
+    /// time if too many titles are waiting for the key server.
     async fn is_current(self: &Arc<Catalog>, title: &Arc<Title>) -> bool {
         let key_load = self.try_acquire_key_load(&title.key);
         let (catalog, title) = (self.clone(), title.clone());
@@ -340,7 +343,7 @@ impl Catalog {
         checked.await.unwrap_or(false)
     }
 
-    /// Returns whether a title has the keys that its source currently provides. Blocks.
+    /// Returns whether a title has the keys that its source currently provides. Blocks the thread.
     fn has_same_keys(&self, title: &Title) -> bool {
         match (&self.packaging_rules.drm, &title.drm) {
             (Some(library), Some(drm)) => {
@@ -364,7 +367,7 @@ impl Catalog {
     /// Builds a title, or waits for a build that is running.
     async fn build_once(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         let (catalog, key) = (self.clone(), key.clone());
-        // A separate task: the build continues if the client disconnects.
+        // A separate task, so that the build continues if the client disconnects.
         let flight = tokio::spawn(trace::bind_trace(async move {
             let make = catalog.build_entry(&key);
             let entry = catalog.entries.get_or_insert_async(&key, async {
@@ -406,15 +409,15 @@ impl Catalog {
         built
     }
 
-    /// Builds a title. Does not hold a build permit while keys are loaded, so that a slow key
-    /// server delays only the titles whose keys it provides.
+    /// Builds a title. Holds no build permit while keys are loaded, so that a slow key server
+    /// delays only the titles whose keys it provides.
     async fn build_in_steps(
         self: &Arc<Catalog>,
         key: &Key,
         purpose: IndexPurpose,
     ) -> Result<Title, Error> {
-        // This permit bounds the number of drafts in memory. No task that holds a build permit
-        // waits for it.
+        // This permit limits the number of drafts in memory. Build permits are acquired later, so
+        // that a task never waits for this permit while it holds a build permit.
         let _key_load = self.acquire_key_load(key).await;
         let path = key.clone();
         let open = move |catalog: &Catalog| {
@@ -444,13 +447,14 @@ impl Catalog {
         self.run_build_step(complete).await
     }
 
-    /// Waits until the keys of a title may be loaded. `None` if they are available already.
+    /// Waits for a permit to load the keys of a title. Returns `None` if the keys are already
+    /// available.
     async fn acquire_key_load(&self, key: &Key) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed, so this never fails.
+        // The semaphore is never closed, so `acquire_owned` never fails.
         self.key_loads(key)?.acquire_owned().await.ok()
     }
 
-    /// Does not wait.
+    /// Like [`Catalog::acquire_key_load`], but returns an error instead of waiting.
     fn try_acquire_key_load(
         &self,
         key: &Key,
@@ -459,7 +463,8 @@ impl Catalog {
         permit.transpose()
     }
 
-    /// Returns the permits to load the keys of a title; `None` if they are available already.
+    /// Returns the semaphore for loading the keys of a title. Returns `None` if the keys are
+    /// already available.
     fn key_loads(&self, key: &Key) -> Option<Arc<Semaphore>> {
         let policy = self.packaging_rules.drm.as_ref()?.policy_of(key)?;
         let may_wait = policy.may_wait_for_keys(key);
@@ -471,7 +476,7 @@ impl Catalog {
         self: &Arc<Catalog>,
         step: impl FnOnce(&Catalog) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        // The semaphore is never closed, so this never fails.
+        // The semaphore is never closed, so `acquire_owned` never fails.
         let _permit = self.build_permits.clone().acquire_owned().await;
         self.run_blocking(step).await
     }

@@ -1,4 +1,4 @@
-//! Text tracks inside of a title's films: read whole and converted to cues.
+//! Reads the text tracks in a title's films completely, and converts the tracks to cues.
 
 use crate::title::left_out::{LeftOutPart, UnreadBytes};
 use crate::title::sample_reads::{FailedRead, read_samples};
@@ -9,11 +9,11 @@ use media::text::{
 };
 use store::{Error, Object};
 
-/// Maximum number of text tracks of a title. Further ones are left out.
+/// Maximum number of text tracks of a title. Further text tracks are not served.
 const TRACKS_MAX: usize = 64;
 
-/// Reads the text tracks of a title. Appends those that cannot be read to `left_out`. `files` are the
-/// names and contents of its films. Blocks.
+/// Reads the text tracks of a title. Appends tracks that cannot be read to `left_out`. `files`
+/// contains the names and contents of the title's films. Blocks the thread.
 pub(crate) fn read_embedded_text<'a>(
     presentation: &Presentation,
     files: impl Iterator<Item = (&'a str, &'a Object)>,
@@ -36,7 +36,8 @@ pub(crate) fn read_embedded_text<'a>(
             continue;
         }
         match read_track(presentation, (track, is_default), object) {
-            // Skips copies: each file of a ladder often contains the same text track.
+            // Skips copies, because each file of a bit-rate ladder often contains the same text
+            // track.
             Ok(new) if renditions.iter().any(|known| is_copy(known, &new)) => {}
             Ok(new) => match LeftOutPart::from_broken_text(&name(), &new) {
                 Some(broken) => left_out.push(broken),

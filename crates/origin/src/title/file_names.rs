@@ -1,4 +1,4 @@
-//! File names: which ones denote media, server manifests or index MP4s.
+//! Recognises media, server manifests and index MP4s by their file names.
 
 use store::Key;
 
@@ -9,7 +9,7 @@ pub(crate) const MEDIA_SUFFIXES: [&str; 11] = [
 
 /// Maximum number of files of a title.
 pub(crate) const FILES_MAX: usize = 64;
-/// Returns whether a file of this name is part of a film.
+/// Returns whether a file with this name is part of a film.
 pub(crate) fn is_media(name: &str) -> bool {
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
     suffix.is_some_and(|suffix| {
@@ -19,24 +19,25 @@ pub(crate) fn is_media(name: &str) -> bool {
     })
 }
 
-/// Returns whether a file of this name is a server manifest.
+/// Returns whether a file with this name is a server manifest.
 pub(crate) fn is_server_manifest(name: &str) -> bool {
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
     suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("ism"))
 }
 
-/// Returns whether a file has a name of the kind that `headwater index` or Unified's documentation
-/// (`film-dref.mp4`) uses for index MP4s. The guess only decides how much to read at once.
+/// Returns whether a file with this name is probably an index MP4. `headwater index` and the
+/// documentation of Unified Origin (`film-dref.mp4`) use such names. The result only determines how
+/// many bytes are read at once.
 pub(crate) fn is_likely_index_mp4(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let named = stem.ends_with(INDEX_STEM_SUFFIX) || stem.to_ascii_lowercase().contains("dref");
     named && is_media(name)
 }
 
-/// Suffix of an index MP4's name, before `.mp4`.
+/// Suffix of an index MP4's file name, before the extension `.mp4`.
 pub(crate) const INDEX_STEM_SUFFIX: &str = "-index";
 
-/// Returns the last name of a path, without a media suffix.
+/// Returns the last component of a path, without the suffix of a media file or server manifest.
 pub(crate) fn display_name_of(key: &Key) -> &str {
     let name = key.name();
     if is_media(name) || is_server_manifest(name) {

@@ -1,9 +1,10 @@
-//! The index cache on local disk: a restart does not read films again.
+//! The index cache on local disk. With this cache, a server that restarts need not read films
+//! again.
 //!
-//! An entry is an index MP4, from which the index can be rebuilt. Its key contains everything that
-//! distinguishes one version of a film from another. A film that was modified just now is not
-//! stored yet: within the resolution of the file system's clock, another change could have the same
-//! time.
+//! An entry is an index MP4, from which the index can be rebuilt. The key of an entry contains
+//! everything that distinguishes one version of a film from another version. The index of a film
+//! that was modified very recently is not stored. If the film is modified again soon, both versions
+//! may have the same time, because the file system's clock is coarse.
 
 use crate::title::indexer::{self, IndexedFile};
 use crate::title::stores::{FileLocation, MediaStores};
@@ -16,29 +17,29 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use store::{DiskCache, DiskCounts, Object, ObjectVersion};
 
-/// Part of the key. Increase it when a change of the code produces a different index for the same
-/// film, or a different stored file for the same index.
+/// Version that is part of each entry's key. Increase this version when changed code produces a
+/// different index for the same film, or a different stored file for the same index.
 const FORMAT_VERSION: u8 = 5;
-/// Resolution of file system clocks: two changes within it can have the same time.
+/// Resolution of file system clocks. Two changes within this time can have the same timestamp.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
-/// Media name in a stored index MP4. It is never followed.
+/// Name of the media file in a stored index MP4. A file with this name is never opened.
 const PLACEHOLDER_MEDIA_NAME: &str = "media";
 
-/// The index cache. Without a disk, it builds every index.
+/// The index cache. Without a disk, the cache builds an index each time the index is requested.
 #[derive(Default)]
 pub(crate) struct IndexCache {
     disk: Option<DiskCache>,
     /// Whether indexes are built without a search for captions.
     skips_captions: bool,
-    /// Whether a write failure was logged already.
+    /// Whether a write failure has already been logged.
     has_warned: AtomicBool,
 }
 
 impl IndexCache {
-    /// Stores indexes in `folder`, at most `bytes_max` bytes.
+    /// Creates a cache that stores indexes in `folder`, up to `bytes_max` bytes.
     ///
     /// # Errors
-    /// If the folder cannot be created or listed.
+    /// Returns an error if the folder cannot be created or listed.
     pub(crate) fn on_disk(folder: &Path, bytes_max: u64) -> io::Result<IndexCache> {
         Ok(IndexCache {
             disk: Some(DiskCache::open(folder, bytes_max)?),
@@ -46,7 +47,7 @@ impl IndexCache {
         })
     }
 
-    /// Stores nothing, and builds indexes that do not contain the captions of the video.
+    /// Creates a cache that stores nothing, and builds indexes without the captions of the video.
     pub(crate) fn without_captions() -> IndexCache {
         IndexCache {
             skips_captions: true,
@@ -54,16 +55,17 @@ impl IndexCache {
         }
     }
 
-    /// Returns the requests so far and the bytes stored.
+    /// Returns the number of requests so far, and the number of stored bytes.
     pub(crate) fn disk_usage(&self) -> Option<(DiskCounts, u64)> {
         let disk = self.disk.as_ref()?;
         Some((disk.counts(), disk.bytes()))
     }
 
-    /// Returns the index of a file, from disk or built now. Blocks.
+    /// Returns the index of a file. Builds the index if the disk does not contain it. Blocks the
+    /// thread.
     ///
     /// # Errors
-    /// The errors of [`indexer::index_file`].
+    /// Returns the errors of [`indexer::index_file`].
     pub(crate) fn load_or_build(
         &self,
         stores: &MediaStores,
@@ -80,7 +82,7 @@ impl IndexCache {
                     return Ok(IndexedFile::Media(index));
                 }
                 // The entry is intact, but contains no valid index. For example, another program
-                // wrote it.
+                // may have written the entry.
                 None => disk.forget(&name),
             }
         }
@@ -104,19 +106,21 @@ impl IndexCache {
     ) {
         let identity = object.identity();
         if identity.mtime_ns == 0 && identity.tag == 0 {
-            // The server sends neither a modification time nor an entity tag.
+            // Without a modification time or an entity tag, a replaced film would not be
+            // recognised.
             return;
         }
         if index.caption_channels.is_none() {
-            // The media could not be searched for captions; the next opening tries it again.
+            // The media could not be searched for captions. The search is repeated when the film is
+            // opened again.
             return;
         }
         let settled = SystemTime::now().checked_sub(SETTLE_TIME);
         if settled.is_none_or(|settled| identity.modified() > settled) {
             return;
         }
-        // No edit list can express the track delays of this film exactly, so the film is indexed
-        // again each time.
+        // Writing fails if no edit list can express the track delays of this film exactly. Such a
+        // film is indexed again each time.
         let Ok(bytes) = mp4::write_index_mp4(index, PLACEHOLDER_MEDIA_NAME) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Drives the [`Indexer`] of `media` over an open file.
+//! Runs the [`Indexer`] of the crate `media` on an open file.
 
 use crate::error;
 use crate::title::caption_channels::find_captions;
@@ -10,30 +10,31 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use store::{Key, Object, Reason, RemoteObject};
 
-/// Maximum size of a read, in bytes. The indexer may request more; it is fed block by block.
+/// Maximum size of a read, in bytes. If the indexer needs more bytes, it receives them in several
+/// blocks.
 const READ_BYTES_MAX: u64 = 8 << 20;
-/// Maximum number of consecutive requests for fragments that are close together. After these, the
-/// rest of the file is read in one request.
+/// Maximum number of consecutive requests for fragments that are close together. After this number
+/// of requests, the rest of the file is read in one request.
 const WALK_STEPS_MAX: u32 = 16;
-/// Fragments that are farther apart are requested one by one. A line of 1 Gb/s transfers this much
-/// in a round trip of 15 ms.
+/// Fragments with a larger distance than this are requested one by one. At 1 Gb/s, the transfer of
+/// this many bytes takes 17 ms, which is a typical round-trip time.
 const WALK_STEP_BYTES_MAX: u64 = 2 << 20;
 
 /// An indexed file.
 pub(crate) enum IndexedFile {
     /// A film with its own media.
     Media(Index),
-    /// An index MP4: tables of media in other files.
+    /// An index MP4, which contains the tables of media in other files.
     References(ExternalReferences),
 }
 
-/// Indexes a file and searches it for captions. Blocks.
+/// Indexes a file and searches it for captions. Blocks the thread.
 pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
     index_with(key, object, find_captions)
 }
 
-/// Indexes a file for segment requests without searching it for captions: only manifests announce
-/// them, and the search reads media. Blocks.
+/// Indexes a file for segment requests. Does not search the file for captions, because the search
+/// reads media and only manifests announce captions. Blocks the thread.
 pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
     index_with(key, object, |_, _| None)
 }
@@ -83,8 +84,8 @@ fn index_with(
     Ok(IndexedFile::Media(index))
 }
 
-/// Counts the steps through a remote file. Each step is a round trip, so many short steps cost more
-/// than reading the media in between.
+/// Counts the steps from fragment to fragment in a remote file. Each step costs a round trip, so
+/// many short steps take longer than reading the media between the fragments.
 #[derive(Default)]
 struct FragmentWalk {
     at: u64,
@@ -101,8 +102,8 @@ impl FragmentWalk {
     }
 }
 
-/// Feeds a range to the indexer while it is received, in one request. Stops when the indexer fails,
-/// when it needs no more bytes, or when the next bytes that it needs are far ahead.
+/// Reads a range in one request, and feeds the bytes to the indexer as they arrive. Stops when the
+/// indexer fails, when it needs no more bytes, or when its next bytes are far ahead.
 fn feed_while_receiving(
     indexer: &mut Indexer,
     object: &Arc<RemoteObject>,
@@ -132,13 +133,13 @@ fn feed_while_receiving(
     fed.map_err(of_media)
 }
 
-/// Number of positions in a file whose bytes are hashed.
+/// Number of positions in a file at which bytes are hashed.
 const PROBE_COUNT: u64 = 4;
 const PROBE_BYTES: u64 = 1024;
 
-/// Returns the hash that distinguishes files with equal tables, such as a film before and after its
-/// media was replaced. It is the entity tag if there is one, because reading media on a network
-/// costs requests; otherwise the hash of [`probe_media_bytes`].
+/// Returns a hash that distinguishes files with equal tables, such as a film before and after its
+/// media was replaced. The hash of the entity tag is used if there is a tag, because reading media
+/// on a network costs requests. Otherwise, the result is that of [`probe_media_bytes`].
 pub(crate) fn tag_or_probe_hash(object: &Object) -> Result<u64, store::Error> {
     match object.identity().tag {
         0 => probe_media_bytes(object),
@@ -150,7 +151,7 @@ pub(crate) fn tag_or_probe_hash(object: &Object) -> Result<u64, store::Error> {
 pub(crate) fn probe_media_bytes(object: &Object) -> Result<u64, store::Error> {
     let mut hasher = DefaultHasher::new();
     for n in 0..PROBE_COUNT {
-        // Cannot overflow: a length is below 2^63.
+        // The position cannot overflow, because the length of a file is below 2^63.
         let at = object.len() / (PROBE_COUNT + 1) * (n + 1);
         let end = object.len().min(at + PROBE_BYTES);
         object.read(at..end, Reason::Index)?.hash(&mut hasher);

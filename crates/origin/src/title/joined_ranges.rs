@@ -1,4 +1,4 @@
-//! Ranges of a file that are close to each other, to be read together.
+//! Joins ranges of a file that are close to each other, so that they are read together.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use std::ops::Range;
 pub(crate) struct JoinedRange {
     /// The bytes to read.
     pub(crate) span: Range<u64>,
-    /// The requested ranges, in their order.
+    /// The requested ranges within `span`, in the order of the request.
     pub(crate) members: Vec<Range<u64>>,
 }
 
-/// Joins consecutive ranges with a gap of at most `gap_bytes_max` between them, as long as the joined
-/// range has at most `span_bytes_max`. Their order is kept.
+/// Joins consecutive ranges if the gap between them is at most `gap_bytes_max` and the joined range
+/// has at most `span_bytes_max` bytes. The order of the ranges does not change.
 pub(crate) fn join_close_ranges(
     ranges: impl IntoIterator<Item = Range<u64>>,
     gap_bytes_max: u64,
@@ -39,8 +39,8 @@ pub(crate) fn join_close_ranges(
 }
 
 impl JoinedRange {
-    /// Cuts the bytes of the span into those of its members. A member that is not completely within
-    /// `bytes` is empty.
+    /// Returns the bytes of each member. `bytes` contains the bytes of the span. The result is
+    /// empty for a member that is not completely within `bytes`.
     pub(crate) fn cut<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let slice = |member: &Range<u64>| {
             let from = usize::try_from(member.start - self.span.start).ok()?;

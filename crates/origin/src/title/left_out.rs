@@ -16,9 +16,10 @@ use store::{Error, Key, Object, Reason, Store};
 pub(crate) struct LeftOutPart {
     /// File name and track, such as `film.mp4, track 3 (text, tx3g)`.
     pub(crate) name: String,
-    /// The reason, which follows "because".
+    /// The reason, in a form that can follow the word "because".
     pub(crate) reason: String,
-    /// The bytes to read again if the storage failed, because such a failure may be temporary.
+    /// Bytes that will be read again if the storage failed, because such a failure may be
+    /// temporary.
     #[serde(skip)]
     pub(crate) unread: Option<UnreadBytes>,
 }
@@ -26,7 +27,7 @@ pub(crate) struct LeftOutPart {
 /// Bytes that the storage could not deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UnreadBytes {
-    /// A text file, whole.
+    /// A complete text file.
     TextFile(Key),
     /// A file that a server manifest names.
     NamedFile(FileLocation),
@@ -39,7 +40,8 @@ pub(crate) enum UnreadBytes {
 }
 
 impl UnreadBytes {
-    /// Returns whether the bytes can be read now. `films` are the open files of the title. Blocks.
+    /// Returns whether the bytes can be read now. `films` are the open files of the title. Blocks
+    /// the thread.
     pub(crate) fn is_readable<'a>(
         &self,
         stores: &MediaStores,
@@ -55,14 +57,14 @@ impl UnreadBytes {
     }
 }
 
-/// Reads a text file whole. Blocks.
+/// Reads a complete text file. Blocks the thread.
 pub(crate) fn read_text_file(store: &Store, key: &Key) -> Result<Bytes, Error> {
     let object = store.open_whole(key)?;
     object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)
 }
 
-/// Returns whether the storage failed, which may be temporary. Missing bytes are not such a
-/// failure.
+/// Returns whether an error is a failure of the storage, which may be temporary. A missing file is
+/// not such a failure.
 fn is_storage_failure(error: &Error) -> bool {
     matches!(
         error,
@@ -71,7 +73,7 @@ fn is_storage_failure(error: &Error) -> bool {
 }
 
 impl LeftOutPart {
-    /// Creates a part that stays left out until its files change.
+    /// Creates a part that is not served until its files change.
     pub(crate) fn new(name: String, reason: String) -> LeftOutPart {
         LeftOutPart {
             name,
@@ -80,8 +82,8 @@ impl LeftOutPart {
         }
     }
 
-    /// Describes text that cannot be read. The log has the details of a failed storage, which viewers
-    /// may not see. `unread` is read again if the storage failed.
+    /// Describes text that cannot be read. Details of a storage failure are only logged, because
+    /// viewers may not see them. `unread` is read again later if the storage failed.
     pub(crate) fn from_text_error(
         name: String,
         error: &Error,
@@ -89,7 +91,7 @@ impl LeftOutPart {
     ) -> LeftOutPart {
         tracing::warn!(name, %error, "cannot read text");
         let reason = match error {
-            // The reason contains its remedy.
+            // The reason already contains a remedy.
             Error::Refused(why) if why.contains("; ") => (*why).to_owned(),
             Error::Denied(_) | Error::Slow(_) | Error::Broken(_) => {
                 "its storage failed; check the storage".to_owned()
@@ -103,7 +105,7 @@ impl LeftOutPart {
         }
     }
 
-    /// Describes a text file that a server manifest names and that cannot be opened.
+    /// Describes a text file that cannot be opened although a server manifest names it.
     pub(crate) fn from_named_text(place: &FileLocation, error: &net::Error) -> LeftOutPart {
         let name = place.key.name().to_owned();
         tracing::warn!(name, %error, "cannot read text");
@@ -123,7 +125,7 @@ impl LeftOutPart {
         }
     }
 
-    /// Describes text of which nothing could be parsed; `None` if something could.
+    /// Describes text that is malformed and contains no valid cue. Returns `None` for other text.
     pub(crate) fn from_broken_text(name: &str, text: &TextRendition) -> Option<LeftOutPart> {
         let mut problems = text.problems.iter();
         let is_broken = text.cues.cues().is_empty()
@@ -139,11 +141,11 @@ impl fmt::Display for LeftOutPart {
     }
 }
 
-/// Suffixes of text files that are not served.
+/// Suffixes of text files in formats that are not supported.
 const UNSUPPORTED_TEXT_SUFFIXES: [&str; 10] = [
     "webvtt", "itt", "ass", "ssa", "sub", "idx", "sbv", "smi", "scc", "stl",
 ];
-/// Maximum number of text files that are mentioned.
+/// Maximum number of text files that are listed for a title.
 const SIDECARS_MAX: usize = 64;
 
 /// Lists the tracks of a presentation that are not served. `file_names` is in the order of
@@ -159,8 +161,9 @@ pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> V
     named.collect()
 }
 
-/// Lists the text files of a title in formats that are not served. They are in its folder, or
-/// beside its film with a name that starts with the film's name and a dot. Blocks.
+/// Lists the text files of a title in formats that are not supported. If the title is a folder,
+/// these files are in the folder. If the title is a file, they are beside it, and their names start
+/// with the name of the film and a dot. Blocks the thread.
 ///
 /// Remote libraries are not searched, because a listing would cost a request.
 pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
@@ -173,7 +176,7 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
         Some(folder) => (folder, prefix.as_str()),
         None => (title.clone(), ""),
     };
-    // Ignores the error: reading the title's own files reports it.
+    // Ignores the error, because reading the title's own files reports the same error.
     let entries = store.list_folder(&folder).unwrap_or_default();
     let texts = entries
         .into_iter()

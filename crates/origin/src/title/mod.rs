@@ -1,4 +1,4 @@
-//! Titles: from a path in the library to open, indexed files.
+//! Finds, opens and indexes the files of a title, which is named by its path in the library.
 
 pub(crate) mod caption_channels;
 pub(crate) mod catalog;

@@ -1,11 +1,13 @@
-//! The order of titles in a list: numbers by value, so that "Episode 2" precedes "Episode 10".
+//! Orders the titles of a list. Numbers are compared by value, so that "Episode 2" precedes
+//! "Episode 10".
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Compares names as people sort them: without case, and digits by their value. Names that differ
-/// only in case or leading zeros are ordered by their bytes, so that only equal names are equal.
+/// Compares names as people sort them. The case of letters is ignored, and numbers are compared by
+/// value. Names that differ only in case or in leading zeros are compared by their bytes, so that
+/// only identical names compare as equal.
 pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
     compare_folded(a, b).then_with(|| a.cmp(b))
 }
@@ -49,7 +51,8 @@ fn take_digits(chars: &mut Peekable<Chars<'_>>) -> String {
     digits.collect()
 }
 
-/// Compares digits of any length: without leading zeros, the longer number is larger.
+/// Compares two numbers of any length, given as digits. Without leading zeros, the number with more
+/// digits is larger.
 fn compare_numbers(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))

@@ -10,7 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use store::{Key, Object};
 
-/// Part of the entity tag. Increase it when the same index gives other bytes.
+/// Version of the layout, which is part of the entity tag. Increase the version when a change of
+/// the code gives other bytes for the same index.
 const LAYOUT_VERSION: u8 = 1;
 /// A title's progressive layout, computed on first use.
 pub(crate) type ProgressiveSlot = OnceLock<Result<Arc<ProgressiveLayout>, Error>>;
@@ -22,7 +23,8 @@ pub(crate) struct ProgressiveLayout {
 }
 
 impl ProgressiveLayout {
-    /// Lays out the film of these files, which are addressed as if they were concatenated.
+    /// Lays out the film. The file ranges of the layout are offsets in the concatenation of
+    /// `objects`.
     pub(crate) fn new<'a>(
         title: &Key,
         indexes: &[Arc<Index>],

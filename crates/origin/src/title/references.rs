@@ -1,18 +1,19 @@
-//! References in server manifests and index MP4s, and which of them are followed. This module does
-//! no I/O.
+//! Resolves references in server manifests and index MP4s, and decides which references are
+//! followed. This module does no I/O.
 //!
-//! A reference is a URI reference (RFC 3986). A relative reference never leaves the library that
-//! contains it, whatever dots and escapes it contains. An absolute one must start with a prefix
-//! that the settings allow. Nothing else is followed: no `file:` URL and no path from the root.
+//! A reference is a URI reference (RFC 3986). A relative reference never leads out of the library
+//! that contains the reference, whatever dots and escapes the reference contains. An absolute
+//! reference must start with a URL prefix that the settings allow. All other references are
+//! refused, for example `file:` URLs and paths that start with a slash.
 
 use std::fmt;
 use store::{BadKey, Key};
 
-/// A URL prefix that absolute references may have.
+/// A URL prefix that the settings allow for absolute references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlPrefix(HttpUrl);
 
-/// A parsed http(s) URL, so that two spellings of one address are equal.
+/// A parsed and normalized http(s) URL. Different spellings of the same address are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HttpUrl {
     /// `http` or `https`.
@@ -36,7 +37,8 @@ pub enum ReferenceTarget {
 pub enum ReferenceError {
     /// The path leads above the library's root.
     Outside,
-    /// The path starts with `/`: it is valid only on the machine where the reference was written.
+    /// The path starts with `/`. Such a path is valid only on the machine where the reference was
+    /// written.
     Absolute,
     /// The scheme is neither http nor https.
     Scheme,
@@ -48,7 +50,7 @@ pub enum ReferenceError {
     Key(BadKey),
 }
 
-/// Resolves `name`, found in the file with the key `holder`.
+/// Resolves the reference `name` in the file with the key `holder`.
 ///
 /// # Errors
 /// [`ReferenceError`] for every reference that is not certainly inside the library or below an
@@ -81,8 +83,8 @@ pub fn resolve_reference(
     Ok(ReferenceTarget::SameStore(file_key(&path)?))
 }
 
-/// Appends a relative reference to `path`. `.` and `..` are resolved (section 5.2.4) after each
-/// name is decoded, and no name may contain an encoded `/`.
+/// Appends a relative reference to `path`. Each name is decoded first, and `.` and `..` are then
+/// resolved (RFC 3986, section 5.2.4). A name that contains an encoded `/` is an error.
 fn append_relative(path: &mut Vec<String>, reference: &str) -> Result<(), ReferenceError> {
     for name in reference.split('/') {
         let name = decode_escapes(name);
@@ -98,8 +100,8 @@ fn append_relative(path: &mut Vec<String>, reference: &str) -> Result<(), Refere
     Ok(())
 }
 
-/// Decodes the escapes of a name once. Returns the name unchanged if they are malformed: some
-/// writers escape nothing and write `100%.mp4`.
+/// Decodes the percent escapes of a name once. Returns the name unchanged if an escape is
+/// malformed, because some programs escape nothing and write `100%.mp4`.
 pub(crate) fn decode_escapes(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
@@ -127,7 +129,7 @@ fn file_key(path: &[String]) -> Result<Key, ReferenceError> {
     Ok(key)
 }
 
-/// Returns the scheme of a reference (section 3.1), if it has one.
+/// Returns the scheme of a reference (RFC 3986, section 3.1), if the reference has a scheme.
 fn find_scheme(name: &str) -> Option<&str> {
     let (scheme, _) = name.split_once(':')?;
     let first = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -166,10 +168,10 @@ impl HttpUrl {
 }
 
 impl UrlPrefix {
-    /// Parses `https://media.example.com/films/`, with or without the last slash.
+    /// Parses a URL prefix such as `https://media.example.com/films/`. The last slash is optional.
     ///
     /// # Errors
-    /// [`ReferenceError`] if it is not a plain http(s) URL.
+    /// [`ReferenceError`] if `text` is not an http(s) URL that consists only of a host and a path.
     pub fn parse_prefix(text: &str) -> Result<UrlPrefix, ReferenceError> {
         let mut url = HttpUrl::parse_url(text)?;
         while url.path.last().is_some_and(String::is_empty) {
@@ -190,7 +192,7 @@ impl UrlPrefix {
     }
 }
 
-/// Escapes a path as a relative reference, which [`resolve_reference`] decodes again.
+/// Escapes a path as a relative reference, which [`resolve_reference`] decodes to the same path.
 pub fn escape_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,33 +1,35 @@
-//! Reads of samples that are spread over a film: joined, bounded and, on a network, in parallel.
+//! Reads samples that are spread over a film. Reads of close samples are joined, the number and the
+//! size of reads are limited, and reads over a network are parallel.
 
 use crate::title::joined_ranges::{JoinedRange, join_close_ranges};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use store::{Error, Object, Reason};
 
-/// Maximum number of requests for a text track of a remote film. Text that is interleaved with the
-/// video is spread over the whole file, with one sample per cue.
+/// Maximum number of requests for a text track of a remote film. If the text is interleaved with
+/// the video, its samples are spread over the whole file, and each cue may need its own request.
 const REMOTE_READS_MAX: usize = 2048;
-/// Maximum number of bytes that these requests read, including the pictures between the samples.
+/// Maximum number of bytes that these requests read together, including the video data between the
+/// samples.
 const REMOTE_BYTES_MAX: u64 = 256 << 20;
-/// Requests at the same time.
+/// Maximum number of parallel requests.
 const REMOTE_READS_AT_ONCE: usize = 16;
-/// Samples of a remote film that are closer than this are read together: the bytes between them
-/// take less time than another request. The distance is increased if there would be too many
-/// requests.
+/// Maximum distance between two samples of a remote film that one request reads, in bytes. Reading
+/// the bytes between the samples takes less time than another request. The distance is increased if
+/// there would be too many requests.
 const REMOTE_GAP_BYTES: u64 = 64 << 10;
 const LOCAL_GAP_BYTES: u64 = 4 << 10;
-/// Maximum length of a read that joins samples. It bounds the memory.
+/// Maximum length of a read that joins samples, in bytes. This limit bounds the memory use.
 const SPAN_BYTES_MAX: u64 = 1 << 20;
 
 /// A read that failed.
 pub(crate) struct FailedRead {
     pub(crate) error: Error,
-    /// The bytes that could not be read; `None` if none were requested.
+    /// The bytes that could not be read; `None` if the error does not concern a single read.
     pub(crate) range: Option<Range<u64>>,
 }
 
-/// Reads samples, each as its own bytes. Empty ranges cost no read. Blocks.
+/// Reads samples and returns the bytes of each sample. An empty range needs no read. Blocks.
 pub(crate) fn read_samples(
     object: &Object,
     ranges: &[Range<u64>],
@@ -50,13 +52,14 @@ pub(crate) fn read_samples(
     Ok(ranges.iter().map(sample).collect())
 }
 
-/// Joins the ranges that are not empty.
+/// Joins the non-empty ranges that are at most `gap_bytes` apart.
 fn join_samples(ranges: &[Range<u64>], gap_bytes: u64) -> Vec<JoinedRange> {
     let wanted = ranges.iter().filter(|range| !range.is_empty()).cloned();
     join_close_ranges(wanted, gap_bytes, SPAN_BYTES_MAX)
 }
 
-/// Plans the reads of a remote film; `None` if they would be too many or too long.
+/// Plans the reads of a remote film. Returns `None` if there would be too many reads or if they
+/// would read too many bytes.
 fn plan_remote_reads(ranges: &[Range<u64>]) -> Option<Vec<JoinedRange>> {
     let gaps = std::iter::successors(Some(REMOTE_GAP_BYTES), |gap| Some(gap * 4));
     let plans = gaps
@@ -69,7 +72,7 @@ fn plan_remote_reads(ranges: &[Range<u64>]) -> Option<Vec<JoinedRange>> {
         .filter(|reads| reads.iter().map(bytes).sum::<u64>() <= REMOTE_BYTES_MAX)
 }
 
-/// Returns the samples of each read, in the order of the reads.
+/// Performs the reads. Returns the samples of each read, in the order of the reads.
 fn read_all(
     object: &Object,
     reads: &[JoinedRange],
@@ -98,7 +101,7 @@ fn take_next<'a>(next: &AtomicUsize, reads: &'a [JoinedRange]) -> Option<(usize,
     Some((n, reads.get(n)?))
 }
 
-/// The samples of a read, with its position among the reads.
+/// The position of a read among all reads, and the samples of the read.
 type PositionedSamples = (usize, Vec<Vec<u8>>);
 
 fn read_in_parallel(
@@ -134,7 +137,7 @@ fn read_one(object: &Object, read: &JoinedRange) -> Result<Vec<Vec<u8>>, FailedR
 mod tests {
     use super::*;
 
-    /// Samples of 100 bytes, `gap` bytes apart.
+    /// Returns `count` ranges of 100 bytes, with a distance of `gap` bytes between them.
     fn spread(count: u64, gap: u64) -> Vec<Range<u64>> {
         let starts = (0..count).map(|n| n * (gap + 100));
         starts.map(|start| start..start + 100).collect()
@@ -143,17 +146,20 @@ mod tests {
     #[test]
     fn reads_of_a_remote_film_are_bounded_in_number_bytes_and_length() {
         let count = |ranges: &[Range<u64>]| plan_remote_reads(ranges).map(|reads| reads.len());
-        // Two hours of cues in a film of 4 GB: one request each, and none for the pictures.
+        // 1,500 cues in a film of more than 4 GB. Each cue takes one request, and the video data
+        // between the cues is not read.
         assert_eq!(count(&spread(1500, 3 << 20)), Some(1500));
         assert_eq!(count(&spread(2049, 3 << 20)), None);
-        // More samples, closer together: the gaps are read, too.
+        // 3,000 samples would need too many single requests, so some requests also read the bytes
+        // between samples.
         let joined = plan_remote_reads(&spread(3000, 80 << 10)).unwrap();
         assert!(joined.len() <= REMOTE_READS_MAX, "{}", joined.len());
         let longest = joined.iter().map(|read| read.span.end - read.span.start);
         assert!(longest.max().unwrap() <= SPAN_BYTES_MAX);
-        // That would read the whole film.
+        // Joined reads of these 9,000 samples would contain almost the whole film, which is too
+        // much data.
         assert_eq!(count(&spread(9000, 80 << 10)), None);
-        // A sample that is longer than a joined read is read alone.
+        // A sample that is longer than the maximum length of a joined read is read alone.
         assert_eq!(count(&[0..5 << 20, (5 << 20)..(5 << 20) + 9]), Some(2));
     }
 

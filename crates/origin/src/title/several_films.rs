@@ -1,9 +1,10 @@
-//! Whether a folder contains one film in several renditions, or several films.
+//! Decides whether a folder contains several renditions of one film or several films.
 
 use media::presentation::{Presentation, Rendition};
 
-/// Returns whether files of equal length are several films instead of renditions of one. Two videos
-/// of the same size and codec with similar bitrates are taken for episodes of a series.
+/// Returns whether files of about the same duration are several films instead of renditions of one
+/// film. Two videos with the same resolution, the same codec and similar bitrates are considered to
+/// be episodes of a series.
 pub(crate) fn are_several_films(p: &Presentation) -> bool {
     let alike = |a: &Rendition, b: &Rendition| {
         let (x, y) = (&p.track(a).codec, &p.track(b).codec);

@@ -1,18 +1,18 @@
-//! Names of text files beside a film: `film.en.srt`, `film.pt-BR.forced.vtt`.
+//! Parses the names of text files beside a film, such as `film.en.srt` and `film.pt-BR.forced.vtt`.
 
 use media::text::{TextKind, parse_language};
 
 /// Properties that the name of a text file declares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SidecarName {
-    /// ISO 639 code or BCP 47 tag; `und` if the name has none.
+    /// ISO 639 code or BCP 47 tag; `und` if the file name contains no language.
     pub(crate) language: String,
     pub(crate) kind: TextKind,
     pub(crate) label: Option<String>,
     pub(crate) is_default: bool,
 }
 
-/// Suffixes of text files that are parsed.
+/// Suffixes of the text files that the server parses.
 pub(crate) const TEXT_SUFFIXES: [&str; 5] = ["vtt", "srt", "ttml", "dfxp", "imsc"];
 
 /// Returns the suffix of a text file in lower case; `None` for other files.
@@ -23,11 +23,14 @@ pub(crate) fn text_extension(name: &str) -> Option<&'static str> {
         .find(|known| suffix.eq_ignore_ascii_case(known))
 }
 
-/// Parses the words of a name after the film's name. Words are separated by dots: first the
-/// language, then `forced`, `sdh` or `cc`, `easy-to-read`, `default`, or a label.
+/// Parses the part of a file name after the film's name. This part consists of words that are
+/// separated by dots. It may contain the keywords `forced`, `sdh`, `cc`, `easy-to-read` and
+/// `default`. The first word that is not a keyword is the language, if it names a language. All
+/// further words form the label.
 ///
-/// `stems` are possible names of the film. A file whose name starts with none of them belongs to the
-/// film, too, because it is in the film's folder. The words before the language are then skipped.
+/// `stems` are the possible names of the film. A text file whose name does not start with a stem
+/// also belongs to the film, because the text file is in the film's folder. The words before the
+/// language are then skipped.
 pub(crate) fn parse_sidecar_name(name: &str, stems: &[&str]) -> SidecarName {
     let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
     let matching = stems.iter().filter_map(|stem| {

@@ -1,5 +1,5 @@
-//! Text files beside a film, or in the folder of its renditions: found with one listing, read whole
-//! and parsed.
+//! Finds, reads and parses the text files beside a film or in the folder of its renditions. One
+//! listing finds all text files, and each text file is read completely.
 
 use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
 use crate::title::left_out::{LeftOutPart, UnreadBytes, read_text_file};
@@ -10,24 +10,26 @@ use media::text::{
 };
 use store::{Error, FolderEntry, Key, ObjectVersion, Store};
 
-/// Maximum number of text files of a title. Further ones are left out.
+/// Maximum number of text files of a title. Further text files are left out.
 const SIDECARS_MAX: usize = 64;
-/// Maximum number of files over this limit that are named.
+/// Maximum number of left-out text files that are reported by name. Further left-out files are only
+/// counted.
 const SURPLUS_NAMED_MAX: usize = 16;
 
-/// The text files of a title in a listing.
+/// The text files of a title that a listing contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SidecarFiles {
     /// The files that are read.
     read: Vec<(Key, ObjectVersion)>,
-    /// Names of the others.
+    /// Names of the text files over the limit, which are not read.
     surplus: Vec<String>,
 }
 
 /// Lists the text files beside the film at `title`. Blocks.
 ///
 /// # Errors
-/// If the storage fails. For a storage that cannot list, or does not allow it, the result is empty.
+/// If the storage fails. If the storage cannot list files or denies the listing, the result is
+/// empty.
 pub(crate) fn find_beside(store: &Store, title: &Key) -> Result<SidecarFiles, Error> {
     let stem = display_name_of(title);
     let stem = stem.strip_suffix(INDEX_STEM_SUFFIX).unwrap_or(stem);
@@ -58,7 +60,7 @@ pub(crate) fn select_text(
     }
 }
 
-/// Reports the files over the limit, which are left out.
+/// Reports the text files over the limit as left out.
 fn list_surplus(surplus: &[String]) -> impl Iterator<Item = LeftOutPart> {
     let (named, counted) = surplus.split_at(surplus.len().min(SURPLUS_NAMED_MAX));
     let counted = (!counted.is_empty()).then(|| format!("{} more text files", counted.len()));
@@ -68,8 +70,8 @@ fn list_surplus(surplus: &[String]) -> impl Iterator<Item = LeftOutPart> {
     })
 }
 
-/// Reads and parses text files of a film that ends at `film_end_ms`. Appends those that cannot be
-/// read to `left_out`. Blocks.
+/// Reads and parses the text files of a film that ends at `film_end_ms`. Appends the files that
+/// cannot be read or parsed to `left_out`. Blocks.
 pub(crate) fn read_sidecars(
     store: &Store,
     title: &Key,

@@ -1,8 +1,8 @@
-//! Opens and indexes a title's files: films, index MP4s with the media that they name, and server
-//! manifests, which name either.
+//! Opens and indexes the files of a title, which are films, index MP4s and server manifests. An
+//! index MP4 names media files. A server manifest names films or index MP4s.
 //!
-//! References are followed one step only. The target of an index MP4 is read as media, and the
-//! target of a server manifest is never a server manifest, so there are no cycles.
+//! The target of an index MP4 is always read as media, and the target of a server manifest is never
+//! read as a server manifest. References can therefore not form a cycle.
 
 use crate::error;
 use crate::title::caption_channels::find_captions;
@@ -19,25 +19,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Key, Object, ObjectVersion, Reason};
 
-/// The media and manifests of a title.
+/// The media files of a title, and the files that name them.
 #[derive(Default)]
 pub(crate) struct TitleSources {
     /// Location, open file and index of each media file.
     pub(crate) media: Vec<(FileLocation, Arc<Object>, Arc<Index>)>,
     /// Files that only name other files, each with the version that was read.
     pub(crate) naming_files: Vec<(FileLocation, ObjectVersion)>,
-    /// Files of text that cannot be read.
+    /// Text files that cannot be read.
     pub(crate) left_out: Vec<LeftOutPart>,
 }
 
-/// Remote files of a title that are indexed in parallel.
+/// Maximum number of remote files of a title that are indexed in parallel.
 const FILES_AT_ONCE: usize = 8;
 
 impl TitleSources {
     /// Opens and indexes the files at `keys` of the library. Blocks.
     ///
     /// # Errors
-    /// Names the file that cannot be read, followed or packaged.
+    /// If a file cannot be read or packaged, or if a reference cannot be followed. The error names
+    /// the file.
     pub(crate) fn open_sources<'a>(
         stores: &MediaStores,
         index_cache: &IndexCache,
@@ -59,7 +60,7 @@ impl TitleSources {
         Ok(opening.sources)
     }
 
-    /// Returns the version of a file when it was opened.
+    /// Returns the version that a file had when it was opened.
     pub(crate) fn identity_of(&self, place: &FileLocation) -> Option<ObjectVersion> {
         let media = self.media.iter().find(|(known, ..)| known == place);
         let naming = self.naming_files.iter().find(|(known, _)| known == place);
@@ -68,7 +69,7 @@ impl TitleSources {
     }
 }
 
-/// The sources opened so far.
+/// Opens the sources of a title, and collects the opened sources.
 struct SourceOpener<'a> {
     stores: &'a MediaStores,
     index_cache: &'a IndexCache,
@@ -108,7 +109,8 @@ impl SourceOpener<'_> {
             files.collect::<Vec<_>>()
         };
         self.add_media_files(&listed(media), &wrong)?;
-        // An error in a text file is not an error of the title: the film plays without this text.
+        // An error in a text file is not an error of the title, because the film plays without this
+        // text.
         for file in listed(text) {
             let place = file.0.clone();
             if let Err(error) = self.add_media_files(&[file], &wrong) {
@@ -119,8 +121,9 @@ impl SourceOpener<'_> {
         Ok(())
     }
 
-    /// Adds films and the media that index MP4s name, limited to the listed tracks. Remote files
-    /// are read in parallel. `wrong` converts the error of a file that cannot be opened.
+    /// Adds films and the media that index MP4s name. If a list of tracks is given for a file, adds
+    /// only these tracks. Remote files are read in parallel. `wrong` converts the error of a file
+    /// that cannot be opened.
     fn add_media_files(
         &mut self,
         files: &[(FileLocation, Option<Vec<SmilTrack>>)],
@@ -150,7 +153,8 @@ impl SourceOpener<'_> {
         Ok(())
     }
 
-    /// Adds a film or the media that an index MP4 names, limited to the `listed_tracks`.
+    /// Adds a film, or the media that an index MP4 names. If `listed_tracks` is given, adds only
+    /// these tracks.
     fn add_media_file(
         &mut self,
         place: FileLocation,
@@ -159,7 +163,7 @@ impl SourceOpener<'_> {
         listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
         match indexed {
-            // The film, or an index MP4 of it, was added before.
+            // The film was added before, either directly or through an index MP4.
             _ if self.contains(&place) => Ok(()),
             IndexedFile::Media(index) => self.push_media(place, object, index, listed_tracks),
             IndexedFile::References(references) => {
@@ -186,7 +190,8 @@ impl SourceOpener<'_> {
                     if self.contains(&place) {
                         continue;
                     }
-                    // The first read of a segment verifies the declared version.
+                    // The first read of a segment verifies the declared version, so no look-up is
+                    // needed here.
                     let object = match references.recorded_media_len() {
                         Some(len) => self.stores.open_promised(
                             &place,
@@ -208,7 +213,7 @@ impl SourceOpener<'_> {
                 let probed = indexer::tag_or_probe_hash(&object);
                 index.fingerprint ^= probed.map_err(|e| error::from_store(&e))?;
             }
-            // Only local media is probed: on a network, that would cost a request.
+            // Probes only local media, because the probe of a remote file would cost a request.
             if let Some(MediaVersion::ContentHash(hash)) = index.media_version
                 && !object.is_remote()
                 && indexer::probe_media_bytes(&object).map_err(|e| error::from_store(&e))? != hash
@@ -217,7 +222,8 @@ impl SourceOpener<'_> {
                 let error = media::Error::unsupported(what);
                 return Err(error::from_media(holder.key.as_str(), &error));
             }
-            // Only index MP4s of other programs or earlier versions do not contain the captions.
+            // Searches the video for captions. This is needed only if another program or an earlier
+            // version wrote the index MP4, because newer index MP4s contain the caption channels.
             if index.caption_channels.is_none() && !object.is_remote() {
                 index.caption_channels = find_captions(&object, &index);
             }
@@ -226,8 +232,8 @@ impl SourceOpener<'_> {
         Ok(())
     }
 
-    /// Returns whether a file was added already: a folder may contain a film and an index MP4 of
-    /// it.
+    /// Returns whether a media file was added already. A folder may contain a film and also an
+    /// index MP4 of this film.
     fn contains(&self, place: &FileLocation) -> bool {
         self.sources.media.iter().any(|(known, ..)| known == place)
     }
@@ -250,7 +256,7 @@ impl SourceOpener<'_> {
     }
 }
 
-/// Opens and indexes files in parallel, with one thread each.
+/// Opens and indexes files in parallel, with one thread per file.
 fn index_in_parallel<'a, T: Send>(
     places: impl Iterator<Item = &'a FileLocation>,
     open_and_index: impl Fn(&FileLocation) -> Result<T, Error> + Sync,
@@ -278,16 +284,18 @@ fn resolve_reference(
     place.map_err(|bad| error::from_reference(&holder.key, name, &bad))
 }
 
-/// Keeps the tracks that a server manifest lists: by track number if the numbers match, otherwise
-/// by kind. Sets the language that the manifest declares if the file declares none.
+/// Keeps only the tracks that a server manifest lists. Tracks are matched by track number if any
+/// number matches, otherwise by kind. If the file declares no language for a track, sets the
+/// language that the manifest declares.
 fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     let before = index.tracks.len();
     let set_languages = retain_listed(&mut index.tracks, listed_tracks);
-    // Text has a separate version, which depends on its languages, so the fingerprint need not
-    // include them.
+    // The fingerprint need not cover the languages of text tracks, because text has a separate
+    // version that depends on these languages.
     retain_listed(&mut index.text_tracks, listed_tracks);
     if index.tracks.len() < before || !set_languages.is_empty() {
-        // Another selection of tracks gives other renditions, so the segments need other names.
+        // A different selection of tracks gives different renditions, so the segments need
+        // different names.
         let mut hasher = DefaultHasher::new();
         let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
         (left, set_languages).hash(&mut hasher);
@@ -295,8 +303,9 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     }
 }
 
-/// Removes the tracks that the list does not contain. If the list contains none of the tracks, all
-/// stay. Returns the languages that the list sets.
+/// Removes the tracks that the list does not contain. If the list contains no track of the same
+/// kind, all tracks stay. Sets the roles and languages that the list declares, and returns these
+/// languages.
 fn retain_listed<'a>(
     tracks: &mut Vec<Track>,
     listed_tracks: &'a [SmilTrack],

@@ -1,5 +1,5 @@
-//! The stores that media is read from: the library, and others that server manifests and index MP4s
-//! may name.
+//! The stores from which media is read. These are the library and the stores to which server
+//! manifests and index MP4s may refer.
 
 use crate::title::file_names::is_likely_index_mp4;
 use crate::title::references::{self, ReferenceTarget, UrlPrefix};
@@ -8,9 +8,9 @@ use store::{Error, Key, Object, ObjectVersion, Reason, Store};
 
 /// The library and the stores of allowed URL prefixes.
 pub(crate) struct MediaStores {
-    /// The first is the library.
+    /// The first store is the library.
     stores: Vec<Arc<Store>>,
-    /// URL prefix of each of the others.
+    /// URL prefixes of the stores after the library, in the same order.
     prefixes: Vec<UrlPrefix>,
 }
 
@@ -47,7 +47,8 @@ pub(crate) fn open_in_store(store: &Store, key: &Key, reason: Reason) -> Result<
 }
 
 impl MediaStores {
-    /// Creates the stores from a library and the prefixes that absolute URLs may have.
+    /// Creates the set of stores from the library and from the allowed URL prefixes with their
+    /// stores.
     pub(crate) fn new(library: Arc<Store>, elsewhere: Vec<(UrlPrefix, Arc<Store>)>) -> MediaStores {
         let (prefixes, others): (Vec<_>, Vec<_>) = elsewhere.into_iter().unzip();
         let stores = std::iter::once(library).chain(others).collect();
@@ -60,7 +61,7 @@ impl MediaStores {
         &self.stores[0]
     }
 
-    /// Returns the library and the stores of `media-from`.
+    /// Returns all stores: the library and the stores that the setting `media-from` allows.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Store> {
         self.stores.iter().map(|store| &**store)
     }
@@ -84,7 +85,7 @@ impl MediaStores {
         })
     }
 
-    /// Opens a file. A file that is probably an index MP4 is read completely, in few requests.
+    /// Opens a file. A file that is probably an index MP4 is read completely, with few requests.
     /// Blocks.
     ///
     /// # Errors
@@ -102,7 +103,7 @@ impl MediaStores {
             .open_for(&place.key, Reason::Manifest)
     }
 
-    /// Opens a file in a declared version without a look-up. The first read verifies it.
+    /// Opens a file in a declared version without a look-up. The first read verifies the version.
     ///
     /// # Errors
     /// The errors of [`Store::open_declared`].
@@ -127,7 +128,7 @@ impl MediaStores {
         self.find_store(place)?.look_up(&place.key)
     }
 
-    /// Returns a name that is unique across libraries and processes.
+    /// Returns a name of the file that is unique across libraries and processes.
     pub(crate) fn unique_name(&self, place: &FileLocation) -> String {
         let store = self.find_store(place).map(Store::location);
         format!("{}/{}", store.unwrap_or_default(), place.key)

@@ -1,6 +1,7 @@
-//! Builds a title version in three steps: files and indexes, then keys, then the segment grid. Only
-//! the second step waits for a key server, so the caller can run it without the resources that the
-//! other steps need.
+//! Builds a title version in three steps. The first step opens, indexes and segments the files, the
+//! second step loads the keys, and the third step encrypts the title and reads its text. Only the
+//! second step waits for a key server. The caller can therefore run the second step without the
+//! resources that the other steps need.
 
 use crate::drm::title_drm::LoadedKeys;
 use crate::drm::{LibraryDrm, TitleDrm};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use store::{Key, Object, ObjectVersion, Store};
 use trace::SpanKind;
 
-/// A title whose files are open and indexed.
+/// A title whose files are open, indexed and segmented.
 pub(crate) struct TitleDraft {
     key: Key,
     files: Vec<TitleFile>,
@@ -33,7 +34,7 @@ pub(crate) struct TitleDraft {
     naming_files: Vec<(FileLocation, ObjectVersion)>,
     left_out: Vec<LeftOutPart>,
     encryption: Option<TitleEncryption>,
-    /// Segmented for HLS, and not yet protected.
+    /// The presentation with HLS segments, which is not protected yet.
     hls: Presentation,
 }
 
@@ -73,15 +74,15 @@ impl TitleDraft {
         })
     }
 
-    /// Loads the keys of the title; `None` if the rules do not protect it. Blocks as long as a key server
-    /// takes.
+    /// Loads the keys of the title. Returns `None` if the rules do not protect the title. Blocks
+    /// until the key server has responded.
     pub(crate) fn load_keys(&self, drm: Option<&LibraryDrm>) -> Result<Option<LoadedKeys>, Error> {
         let policy = drm.and_then(|drm| drm.policy_of(&self.key));
         let load = policy.map(|policy| policy.load_keys(&self.key, &self.hls));
         load.transpose()
     }
 
-    /// Completes the title with its keys. Blocks.
+    /// Protects the title with `keys`, reads its text and returns the completed title. Blocks.
     pub(crate) fn complete(
         mut self,
         stores: &MediaStores,
@@ -89,8 +90,8 @@ impl TitleDraft {
         keys: Option<&LoadedKeys>,
     ) -> Result<Title, Error> {
         let durations = rules.segment_durations;
-        // With AES-128, the segment number is the IV and may be used only once, so segments are
-        // encrypted for HLS only.
+        // With AES-128, the segment number is the IV, and an IV may be used only once. DASH
+        // segments of another length would use the same IVs again, so only HLS segments are built.
         let has_own_dash = durations.dash_ms != durations.hls_ms && self.encryption.is_none();
         let dash = has_own_dash.then(|| self.build_dash(rules, keys));
         let dash = dash.transpose()?;
@@ -133,8 +134,8 @@ impl TitleDraft {
         Ok(dash)
     }
 
-    /// Reads the text of the title and finds the captions of its video. Appends what cannot be read to
-    /// `left_out`.
+    /// Reads the text of the title and finds the captions of its video. Appends the text that
+    /// cannot be read to `left_out`.
     fn read_text_set(&mut self, store: &Store, rules: &LibraryPackagingRules) -> TextSet {
         let text = match self.content {
             TitleScope::Media => Vec::new(),
@@ -147,7 +148,7 @@ impl TitleDraft {
         TextSet::new(text).with_caption_channels(captions)
     }
 
-    /// Reads the text in the films of the title and beside them.
+    /// Reads the text tracks in the films of the title and the text files beside the films.
     fn read_texts(&mut self, store: &Store) -> Vec<TextRendition> {
         let films = self.files.iter();
         let films = films.map(|file| (file.location.key.name(), &*file.object));
@@ -162,7 +163,7 @@ impl TitleDraft {
     }
 }
 
-/// Segments a title. `version` becomes a part of its segment set's name.
+/// Segments a title. `version` becomes a part of the name of the segment set.
 fn build_presentation(
     (key, version): (&Key, u64),
     indexes: Vec<Arc<Index>>,
@@ -180,8 +181,8 @@ fn build_presentation(
     Ok(presentation)
 }
 
-/// Adds Common Encryption to a presentation, if the rules require it. Both presentations of a title
-/// get the same keys and IVs.
+/// Adds Common Encryption to a presentation, if the rules require it or if the source is encrypted.
+/// Both presentations of a title get the same keys and IVs.
 fn protect(
     rules: &LibraryPackagingRules,
     (key, keys): (&Key, Option<&LoadedKeys>),
@@ -201,7 +202,7 @@ fn protect(
     Ok(Some(drm))
 }
 
-/// Checks that an encrypted source is not to be encrypted again with AES-128.
+/// Returns an error if AES-128 encryption is configured and the source is already encrypted.
 fn check_source_protection(
     rules: &LibraryPackagingRules,
     key: &Key,
@@ -215,7 +216,7 @@ fn check_source_protection(
     Err(error::from_media(key.as_str(), &bad))
 }
 
-/// Returns the latest modification of media and of the files that name it.
+/// Returns the latest modification time of the media files and of the files that name the media.
 fn latest_modification(
     files: &[TitleFile],
     naming_files: &[(FileLocation, ObjectVersion)],
@@ -226,7 +227,7 @@ fn latest_modification(
     modified.and_then(LastModified::from_time)
 }
 
-/// Checks that an unencrypted title names no protected media of the library.
+/// Returns an error if an unprotected title refers to protected media of the library.
 fn check_media_policies(
     rules: &LibraryPackagingRules,
     key: &Key,

@@ -1,4 +1,4 @@
-//! The files that a title's path leads to.
+//! Finds the files to which the path of a title leads.
 
 use crate::error;
 use crate::title::file_names::{FILES_MAX, is_media, is_server_manifest};
@@ -22,7 +22,8 @@ pub(crate) struct TitleFiles {
 }
 
 impl TitleFiles {
-    /// Finds the media of a title, without its text. Blocks.
+    /// Finds the media of a title. If the path leads to a folder, also finds the text files in the
+    /// folder. Blocks.
     pub(crate) fn find_media(store: &Store, title: &Key) -> Result<TitleFiles, Error> {
         let entries = match list_remote_folder(store, title) {
             Some(entries) => entries,
@@ -45,15 +46,15 @@ impl TitleFiles {
             n if n > FILES_MAX => Err(error::too_many_files(title)),
             _ => Ok(TitleFiles {
                 media: files,
-                // In a folder of renditions, each text belongs to the title.
+                // In a folder of renditions, every text file belongs to the title.
                 text: sidecars::select_text(title, others),
             }),
         }
     }
 
-    /// Finds the files of a title. The text beside a film costs one listing. Blocks.
+    /// Finds the files of a title. Finding the text beside a film costs one listing. Blocks.
     ///
-    /// `known_text` is used if the storage cannot be listed now.
+    /// If the listing fails, the text files of `known_text` are used.
     pub(crate) fn find(
         store: &Store,
         title: &Key,
@@ -63,7 +64,7 @@ impl TitleFiles {
         Ok(found.with_text_beside(store, title, known_text))
     }
 
-    /// Returns a title of one film without text.
+    /// Returns the files of a title that is a single film without text.
     fn single_file(title: &Key, identity: ObjectVersion) -> TitleFiles {
         TitleFiles {
             media: vec![(title.clone(), identity)],
@@ -71,7 +72,7 @@ impl TitleFiles {
         }
     }
 
-    /// Adds the text beside a title that is one file.
+    /// Adds the text files beside the title, if the title is a single file.
     pub(crate) fn with_text_beside(
         mut self,
         store: &Store,
@@ -87,8 +88,8 @@ impl TitleFiles {
         self
     }
 
-    /// Reads and parses the text of a film that ends at `film_end_ms`. Appends what cannot be read to
-    /// `left_out`. Blocks.
+    /// Reads and parses the text files of a film that ends at `film_end_ms`. Appends the files that
+    /// cannot be read to `left_out`. Blocks.
     pub(crate) fn read_text(
         &self,
         store: &Store,
@@ -113,9 +114,9 @@ impl TitleFiles {
     }
 }
 
-/// Lists a remote folder without checking first whether the path is a file, which would cost two
-/// more requests. Returns `None` if the name is that of a film or a server manifest, or if the
-/// folder is missing.
+/// Lists a remote folder. Does not check first whether the path is a file, because this check would
+/// cost two more requests. Returns `None` for local storage, for the name of a film or a server
+/// manifest, and if the folder is missing.
 fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
     let name = title.name();
     if !store.is_remote() || is_media(name) || is_server_manifest(name) {
@@ -127,7 +128,7 @@ fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
         .filter(|entries| !entries.is_empty())
 }
 
-/// Finds, opens and indexes a title's files. Text beside a film is looked for only if `content`
+/// Finds, opens and indexes the files of a title. Looks for text beside a film only if `content`
 /// includes text. Blocks.
 pub(crate) fn open_title(
     stores: &MediaStores,
@@ -143,7 +144,7 @@ pub(crate) fn open_title(
             files.with_text_beside(stores.library(), title, &none)
         }
     };
-    // Opening a remote film also checks that it exists, so skip the look-up.
+    // Opening a remote film also checks that the film exists, so no separate look-up is needed.
     if stores.library().is_remote() && (is_media(name) || is_server_manifest(name)) {
         match TitleSources::open_sources(stores, index_cache, [title].into_iter()) {
             Err(error) if error.status == StatusCode::NOT_FOUND => {}

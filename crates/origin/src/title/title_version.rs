@@ -1,4 +1,4 @@
-//! A title version: open files, their indexes, and the segment grid.
+//! A title version, with open files, their indexes, and the segment grids.
 
 use crate::drm::{LibraryDrm, TitleDrm};
 use crate::response::encoded_variants::ManifestTexts;
@@ -27,45 +27,47 @@ pub(crate) struct SegmentDurations {
 /// Packaging rules shared by all titles of a library.
 pub(crate) struct LibraryPackagingRules {
     pub(crate) segment_durations: SegmentDurations,
-    /// Secret from which content keys are derived, if segments are encrypted.
+    /// Secret from which content keys are derived, if segments are encrypted with AES-128.
     pub(crate) master_secret: Option<MasterSecret>,
     pub(crate) manifest_rules: ManifestRules,
-    /// Common Encryption, if segments are protected with it.
+    /// Rules for Common Encryption, if titles are protected with it.
     pub(crate) drm: Option<LibraryDrm>,
 }
 
 /// The parts of a title that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TitleScope {
-    /// Video and audio, for requests for their segments.
+    /// Only video and audio. This is enough for requests for segments.
     Media,
     MediaAndText,
 }
 
-/// One version of a title. It is immutable: when a file changes, a new version replaces it.
+/// One version of a title. A version is immutable. When a file changes, a new version replaces the
+/// old version.
 pub(crate) struct Title {
     pub(crate) key: Key,
-    /// In the order of [`Presentation::files`].
+    /// The files of the title, in the order of [`Presentation::files`].
     pub(crate) files: Vec<TitleFile>,
-    /// Segmented for HLS.
+    /// The presentation with HLS segments.
     pub(crate) hls: Arc<Presentation>,
-    /// Segmented for DASH; the same presentation if the target lengths are equal.
+    /// The presentation with DASH segments. It is the same as `hls` if both target durations are
+    /// equal.
     pub(crate) dash: Arc<Presentation>,
-    /// Encryption of the segments, if any. An encrypted title has no DASH, which lacks this kind of
-    /// encryption.
+    /// AES-128 encryption of the segments, if any. A title with AES-128 encryption has no DASH
+    /// manifest, because DASH does not support this encryption.
     pub(crate) encryption: Option<TitleEncryption>,
     /// Tracks and files that are not served.
     pub(crate) left_out: Vec<LeftOutPart>,
     /// Common Encryption of the segments, if any.
     pub(crate) drm: Option<TitleDrm>,
-    /// Latest modification time of its files.
+    /// Latest modification time of the title's files.
     pub(crate) modified: Option<LastModified>,
-    /// Manifests written so far.
+    /// Manifests that have been generated so far.
     pub(crate) texts: ManifestTexts,
     /// Layout as one progressive MP4, computed on first use.
     pub(crate) progressive_layout: ProgressiveSlot,
     pub(super) title_files: TitleFiles,
-    /// Server manifests and index MP4s that named the media, with their versions.
+    /// Server manifests and index MP4s that name the media, with their versions.
     pub(super) naming_files: Vec<(FileLocation, ObjectVersion)>,
 }
 
@@ -75,14 +77,16 @@ pub(crate) struct TitleFile {
     pub(crate) object: Arc<Object>,
 }
 
-/// Estimated memory of one segment in all manifests and codings, in bytes. The estimate is
-/// generous, because manifests are written only after the cache has determined the title's size.
+/// Estimated memory that one segment takes in all manifests and content codings, in bytes. The
+/// estimate is generous, because manifests are generated only after the cache has determined the
+/// title's size.
 const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
-/// Memory of an open file in addition to its index: descriptor and page tables of the mapping.
+/// Memory of an open file in addition to its index, in bytes. This is the memory of the descriptor
+/// and of the page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
 
 impl Title {
-    /// Returns whether the title's path still leads to the same files. Blocks.
+    /// Returns whether the title's path still leads to the same, unchanged files. Blocks.
     pub(crate) fn has_same_files(&self, stores: &MediaStores) -> bool {
         let now = |place: &FileLocation| stores.stat(place).ok().flatten();
         let found = |place: &FileLocation| {
@@ -109,14 +113,14 @@ impl Title {
         self.left_out.iter().any(|part| part.unread.is_some())
     }
 
-    /// Returns whether text that the storage could not deliver can be read now. Blocks.
+    /// Returns whether the storage can now deliver text that it could not deliver before. Blocks.
     pub(crate) fn can_read_more_text(&self, stores: &MediaStores) -> bool {
         let films = || self.files.iter().map(|file| &*file.object);
         let mut unread = self.left_out.iter().filter_map(|part| part.unread.as_ref());
         unread.any(|bytes| bytes.is_readable(stores, films()))
     }
 
-    /// Returns whether any open file was overwritten in place. Costs one `fstat` per file.
+    /// Returns whether any open file was overwritten in place. Makes one `fstat` call per file.
     pub(crate) fn is_overwritten(&self) -> bool {
         self.files.iter().any(|file| file.object.changed())
     }
@@ -143,13 +147,13 @@ impl Title {
         file.ok_or_else(|| Error::internal("the rendition has no file"))
     }
 
-    /// Returns the display name: the last name of the path without its suffix.
+    /// Returns the display name, which is the last name of the path without its suffix.
     pub(crate) fn display_name(&self) -> &str {
         display_name_of(&self.key)
     }
 
-    /// Returns `file`, `folder`, or `index` if the title's path leads to a file that names other
-    /// files.
+    /// Returns the kind of the title's path: `file` for a film, `folder` for a folder, and `index`
+    /// for a file that names other files.
     pub(crate) fn path_kind(&self) -> &'static str {
         let title_file = FileLocation::in_library(&self.key);
         match () {
@@ -171,7 +175,7 @@ impl Title {
         }
     }
 
-    /// Returns the estimated memory in bytes.
+    /// Returns the estimated memory use of the title, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let indexes = self
             .hls
@@ -185,7 +189,8 @@ impl Title {
                 .sum::<usize>()
         };
         let segments = segments(&self.hls) + segments(&self.dash);
-        // The progressive layout of a title with an index MP4 contains the sample tables again.
+        // The progressive layout of a title with an index MP4 contains the sample tables a second
+        // time, so the size of the index MP4 is added.
         let naming = self
             .naming_files
             .iter()

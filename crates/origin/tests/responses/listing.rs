@@ -1,8 +1,8 @@
-//! Lists and descriptions: every printed URL is served.
+//! Tests that the server serves every URL in lists and descriptions.
 
 use super::support::{TestServer, demo_folder};
 
-/// Returns every URL in a manifest, resolved.
+/// Returns every URL in a manifest as an absolute path.
 fn urls_of(manifest: &str, text: &str) -> Vec<String> {
     let folder = manifest
         .split('?')
@@ -49,8 +49,8 @@ fn every_url_that_playlists_print_is_served() {
             media += 1;
         }
     }
-    // The title has two video and two audio renditions with 12 segments of 4 s each. They are
-    // served as CMAF and packed, and the key frames are served, too.
+    // The title has two video and two audio renditions with 12 segments of 4 s each. Each segment
+    // is served in two formats (CMAF and `?format=ts`). Key frames add further URLs.
     assert!(media > 4 * 12 * 2, "only {media} segments");
 }
 

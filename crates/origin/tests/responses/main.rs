@@ -1,4 +1,4 @@
-//! Status, headers and body of each kind of response.
+//! Tests the status, headers and body of each kind of response.
 #![allow(clippy::unwrap_used)]
 
 mod listing;
@@ -159,7 +159,8 @@ fn each_url_has_its_status() {
         if status >= 400 {
             assert_eq!(response.header("cache-control"), "max-age=1", "{short}");
         }
-        // Pages of another origin can read every response, including those of the HTTP library.
+        // Web pages of other origins may read every response, including responses that the HTTP
+        // library generates.
         if status != 414 {
             let cors = response.header("access-control-allow-origin");
             let own = ["/healthz", "/readyz", "/metrics"].contains(&target);
@@ -218,8 +219,8 @@ fn parameters_that_select_a_part_of_a_film_are_refused_with_the_reason() {
             );
             assert_eq!(body, reason, "{path}");
         }
-        // Segments, and files that are not films, are served with these parameters, because the
-        // parameters select nothing from them.
+        // These parameters select nothing from segments or from files that are not films, so the
+        // server ignores the parameters.
         for path in [&segment, "/poster.jpg", "/film.en.vtt"] {
             let response = server.get(&format!("{path}?{name}={value}"));
             assert_eq!(response.status, 200, "{path}?{name}");

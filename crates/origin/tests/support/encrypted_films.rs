@@ -1,4 +1,4 @@
-//! Films that ffmpeg and the reference packager encrypt, and the frames that ffmpeg decrypts.
+//! Encrypts films with ffmpeg and the reference packager, and decrypts frames with ffmpeg.
 
 use super::keys::segments;
 use super::{TestServer, demo_folder};
@@ -18,8 +18,8 @@ pub fn run(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Vec<u8> 
     output.stdout
 }
 
-/// Runs a program with an input. The program need not read the input to its end. Returns its
-/// output, or its errors.
+/// Runs a program with `input` as its standard input. The program may stop reading before the end
+/// of the input. Returns its standard output or, if the program fails, its errors.
 pub fn run_with_input(
     program: &str,
     arguments: &[&str],
@@ -60,7 +60,7 @@ pub fn encrypt_film(out: &Path) {
     copy_demo(out, &flags);
 }
 
-/// Writes the same film unencrypted.
+/// Writes the film of [`encrypt_film`] without encryption.
 pub fn join_film(out: &Path) {
     copy_demo(out, &[]);
 }
@@ -83,7 +83,7 @@ pub fn serve_film(flags: &[&str], make: impl FnOnce(&Path)) -> TestServer {
     TestServer::from_folder(root, &[&["--segment", "2s"], flags].concat())
 }
 
-/// Returns the init segment and the segments of a media playlist, one after another.
+/// Returns the concatenated init segment and media segments of a media playlist.
 pub fn join_segments(server: &TestServer, playlist: &str) -> Vec<u8> {
     let parts = segments(server, playlist).into_iter().map(|url| {
         let response = server.get(&url);
@@ -107,8 +107,8 @@ pub fn try_frame_hashes(
 ) -> Result<Vec<String>, String> {
     let key = key.map_or(Vec::new(), |key| vec!["-decryption_key", key]);
     let input = ["-i", "-", "-fps_mode", "passthrough", "-f", "framemd5", "-"];
-    // If the input is seekable, FFmpeg 5 reads the data of all fragments from the `senc` of the
-    // last fragment. A pipe is not seekable.
+    // FFmpeg reads from a pipe, because a pipe is not seekable. From seekable input, FFmpeg 5 would
+    // use the `senc` of the last fragment to decrypt all fragments.
     let text = run_with_input(
         "ffmpeg",
         &[&["-v", "error"], &key[..], &input].concat(),
@@ -121,7 +121,8 @@ pub fn try_frame_hashes(
         .collect())
 }
 
-/// Encrypts with the reference packager (`scripts/packager.sh`); `None` if it is not installed.
+/// Encrypts the demo film with the reference packager (`scripts/packager.sh`). Returns `None` if
+/// the packager is not installed.
 pub fn package(out: &Path, scheme: &str) -> Option<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let packager = root.join("target/packager/packager");

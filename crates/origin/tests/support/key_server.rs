@@ -1,11 +1,11 @@
-//! Key servers on loopback, also those that fail.
+//! Key servers on loopback for tests, including servers that fail.
 
 use super::keys::VALUE;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-/// A key server that sends one response to each request, or does not respond.
+/// A key server that sends one response to each request, or no response at all.
 pub struct KeyServer {
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -73,7 +73,7 @@ pub fn respond(status: &str, headers: &str, body: &str) -> Option<String> {
     ))
 }
 
-/// Fills a SPEKE request in, as a key server does.
+/// Fills key values into a SPEKE request, as a key server does.
 pub fn fill_request(request: &str) -> String {
     let body = request.split_once("\r\n\r\n").unwrap().1;
     let value = format!(

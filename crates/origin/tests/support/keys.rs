@@ -1,4 +1,4 @@
-//! Keys in files, and the playlists that they protect.
+//! Helpers for keys in files, and for the playlists of protected titles.
 
 use super::TestServer;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub fn playlists(server: &TestServer, title: &str) -> Vec<String> {
     found
 }
 
-/// Returns the URLs of init segment and segments.
+/// Returns the URLs of the init segment and the media segments of a media playlist.
 pub fn segments(server: &TestServer, playlist: &str) -> Vec<String> {
     let folder = playlist.rsplit_once('/').unwrap().0;
     let text = server.text(playlist);

@@ -1,5 +1,5 @@
 //! A server in this process on a free port, and a client that sends exactly the given bytes.
-#![allow(dead_code)] // Each test binary uses its own part.
+#![allow(dead_code)] // Each test binary uses only a part of this module.
 
 pub mod encrypted_films;
 pub mod key_server;
@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
-/// A server over a library in a temporary folder.
+/// A server whose library is a temporary folder.
 pub struct TestServer {
     pub root: tempfile::TempDir,
     running: Option<RunningProgram>,
@@ -32,7 +32,7 @@ pub fn demo_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo")
 }
 
-/// Starts a server over this folder with additional flags.
+/// Starts a server with the library `root` and additional flags.
 pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError> {
     let path = root.to_str().unwrap();
     let arguments = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
@@ -51,8 +51,8 @@ pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError
 }
 
 impl TestServer {
-    /// Starts a server over a library with `film.mp4` and a folder `film` that holds a ladder and
-    /// two languages.
+    /// Starts a server. Its library contains `film.mp4` and a folder `film` with an ABR ladder and
+    /// audio in two languages.
     pub fn new(flags: &[&str]) -> TestServer {
         let root = tempfile::tempdir().unwrap();
         let film = root.path().join("film");
@@ -73,13 +73,13 @@ impl TestServer {
         TestServer::from_folder(root, flags)
     }
 
-    /// Starts a server over this folder.
+    /// Starts a server whose library is this folder.
     pub fn from_folder(root: tempfile::TempDir, flags: &[&str]) -> TestServer {
         let running = Some(start(root.path(), flags).unwrap());
         TestServer { root, running }
     }
 
-    /// Wraps a server that was started over another kind of library.
+    /// Wraps a server that was started with another library, for example a remote library.
     pub fn from_running(running: RunningProgram) -> TestServer {
         TestServer {
             root: tempfile::tempdir().unwrap(),
@@ -112,7 +112,8 @@ impl TestServer {
             format!("{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
         let mut bytes = Vec::new();
         let mut stream = self.send(&head);
-        // A server that responds before it has read everything may reset the connection.
+        // Ignores the error, because a server that responds before it has read the whole request
+        // may reset the connection.
         let _ = stream.read_to_end(&mut bytes);
         TestResponse::from_bytes(&bytes)
     }
@@ -128,7 +129,8 @@ impl TestServer {
         String::from_utf8(response.body).unwrap()
     }
 
-    /// Returns the value of a counter with its labels; 0 if it is missing.
+    /// Returns the value of a metric. `name` includes the labels. Returns 0 if the metric is
+    /// missing.
     pub fn metric(&self, name: &str) -> u64 {
         let text = self.text("/metrics");
         let line = text
@@ -172,7 +174,7 @@ impl TestResponse {
         }
     }
 
-    /// Returns the value of a header; empty if it is missing.
+    /// Returns the value of a header, or an empty string if the header is missing.
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value)

@@ -1,4 +1,5 @@
-//! Coalesces fetches: the first request for a key leads, all others follow.
+//! Coalesces fetches. The first request for a key leads and performs the fetch. Requests for the
+//! same key that arrive during the fetch follow and wait for the result.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,23 +9,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use trace::{SpanKind, TraceContext};
 
-/// Name of a follower's span.
+/// Name of the span in which a follower waits.
 const WAIT_SPAN: &str = "wait";
 
-/// The running fetches. Cheap to clone; clones share the table.
+/// The table of running fetches. Clones are cheap and share the table.
 #[derive(Debug)]
 pub struct FetchTable<K, T> {
     table: Arc<Mutex<HashMap<K, Arc<SharedFetch<T>>>>>,
 }
 
-/// One fetch, with one result for all followers.
+/// A running fetch, with one result for all followers.
 #[derive(Debug)]
 pub struct SharedFetch<T> {
     result: watch::Sender<Option<FetchResult<T>>>,
     purged: AtomicBool,
 }
 
-/// A result with the leader's span, to which the spans of waiting followers are linked.
+/// The result of a fetch, and the span of the leader. The spans of waiting followers are linked to
+/// the leader's span.
 #[derive(Debug, Clone)]
 struct FetchResult<T> {
     value: T,
@@ -40,11 +42,11 @@ pub enum FetchTicket<K: Eq + Hash, T> {
     Follow(FetchFollower<T>),
 }
 
-/// The role of the request that must fetch. If it is dropped without a result, followers get
-/// `None`.
+/// The role of the request that must fetch. If the leader is dropped before it publishes a result,
+/// the followers get `None`.
 #[derive(Debug)]
 pub struct FetchLeader<K: Eq + Hash, T> {
-    /// The requested key, and others under which the fetch is found.
+    /// The requested key, and the keys that were added with [`FetchLeader::add_key`].
     keys: Vec<K>,
     flight: Arc<SharedFetch<T>>,
     flights: FetchTable<K, T>,
@@ -74,7 +76,7 @@ impl<K, T> Clone for FetchTable<K, T> {
 }
 
 impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
-    /// Leads a new fetch of this key, or follows a running one.
+    /// Starts a new fetch of this key as its leader, or joins a running fetch as a follower.
     pub fn join(&self, key: &K) -> FetchTicket<K, T> {
         let mut table = self.lock();
         if let Some(flight) = table.get(key) {
@@ -99,22 +101,24 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
         self.lock().len()
     }
 
-    /// Returns whether no fetch is running.
+    /// Returns `true` if no fetch is running.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of followers that wait.
+    /// The number of followers that wait for a result.
     pub fn followers(&self) -> usize {
         let table = self.lock();
-        // A fetch may be in the table under several keys.
+        // Counts the followers of each fetch once, because a fetch may be in the table under
+        // several keys.
         let flights: HashMap<_, _> = table.values().map(|one| (Arc::as_ptr(one), one)).collect();
         let counts = flights.values().map(|one| one.result.receiver_count());
         counts.sum()
     }
 
-    /// Marks the fetches that `which` selects by key and result as purged. Their objects are not
-    /// stored, and no further request joins them. Returns their number.
+    /// Marks as purged each fetch that `which` selects by key and result. The object of such a
+    /// fetch is not stored, and no further request joins the fetch under the selected key. Returns
+    /// the number of fetches that were newly marked.
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
         let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {
@@ -136,7 +140,8 @@ impl<K, T> FetchTable<K, T> {
 }
 
 impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
-    /// Adds another key for this fetch, unless that key has a fetch already.
+    /// Adds another key to this fetch. Does nothing if the fetch was purged, or if a fetch of that
+    /// key is already running.
     pub fn add_key(&mut self, key: &K) {
         let mut table = self.flights.lock();
         if !self.purged() && !table.contains_key(key) {
@@ -147,12 +152,12 @@ impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
 }
 
 impl<K: Eq + Hash, T> FetchLeader<K, T> {
-    /// Sets the span of the fetch, to which the spans of followers are linked.
+    /// Sets the span of the fetch. The spans of followers are linked to this span.
     pub fn set_span(&mut self, span: Option<TraceContext>) {
         self.span = span;
     }
 
-    /// Publishes the result to all present and future followers.
+    /// Publishes the result to all present followers, and to followers that join later.
     pub fn publish(&self, value: T) {
         self.flight.result.send_replace(Some(FetchResult {
             value,
@@ -165,7 +170,7 @@ impl<K: Eq + Hash, T> FetchLeader<K, T> {
         self.flight.purged.load(Ordering::Acquire)
     }
 
-    /// Keeps further requests from joining. Present followers stay.
+    /// Prevents further requests from joining the fetch. Present followers still get the result.
     pub fn close(&self) {
         let mut table = self.flights.lock();
         let is_own = |flight: &Arc<SharedFetch<T>>| Arc::ptr_eq(flight, &self.flight);
@@ -184,8 +189,8 @@ impl<K: Eq + Hash, T> Drop for FetchLeader<K, T> {
 }
 
 impl<T: Clone> FetchFollower<T> {
-    /// Waits for the result; `None` when the leader was dropped without one. A traced request gets a
-    /// span for the wait.
+    /// Waits for the result. Returns `None` if the leader was dropped without a result. If the
+    /// request is traced, the wait is recorded as a span.
     pub async fn wait(mut self) -> Option<T> {
         let mut span = trace::start_span(WAIT_SPAN, SpanKind::Internal);
         let result = self.result.wait_for(Option::is_some).await.ok()?;

@@ -9,10 +9,11 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures_core::Stream;
 
-/// Bytes that a reader gets at a time, so that a slow reader does not hold the whole body.
+/// Maximum number of bytes that a reader gets at a time. The limit keeps a slow reader from holding
+/// the whole body in memory.
 const READ_BYTES_MAX: usize = 1 << 20;
 
-/// The bytes of a body so far.
+/// The bytes of a body that have been appended so far.
 #[derive(Debug, Default)]
 pub struct GrowingBody {
     inner: Mutex<GrowingState>,
@@ -26,12 +27,12 @@ struct GrowingState {
     dropped: u64,
     len: u64,
     end: Option<Result<(), BodyFailure>>,
-    /// The offset and the waker of each reader.
+    /// The offset and the waker of each reader. The entry of a dropped reader is `None`.
     readers: Vec<Option<ReaderPosition>>,
-    /// The writer, while it waits for readers.
+    /// The waker of the writer, while the writer waits for readers.
     writer: Option<Waker>,
-    /// Maximum distance of the slowest reader from the writer, in bytes, once the body is too large
-    /// to store.
+    /// Maximum distance between the slowest reader and the writer, in bytes. The maximum is set
+    /// only if the body is too large to store.
     window: Option<u64>,
 }
 
@@ -78,24 +79,24 @@ impl GrowingBody {
         inner.wake_readers();
     }
 
-    /// Completes or breaks the body. Only the first call counts.
+    /// Marks the body as complete or as failed. Only the first call has an effect.
     pub fn end(&self, how: Result<(), BodyFailure>) {
         let mut inner = self.lock_state();
         inner.end.get_or_insert(how);
         inner.wake_readers();
     }
 
-    /// The number of bytes so far.
+    /// The number of bytes that have been appended so far.
     pub fn len(&self) -> u64 {
         self.lock_state().len
     }
 
-    /// Returns whether there are no bytes yet.
+    /// Returns `true` if no bytes have been appended yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns all blocks of a complete body.
+    /// Returns all blocks of the body, if the body is complete and no block has been freed.
     pub fn pieces(&self) -> Option<Vec<Bytes>> {
         let inner = self.lock_state();
         let whole = inner.end == Some(Ok(())) && inner.dropped == 0;
@@ -103,23 +104,23 @@ impl GrowingBody {
         whole.then(|| pieces.collect())
     }
 
-    /// Replaces the blocks of a complete body by others with the same bytes.
+    /// Replaces the blocks of a complete body by other blocks with the same bytes.
     pub fn repack(&self, pieces: Vec<Bytes>) {
         let mut inner = self.lock_state();
-        // Readers are not affected: they find their position by offset.
+        // Readers are not affected, because each reader finds its position by its offset.
         inner.replace_pieces(pieces);
     }
 
-    /// Limits the distance of the slowest reader from the writer to about `bytes`. The writer must
-    /// then wait for its slowest reader ([`GrowingBody::poll_room`]). A new reader can only start
-    /// at bytes that have not been freed.
+    /// Limits the distance between the slowest reader and the writer to about `bytes`. The writer
+    /// must then wait for the slowest reader ([`GrowingBody::poll_room`]). A new reader can start
+    /// only at bytes that have not been freed.
     pub fn window(&self, bytes: u64) {
         self.lock_state().window = Some(bytes);
     }
 
-    /// Completes when the writer may append more; returns `false` when there are no readers left. A
-    /// reader may still join until the writer calls [`GrowingBody::end`]. Without a window there is
-    /// always room.
+    /// Returns `true` when the writer may append more bytes, and `false` when there are no readers
+    /// left. A reader may still join until the writer calls [`GrowingBody::end`]. Without a window,
+    /// the result is always `true`.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut inner = self.lock_state();
         let Some(window) = inner.window else {
@@ -136,7 +137,8 @@ impl GrowingBody {
         Poll::Pending
     }
 
-    /// Starts reading a range, whose end may be beyond the body. `None` when its first bytes have been freed.
+    /// Starts reading a range, whose end may be beyond the end of the body. Returns `None` if the
+    /// first bytes of the range have been freed.
     pub fn read(self: &Arc<GrowingBody>, range: Range<u64>) -> Option<GrowingReader> {
         let mut inner = self.lock_state();
         if inner.window.is_some() && inner.dropped > range.start {
@@ -188,7 +190,7 @@ impl GrowingState {
         self.readers.iter().flatten().map(|place| place.at).min()
     }
 
-    /// Frees blocks before this offset.
+    /// Frees the blocks that end at or before this offset.
     fn free_before(&mut self, before: u64) {
         let count = self.blocks_before(before);
         if let Some((start, piece)) = count.checked_sub(1).and_then(|last| self.pieces.get(last)) {
@@ -197,14 +199,14 @@ impl GrowingState {
         self.pieces.drain(..count);
     }
 
-    /// The number of blocks that end at or before this offset, by binary search, because many readers call it
-    /// often.
+    /// The number of blocks that end at or before this offset. Uses binary search, because many
+    /// readers call this function often.
     fn blocks_before(&self, byte: u64) -> usize {
         self.pieces
             .partition_point(|(start, piece)| start + piece.len() as u64 <= byte)
     }
 
-    /// The available bytes from `from` to `to`, up to the limit of a read.
+    /// Returns the available bytes from `from` to `to`, at most `READ_BYTES_MAX` bytes.
     fn available_blocks(&self, from: u64, to: u64) -> Vec<Bytes> {
         let (mut found, mut room) = (Vec::new(), READ_BYTES_MAX);
         for (start, piece) in self.pieces.get(self.blocks_before(from)..).unwrap_or(&[]) {
@@ -222,8 +224,8 @@ impl GrowingState {
     }
 }
 
-/// A reader of a growing body. Returns several received blocks at a time, and finishes with the body or
-/// its range.
+/// A reader of a growing body. Each item of the stream consists of one or more received blocks. The
+/// stream ends at the end of the body or of the requested range.
 #[derive(Debug)]
 pub struct GrowingReader {
     body: Arc<GrowingBody>,

@@ -1,6 +1,7 @@
-//! Complete objects in memory, bounded by bytes.
+//! Stores complete objects in memory, up to a maximum number of bytes.
 //!
-//! quick_cache chooses the objects to evict (CLOCK with a ghost list, scan-resistant like S3-FIFO).
+//! The crate `quick_cache` chooses the objects to evict. Its policy is CLOCK with a ghost list.
+//! Like S3-FIFO, this policy resists scans.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,11 +12,11 @@ use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Wei
 
 /// The memory cost of a key or object.
 pub trait MemoryWeight {
-    /// Bytes, including those of headers.
+    /// Returns the size in bytes, including the size of headers.
     fn bytes(&self) -> u64;
 }
 
-/// The cache. Values should be cheap to clone: `Arc`s.
+/// The cache. Values should be cheap to clone, like an `Arc`.
 pub struct MemoryCache<K, V> {
     cache: Cache<K, V, EntryWeigher, DefaultHashBuilder, EvictionHook<K, V>>,
     bytes_max: u64,
@@ -25,7 +26,8 @@ pub struct MemoryCache<K, V> {
 #[derive(Debug, Clone)]
 struct EntryWeigher;
 
-/// Called for each evicted object, but not for replaced or removed ones. It must not call the cache.
+/// A function that is called for each evicted object, but not for replaced or removed objects. The
+/// function must not call the cache.
 pub type EvictionListener<K, V> = Arc<dyn Fn(&K, &V) + Send + Sync>;
 
 struct EvictionHook<K, V>(Option<EvictionListener<K, V>>);
@@ -52,16 +54,16 @@ impl<K: MemoryWeight, V: MemoryWeight> Weighter<K, V> for EntryWeigher {
     }
 }
 
-/// The number of shards, each with a lock. An object must fit into one shard.
+/// The number of shards. Each shard has its own lock. An object must fit into one shard.
 const SHARDS: usize = 8;
-/// An object takes at most a quarter of a shard, so that it does not evict all others.
+/// An object may take at most a quarter of a shard, so that it does not evict all other objects.
 const SHARE: u64 = 4;
-/// Estimated size of an object, for the initial allocation only.
+/// Estimated size of an object in bytes. It is used for the initial allocation only.
 const OBJECT_BYTES_LIKELY: u64 = 256 << 10;
 
 impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K, V> {
-    /// Creates a cache of at most this many bytes. `leaving` is called for each evicted object, and
-    /// must neither block nor call the cache.
+    /// Creates a cache of at most `bytes_max` bytes. `leaving` is called for each evicted object,
+    /// and must neither block nor call the cache.
     pub fn new(bytes_max: u64, leaving: Option<EvictionListener<K, V>>) -> MemoryCache<K, V> {
         let items = usize::try_from(bytes_max / OBJECT_BYTES_LIKELY).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
@@ -83,7 +85,7 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
         }
     }
 
-    /// The largest weight of an object.
+    /// The maximum weight of an object with its key, in bytes.
     pub fn object_bytes_max(&self) -> u64 {
         self.object_bytes_max
     }
@@ -93,7 +95,8 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
         self.cache.get(key)
     }
 
-    /// Inserts or replaces an object. Objects over the largest weight are not stored.
+    /// Inserts or replaces an object. An object that exceeds [`MemoryCache::object_bytes_max`] is
+    /// not stored, and the previous object of the key is removed.
     pub fn insert(&self, key: K, value: V) {
         if key.bytes() + value.bytes() <= self.object_bytes_max {
             self.cache.insert(key, value);
@@ -113,24 +116,24 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
         self.cache.set_capacity(self.cache.weight() / 16 * 15);
     }
 
-    /// Ends the effect of [`MemoryCache::shrink`].
+    /// Restores the capacity that [`MemoryCache::shrink`] has lowered.
     pub fn restore_capacity(&self) {
         if self.cache.capacity() < self.bytes_max {
             self.cache.set_capacity(self.bytes_max);
         }
     }
 
-    /// Visits all objects and removes those for which `keep` returns false.
+    /// Removes the objects for which `keep` returns `false`.
     pub fn retain(&self, keep: impl Fn(&K, &V) -> bool) {
         self.cache.retain(keep);
     }
 
-    /// Returns all objects; concurrent changes may be missing.
+    /// Returns all objects. Changes during this call may be missing from the result.
     pub fn all(&self) -> Vec<(K, V)> {
         self.cache.iter().collect()
     }
 
-    /// The bytes of all objects.
+    /// The size of all objects and their keys, in bytes.
     pub fn bytes(&self) -> u64 {
         self.cache.weight()
     }

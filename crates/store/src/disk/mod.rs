@@ -1,13 +1,14 @@
-//! Small values on the local disk, by name and version.
+//! Stores small values on the local disk, by name and version.
 //!
-//! Each value is a file that describes itself completely and ends in a checksum. A truncated,
-//! damaged or misplaced file is therefore never used, at whatever moment the process or the machine
-//! stopped. A file is written under another name and then renamed. The folder is bounded in bytes.
-//! A sweep removes abandoned partial files of all processes, and then the least recently used
-//! values until there is room. Several processes may share a folder. Each process sweeps it when
-//! its own estimate of the size exceeds the bound.
+//! Each value is stored in its own file with its name, its version and a checksum. The name and the
+//! checksum reveal a truncated, damaged or misplaced file. Such a file is never used, even after a
+//! crash of the process or the machine. A file is written under another name and then renamed. The
+//! total size of the files is limited. A sweep removes partial files that any process has
+//! abandoned. If the total size exceeds the limit, the sweep also removes the least recently used
+//! values. Several processes may share a folder. Each process sweeps the folder when its own
+//! estimate of the total size exceeds the limit.
 //!
-//! [`tier`] stores large objects, which the kernel sends from their files.
+//! [`tier`] stores large objects, which the kernel sends directly from their files.
 
 mod record;
 #[cfg(test)]
@@ -23,47 +24,50 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
-/// Values on disk, by name and version.
+/// A disk cache of values, by name and version.
 #[derive(Debug)]
 pub struct DiskCache {
     folder: PathBuf,
     bytes_max: u64,
-    /// This process's estimate of the bytes of all files; exact after each sweep.
+    /// This process's estimate of the total size of all files. Each sweep sets the estimate to the
+    /// exact size.
     bytes: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
-    /// Distinguishes our partial files from those of others. A process number is not enough,
-    /// because processes in containers that share a folder may have the same number.
+    /// Part of the names of partial files, which distinguishes the files of this process from those
+    /// of other processes. A process ID is not enough, because processes in different containers
+    /// may have the same ID.
     unique_part: u64,
 }
 
-/// Counts of requests to the cache.
+/// Numbers of lookups since the cache was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskCounts {
-    /// Values that were found.
+    /// Lookups that found the value.
     pub hits: u64,
-    /// Values that were missing or of another version.
+    /// Lookups that found no usable value of the requested version.
     pub misses: u64,
-    /// Damaged files, which were removed. They count as misses, too.
+    /// Damaged files that a lookup found and removed. Such a lookup also counts as a miss.
     pub broken: u64,
 }
 
 const SUFFIX: &str = "kept";
 const PART: &str = "part";
-/// The age from which a partial file counts as abandoned.
+/// Age above which a partial file is considered abandoned.
 const PART_AGE_MAX: Duration = Duration::from_secs(600);
-/// A value's last use is recorded at most this often.
+/// Minimum interval between two updates of a value's last use.
 const USED_EVERY: Duration = Duration::from_secs(60);
-/// Fill level after a sweep, in tenths.
+/// Maximum fill level after a sweep that has removed values, in tenths.
 const SWEPT_TENTHS: u64 = 9;
 
 impl DiskCache {
-    /// Opens a folder. Creates it, readable for this user only, if it does not exist.
+    /// Opens the cache in `folder`. If the folder does not exist, creates it with access for this
+    /// user only.
     ///
     /// # Errors
-    /// When it cannot be created or listed.
+    /// If the folder cannot be created or listed.
     pub fn open(folder: &Path, bytes_max: u64) -> io::Result<DiskCache> {
         DirBuilder::new()
             .recursive(true)
@@ -83,12 +87,12 @@ impl DiskCache {
         Ok(cache)
     }
 
-    /// The estimated bytes of all files.
+    /// The estimated total size of all files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// The counts so far.
+    /// Returns the numbers of lookups so far.
     pub fn counts(&self) -> DiskCounts {
         DiskCounts {
             hits: self.hits.load(Relaxed),
@@ -126,7 +130,7 @@ impl DiskCache {
                     .ok()
                     .and_then(|then| now.duration_since(then).ok());
                 if used.is_some_and(|ago| ago > USED_EVERY) {
-                    // Ignores the error: only the order of eviction is lost.
+                    // Ignores the error, because the last use affects only the order of eviction.
                     let _ = file.set_modified(now);
                 }
                 Some(value.to_vec())
@@ -140,10 +144,12 @@ impl DiskCache {
         }
     }
 
-    /// Stores `value` in place of any other version. Blocks. A value larger than the whole cache is not stored.
+    /// Stores `value` in place of any other version. A value larger than the whole cache is not
+    /// stored. Blocks.
     ///
     /// # Errors
-    /// When it cannot be written; the previous value then stays.
+    /// If the value cannot be written. The previous value then stays. Also if a sweep is needed and
+    /// cannot list the folder.
     pub fn put(&self, name: &str, version: &[u8], value: &[u8]) -> io::Result<()> {
         let record = CacheRecord {
             name,
@@ -161,7 +167,7 @@ impl DiskCache {
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         let written = write_file(&part, &bytes).and_then(|()| fs::rename(&part, &path));
         if let Err(error) = written {
-            // The file may not exist.
+            // Ignores the error, because the file may not exist.
             let _ = fs::remove_file(&part);
             return Err(error);
         }
@@ -188,7 +194,8 @@ impl DiskCache {
 
     fn subtract_bytes(&self, bytes: u64) {
         let less = |now: u64| Some(now.saturating_sub(bytes));
-        // The closure always returns a value.
+        // Ignores the result, because the closure always returns a value and the update cannot
+        // fail.
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
     }
 
@@ -197,7 +204,8 @@ impl DiskCache {
         self.folder.join(format!("{hash:016x}.{SUFFIX}"))
     }
 
-    /// Counts the files, and removes the least recently used ones until there is room.
+    /// Determines the total size of the files. Removes abandoned partial files and, if the size is
+    /// over the limit, the least recently used values.
     fn evict_files(&self) -> io::Result<()> {
         let now = SystemTime::now();
         let mut files = Vec::new();
@@ -215,10 +223,10 @@ impl DiskCache {
                     files.push((used, meta.len(), path));
                 }
                 Some(PART) if now.duration_since(used).is_ok_and(|ago| ago > PART_AGE_MAX) => {
-                    // Another process may have removed it.
+                    // Ignores the error, because another process may have removed the file.
                     let _ = fs::remove_file(&path);
                 }
-                // Leaves foreign files alone.
+                // Does not touch files of other programs.
                 _ => {}
             }
         }
@@ -239,7 +247,8 @@ impl DiskCache {
     }
 }
 
-/// Writes a file without `fsync`. If the machine crashes before the bytes are on disk, the checksum detects it.
+/// Writes a file without `fsync`. If the machine crashes before all bytes are on disk, the checksum
+/// reveals the damage.
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::create_new(path)?.write_all(bytes)
 }

@@ -1,11 +1,17 @@
-//! A stored value as bytes: its name and version, the value, and a checksum of all.
+//! Encodes a stored value with its name, its version and a checksum.
 //!
-//! Little-endian: magic and format version (8 bytes), lengths of name and version (4 each) and of
-//! the value (8), name, version, value, XXH3-64 of everything before.
+//! A record contains the following fields in this order. Integers are little-endian.
+//! - magic and format version (8 bytes)
+//! - length of the name (4 bytes)
+//! - length of the version (4 bytes)
+//! - length of the value (8 bytes)
+//! - name, version and value
+//! - XXH3-64 of all bytes before this field (8 bytes)
 
 use twox_hash::XxHash3_64;
 
-/// Changes with the format, so that older files are not read.
+/// Magic and format version. The constant changes with the format, so that files of older formats
+/// are not read.
 const MAGIC: [u8; 8] = *b"HWkept\0\x01";
 const HEAD: usize = 24;
 const SUM: usize = 8;
@@ -21,9 +27,9 @@ pub(super) struct CacheRecord<'a> {
 /// The reason why a value cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordError {
-    /// The bytes are not a complete record.
+    /// The bytes are not a complete and intact record.
     Broken,
-    /// A complete record of another name or version.
+    /// The record is complete, but has another name or version.
     Other,
 }
 
@@ -48,7 +54,7 @@ impl<'a> CacheRecord<'a> {
         out
     }
 
-    /// Returns the value of this name and version, if `bytes` are an intact record of it.
+    /// Returns the value, if `bytes` are an intact record with this name and version.
     pub(super) fn read(
         bytes: &'a [u8],
         name: &str,

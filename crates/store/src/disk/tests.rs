@@ -1,4 +1,4 @@
-//! Only stored values are returned, whatever happens to the files.
+//! Tests that the cache returns only values that were stored, even if files are damaged.
 
 use super::record::{CacheRecord, RecordError};
 use super::*;
@@ -13,7 +13,7 @@ fn list_files(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Sets the last use of a file to some seconds ago.
+/// Sets the last use of a file to `seconds` ago.
 fn set_last_use(path: &Path, seconds: u64) {
     let file = File::options().write(true).open(path).unwrap();
     let then = SystemTime::now() - Duration::from_secs(seconds);
@@ -99,7 +99,7 @@ fn the_folder_is_bounded_and_evicts_the_least_recently_used_first() {
     cache.put("huge", b"1", &[7; 20_000]).unwrap();
     assert!(cache.get("huge", b"1").is_none());
     assert!(cache.get("film11", b"1").is_some());
-    // A smaller bound applies as soon as the cache is opened.
+    // If the cache is opened with a smaller limit, it removes values immediately.
     let cache = DiskCache::open(dir.path(), 3_000).unwrap();
     assert!(cache.bytes() <= 3_000);
     assert!(list_files(dir.path()).len() <= 2);

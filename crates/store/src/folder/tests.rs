@@ -94,7 +94,8 @@ fn links_that_leave_the_library_are_followed_if_allowed() {
     let disk = dir.path().join("disk2");
     fs::create_dir_all(disk.join("series")).unwrap();
     fs::write(disk.join("series/e1.mp4"), "one").unwrap();
-    // A cycle outside of the library: it must not be listed without end.
+    // This link creates a cycle of folders outside of the library. Listings must leave the link
+    // out.
     symlink("..", disk.join("series/up")).unwrap();
     symlink(&disk, root.join("disk2")).unwrap();
     symlink("../secret.txt", root.join("one.mp4")).unwrap();

@@ -1,5 +1,5 @@
-//! Facts about one storage request. The HTTP client below `object_store` records them, because
-//! `object_store` does not return them.
+//! Facts about one storage request. The HTTP client under `object_store` records these facts,
+//! because `object_store` does not return them.
 
 use super::{TransportError, WatchedBody};
 use http::HeaderValue;
@@ -15,15 +15,15 @@ tokio::task_local! {
 /// A storage request, and the facts recorded about it.
 pub(crate) struct StorageCall {
     pub(crate) started: Instant,
-    /// Whether a range is requested, so that the whole object would be a wrong response.
+    /// Whether a range is requested. A response with the whole object is then an error.
     ranged: bool,
-    /// Whether only the response's head is read at first; the body is not read until its bytes are
-    /// taken.
+    /// Whether only the response's head is read at first. The body is not read until the caller
+    /// takes its bytes.
     head_only: bool,
-    /// The identity of the request's span, if it is traced.
+    /// The `traceparent` field that identifies the request's span, if the request is traced.
     traceparent: Option<HeaderValue>,
     notes: Mutex<CallNotes>,
-    /// The body of a range: its bytes bypass `object_store`.
+    /// The body of a response with a range. The body's bytes do not pass through `object_store`.
     body: Mutex<Option<WatchedBody>>,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct CallNotes {
     pub(crate) status: Option<u16>,
     /// The storage's error code, such as `AccessDenied`.
     pub(crate) code: Option<String>,
-    /// The connection's number in the process, and whether it was reused.
+    /// The connection's number in the process, and whether the connection was reused.
     pub(crate) connection: Option<(u64, bool)>,
-    /// The server that received the request, if it is traced.
+    /// The server that received the request, if the request is traced.
     pub(crate) server: Option<ServerAddress>,
     /// The time at which the response's head was received.
     pub(crate) head_received: Option<Instant>,
@@ -49,8 +49,8 @@ pub(crate) struct CallNotes {
 }
 
 impl StorageCall {
-    /// Creates a request for a range. `piped`: its bytes will be spliced, so only the response's
-    /// head is read until they are taken.
+    /// Creates a request for a range. If `piped` is set, the response's body will be spliced. Only
+    /// the head is then read until the caller takes the body's bytes.
     pub(crate) fn for_range(piped: bool) -> StorageCall {
         StorageCall {
             ranged: true,
@@ -59,7 +59,7 @@ impl StorageCall {
         }
     }
 
-    /// Creates a request for metadata: a look-up or a listing.
+    /// Creates a request for metadata, such as a look-up or a listing.
     pub(crate) fn for_metadata() -> StorageCall {
         StorageCall {
             started: Instant::now(),
@@ -76,7 +76,7 @@ impl StorageCall {
         self.traceparent = traceparent;
     }
 
-    /// Takes the response's body, if it is a range of an object.
+    /// Takes the response's body, if the response contains a range of an object.
     pub(crate) fn take_body(&self) -> Option<WatchedBody> {
         self.body().take()
     }
@@ -95,8 +95,8 @@ impl StorageCall {
     }
 }
 
-/// Records and returns whether the next request of this task is for a range. When a range is
-/// wanted, a request without a `Range` field is for the credentials, which are needed first.
+/// Records and returns whether the next request of this task is for a range. If the task needs a
+/// range, it may request credentials first. A request for credentials has no `Range` field.
 pub(super) fn begin_request(has_range: bool) -> bool {
     let begun = CALL.try_with(|call| {
         call.note(|notes| {
@@ -108,7 +108,7 @@ pub(super) fn begin_request(has_range: bool) -> bool {
     begun.unwrap_or(false)
 }
 
-/// Returns the `traceparent` of the current request, if it is traced.
+/// Returns the `traceparent` of the current request, if the request is traced.
 pub(super) fn traceparent() -> Option<HeaderValue> {
     CALL.try_with(|call| call.traceparent.clone()).ok()?
 }
@@ -118,7 +118,7 @@ pub(super) fn reads_head_only() -> bool {
     CALL.try_with(|call| call.head_only).unwrap_or(false)
 }
 
-/// Attaches the body of a range to the current task's request; returns the body if there is no such
+/// Attaches the body of a range to the current task's request. Returns the body if the task has no
 /// request.
 pub(super) fn attach_body(body: WatchedBody) -> Option<WatchedBody> {
     let mut body = Some(body);
@@ -126,7 +126,7 @@ pub(super) fn attach_body(body: WatchedBody) -> Option<WatchedBody> {
     body
 }
 
-/// Records a fact about the current request, if there is one.
+/// Records a fact about the current task's request, if the task has a request.
 pub(super) fn note(note: impl FnOnce(&mut CallNotes)) {
     let _ = CALL.try_with(|call| call.note(note));
 }

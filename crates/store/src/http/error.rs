@@ -7,7 +7,7 @@ use upstream::{ConnectError, ExchangeError};
 /// A request that got no complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TransportError {
-    /// The address does not exist, or nothing listens there.
+    /// The address does not exist, or no server listens there.
     Connect(String),
     /// The certificate is not trusted, or the server does not speak TLS.
     Tls(String),
@@ -17,11 +17,11 @@ pub(crate) enum TransportError {
     FirstByteTimeout,
     /// The body was received too slowly.
     Stalled,
-    /// The connection was closed, or its bytes were invalid, before the response was complete.
+    /// The connection was closed, or invalid bytes were received, before the response was complete.
     Interrupted(String),
     /// A redirect that is not followed.
     Redirect(String),
-    /// A body over its limit.
+    /// A body that is longer than its limit.
     TooLong,
 }
 

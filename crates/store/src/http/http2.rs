@@ -1,4 +1,4 @@
-//! HTTP/2: one connection that carries several requests at once.
+//! HTTP/2 connections, which carry several requests at once.
 
 use super::TransportError;
 use bytes::Bytes;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use upstream::OpenedStream;
 
-/// Flow-control windows (RFC 9113 section 5.2): unread bytes that a server may send on one stream, and on
-/// all streams of a connection.
+/// Flow-control windows (RFC 9113 section 5.2). They limit how many unread bytes a server may send
+/// on one stream, and on all streams of a connection together.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 const FRAME_BYTES_MAX: u32 = 256 << 10;
 
-/// The one connection to an address that all its requests share, if the server offers HTTP/2.
+/// The HTTP/2 connection to an address. All requests to this address share the connection.
 #[derive(Default)]
 pub(super) struct SharedConnection {
-    /// Locked while the connection is opened, so that all other requests wait for it.
+    /// Locked while the connection is opened, so that all other requests wait for the connection.
     current: Mutex<Option<OpenHttp2>>,
     is_refused: AtomicBool,
 }
@@ -34,7 +34,7 @@ struct OpenHttp2 {
     sender: SendRequest<HttpRequestBody>,
     id: u64,
     last_used: Instant,
-    /// Shared with each stream.
+    /// Each stream holds a clone, so the reference count shows whether the connection is in use.
     stream_count: Arc<()>,
 }
 
@@ -53,13 +53,15 @@ pub(super) enum NegotiatedConnection {
 
 /// The stream for one request.
 pub(super) enum AcquiredStream {
-    /// A new connection: the server does not offer HTTP/2.
+    /// A new connection, because the server does not offer HTTP/2.
     Http1(OpenedStream),
-    /// A stream, the connection's number, and whether it had carried another request.
+    /// A stream, the connection's number, and whether the connection had carried an earlier
+    /// request.
     Http2(Http2Stream, u64, bool),
 }
 
-/// Starts HTTP/2 if the server chose it. A task on the current runtime then drives the connection.
+/// Starts HTTP/2 if the server chose this protocol. A task on the current runtime then drives the
+/// connection.
 pub(super) async fn negotiate(
     opened: OpenedStream,
 ) -> Result<NegotiatedConnection, TransportError> {
@@ -74,7 +76,7 @@ pub(super) async fn negotiate(
     let (sender, connection) = handshake.await.map_err(|error| interrupted_by(&error))?;
     let (id, guard) = (opened.guard.connection_number(), opened.guard);
     tokio::spawn(async move {
-        // Ignores the error: the requests on the connection report it.
+        // Ignores the error, because each request on the connection also reports it.
         let _ = connection.await;
         drop(guard);
     });
@@ -82,14 +84,15 @@ pub(super) async fn negotiate(
 }
 
 impl SharedConnection {
-    /// Returns whether to offer HTTP/2: `false` once the server has chosen HTTP/1.1 although both
-    /// were offered.
+    /// Returns whether to offer HTTP/2. Returns `false` after the server has chosen HTTP/1.1
+    /// although both protocols were offered.
     pub(super) fn can_negotiate_http2(&self) -> bool {
         !self.is_refused.load(Relaxed)
     }
 
-    /// Returns a stream on the connection. Awaits `open` if there is no open connection, or if the
-    /// open connection is not newer than the connection with the number `failed`.
+    /// Returns a stream on the shared connection. Awaits `open` for a new connection if no
+    /// connection is open. Also awaits `open` if the open connection is not newer than the failed
+    /// connection with the number `failed`.
     pub(super) async fn acquire(
         &self,
         failed: Option<u64>,
@@ -122,7 +125,7 @@ impl SharedConnection {
 
     /// Closes the connection if it has been idle for too long.
     pub(super) fn sweep(&self, idle_max: Duration) {
-        // A locked connection is in use.
+        // A request that holds the lock is using the connection.
         if let Ok(mut current) = self.current.try_lock()
             && current.as_ref().is_some_and(|open| open.is_idle(idle_max))
         {
@@ -167,7 +170,7 @@ impl Http2Stream {
         };
         let frame = std::task::ready!(Pin::new(incoming).poll_frame(cx));
         Poll::Ready(frame.map(|frame| match frame {
-            // Trailers count as no bytes.
+            // A frame with trailers counts as zero bytes.
             Ok(frame) => Ok(frame.into_data().unwrap_or_default()),
             Err(error) => Err(interrupted_by(&error)),
         }))

@@ -1,9 +1,9 @@
-//! HTTP to the storage: a bounded number of connections, a pool if configured, and a timeout for
-//! every wait.
+//! The HTTP client for the storage. The number of connections is bounded, connections are pooled if
+//! configured, and every wait has a timeout.
 //!
 //! [`StorageHttpClient`] is the HTTP client that `object_store` uses. It transfers requests and
-//! responses, and does not know media libraries or their objects. Connections, TLS and HTTP/1.1 are
-//! those of `upstream` (decision 21).
+//! responses, and knows nothing about media libraries and their objects. The crate `upstream`
+//! implements connections, TLS and HTTP/1.1 (decision 21).
 
 mod call;
 mod error;
@@ -24,30 +24,33 @@ use std::time::Duration;
 /// Options of the connections to the storage.
 #[derive(Debug, Clone)]
 pub struct TransportOptions {
-    /// Whether connections and TLS sessions are reused. Otherwise each request opens a new one.
+    /// Whether connections and TLS sessions are reused. Otherwise each request opens a new
+    /// connection.
     pub pooled: bool,
-    /// Whether to use HTTP/2 where the server offers it over TLS: all requests to an address then
-    /// share one connection. Needs `pooled`.
+    /// Whether to use HTTP/2 if the server offers it over TLS. All requests to an address then
+    /// share one connection. Requires `pooled`.
     pub http2: bool,
-    /// Maximum number of connections to one address, and thus of requests in flight. Further
-    /// requests wait.
+    /// Maximum number of connections to one address, and also the maximum number of concurrent
+    /// requests to this address. Further requests wait.
     pub connections_max: usize,
     /// Time after which an unused connection is closed.
     pub idle: Duration,
-    /// Bounds on waiting.
+    /// Timeouts of requests.
     pub timeouts: StorageTimeouts,
-    /// Certificates in PEM that are trusted in addition to the public authorities.
+    /// Certificate authorities in PEM format that are trusted in addition to the public
+    /// authorities.
     pub ca: Option<Vec<u8>>,
 }
 
 /// Timeouts of requests to the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageTimeouts {
-    /// Longest time to open a connection with TLS, and to wait while `connections_max` is reached.
+    /// Longest time to open a connection, including the TLS handshake. Also the longest wait for a
+    /// free connection when `connections_max` is reached.
     pub connect: Duration,
     /// Longest time from the request's last byte to the end of the response's head.
     pub first_byte: Duration,
-    /// Longest wait for each 16 KiB of the response's body, or for its end.
+    /// Longest wait for each 16 KiB of the response's body, or for the end of the body.
     pub stall: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Connections by address: bounded in number, and pooled while they are useful.
+//! A pool of connections to the storage. The number of connections to each address is bounded.
 
 use super::http2::{AcquiredStream, NegotiatedConnection, SharedConnection, negotiate};
 use super::pooled_connection::{Carrier, PooledConnection};
@@ -24,7 +24,7 @@ pub(crate) struct ConnectionPool {
     options: TransportOptions,
     buffers: Arc<ReadBuffers>,
     hosts: Mutex<HashMap<ServerAddress, Arc<HostConnections>>>,
-    /// The runtime of shared connections.
+    /// The runtime that drives shared connections.
     handle: Handle,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct HostConnections {
 }
 
 impl ConnectionPool {
-    /// Creates a pool without connections. Must be called within a runtime.
+    /// Creates an empty pool. Must be called within a Tokio runtime.
     pub(crate) fn new(
         options: TransportOptions,
         counts: Arc<ConnectionCounts>,
@@ -68,9 +68,9 @@ impl ConnectionPool {
         &self.options
     }
 
-    /// Returns a connection for one request: pooled, shared or new. `failed` is the number of a
-    /// reused connection that failed: the request then gets a new connection, or a shared one that
-    /// is newer.
+    /// Returns a pooled, shared or new connection for one request. `failed` is the number of a
+    /// reused connection on which the request has failed. The request then gets a new connection,
+    /// or a shared connection that is newer than the failed connection.
     pub(crate) async fn acquire(
         self: &Arc<ConnectionPool>,
         address: &ServerAddress,
@@ -115,13 +115,14 @@ impl ConnectionPool {
         (Carrier::Http1(Box::new(connection)), id, false)
     }
 
-    /// Opens a connection with HTTP/2, or with HTTP/1.1 where that is all the server offers.
+    /// Opens a connection with HTTP/2, or with HTTP/1.1 if the server does not offer HTTP/2.
     async fn open_http2(
         &self,
         address: &ServerAddress,
     ) -> Result<NegotiatedConnection, TransportError> {
         let (connector, address) = (self.http2_connector.clone(), address.clone());
-        // Opens it on the pool's runtime: other requests may outlive the runtime of the first one.
+        // Opens the connection on the pool's runtime, because other requests on the connection may
+        // outlive the runtime of the first request.
         let opening = self.handle.spawn(async move {
             let opened = connector.connect(&address).await?;
             negotiate(opened).await
@@ -150,8 +151,8 @@ impl ConnectionPool {
     }
 }
 
-/// Closes connections that have been idle for too long or that the server has closed, as long as
-/// the pool lives.
+/// Closes connections that have been idle for too long, and connections that the server has closed.
+/// Returns after the pool has been dropped.
 async fn sweep_idle(pool: Weak<ConnectionPool>, idle_max: Duration) {
     let interval = (idle_max / 2).clamp(Duration::from_millis(50), SWEEP_INTERVAL);
     loop {

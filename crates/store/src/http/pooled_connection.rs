@@ -1,4 +1,4 @@
-//! A connection while one request uses it.
+//! A connection that one request is using.
 
 use super::TransportError;
 use super::http2::Http2Stream;
@@ -15,18 +15,19 @@ use upstream::{BodyData, Connection, ExchangeRequest, RequestUpload};
 
 /// The connection or stream that carries one request and its response.
 pub(super) enum Carrier {
-    /// A connection of its own: HTTP/1.1.
+    /// An HTTP/1.1 connection, which no other request uses at the same time.
     Http1(Box<Connection>),
-    /// A stream of a shared connection: HTTP/2.
+    /// A stream of a shared HTTP/2 connection.
     Http2(Http2Stream),
 }
 
-/// A connection that one request uses. Dropping it closes an HTTP/1.1 connection.
+/// A connection that one request is using. An HTTP/1.1 connection is closed when it is dropped
+/// without a call of `release`.
 pub(crate) struct PooledConnection {
     carrier: Carrier,
     /// The connection's number in the process.
     pub(crate) id: u64,
-    /// Whether it had carried another request.
+    /// Whether the connection had carried an earlier request.
     pub(crate) is_reused: bool,
     host: Arc<HostConnections>,
     _permit: OwnedSemaphorePermit,
@@ -47,12 +48,13 @@ impl PooledConnection {
         }
     }
 
-    /// Returns whether other requests use the connection, too.
+    /// Returns whether other requests can use the connection at the same time.
     pub(super) fn is_shared(&self) -> bool {
         matches!(self.carrier, Carrier::Http2(_))
     }
 
-    /// Returns whether body bytes can be spliced: they are neither encrypted nor in HTTP/2 frames.
+    /// Returns whether body bytes are neither encrypted nor in HTTP/2 frames, so that they can be
+    /// spliced.
     pub(super) fn is_unencrypted_http1(&self) -> bool {
         match &self.carrier {
             Carrier::Http1(connection) => connection.is_unencrypted(),
@@ -60,8 +62,8 @@ impl PooledConnection {
         }
     }
 
-    /// Sends a request and waits for the head of its response. `expected_bytes`: the likely length
-    /// of the body.
+    /// Sends a request and waits for the head of its response. `expected_bytes` is the likely
+    /// length of the body.
     pub(super) async fn exchange(
         &mut self,
         request: &HttpRequest,
@@ -73,7 +75,7 @@ impl PooledConnection {
         }
     }
 
-    /// Returns the next bytes of the body; `None` at its end.
+    /// Returns the next bytes of the body, or `None` at the end of the body.
     pub(super) fn poll_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -84,8 +86,8 @@ impl PooledConnection {
         }
     }
 
-    /// Completes when a part of the body or its end can be read. For HTTP/2, this is unknown before
-    /// a read, so it completes at once.
+    /// Completes when a part of the body or its end can be read. For HTTP/2, only a read can find
+    /// out whether bytes are available, so this method completes at once.
     pub(super) fn poll_readable(
         &mut self,
         cx: &mut Context<'_>,
@@ -98,7 +100,8 @@ impl PooledConnection {
         }
     }
 
-    /// Returns the next bytes, in `pipe` if they can be spliced; `None` at the end.
+    /// Returns the next bytes of the body, or `None` at the end of the body. The bytes are spliced
+    /// into `pipe` if possible.
     pub(super) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,7 +131,7 @@ impl PooledConnection {
         }
     }
 
-    /// Returns how many bytes of the body remain, if that is known.
+    /// Returns how many bytes of the body remain, if this number is known.
     pub(super) fn remaining(&self) -> Option<u64> {
         match &self.carrier {
             Carrier::Http1(connection) => connection.remaining(),

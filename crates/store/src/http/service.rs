@@ -19,21 +19,24 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use upstream::ServerAddress;
 
-/// Redirects that are followed, all on one host.
+/// Maximum number of redirects that are followed for one request. All redirects must lead to the
+/// same server.
 const REDIRECTS_MAX: usize = 3;
-/// Bytes that are read of an error response.
+/// Maximum number of bytes that are read from the body of an error response.
 const REASON_BYTES_MAX: usize = 16 << 10;
-/// Bytes that are read of a response without a range: a listing, credentials.
+/// Maximum length in bytes of a response body that is not a byte range, such as a listing or
+/// credentials.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
-/// The expected length of a response without a range.
+/// Expected length in bytes of a response body if no range was requested.
 const TEXT_BYTES: usize = 14 << 10;
 
-/// Sends requests to the server in their URL, or through a server in front of the storage.
+/// Sends each request to the server in its URL, or to a server in front of the storage.
 #[derive(Clone)]
 pub(crate) struct StorageHttpClient {
     pool: Arc<ConnectionPool>,
     via: Option<ServerAddress>,
-    /// Whether redirects within a host are followed; signed requests cannot be redirected.
+    /// Whether redirects to the same server are followed. Signed requests cannot follow redirects,
+    /// because a signature is valid for one URL only.
     follow: bool,
 }
 
@@ -50,8 +53,8 @@ impl StorageHttpClient {
         }
     }
 
-    /// Returns a client that sends all requests to another server, with an unchanged `Host`.
-    /// Returns `None` if `url` names no server.
+    /// Returns a client that sends all requests to the server in `url`, with an unchanged `Host`.
+    /// Returns `None` if `url` is not an `http` or `https` URL.
     pub(crate) fn through(&self, url: &Uri) -> Option<StorageHttpClient> {
         let via = Some(ServerAddress::from_uri(url)?);
         Some(StorageHttpClient {
@@ -98,7 +101,8 @@ impl StorageHttpClient {
                 .ok_or_else(|| TransportError::Connect("not an http or https URL".into()))?,
         };
         match self.attempt(&target, &request, None).await {
-            // The server closed a pooled connection just now without a response. All our requests may be repeated.
+            // The server closed a reused connection before it sent the head of the response. The
+            // request is sent again, because all requests to the storage may be repeated.
             Err((TransportError::Interrupted(_), Some(stale_connection))) => {
                 let second = self
                     .attempt(&target, &request, Some(stale_connection))
@@ -109,8 +113,9 @@ impl StorageHttpClient {
         }
     }
 
-    /// Sends a request once. On failure, also returns the number of the connection if it was
-    /// reused. `failed`: the number of a connection that failed and must not be used again.
+    /// Sends a request once. If a request fails on a reused connection, the error contains the
+    /// number of the connection. `failed` is the number of a connection that has failed before and
+    /// must not be used again.
     async fn attempt(
         &self,
         target: &ServerAddress,
@@ -141,7 +146,8 @@ impl StorageHttpClient {
         }
     }
 
-    /// Converts the response for `object_store`. `ranged`: a range of an object was requested.
+    /// Converts the response for `object_store`. `ranged` is set if a range of an object was
+    /// requested.
     async fn convert_response(
         &self,
         ranged: bool,
@@ -154,8 +160,8 @@ impl StorageHttpClient {
         let is_ok = parts.status == StatusCode::OK;
         let content_length = parts.headers.get(header::CONTENT_LENGTH);
         if is_ok && ranged && content_length.is_some_and(|len| len == "0") {
-            // An empty object has no range. Some servers respond with 416, some with 200 and an
-            // empty body.
+            // No range of an empty object can be satisfied. Some servers respond with 416, and
+            // others respond with 200 and an empty body.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
             note(|notes| notes.status = Some(parts.status.as_u16()));
         } else if is_ok && ranged {
@@ -166,7 +172,8 @@ impl StorageHttpClient {
         let transport = self.pool.options();
         let watched = WatchedBody::new(lease, transport.pooled, transport.timeouts, bytes_max);
         if parts.status.is_client_error() || parts.status.is_server_error() {
-            // Reads the error code only: `object_store` would quote the whole body.
+            // Reads only the error code, because `object_store` would quote the whole body in its
+            // error.
             let reason = Limited::new(watched, REASON_BYTES_MAX).collect().await;
             let code = reason
                 .ok()
@@ -189,12 +196,13 @@ fn parse_date(parts: &Parts) -> Option<SystemTime> {
     httpdate::parse_http_date(date).ok()
 }
 
-/// Converts a request to the form of its protocol: path, query and `Host` for HTTP/1.1, scheme and authority
-/// for HTTP/2 (`shared`; RFC 9113 section 8.3.1).
+/// Converts a request to the form of its protocol. An HTTP/1.1 request has a target of path and
+/// query, and a `Host` field. An HTTP/2 request (`shared`) has a scheme and an authority instead of
+/// `Host` (RFC 9113 section 8.3.1).
 fn to_wire_format(request: &HttpRequest, shared: bool) -> Result<HttpRequest, TransportError> {
     let (uri, mut request) = (request.uri(), request.clone());
     let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
-    // Omits a name and password in the URL.
+    // Omits a user name and password in the URL.
     let host = authority.rsplit('@').next().unwrap_or_default();
     let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let no_request = |_| TransportError::Connect("the path is not valid in a request".into());
@@ -216,7 +224,7 @@ fn to_wire_format(request: &HttpRequest, shared: bool) -> Result<HttpRequest, Tr
     Ok(request)
 }
 
-/// The expected length of the body.
+/// Returns the expected length of the response's body in bytes.
 fn expected_len(headers: &HeaderMap) -> usize {
     let range = headers
         .get(header::RANGE)
@@ -227,8 +235,9 @@ fn expected_len(headers: &HeaderMap) -> usize {
         .unwrap_or(TEXT_BYTES)
 }
 
-/// Adds a missing Content-Length from Content-Range: `object_store` requires it, and a proxy may have removed
-/// it. The length is checked as bytes are received.
+/// Derives a missing `Content-Length` from `Content-Range`. `object_store` requires
+/// `Content-Length`, but a proxy may have removed the field. The received bytes are later checked
+/// against this length.
 fn add_content_length(parts: &mut Parts) {
     if parts.status != StatusCode::PARTIAL_CONTENT
         || parts.headers.contains_key(header::CONTENT_LENGTH)
@@ -246,7 +255,8 @@ fn add_content_length(parts: &mut Parts) {
     }
 }
 
-/// The target of a redirect, which must be on the same server.
+/// Returns the target of a redirect, or `None` if the response is not a redirect. A target on
+/// another server is an error.
 fn redirect_target(from: &Uri, parts: &Parts) -> Option<Result<Uri, TransportError>> {
     if !matches!(parts.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -264,8 +274,8 @@ fn redirect_target(from: &Uri, parts: &Parts) -> Option<Result<Uri, TransportErr
     }
 }
 
-/// The storage's error code in its XML. Only letters are accepted, so that nothing else of the response is
-/// passed on.
+/// Returns the storage's error code from an XML body. Only a code of ASCII letters is accepted, so
+/// that no other part of the response is passed on.
 fn parse_error_code(xml: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(xml).ok()?;
     let (_, rest) = text.split_once("<Code>")?;

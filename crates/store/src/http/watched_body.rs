@@ -16,8 +16,8 @@ use upstream::BodyData;
 /// Bytes that must be received within the stall timeout, unless the body ends.
 const STALL_BYTES: u64 = 16 << 10;
 
-/// A body that is being received. Only the time spent waiting for bytes counts as a stall, and a
-/// pause of the reader does not.
+/// A body that is being received. Only time spent waiting for bytes counts towards the stall
+/// timeout. A pause of the reader does not count.
 pub(crate) struct WatchedBody {
     /// `None` once the body is complete.
     lease: Option<PooledConnection>,
@@ -27,7 +27,7 @@ pub(crate) struct WatchedBody {
     timer: Pin<Box<Sleep>>,
     /// Start of the current wait for bytes.
     waiting: Option<Instant>,
-    /// Waiting time since the last full 16 KiB, and the bytes received since then.
+    /// Time spent waiting since the last complete 16 KiB, and the bytes received since then.
     waited: Duration,
     received: u64,
     left: u64,
@@ -76,7 +76,7 @@ impl WatchedBody {
         Ok(())
     }
 
-    /// Returns the next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end of the body.
     pub(crate) fn poll_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -85,7 +85,8 @@ impl WatchedBody {
         self.poll_with_timeout(cx, poll, |bytes| bytes.len() as u64)
     }
 
-    /// Returns the next bytes, spliced into `pipe` if possible; `None` at the end.
+    /// Returns the next bytes, or `None` at the end of the body. The bytes are spliced into `pipe`
+    /// if possible.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -95,14 +96,14 @@ impl WatchedBody {
         self.poll_with_timeout(cx, poll, BodyData::len)
     }
 
-    /// Returns whether the bytes can be spliced; `None` once the body is complete.
+    /// Returns whether the bytes can be spliced, or `None` once the body is complete.
     pub(crate) fn is_unencrypted_http1(&self) -> Option<bool> {
         self.lease
             .as_ref()
             .map(PooledConnection::is_unencrypted_http1)
     }
 
-    /// Completes when bytes or the end can be read.
+    /// Completes when bytes or the end of the body can be read.
     pub(crate) fn poll_readable(
         &mut self,
         cx: &mut Context<'_>,
@@ -113,8 +114,8 @@ impl WatchedBody {
         begun.map(|begun| begun.unwrap_or(Ok(())))
     }
 
-    /// Polls the connection within the stall timeout. `len` returns the number of bytes of a
-    /// result.
+    /// Polls the connection. Returns an error when the stall timeout elapses. `len` returns the
+    /// number of body bytes in a result.
     fn poll_with_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -165,7 +166,8 @@ impl Body for WatchedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let data = self.poll_data(cx);
         data.map_ok(Frame::data).map_err(|failed| {
-            // `object_store` reads this body, and hides the reason in its own error.
+            // `object_store` reads this body, but its own error does not contain the cause. The
+            // cause is therefore recorded here.
             note(|notes| notes.error = Some(failed.clone()));
             HttpError::from(failed)
         })

@@ -1,4 +1,5 @@
-//! Reads several ranges of a local file into one buffer, nearby ones with one system call.
+//! Reads several ranges of a local file into one buffer. Ranges that are close together are read
+//! with one system call.
 
 use super::{JOINED_GAP_BYTES_MAX, LocalFile, READ_AMPLIFICATION_MAX};
 use crate::range_join::total_len;
@@ -7,15 +8,17 @@ use rustix::io::Errno;
 use std::io::IoSliceMut;
 use std::ops::Range;
 
-/// Ranges per system call. Each takes up to two buffers, and the kernel accepts 1024.
+/// Maximum number of ranges per system call. Each range takes up to two buffers, and the kernel
+/// accepts at most 1024 buffers.
 const RANGES_PER_READ_MAX: usize = 500;
 
 impl LocalFile {
-    /// Reads `ranges` into `out`, one after the other, without another buffer for their bytes.
-    /// Nearby ranges take one system call. Blocks.
+    /// Reads `ranges` directly into `out`, where the bytes of each range follow the bytes of the
+    /// previous range. Ranges that are close together are read with one system call. Blocks.
     ///
     /// # Errors
-    /// Same as [`LocalFile::read`], and [`Error::Refused`] if `out` is shorter than the ranges.
+    /// Same as [`LocalFile::read`], and [`Error::Refused`] if `out` is shorter than all ranges
+    /// together.
     pub fn read_ranges_into(
         &self,
         ranges: &[Range<u64>],
@@ -38,7 +41,8 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Reads ascending ranges with one system call, and the gaps between them into spare memory.
+    /// Reads ascending ranges with one system call. The bytes of the gaps between the ranges are
+    /// discarded.
     fn read_run(
         &self,
         run: &[Range<u64>],
@@ -86,7 +90,7 @@ impl LocalFile {
     }
 }
 
-/// Takes the first `len` bytes of `rest`, or all if it has fewer.
+/// Takes the first `len` bytes of `rest`, or all bytes if `rest` is shorter.
 fn take_io_slice<'b>(rest: &mut &'b mut [u8], len: u64) -> IoSliceMut<'b> {
     let all = std::mem::take(rest);
     let (buffer, after) = all.split_at_mut(all.len().min(len as usize));
@@ -94,8 +98,8 @@ fn take_io_slice<'b>(rest: &mut &'b mut [u8], len: u64) -> IoSliceMut<'b> {
     IoSliceMut::new(buffer)
 }
 
-/// Returns the largest gap that is read with the ranges around it; 0 if all gaps together are longer than
-/// allowed.
+/// Returns the length of the longest gap that is read together with the ranges around it. Returns 0
+/// if all gaps of up to this length together exceed the limit [`READ_AMPLIFICATION_MAX`].
 fn joined_gap_max(ranges: &[Range<u64>]) -> u64 {
     let gaps = ranges.windows(2).filter_map(|pair| match pair {
         [one, next] => next.start.checked_sub(one.end),
@@ -109,7 +113,7 @@ fn joined_gap_max(ranges: &[Range<u64>]) -> u64 {
     }
 }
 
-/// Returns how many ranges from the start are read with one system call: at least one.
+/// Returns how many of the first ranges are read with one system call. The number is at least 1.
 fn joined_count(ranges: &[Range<u64>], gap_bytes_max: u64) -> usize {
     let is_near = |pair: &[Range<u64>]| match pair {
         [one, next] => (one.end..=one.end.saturating_add(gap_bytes_max)).contains(&next.start),

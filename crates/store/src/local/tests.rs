@@ -54,9 +54,9 @@ fn read_and_slice_give_the_same_bytes() {
 fn neighbouring_ranges_are_read_with_one_call() {
     let dir = tempfile::tempdir().unwrap();
     let (_, bytes, object) = open_film(dir.path());
-    // An interleaved segment: 237 ranges with an audio chunk after each.
+    // Ranges of 800 bytes with gaps of 400 bytes, as in a film that interleaves video and audio.
     let interleaved: Vec<_> = (0..237).map(|n| n * 1200..n * 1200 + 800).collect();
-    // One range far from the others, an empty one, and two out of order that overlap.
+    // A range far from the others, an empty range, and two overlapping ranges in descending order.
     let mixed = vec![290_000..299_000, 5..5, 600..4_000, 100..700];
     for (ranges, reads) in [(interleaved, 1), (mixed, 2), (vec![], 0)] {
         let before = object.meter.requests(Reason::Segment);
@@ -67,7 +67,8 @@ fn neighbouring_ranges_are_read_with_one_call() {
             assert_eq!(found, &bytes[range.start as usize..range.end as usize]);
         }
     }
-    // Short ranges with long gaps are read separately: otherwise the gaps would stay in memory.
+    // Short ranges with long gaps are read separately, because the gaps would otherwise stay in
+    // memory.
     let sparse: Vec<_> = (0..10).map(|n| n * 8_000..n * 8_000 + 100).collect();
     object.read_ranges(&sparse, Reason::Manifest).unwrap();
     assert_eq!(object.meter.requests(Reason::Manifest), 10);
@@ -80,7 +81,7 @@ fn neighbouring_ranges_are_read_into_one_buffer_with_one_call() {
     let dir = tempfile::tempdir().unwrap();
     let (_, bytes, object) = open_film(dir.path());
     let interleaved: Vec<_> = (0..237).map(|n| n * 1200..n * 1200 + 800).collect();
-    // More buffers than the kernel accepts in one call.
+    // These ranges need more buffers than the kernel accepts in one call.
     let many: Vec<_> = (0..1200).map(|n| n * 200..n * 200 + 101).collect();
     let mixed = vec![290_000..299_000, 5..5, 600..4_000, 4_000..4_001, 100..700];
     let sparse: Vec<_> = (0..10).map(|n| n * 8_000..n * 8_000 + 100).collect();
@@ -166,7 +167,7 @@ fn overwriting_truncating_and_growing_are_detected() {
     for change in changes {
         let dir = tempfile::tempdir().unwrap();
         let (path, ..) = open_film(dir.path());
-        // A file system's clock may have a resolution of only 10 ms, so the test sets an older
+        // Modification times may have a resolution of only 10 ms, so the test first sets an older
         // time.
         let old = SystemTime::now() - Duration::from_secs(60);
         fs::File::options()
@@ -199,7 +200,7 @@ fn a_truncated_file_is_an_error_and_not_a_signal() {
         Err(Error::Changed)
     ));
     assert!(object.warm(200_000..LEN as u64, Reason::Segment).is_err());
-    // Sending a slice of a truncated file fails with EFAULT.
+    // Writing a mapped slice of a truncated file fails with `EFAULT`.
     let mut sink = fs::File::create(dir.path().join("sink")).unwrap();
     assert!(sink.write_all(&slice).is_err());
 }

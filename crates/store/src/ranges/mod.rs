@@ -1,9 +1,10 @@
 //! A cache of object ranges in memory. Each range is fetched once for all clients.
 //!
-//! [`RangeCache::cover_range`] returns the [`RangeFlight`]s that together contain a range: cached
-//! ones, those being received, and new ones for missing parts, which the caller must fetch. A
-//! flight can be read while it is received. This folder imports nothing from the other modules of
-//! the crate.
+//! A [`RangeFlight`] is a range that is cached or being received. It can be read while it is
+//! received. [`RangeCache::cover_range`] returns the flights that together contain a requested
+//! range. For the missing parts, it creates new flights, which the caller must fetch.
+//!
+//! This module imports nothing from the other modules of the crate.
 
 mod range_flight;
 mod reserved_memory;
@@ -17,20 +18,23 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ranges of objects with keys `K`; fetching fails with `E`.
+/// A cache of ranges of objects. `K` is the type of an object's key, and `E` is the error type of a
+/// failed fetch.
 pub(crate) struct RangeCache<K, E> {
     bytes_max: u64,
-    /// While set, nothing is cached.
+    /// While this flag is set, nothing is cached.
     is_suspended: Arc<AtomicBool>,
-    /// The memory of all flights, including removed ones that still have readers.
+    /// The memory of all flights, including flights that were removed from the cache but still have
+    /// readers.
     reserved_memory: ReservedMemory,
     inner: Mutex<RangeCacheState<K, E>>,
 }
 
 struct RangeCacheState<K, E> {
-    /// Range flights of each object, keyed by start offset. They never overlap.
+    /// The flights of each object, keyed by start offset. Flights of one object never overlap.
     objects: HashMap<K, BTreeMap<u64, CachedFlight<E>>>,
-    /// Complete flights by their last use.
+    /// Complete flights in the order of their last use. Each value is the object's key and the
+    /// flight's start offset.
     order: BTreeMap<u64, (K, u64)>,
     clock: u64,
     bytes: u64,
@@ -38,21 +42,21 @@ struct RangeCacheState<K, E> {
 
 struct CachedFlight<E> {
     flight: Arc<RangeFlight<E>>,
-    /// The last use of a complete flight: its key in `order`.
+    /// The logical time of the last use of a complete flight. It is the flight's key in `order`.
     used: Option<u64>,
 }
 
 /// The flights that contain a range.
 pub(crate) struct RangeFlights<E> {
-    /// In order; together they contain the range.
+    /// All flights, sorted by start offset. Together they contain the range.
     pub(crate) flights: Vec<Arc<RangeFlight<E>>>,
-    /// New flights among them, which the caller must fetch.
+    /// The new flights among `flights`, which the caller must fetch.
     pub(crate) missing: Vec<Arc<RangeFlight<E>>>,
 }
 
 impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
-    /// Creates a cache of at most `bytes_max` bytes; ranges being received do not count. While
-    /// `is_suspended` is set, the cache is emptied whenever a flight ends.
+    /// Creates a cache of at most `bytes_max` bytes. Ranges that are still being received do not
+    /// count. While `is_suspended` is set, the cache is emptied whenever a flight ends.
     pub(crate) fn new(bytes_max: u64, is_suspended: Arc<AtomicBool>) -> RangeCache<K, E> {
         let inner = Mutex::new(RangeCacheState {
             objects: HashMap::new(),
@@ -68,12 +72,13 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         }
     }
 
-    /// The memory of all ranges, including those being received.
+    /// The memory of all ranges, including ranges that are still being received.
     pub(crate) fn reserved_memory(&self) -> &ReservedMemory {
         &self.reserved_memory
     }
 
-    /// Returns the flights that contain `range` of an object. `None` if the missing parts exceed `room` bytes.
+    /// Returns the flights that contain `range` of an object. Returns `None` if the missing parts
+    /// together exceed `room` bytes.
     pub(crate) fn cover_range(
         &self,
         key: &K,
@@ -134,7 +139,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         self.lock().missing_bytes(key, range) < range.end - range.start
     }
 
-    /// Records the end of a flight: caches it if it is complete, and removes it otherwise.
+    /// Records the end of a flight. A complete flight is cached, and any other flight is removed.
     pub(crate) fn record_end(&self, key: &K, flight: &Arc<RangeFlight<E>>) {
         let range = flight.range();
         let mut inner = self.lock();
@@ -188,7 +193,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
 }
 
 impl<K: Hash + Eq, E: Clone> RangeCacheState<K, E> {
-    /// Bytes of a range that are neither cached nor being received.
+    /// Returns how many bytes of a range are neither cached nor being received.
     fn missing_bytes(&self, key: &K, range: &Range<u64>) -> u64 {
         let all = range.end - range.start;
         let Some(slots) = self.objects.get(key) else {

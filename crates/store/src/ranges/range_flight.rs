@@ -1,4 +1,4 @@
-//! A range that is or was fetched, with any number of readers.
+//! A range that is being fetched or was fetched, with any number of readers.
 
 use super::MemoryLease;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// A range of an object. The fetch pushes its bytes in order and ends it.
+/// A range of an object. The fetch pushes the bytes in order, and then ends the flight.
 pub(crate) struct RangeFlight<E> {
     range: Range<u64>,
     _held: MemoryLease,
@@ -42,7 +42,7 @@ impl<E: Clone> RangeFlight<E> {
         self.range.clone()
     }
 
-    /// Appends bytes. The caller must not exceed the range.
+    /// Appends bytes. The caller must not append more bytes than the range contains.
     pub(crate) fn push(&self, bytes: Bytes) {
         if bytes.is_empty() {
             return;
@@ -55,7 +55,7 @@ impl<E: Clone> RangeFlight<E> {
         self.changes.send_replace(());
     }
 
-    /// Ends the flight.
+    /// Ends the flight. Later calls do not change the outcome.
     pub(crate) fn end(&self, outcome: Result<(), E>) {
         self.lock().outcome.get_or_insert(outcome);
         self.changes.send_replace(());
@@ -68,8 +68,8 @@ impl<E: Clone> RangeFlight<E> {
         is_filled && matches!(state.outcome, Some(Ok(())))
     }
 
-    /// Returns the available bytes of `wanted`, which must be a non-empty part of the range; waits for the first
-    /// one. Cancel safe.
+    /// Waits for the first byte of `wanted`, and then returns the available bytes of `wanted`.
+    /// `wanted` must be a non-empty part of the range. Cancel safe.
     pub(crate) async fn read_available(&self, wanted: &Range<u64>) -> Result<Vec<Bytes>, E> {
         let from = wanted.start - self.range.start;
         let to = wanted.end - self.range.start;
@@ -84,7 +84,7 @@ impl<E: Clone> RangeFlight<E> {
                     return Err(error.clone());
                 }
             }
-            // Cannot fail: this object owns the sender.
+            // This call cannot fail, because `self` owns the sender.
             let _ = changes.changed().await;
         }
     }

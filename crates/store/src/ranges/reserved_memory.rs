@@ -1,4 +1,4 @@
-//! Accounts for the memory of ranges.
+//! Counts the memory that ranges reserve.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReservedMemory(Arc<AtomicU64>);
 
-/// A reservation of memory, released when dropped.
+/// A reservation of memory. It is released when the lease is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
     of: ReservedMemory,
@@ -15,7 +15,7 @@ pub(crate) struct MemoryLease {
 }
 
 impl ReservedMemory {
-    /// Reserves memory for this many bytes, even if they have not been received yet.
+    /// Reserves memory for `bytes` bytes, even if these bytes have not been received yet.
     pub(crate) fn reserve(&self, bytes: u64) -> MemoryLease {
         self.0.fetch_add(bytes, Relaxed);
         MemoryLease {
@@ -24,7 +24,7 @@ impl ReservedMemory {
         }
     }
 
-    /// The bytes of all leases.
+    /// The number of bytes that all leases reserve together.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Relaxed)
     }

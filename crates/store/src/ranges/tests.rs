@@ -8,7 +8,7 @@ fn new_cache(bytes_max: u64) -> TestCache {
     TestCache::new(bytes_max, Arc::default())
 }
 
-/// Returns byte `n` of every object.
+/// Returns the byte at offset `n`, which is the same in all objects.
 fn byte_at(n: u64) -> u8 {
     (n * 7 % 251) as u8
 }
@@ -29,7 +29,7 @@ fn cached_bytes(cache: &TestCache) -> u64 {
     cache.lock().bytes
 }
 
-/// Ends each missing flight by calling `end`, and records that in the cache.
+/// Calls `end` for each missing flight, and then records the end of the flight in the cache.
 fn land_flights(
     cache: &TestCache,
     cover: &RangeFlights<&'static str>,
@@ -174,7 +174,7 @@ fn memory_is_counted_until_its_last_reader_is_dropped() {
     let held = || cache.reserved_memory().bytes();
     let first = cover_range(&cache, &"film", 0..80);
     assert_eq!(held(), 80);
-    // Only missing bytes need room.
+    // `room` limits only the missing bytes.
     assert!(cache.cover_range(&"film", 0..100, 19).is_none());
     assert_eq!(held(), 80);
     let second = cache.cover_range(&"film", 40..100, 20).unwrap();

@@ -1,11 +1,11 @@
-//! Credentials from AWS's shared files, which `object_store` does not read.
+//! Credentials and settings from AWS's shared files, which `object_store` does not read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Reads settings from `~/.aws/credentials` and `~/.aws/config`, or from the files and the profile
-/// that `AWS_*` variables name. The keys of the result are `object_store`'s names. Empty where
-/// there are none.
+/// Reads settings from `~/.aws/credentials` and `~/.aws/config`. Environment variables (`AWS_*`)
+/// can select other files and another profile. The keys of the result are the names that
+/// `object_store` uses. The result is empty if the files contain no known settings.
 pub(super) fn read_aws_profile() -> BTreeMap<&'static str, String> {
     let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let profile = var("AWS_PROFILE").unwrap_or_else(|| "default".into());
@@ -22,7 +22,7 @@ pub(super) fn read_aws_profile() -> BTreeMap<&'static str, String> {
     found
 }
 
-/// Returns the known keys of the section with one of these names.
+/// Returns the known settings in the sections whose name is one of `names`.
 fn section_settings(text: &str, names: &[&str]) -> BTreeMap<&'static str, String> {
     const KEYS: [(&str, &str); 5] = [
         ("aws_access_key_id", "aws_access_key_id"),

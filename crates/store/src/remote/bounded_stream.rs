@@ -1,7 +1,7 @@
 //! Streams long ranges with bounded memory.
 //!
-//! The ranges are fetched in windows, the next one while the current one is read. Each window is received
-//! at full speed, so that a slow reader does not occupy a connection.
+//! The ranges are fetched in windows. The next window is fetched while the current window is read.
+//! Each window is received at full speed, so that a slow reader does not occupy a connection.
 
 use super::object::RemoteObject;
 use crate::ranges::MemoryLease;
@@ -12,15 +12,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// The first window is short, so that its bytes arrive soon. Each next one is twice as long, if memory
-/// allows.
+/// Length of the first window in bytes. The first window is short, so that its bytes arrive soon.
+/// Each further window is twice as long as the previous window, if memory allows.
 const WINDOW_BYTES_MIN: u64 = 256 << 10;
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 
-/// Bytes of the wanted ranges, in order. No part crosses a range boundary.
+/// Bytes of the wanted ranges, in order. Each part that is returned belongs to one range only.
 pub(super) struct BoundedStream {
     pieces: VecDeque<Bytes>,
-    /// The memory of the current window.
+    /// The memory that is reserved for the current window.
     held: Option<MemoryLease>,
     windows: mpsc::Receiver<Result<StreamWindow, Error>>,
 }
@@ -31,7 +31,7 @@ struct StreamWindow {
 }
 
 impl BoundedStream {
-    /// Starts the first fetch.
+    /// Starts to fetch the first window.
     pub(super) fn start(
         object: &Arc<RemoteObject>,
         wanted: &VecDeque<Range<u64>>,
@@ -62,15 +62,15 @@ impl BoundedStream {
         Ok(())
     }
 
-    /// Returns the next bytes. Must not be called after the last bytes.
+    /// Returns the next bytes. Must not be called again after the last bytes.
     pub(super) async fn next(&mut self) -> Result<Bytes, Error> {
         self.wait_for_data().await?;
         self.pieces.pop_front().ok_or(Error::Changed)
     }
 }
 
-/// Groups wanted ranges with short gaps between them. The ranges of a group are fetched together
-/// with their gaps.
+/// Groups the wanted ranges. Within a group, gaps between ranges are at most `waste` bytes long.
+/// The ranges of a group are fetched together with these gaps.
 fn group_runs(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>> {
     let mut runs: Vec<Vec<Range<u64>>> = Vec::new();
     for range in wanted {
@@ -101,8 +101,8 @@ async fn stream_windows(
         };
         let mut at = first.start;
         while at < last.end {
-            // Waits until the current window is being read. An error means that the reader was
-            // dropped.
+            // Waits until the reader has taken the previous window. An error means that the reader
+            // was dropped.
             let Ok(slot) = sender.reserve().await else {
                 return;
             };
@@ -140,7 +140,7 @@ async fn fetch_window(
             let end = at + bytes.len() as u64;
             let first = run.partition_point(|range| range.end <= at);
             for range in run.iter().skip(first).take_while(|range| range.start < end) {
-                // The offsets are within these bytes, so they fit in a usize.
+                // The offsets are within `bytes`, so they fit in a usize.
                 let (from, until) = (range.start.max(at) - at, range.end.min(end) - at);
                 pieces.push_back(bytes.slice(from as usize..until as usize));
             }

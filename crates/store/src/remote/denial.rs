@@ -1,11 +1,11 @@
-//! Remedies for refused requests, by the storage's error code.
+//! Remedies for refused requests, selected by the storage's error code.
 
 /// Returns whether the code means that the bucket or container does not exist.
 pub(super) fn is_missing_bucket(code: &str) -> bool {
     matches!(code, "NoSuchBucket" | "ContainerNotFound")
 }
 
-/// Returns the remedy for a request that the storage denied. Contains no credential.
+/// Returns the remedy for a request that the storage denied. The text contains no credential.
 pub(super) fn remedy_for(code: Option<&str>) -> &'static str {
     match code {
         Some("SignatureDoesNotMatch") => "check the secret key (AWS_SECRET_ACCESS_KEY)",

@@ -1,4 +1,5 @@
-//! Endpoints of a library: routes by name, and weights between several endpoints.
+//! Endpoints of a library. Routes select a server by the object's name, and weights distribute the
+//! objects among several endpoints.
 
 use super::storage_address::{self, StorageAddress};
 use super::{Options, WeightedEndpoint};
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Consecutive failures after which an endpoint counts as down.
 const FAILURES_MAX: u32 = 3;
-/// Time for which an endpoint that is down gets no requests; doubled with each further failure.
+/// Length of the first pause of an endpoint that is down. During a pause, other endpoints are
+/// preferred. Each failed trial doubles the length of the next pause.
 const DOWN: Duration = Duration::from_secs(1);
 const DOWN_MAX: Duration = Duration::from_secs(30);
 
@@ -27,14 +29,14 @@ pub(super) struct Endpoint {
     prefix: Path,
     weight: f64,
     health: Mutex<EndpointHealth>,
-    /// Whether its last response was unencrypted HTTP/1.1.
+    /// Whether the endpoint's last response was unencrypted HTTP/1.1.
     plain: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct EndpointHealth {
     failures: u32,
-    /// The time of the next attempt, and the length of the current pause.
+    /// The time of the next attempt and the length of the current pause, if the endpoint is down.
     down: Option<(Instant, Duration)>,
 }
 
@@ -45,7 +47,7 @@ pub(super) struct EndpointTable {
 }
 
 impl EndpointTable {
-    /// Creates the endpoints of `source` and of the options.
+    /// Creates the endpoints that `source` and the options describe.
     pub(super) fn new(
         source: &str,
         options: &Options,
@@ -85,9 +87,9 @@ impl EndpointTable {
         })
     }
 
-    /// Returns the endpoints for an object, best first. Endpoints that are up precede the others.
-    /// The order is constant for each object, so that a cache in front of an endpoint gets requests
-    /// for the same objects.
+    /// Returns the endpoints for an object, best first. Endpoints that are up precede endpoints
+    /// that are down. Apart from that, the order is constant for each object. A cache in front of
+    /// an endpoint therefore always gets requests for the same objects.
     pub(super) fn ordered_endpoints(&self, key: &Key) -> Vec<Arc<Endpoint>> {
         let route = self.via.iter().find(|(is, _)| is.is_match(key.as_str()));
         let all = route.map_or(&self.direct, |(_, endpoints)| endpoints);
@@ -112,14 +114,16 @@ impl EndpointTable {
             .collect()
     }
 
-    /// Returns whether bytes of an object arrive without TLS and HTTP/2, as far as is known.
+    /// Returns whether the best endpoint for an object has last responded over unencrypted
+    /// HTTP/1.1.
     pub(super) fn are_unencrypted(&self, key: &Key) -> bool {
         let order = self.ordered_endpoints(key);
         let first = order.first();
         first.is_some_and(|endpoint| endpoint.plain.load(Relaxed))
     }
 
-    /// The number of endpoints that are down.
+    /// The number of endpoints that are down. Endpoints that are reached through a route do not
+    /// count.
     pub(super) fn down(&self) -> usize {
         let now = Instant::now();
         let down = |endpoint: &&Arc<Endpoint>| !endpoint.is_up(now);
@@ -166,7 +170,7 @@ impl Endpoint {
     fn weighted_rank(&self, key: &Key) -> f64 {
         let mut hasher = DefaultHasher::new();
         (&self.name, self.prefix.as_ref(), key).hash(&mut hasher);
-        // Between 0 and 1, both excluded.
+        // `place` is greater than 0 and less than 1.
         let place = ((hasher.finish() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         -self.weight.max(f64::MIN_POSITIVE) / place.ln()
     }
@@ -176,9 +180,10 @@ impl Endpoint {
         health.down.is_none_or(|(until, _)| until <= now)
     }
 
-    /// Prepares a request to an endpoint that may be down. If it is, this request is a trial, and
-    /// other requests are sent to other endpoints until the trial succeeds. Without this rule, all
-    /// requests would wait for a server that does not respond.
+    /// Prepares a request to this endpoint. If the endpoint was down and its pause has passed, the
+    /// request is a trial. The endpoint then starts another pause, so that other requests prefer
+    /// other endpoints until the trial succeeds. Without this rule, all requests would wait for a
+    /// server that does not respond.
     pub(super) fn begin_trial(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -211,7 +216,7 @@ impl Endpoint {
         health.failures += 1;
         let now = Instant::now();
         let outage = match health.down {
-            // The endpoint is already paused; a further failure does not extend the pause.
+            // The endpoint is already paused. A further failure does not extend the pause.
             Some((until, _)) if until > now => return,
             Some((_, before)) => lengthen_outage(now, before),
             None if health.failures >= FAILURES_MAX => (now + DOWN, DOWN),
@@ -223,7 +228,8 @@ impl Endpoint {
     }
 }
 
-/// Returns the time of the next attempt and the length of the pause, twice as long as the last one.
+/// Returns the time of the next attempt and the length of the pause until then. The pause is twice
+/// as long as `last_pause`, but at most [`DOWN_MAX`].
 fn lengthen_outage(now: Instant, last_pause: Duration) -> (Instant, Duration) {
     let pause = (last_pause * 2).min(DOWN_MAX);
     (now + pause, pause)

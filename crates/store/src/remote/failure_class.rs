@@ -8,7 +8,7 @@ use crate::Error;
 
 impl Endpoint {
     /// Classifies an error of `object_store` by the facts that the HTTP client recorded. The text
-    /// of the error is not used, because it quotes URLs and responses.
+    /// of the error is not used, because this text quotes URLs and responses.
     pub(super) fn classify_failure(
         &self,
         line: &mut RequestGuard,

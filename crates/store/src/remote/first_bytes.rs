@@ -1,11 +1,11 @@
-//! The first bytes of an object, which are fetched when it is opened.
+//! The first bytes of an object, which are fetched when the object is opened.
 
 use super::resuming_stream::ResumingStream;
 use crate::Error;
 use bytes::Bytes;
 use std::ops::Range;
 
-/// The first bytes, as far as they have been received.
+/// The first bytes of an object. Some of them may not have been received yet.
 #[derive(Default)]
 pub(super) struct FirstBytes {
     received: Bytes,
@@ -22,7 +22,7 @@ impl FirstBytes {
         }
     }
 
-    /// Waits for the start of the object's first bytes.
+    /// Waits for the first part of the response `rest`.
     pub(super) async fn receive_start(mut rest: ResumingStream) -> Result<FirstBytes, Error> {
         let received = rest.next().await?.unwrap_or_default();
         Ok(FirstBytes {
@@ -34,23 +34,24 @@ impl FirstBytes {
     /// Returns the received bytes at the start of `range`.
     pub(super) fn slice(&self, range: &Range<u64>) -> Bytes {
         let len = self.received.len() as u64;
-        // Within the head's length, which is a usize.
+        // The offset is at most the number of received bytes, which is a usize.
         let place = |at: u64| at.min(len) as usize;
         self.received.slice(place(range.start)..place(range.end))
     }
 
-    /// Returns whether `range` starts in these first bytes and extends beyond the received ones.
+    /// Returns whether `range` starts within the received bytes and extends beyond them, while the
+    /// response is still being received.
     pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
         let len = self.received.len() as u64;
         self.rest.is_some() && range.start <= len && len < range.end
     }
 
-    /// Takes the bytes from `at` on with the rest of the response.
+    /// Returns the received bytes from offset `at`, and takes the rest of the response.
     pub(super) fn split(&mut self, at: u64) -> (Bytes, Option<ResumingStream>) {
         (self.slice(&(at..u64::MAX)), self.rest.take())
     }
 
-    /// Waits until the first bytes reach `end` or are complete.
+    /// Waits until all bytes before offset `end` have been received, or until the response ends.
     pub(super) async fn fill(self, end: u64) -> Result<FirstBytes, Error> {
         let Some(mut rest) = self.rest else {
             return Ok(self);

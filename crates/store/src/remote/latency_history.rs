@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Responses that are remembered.
+/// Number of responses whose times are stored.
 const SAMPLES_MAX: usize = 256;
-/// Responses that are required for a percentile.
+/// Number of responses that are required for a percentile.
 const SAMPLES_MIN: usize = 32;
-/// Responses between two updates of the percentiles.
+/// Number of responses between two updates of the percentiles.
 const SAMPLES_PER_UPDATE: usize = 16;
 
 /// Times to first byte of the last responses.
@@ -40,8 +40,8 @@ impl LatencyHistory {
         }
     }
 
-    /// Returns the time within which this share of the last responses started; `None` while there
-    /// are too few.
+    /// Returns the time to first byte that the fraction `share` of the last responses did not
+    /// exceed. Returns `None` while there are too few responses.
     pub(super) fn percentile(&self, share: f64) -> Option<Duration> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let last = inner.sorted.len().checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! Listing folders of a remote library.
+//! Lists folders of a remote library.
 
 use super::request_failure::RequestFailure;
 use super::retry::RetryAttempt;
@@ -9,14 +9,14 @@ use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 use std::sync::Arc;
 
-/// Limit on the entries of a listed folder.
+/// Maximum number of entries of a folder.
 const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
-/// Entries that storages return in one response.
+/// Maximum number of entries that a storage returns in one response.
 const PAGE_ENTRIES_MAX: usize = 1000;
 
 impl RemoteCore {
-    /// Lists a folder, sorted by name; the list is empty if the folder does not exist.
+    /// Lists a folder, sorted by name. The list is empty if the folder does not exist.
     pub(super) async fn list_folder(
         self: &Arc<RemoteCore>,
         key: &Key,
@@ -24,7 +24,8 @@ impl RemoteCore {
         self.list_prefixed(key, "").await
     }
 
-    /// Lists the entries of a folder whose names start with `prefix`. The storage filters them.
+    /// Lists the entries of a folder whose names start with `prefix`. The storage filters the
+    /// entries.
     pub(super) async fn list_prefixed(
         self: &Arc<RemoteCore>,
         key: &Key,
@@ -37,7 +38,7 @@ impl RemoteCore {
         }
     }
 
-    /// Lists at most `entries_max` entries, with as few pages as needed.
+    /// Lists at most `entries_max` entries. Requests only as many pages as needed.
     pub(super) async fn list_at_most(
         self: &Arc<RemoteCore>,
         key: &Key,
@@ -117,7 +118,7 @@ fn list_failure(failure: RequestFailure) -> RequestFailure {
     RequestFailure::permanent(Error::Denied(what.into()))
 }
 
-/// The entries of a page that are in the folder at `path`.
+/// Returns the entries of a page that are in the folder at `path`.
 fn page_entries(page: PaginatedListResult, path: &Path) -> impl Iterator<Item = FolderEntry> {
     let files = page.result.objects.into_iter();
     // An object with the name of the folder itself is not an entry.

@@ -1,11 +1,13 @@
-//! Objects over a network: S3, GCS, Azure, HTTP servers that support ranges.
+//! Objects that are read over a network from S3, GCS, Azure, or HTTP servers that support range
+//! requests.
 //!
 //! [`RemoteObject::parts`] looks up ranges in the range cache. [`RemoteCore::open_stream`] fetches
-//! missing ranges with one request. `retry` chooses among the [`endpoints`], and decides about
-//! further attempts and hedged requests. `range_request` checks each response against the opened
-//! version. `resuming_stream` requests the rest of an interrupted response.
+//! missing ranges with one request. `retry` chooses one of the [`endpoints`], and decides about
+//! retries and hedged requests. `range_request` checks each response against the opened version.
+//! `resuming_stream` requests the rest of an interrupted response.
 //!
-//! Opening, listing and shared connections use a separate runtime, so that they outlive the calling worker.
+//! A separate runtime opens objects, lists folders and drives shared connections. These tasks
+//! therefore continue when the calling worker thread exits.
 
 mod aws_profile;
 mod bounded_stream;
@@ -51,8 +53,8 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 use upstream::ConnectionCounts;
 
-/// Bytes that are fetched when an object is opened to be read whole. Opening waits only for the
-/// first of them.
+/// Maximum number of bytes that are fetched when an object is opened to be read as a whole. Opening
+/// the object waits only for the first of these bytes.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A library in an object store.
@@ -119,12 +121,14 @@ impl Remote {
         &self.core.connections
     }
 
-    /// Bytes of objects that are cached, unsent or being received.
+    /// Bytes of memory that are reserved for ranges. These ranges are cached, being received, or
+    /// not sent yet.
     pub fn held_bytes(&self) -> u64 {
         self.core.cache.reserved_memory().bytes()
     }
 
-    /// The number of endpoints that are down.
+    /// The number of endpoints that are down. Endpoints that are reached through a route do not
+    /// count.
     pub fn endpoints_down(&self) -> usize {
         self.core.routes.down()
     }
@@ -134,7 +138,7 @@ impl Remote {
         self.run(|core| async move { core.look_up(&key).await })
     }
 
-    /// Opens an object with one request, which also fetches its first `head_bytes` bytes.
+    /// Opens an object with one request, which also fetches the object's first `head_bytes` bytes.
     pub(crate) fn open(
         &self,
         key: &Key,
@@ -149,11 +153,12 @@ impl Remote {
         RemoteObject::from_declared_version(self.core.clone(), key.clone(), declared)
     }
 
-    /// Requests the root of the library, to find out whether its server responds. Any HTTP response is a
-    /// success. Blocks.
+    /// Requests the root of the library, to find out whether the library's server responds. Any
+    /// HTTP response is a success. Blocks.
     ///
     /// # Errors
-    /// [`Error::Slow`] or [`Error::Broken`] if there is no response: DNS, refused connections, TLS.
+    /// [`Error::Slow`] or [`Error::Broken`] if there is no response, for example because of a DNS
+    /// error, a refused connection or a TLS error.
     pub fn probe(&self) -> Result<(), Error> {
         self.run(|core| async move { core.probe().await })
     }
@@ -187,8 +192,8 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Does not wait for the threads: the caller may be an asynchronous task, which must not
-        // block.
+        // Does not wait for the threads to exit, because the caller may be an asynchronous task,
+        // which must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -10,23 +10,23 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// An object of a remote library, of the version that was opened. Bytes of another version are never
-/// returned.
+/// An object of a remote library, in the version that was opened. Bytes of another version are
+/// never returned.
 pub struct RemoteObject {
     core: Arc<RemoteCore>,
     key: Key,
     name: ObjectName,
     state: Arc<PinnedVersion>,
-    /// The declared version, until the first response.
+    /// The declared version, which is used until the first response.
     promised: ObjectVersion,
     changed: AtomicBool,
-    /// The first bytes of the object; dropped when the index has been built.
+    /// The first bytes of the object. They are dropped when the index has been built.
     head: Mutex<FirstBytes>,
 }
 
 impl RemoteObject {
-    /// Opens an object with one request, which also fetches its first bytes. If they are more than
-    /// [`HEAD_BYTES`], waits only for their start.
+    /// Opens an object with one request, which also fetches the object's first `head_bytes` bytes.
+    /// If `head_bytes` exceeds [`HEAD_BYTES`], waits only for the first of these bytes.
     pub(super) async fn open(
         core: Arc<RemoteCore>,
         key: Key,
@@ -44,7 +44,7 @@ impl RemoteObject {
             is_spliced: false,
         };
         let (state, head) = match core.read_first(request, reason).await {
-            // An empty object has no satisfiable range.
+            // No range of an empty object can be satisfied, so the storage responds with 416.
             Err(Error::Changed) => {
                 let seen = core.head(&key, Reason::Look).await?;
                 if seen.identity().len > 0 {
@@ -71,13 +71,14 @@ impl RemoteObject {
     }
 
     /// Creates an object with a declared length and entity tag, without a request. A tag of 0 means
-    /// that no tag is declared. The first response determines its version.
+    /// that no tag is declared. The first response determines the object's version.
     pub(super) fn from_declared_version(
         core: Arc<RemoteCore>,
         key: Key,
         declared: ObjectVersion,
     ) -> Arc<RemoteObject> {
-        // Two such objects may turn out to be of different versions, so they share no bytes.
+        // Two objects with the same declaration may turn out to have different versions, so they
+        // share no cached bytes.
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let promised = ObjectVersion {
             len: declared.len,
@@ -99,14 +100,15 @@ impl RemoteObject {
         })
     }
 
-    /// The version that was opened. Before the first response to a declared object, only the length is known.
+    /// The version that was opened. Before the first response to a declared object, only the length
+    /// is known.
     pub fn identity(&self) -> &ObjectVersion {
         self.state
             .seen()
             .map_or(&self.promised, |seen| seen.identity())
     }
 
-    /// Returns whether a later look-up may have found the same version.
+    /// Returns whether `now`, the result of a later look-up, may be the same version.
     pub(crate) fn is(&self, now: &ObjectVersion) -> bool {
         match self.state.seen() {
             Some(seen) => seen.identity() == now,
@@ -146,13 +148,14 @@ impl RemoteObject {
         Ok([head, bytes].concat().into())
     }
 
-    /// Reads a range with at most one request and passes the parts with their offsets to `take`,
-    /// until `take` returns `Break`. Blocks. Holds only the bytes that are being received. While
-    /// the first bytes of the object are still being received, `take` also gets bytes beyond the
-    /// range.
+    /// Reads a range with at most one request. Passes each part and the part's offset to `take`,
+    /// until `take` returns `Break`. Blocks. Only the part that is being received is held in
+    /// memory. While the first bytes of the object are still being received, `take` may also get
+    /// bytes after the range.
     ///
     /// # Errors
-    /// Same as [`Object::read`](crate::Object::read); parts that were passed are correct.
+    /// Same as [`Object::read`](crate::Object::read). Parts that were passed to `take` before the
+    /// error are correct.
     pub fn read_in_parts(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
@@ -188,7 +191,8 @@ impl RemoteObject {
         outcome.inspect_err(|error| self.record_error(error))
     }
 
-    /// Returns the received start of a range, and the response that continues it, if there is one.
+    /// Returns the received start of a range. Also returns the response that continues the range,
+    /// if this response is still being received.
     fn take_beginning(&self, range: &Range<u64>) -> (Bytes, Option<ResumingStream>) {
         let mut head = self.lock_first_bytes();
         match head.extends_beyond(range) {
@@ -197,7 +201,8 @@ impl RemoteObject {
         }
     }
 
-    /// Waits for the part of a range that is being received.
+    /// If the first bytes of the object are still being received, waits for the first bytes that
+    /// belong to the range.
     fn wait_for_head(&self, range: &Range<u64>) -> Result<(), Error> {
         let mut head = self.lock_first_bytes();
         if head.extends_beyond(range) {
@@ -226,7 +231,7 @@ impl RemoteObject {
         }
     }
 
-    /// Marks the object as changed if the error shows it.
+    /// Marks the object as changed if the error shows a change.
     pub(super) fn record_error(&self, error: &Error) {
         if matches!(
             error,
@@ -251,7 +256,7 @@ impl RemoteObject {
 }
 
 impl RemoteCore {
-    /// Fetches the first bytes of an object, and its version.
+    /// Fetches the first bytes and the version of an object.
     async fn read_first(
         self: &Arc<RemoteCore>,
         request: RangeRequest,

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 /// If a response's `Date` is at least this much later than `Last-Modified`, no second change of the
-/// object can have the same `Last-Modified` (RFC 9110 section 8.8.2.2). The clocks of one storage
-/// may differ, but by less than this.
+/// object can have the same `Last-Modified` (RFC 9110 section 8.8.2.2). The servers of one storage
+/// may have different clocks, but the difference must be less than this time.
 const STRONG_DATE_MARGIN: Duration = Duration::from_secs(60);
 
 /// The version of an object according to a response.
@@ -20,11 +20,11 @@ pub(crate) struct ObservedVersion {
     has_strong_date: bool,
 }
 
-/// The version that all responses must match: the opened one, or that of the first response to a declared
-/// object.
+/// The version that all responses must match. It is the version that was opened. For a declared
+/// object, it is the version of the first response.
 #[derive(Debug)]
 pub(crate) struct PinnedVersion {
-    /// The length, and the tag if one was declared.
+    /// The length, and the entity tag if the declaration contains a tag.
     declared: ObjectVersion,
     seen: OnceLock<ObservedVersion>,
 }
@@ -51,7 +51,7 @@ impl PinnedVersion {
         self.declared.len
     }
 
-    /// The observed version, once there is one.
+    /// The observed version, or `None` before the first response.
     pub(super) fn seen(&self) -> Option<&ObservedVersion> {
         self.seen.get()
     }
@@ -60,8 +60,8 @@ impl PinnedVersion {
     /// determines the version.
     ///
     /// # Errors
-    /// [`Error::Changed`]; [`Error::OtherLength`] or [`Error::Replaced`] where the first response contradicts the
-    /// declaration.
+    /// [`Error::OtherLength`] or [`Error::Replaced`] if the first response contradicts the
+    /// declaration. [`Error::Changed`] if a later response has another version.
     pub(super) fn check_response(&self, seen: &ObservedVersion) -> Result<(), Error> {
         if self.seen.get().is_none() {
             self.check_declared(&seen.identity)?;
@@ -73,10 +73,10 @@ impl PinnedVersion {
         }
     }
 
-    /// Checks a version against the declaration. Unknown fields match.
+    /// Checks a version against the declaration. An unknown entity tag matches any tag.
     ///
     /// # Errors
-    /// [`Error::OtherLength`], [`Error::Replaced`].
+    /// [`Error::OtherLength`] or [`Error::Replaced`].
     pub(super) fn check_declared(&self, now: &ObjectVersion) -> Result<(), Error> {
         let tags = [self.declared.tag, now.tag];
         match () {
@@ -88,7 +88,8 @@ impl PinnedVersion {
         }
     }
 
-    /// Returns the error for missing bytes: the object changed, or never had its declared length.
+    /// Returns the error for a range that the object does not contain. Either the object has
+    /// changed, or it never had its declared length.
     pub(super) fn mismatch_error(&self) -> Error {
         match self.seen.get() {
             Some(_) => Error::Changed,
@@ -101,12 +102,12 @@ impl PinnedVersion {
 
 impl ObservedVersion {
     pub(super) fn new(meta: ObjectMeta) -> ObservedVersion {
-        // Only whole seconds count: listings report times more precisely than responses.
         let tag = meta.e_tag.as_deref().map_or(0, |tag| {
             let mut hasher = DefaultHasher::new();
             tag.trim_matches('"').hash(&mut hasher);
             hasher.finish()
         });
+        // Uses whole seconds only, because listings report times more precisely than responses.
         let seconds = meta.last_modified.timestamp();
         let identity = ObjectVersion {
             len: meta.size,
@@ -122,7 +123,8 @@ impl ObservedVersion {
         }
     }
 
-    /// Adds the time at which the storage generated the response, if it declared one.
+    /// Adds the time at which the storage generated the response, if the response contained this
+    /// time.
     pub(super) fn with_date(mut self, date: Option<SystemTime>) -> ObservedVersion {
         let modified = SystemTime::from(self.meta.last_modified);
         let age = date.and_then(|date| date.duration_since(modified).ok());
@@ -135,7 +137,8 @@ impl ObservedVersion {
         &self.identity
     }
 
-    /// Adds preconditions so that the storage responds for this version only, as far as it can.
+    /// Adds a precondition if the version has a strong entity tag or a modification time. The
+    /// storage then responds only if the object still has this version.
     pub(super) fn add_preconditions(&self, options: &mut GetOptions) {
         match self.strong_tag() {
             Some(tag) => options.if_match = Some(tag.to_owned()),
@@ -146,8 +149,8 @@ impl ObservedVersion {
         }
     }
 
-    /// Returns whether a second response can be proved to be of the same version, by a strong validator.
-    /// Otherwise an interrupted response cannot be resumed.
+    /// Returns whether a strong validator can prove that a second response has the same version.
+    /// Without such a validator, an interrupted response cannot be resumed.
     pub(super) fn is_provable(&self) -> bool {
         self.strong_tag().is_some() || self.has_strong_date
     }

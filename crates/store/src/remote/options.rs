@@ -9,50 +9,55 @@ use std::sync::atomic::AtomicBool;
 /// Options of a library. Local libraries use `follow_links` only.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Whether links in a local folder may lead out of it.
+    /// Whether links in a local folder may lead out of the folder.
     pub follow_links: bool,
     /// Options of the connections.
     pub transport: TransportOptions,
-    /// Routes through a server in front of the storage; the first match counts.
+    /// Routes through a server in front of the storage. For each object, the first matching route
+    /// is used.
     pub via: Vec<EndpointRoute>,
     /// Other endpoints with the same objects under the same names.
     pub endpoints: Vec<WeightedEndpoint>,
-    /// Settings of the storage by `object_store`'s names (`aws_region`). They override the environment.
+    /// Settings of the storage, with the names that `object_store` uses (`aws_region`). They
+    /// override environment variables.
     pub settings: Vec<(String, String)>,
-    /// Bytes of cached ranges; 0 disables the cache.
+    /// Maximum size of the range cache in bytes. 0 disables the cache.
     pub memory_bytes: u64,
-    /// While set, no range is cached, and cached ones are dropped.
+    /// While this flag is set, no range is cached, and ranges that are already cached are dropped.
     pub is_caching_suspended: Arc<AtomicBool>,
-    /// Bytes that are fetched and not yet read, in addition to the cache. When this limit is
-    /// reached, ranges are fetched in small windows while the reader consumes them.
+    /// Maximum number of bytes that are fetched but not read yet, in addition to the cache. When
+    /// this limit is reached, ranges are fetched in small windows while the reader consumes them.
     pub unsent_bytes: u64,
-    /// Pipes for responses that are spliced because nothing is cached. Each pipe takes two
-    /// descriptors, and memory for its unsent bytes. Responses without a pipe are copied.
+    /// Maximum number of pipes for spliced responses. Responses are spliced only if the cache is
+    /// disabled. Each pipe takes two file descriptors, and memory for its unsent bytes. Responses
+    /// without a pipe are copied.
     pub pipes: usize,
-    /// Longest gap between two wanted ranges that is read together with them.
+    /// Longest gap, in bytes, that is read together with the two wanted ranges around it.
     pub waste_bytes: u64,
     /// Maximum number of retries of one request.
     pub retries: u32,
     /// Maximum number of retries as a share of all requests.
     pub retry_share: f64,
-    /// Maximum number of hedged requests as a share of all requests; 0 disables hedging.
+    /// Maximum number of hedged requests as a share of all requests. 0 disables hedging.
     pub hedge_share: f64,
-    /// A request is hedged when it is slower than this share of the last ones, such as 0.95.
+    /// A request is hedged when it takes longer than this share of the last requests took, for
+    /// example 0.95.
     pub hedge_percentile: f64,
-    /// Threads for callers without a runtime, and for shared connections.
+    /// Number of threads that open objects, list folders, drive shared connections, and fetch
+    /// ranges for callers without a Tokio runtime.
     pub threads: usize,
     /// Observes completed requests.
     pub watch: Option<RequestObserver>,
-    /// Keeps the caller's thread alive while a shared fetch runs on it.
+    /// Keeps the caller's thread alive while a shared fetch runs on this thread.
     pub holder: Option<FetchHolds>,
 }
 
-/// A route for some requests.
+/// A route for objects whose keys match a pattern.
 #[derive(Debug, Clone)]
 pub struct EndpointRoute {
-    /// Matches a part of the object key.
+    /// The pattern that must match the object key or a part of the key.
     pub matches: Regex,
-    /// The server that gets the requests; only scheme, host and port count.
+    /// URL of the server that gets the requests. Only its scheme, host and port are used.
     pub url: String,
 }
 
@@ -76,7 +81,7 @@ impl Default for Options {
             memory_bytes: 256 << 20,
             is_caching_suspended: Arc::default(),
             unsent_bytes: 256 << 20,
-            // An unprivileged user may have this many pipes of 1 MiB each
+            // By default, Linux allows an unprivileged user this many pipes of 1 MiB each
             // (`/proc/sys/fs/pipe-user-pages-soft`).
             pipes: 64,
             waste_bytes: 1 << 20,

@@ -9,8 +9,8 @@ use object_store::GetOptions;
 use std::sync::Arc;
 
 impl RemoteCore {
-    /// Requests the root of the library. Any HTTP response is a success, because the root need not be a file.
-    /// The requests are not counted: they are for no object.
+    /// Requests the root of the library. Any HTTP response is a success, because the root need not
+    /// be a file. These requests are not counted, because they read no object.
     pub(super) async fn probe(self: &Arc<RemoteCore>) -> Result<(), Error> {
         let root = Key::ROOT;
         let mut attempts = self.plan_retries(&root, Reason::Look);
@@ -32,7 +32,7 @@ impl Endpoint {
             head: true,
             ..GetOptions::default()
         };
-        // Ignores the result: the recorded facts show whether there was any response.
+        // Ignores the result, because the recorded facts show whether there was a response.
         let _ = CALL
             .scope(call.clone(), self.store.get_opts(&path, options))
             .await;

@@ -1,4 +1,4 @@
-//! Reading several ranges of one object.
+//! Reads several ranges of one object.
 
 use super::bounded_stream::BoundedStream;
 use super::object::RemoteObject;
@@ -10,9 +10,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Ranges of up to this length together are fetched at once and cached. Longer ones are streamed.
+/// Maximum total length, in bytes, of requested ranges that are fetched at once and cached. If the
+/// ranges are longer, they are streamed.
 const CACHED_BYTES_MAX: u64 = 32 << 20;
-/// The same limit for files that are sent unchanged: their bytes are rarely requested again.
+/// The same limit for files that are sent unchanged. It is lower, because the bytes of such files
+/// are rarely requested again.
 const PLAIN_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes that a fetch receives before it yields to its readers on the same thread.
@@ -27,17 +29,19 @@ pub struct RangeReader {
 }
 
 enum RangeSource {
-    /// Sorted and without overlap; together they contain all wanted bytes.
+    /// Flights that are sorted by offset and do not overlap. Together they contain all wanted
+    /// bytes.
     Flights(Vec<Arc<RangeFlight<Error>>>),
-    /// Parts that do not cross range boundaries.
+    /// A stream of parts. Each part belongs to one range only.
     Bounded(BoundedStream),
 }
 
 impl RangeReader {
-    /// Returns the available bytes at the current position, of one range only. Empty at the end. Cancel safe.
+    /// Returns the available bytes at the current position. All of them belong to one range. The
+    /// result is empty at the end. Cancel safe.
     ///
     /// # Errors
-    /// Bytes returned before are correct, and none follow.
+    /// Bytes that were returned before the error are correct. No bytes follow the error.
     pub async fn next(&mut self) -> Result<Vec<Bytes>, Error> {
         let Some(range) = self.wanted.front_mut() else {
             return Ok(Vec::new());
@@ -79,11 +83,12 @@ impl RangeReader {
 }
 
 impl RemoteObject {
-    /// Reads the wanted ranges with as few requests as possible. `along`: ranges that are likely to
-    /// be requested next; they are read with the others if they are close to them.
+    /// Reads the wanted ranges with as few requests as possible. `along` contains ranges that are
+    /// likely to be requested next. A range of `along` is also read if it is close to a wanted
+    /// range.
     ///
     /// # Errors
-    /// Before the first byte: an error of the object or the storage.
+    /// An error of the object or the storage that occurs before the first byte.
     pub async fn parts(
         self: &Arc<RemoteObject>,
         wanted: Vec<Range<u64>>,
@@ -129,7 +134,7 @@ async fn start_reader(
         _ => CACHED_BYTES_MAX,
     };
     let options = &object.core().options;
-    // Additional ranges are of use only in the cache.
+    // Ranges that are not wanted yet are useful only if they can be cached.
     let along = if options.memory_bytes > 0 { along } else { &[] };
     let extents = choose_extents(&wanted, along, options.waste_bytes, bytes_max);
     let flights = extents.and_then(|extents| start_flights(object, &extents, reason));
@@ -142,8 +147,8 @@ async fn start_reader(
     Ok(parts)
 }
 
-/// Returns the flights that contain these extents, and starts to fetch missing ones. Returns `None`
-/// if there is no memory for them.
+/// Returns the flights that contain these extents, and starts to fetch the missing flights. Returns
+/// `None` if there is not enough memory for the missing flights.
 fn start_flights(
     object: &Arc<RemoteObject>,
     extents: &[Range<u64>],
@@ -193,8 +198,8 @@ impl FlightFetch {
             ahead += bytes.len();
             self.flight.push(bytes);
             if ahead >= AHEAD_BYTES_MAX {
-                // Yields to the readers, so that they send the bytes while these are still in the
-                // CPU cache. Afterwards, the buffer can be reused.
+                // Yields to the readers, so that they send the bytes while the bytes are still in
+                // the CPU cache. The buffer of these bytes can then be reused.
                 ahead = 0;
                 tokio::task::yield_now().await;
             }
@@ -204,7 +209,7 @@ impl FlightFetch {
 }
 
 impl FlightFetch {
-    /// Caches a complete flight, and removes any other.
+    /// Caches the flight if it is complete, and removes it otherwise.
     fn settle_flight(&self) {
         let core = self.object.core();
         core.cache.record_end(self.object.name(), &self.flight);
@@ -214,15 +219,16 @@ impl FlightFetch {
 impl Drop for FlightFetch {
     fn drop(&mut self) {
         self.settle_flight();
-        // Has no effect after a regular end.
+        // This call has no effect if the flight has already ended.
         let ended = Error::Broken("the storage threads have exited".into());
         self.flight.end(Err(ended));
     }
 }
 
-/// Chooses extents that contain all of `wanted`. They include gaps of up to `waste` bytes. They
-/// also include ranges of `along` that are at most `waste` bytes away, if there is room. Sorted and
-/// without overlap. `None` if they exceed `bytes_max` bytes together.
+/// Chooses extents that contain all of `wanted`. The extents are sorted and do not overlap. They
+/// include gaps of up to `waste` bytes. They also include ranges of `along` that are at most
+/// `waste` bytes away, unless the total length would then exceed `bytes_max`. Returns `None` if the
+/// extents exceed `bytes_max` bytes even without `along`.
 fn choose_extents(
     wanted: &VecDeque<Range<u64>>,
     along: &[Range<u64>],

@@ -20,18 +20,20 @@ pub(super) struct RangeRequest {
     pub(super) key: Key,
     /// Never empty.
     pub(super) range: Range<u64>,
-    /// The required version; `None` when the object is being opened.
+    /// The required version, or `None` while the object is being opened.
     pub(super) state: Option<Arc<PinnedVersion>>,
     /// The reason for which the caller needs the bytes.
     pub(super) original_reason: Reason,
-    /// Whether the bytes will be spliced: then only the head is read before they are taken.
+    /// Whether the body will be spliced. If so, only the response's head is read until the caller
+    /// takes the body's bytes.
     pub(super) is_spliced: bool,
 }
 
 /// A response whose head has been checked.
 pub(super) struct RangeResponse {
     pub(super) seen: ObservedVersion,
-    /// The range of the response: as requested, or shorter at the end of the object.
+    /// The range of the response. It is the requested range, or a shorter range if the object ends
+    /// earlier.
     pub(super) range: Range<u64>,
     pub(super) first: Bytes,
     pub(super) body: ResponseBody,
@@ -41,14 +43,14 @@ pub(super) struct RangeResponse {
 
 /// The rest of a response. It has exactly the declared length, or it ends with an error.
 pub(super) struct ResponseBody {
-    /// Bypasses `object_store`, which reads the head only.
+    /// These bytes do not pass through `object_store`, which reads only the head.
     watched_body: WatchedBody,
     left: u64,
     guard: RequestGuard,
 }
 
 impl RangeRequest {
-    /// The required version, as far as it is known.
+    /// The required version, if a response has already determined it.
     pub(super) fn seen(&self) -> Option<&ObservedVersion> {
         self.state.as_ref()?.seen()
     }
@@ -162,7 +164,7 @@ impl Endpoint {
 }
 
 impl ResponseBody {
-    /// Returns the next bytes; `None` at the declared end.
+    /// Returns the next bytes, or `None` at the declared end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestFailure> {
         if self.left == 0 {
             return Ok(None);
@@ -179,7 +181,8 @@ impl ResponseBody {
         }
     }
 
-    /// Returns the next bytes, spliced into `pipe` if possible; `None` at the declared end.
+    /// Returns the next bytes, or `None` at the declared end. The bytes are spliced into `pipe` if
+    /// possible.
     pub(super) async fn next_spliced(
         &mut self,
         pipe: &Pipe,
@@ -191,7 +194,7 @@ impl ResponseBody {
         self.count_received(received, BodyData::len).await
     }
 
-    /// Waits until a byte can be read.
+    /// Waits until a byte of the body can be read.
     async fn wait_for_data(&mut self) -> Result<(), RequestFailure> {
         let readable = poll_fn(|cx| self.watched_body.poll_readable(cx)).await;
         readable.map_err(|failed| {

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use upstream::ConnectionCounts;
 
-/// Bytes that are fetched when an object is opened: the first read of an indexer.
+/// Number of bytes that are fetched when an object is opened. They cover the first read of an
+/// indexer.
 pub(crate) const HEAD_BYTES: u64 = 64 << 10;
 /// The shared state of all reads.
 pub(crate) struct RemoteCore {
@@ -31,7 +32,7 @@ pub(crate) struct RemoteCore {
     pub(super) handle: Handle,
 }
 
-/// One version of one object.
+/// Identifies one version of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectName(pub(super) Arc<(Key, ObjectVersion)>);
 
@@ -43,15 +44,15 @@ impl RemoteCore {
     ) -> Result<T, Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.handle.spawn(trace::bind_trace(async move {
-            // Ignores the error: the caller has exited.
+            // Ignores the error, which means that the caller has exited.
             let _ = sender.send(work.await);
         }));
         let ended = |_| Error::Broken("the storage threads have exited".into());
         receiver.recv().map_err(ended)?
     }
 
-    /// Starts a fetch on the caller's runtime, so that no other thread must be woken for each part of the body.
-    /// Without one, it runs on the storage threads.
+    /// Starts a fetch on the caller's runtime, so that no other thread must be woken for each part
+    /// of the body. If the caller has no runtime, the fetch runs on the storage threads.
     pub(super) fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
         let runtime = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
         let guard = self.options.holder.as_ref().map(FetchHolds::new_guard);

@@ -7,9 +7,9 @@ use crate::http::TransportError;
 #[derive(Debug)]
 pub(super) struct RequestFailure {
     pub(super) error: Error,
-    /// Whether it may be repeated.
+    /// Whether the request may be repeated.
     pub(super) is_retryable: bool,
-    /// Whether the storage is overloaded, so that each retry uses the retry budget.
+    /// Whether the storage reported overload. Each retry then uses the retry budget.
     pub(super) is_overload: bool,
 }
 
@@ -22,7 +22,7 @@ impl RequestFailure {
         }
     }
 
-    /// Creates the failure of an error response, whose text is `error`.
+    /// Creates the failure of a response with an error status. `error` describes the response.
     pub(super) fn from_status(status: u16, error: Error) -> RequestFailure {
         RequestFailure {
             error,

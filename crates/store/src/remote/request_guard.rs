@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use trace::{OpenSpan, SpanKind, TraceContext};
 
-/// Counts a request, and records it when dropped.
+/// The guard of a counted request. When the guard is dropped, it records the completed request.
 pub(super) struct RequestGuard {
     core: Arc<RemoteCore>,
     pub(super) call: Arc<StorageCall>,
     done: Option<CompletedRequest>,
-    /// The span of the request, if it is traced.
+    /// The span of the request, if the request is traced.
     span: Option<OpenSpan>,
 }
 
 impl RemoteCore {
-    /// Counts a new request.
+    /// Counts a new request and returns its guard.
     pub(super) fn start_request(
         self: &Arc<RemoteCore>,
         endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! Callbacks of a library: events of completed requests, and guards for running fetches.
+//! Callbacks of a library, which report completed requests and create guards for running fetches.
 
 use crate::Reason;
 use std::fmt;
@@ -27,13 +27,13 @@ impl fmt::Debug for RequestObserver {
     }
 }
 
-/// Creates guards that keep the caller's thread alive while a fetch runs on it, because other clients may wait
-/// for the same bytes.
+/// Creates guards that keep the caller's thread alive while a fetch runs on this thread. Other
+/// clients may be waiting for the bytes of this fetch.
 #[derive(Clone)]
 pub struct FetchHolds(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
 
 impl FetchHolds {
-    /// The value returned by `hold` is dropped when the fetch ends.
+    /// A fetch calls `hold` when it starts, and drops the returned value when it ends.
     pub fn new<H: Send + 'static>(hold: impl Fn() -> H + Send + Sync + 'static) -> FetchHolds {
         FetchHolds(Arc::new(move || Box::new(hold())))
     }
@@ -56,13 +56,15 @@ pub struct CompletedRequest {
     pub started: SystemTime,
     /// The reason of this request.
     pub reason: Reason,
-    /// The original reason, where `reason` is a hedge or a retry.
+    /// The reason why the caller needs the bytes. It can differ from `reason` only if this request
+    /// is a hedged request or a retry.
     pub original_reason: Reason,
     /// `GET`, `HEAD` or `LIST`.
     pub method: &'static str,
     /// The object key.
     pub key: String,
-    /// The endpoint: scheme, host and port or bucket, never credentials.
+    /// The endpoint as scheme, host and port, or as scheme and bucket. It never contains
+    /// credentials.
     pub endpoint: Arc<str>,
     /// The requested range.
     pub range: Option<Range<u64>>,
@@ -70,11 +72,11 @@ pub struct CompletedRequest {
     pub status: Option<u16>,
     /// Received bytes of the object.
     pub bytes: u64,
-    /// The connection's number in the process, and whether it was reused.
+    /// The connection's number in the process, and whether the connection was reused.
     pub connection: Option<(u64, bool)>,
-    /// Time to the response's head.
+    /// Time until the response's head was received.
     pub first_byte: Option<Duration>,
-    /// Time to the last byte, or until the request was canceled.
+    /// Time until the last byte was received, or until the request failed or was canceled.
     pub total: Duration,
     /// Whether all requested bytes were received.
     pub complete: bool,

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use upstream::BodyData;
 
-/// If a response breaks after at least this many bytes, its resumption does not count as a retry.
+/// If a response is interrupted after at least this many bytes, the resumption does not count as a
+/// retry.
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
 /// Maximum number of resumptions of one body, even if each response made progress.
 const RESUMPTIONS_MAX: u32 = 32;
@@ -26,9 +27,9 @@ pub(super) struct ResumingStream {
     /// The endpoint that sends the body.
     endpoint: Arc<Endpoint>,
     resumed: u32,
-    /// Resumptions after which no progress was made.
+    /// Consecutive resumptions after responses of less than [`PROGRESS_BYTES_MIN`] bytes.
     resumptions_without_progress: u32,
-    /// Start of the response that is being received.
+    /// Start offset of the response that is being received.
     response_start: u64,
 }
 
@@ -93,7 +94,7 @@ impl RemoteCore {
 }
 
 impl ResumingStream {
-    /// Returns the next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end of the range.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(first) = self.take_first() {
@@ -109,8 +110,8 @@ impl ResumingStream {
         }
     }
 
-    /// Returns the next bytes, spliced into `pipe` if possible; `None` at the end. Spliced bytes
-    /// count as received: a resumed response continues after them.
+    /// Returns the next bytes, or `None` at the end of the range. The bytes are spliced into `pipe`
+    /// if possible. Spliced bytes count as received, so a resumed response continues after them.
     pub(super) async fn next_spliced(&mut self, pipe: &Pipe) -> Result<Option<BodyData>, Error> {
         loop {
             if let Some(first) = self.take_first() {
@@ -133,7 +134,8 @@ impl ResumingStream {
         Some(first)
     }
 
-    /// Requests the rest, if another response can be proved to be of the same version.
+    /// Requests the rest of the range, if a strong validator can prove that another response has
+    /// the same version.
     async fn resume_after(&mut self, failure: RequestFailure) -> Result<(), Error> {
         let provable = self
             .unreceived
@@ -156,9 +158,9 @@ impl ResumingStream {
         Ok(())
     }
 
-    /// Returns whether the body may be resumed once more. A resumption without progress counts as a
-    /// retry. The number of such resumptions is limited, and each one uses the retry budget unless
-    /// it `fails_over` to another endpoint.
+    /// Returns whether the body may be resumed once more. If the interrupted response made no
+    /// progress, the resumption counts as a retry. The number of such resumptions is limited. Each
+    /// of them uses the retry budget, unless the resumption `fails_over` to another endpoint.
     fn may_resume(&mut self, fails_over: bool) -> bool {
         if self.resumed >= RESUMPTIONS_MAX {
             return false;

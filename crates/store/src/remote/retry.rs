@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The first pause before a retry at an endpoint that failed; doubled each time.
+/// The first pause before failed endpoints are tried again. Each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(30);
 /// The shortest delay before a hedged request.
 const HEDGE_AFTER_MIN: Duration = Duration::from_millis(5);
@@ -21,27 +21,28 @@ pub(super) struct RetryPlan<'a> {
     key: &'a Key,
     /// The reason of the next attempt.
     reason: Reason,
-    /// Retries that are left.
+    /// Number of retries that are left.
     left: u32,
     failed: Vec<Arc<Endpoint>>,
     /// Whether every endpoint has failed once.
     is_repeating: bool,
     pause: Duration,
-    /// Whether a folder is listed. Endpoints that cannot list, such as plain HTTP servers beside
-    /// S3, are then skipped if other endpoints can.
+    /// Whether the request lists a folder. Endpoints that cannot list, such as plain HTTP servers,
+    /// are then skipped if another endpoint can list.
     is_listing: bool,
 }
 
 /// The endpoints of one attempt.
 pub(super) struct RetryAttempt {
     pub(super) endpoint: Arc<Endpoint>,
-    /// The endpoint for a hedged request; the same if there is no other.
+    /// The endpoint for a hedged request. It is the same endpoint if there is no other endpoint.
     pub(super) other: Arc<Endpoint>,
     pub(super) reason: Reason,
 }
 
 impl RetryPlan<'_> {
-    /// Selects the best endpoint that has not failed. If all have, pauses and starts again.
+    /// Selects the best endpoint that has not failed. If all endpoints have failed, pauses and then
+    /// tries all endpoints again.
     pub(super) async fn next_attempt(&mut self) -> Result<RetryAttempt, Error> {
         let order = self.ordered_endpoints();
         if order.iter().all(|one| contains_endpoint(&self.failed, one)) {
@@ -63,7 +64,7 @@ impl RetryPlan<'_> {
         })
     }
 
-    /// Returns the endpoints that can respond, best first.
+    /// Returns the endpoints that support the request, best first.
     fn ordered_endpoints(&self) -> Vec<Arc<Endpoint>> {
         let mut order = self.core.routes.ordered_endpoints(self.key);
         if self.is_listing && order.iter().any(|one| one.can_list()) {
@@ -72,7 +73,7 @@ impl RetryPlan<'_> {
         order
     }
 
-    /// Returns the error if no retry is allowed.
+    /// Records a failed attempt. Returns the error if no retry is allowed.
     pub(super) fn retry_after(
         &mut self,
         attempt: RetryAttempt,
@@ -88,14 +89,15 @@ impl RetryPlan<'_> {
         }
     }
 
-    /// Takes a retry from the budgets of this request and of all requests.
+    /// Takes one retry from the limit of this request and from the budget of all requests. Returns
+    /// whether a retry was available.
     fn may_repeat(&mut self) -> bool {
         let may = self.left > 0 && self.core.retries.try_spend();
         self.left -= u32::from(may);
         may
     }
 
-    /// Prefers endpoints other than this one, which has failed a request for the same object.
+    /// Prefers endpoints other than `endpoint`, at which a request for the same object has failed.
     pub(super) fn avoid(mut self, endpoint: Option<Arc<Endpoint>>) -> Self {
         self.failed.extend(endpoint);
         self
@@ -125,8 +127,8 @@ impl RemoteCore {
         RetryPlan { is_listing, ..plan }
     }
 
-    /// Fetches a range from any endpoint, preferably not from `avoided`. `reason` is the reason of the first
-    /// attempt.
+    /// Fetches a range from any endpoint, preferably not from `avoided`. `reason` is the reason of
+    /// the first attempt.
     pub(super) async fn fetch_range(
         self: &Arc<RemoteCore>,
         request: &RangeRequest,
@@ -160,8 +162,8 @@ impl RemoteCore {
         }
     }
 
-    /// Sends a request, and a second one if the first is slower than most recent ones. The first correct
-    /// response counts, and the other request is canceled.
+    /// Sends a request. Sends a second request if the first request is slower than most recent
+    /// requests were. The first correct response is used, and the other request is canceled.
     async fn race_requests(
         self: &Arc<RemoteCore>,
         request: &RangeRequest,
@@ -199,11 +201,12 @@ impl RemoteCore {
     }
 }
 
-/// Returns whether another endpoint than the `failed` ones can take over. When an endpoint is lost, all its
-/// requests fail at once. Each is sent to every other endpoint once, outside of the budget for retries.
+/// Returns whether an endpoint that is not in `failed` can take over a request. When an endpoint is
+/// lost, all its requests fail at once. Each of these requests is then sent to every other endpoint
+/// once, without using the retry budget.
 ///
-/// The budget still limits retries after failures that more requests would make worse: reported
-/// overload, and timeouts when no other endpoint is up.
+/// The budget still limits retries if additional requests would make the failure worse. This is the
+/// case if the storage reports overload, and after timeouts when no other endpoint is up.
 pub(super) fn can_fail_over(
     failure: &RequestFailure,
     all: &[Arc<Endpoint>],
@@ -221,7 +224,8 @@ fn contains_endpoint(all: &[Arc<Endpoint>], one: &Arc<Endpoint>) -> bool {
     all.iter().any(|other| Arc::ptr_eq(other, one))
 }
 
-/// Returns between half of a pause and all of it, so that clients do not retry at the same time.
+/// Returns a random time between half of `pause` and `pause`, so that failed requests are not all
+/// repeated at the same time.
 fn jitter_delay(pause: Duration) -> Duration {
     use std::hash::{BuildHasher, Hasher};
     let random = std::hash::RandomState::new().build_hasher().finish();

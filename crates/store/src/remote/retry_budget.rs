@@ -1,11 +1,13 @@
-//! A budget for additional requests.
+//! A budget for retries and for hedged requests.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Largest balance, so that a quiet period does not allow a burst.
+/// Maximum number of tokens. It limits the burst of additional requests after a period that needed
+/// none.
 const TOKENS_MAX: f64 = 10.0;
 
-/// A token bucket: each regular request adds `share` tokens, each additional one takes one.
+/// A token bucket. Each regular request adds `share` tokens, and each additional request takes one
+/// token.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     share: f64,
@@ -28,7 +30,7 @@ impl RetryBudget {
         *tokens = (*tokens + self.share).min(TOKENS_MAX);
     }
 
-    /// Takes a token. Returns whether there was one.
+    /// Takes a token. Returns whether a token was available.
     pub(super) fn try_spend(&self) -> bool {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let may = *tokens >= 1.0;

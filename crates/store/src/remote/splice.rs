@@ -1,9 +1,9 @@
-//! Splices a range from the storage's socket into a pipe, and from there into the client's socket, without
-//! a copy in user space.
+//! Splices a range from the storage's socket into a pipe, and from there into the client's socket,
+//! without a copy in user space.
 //!
-//! Spliced bytes cannot be shared. Ranges are therefore spliced only where nothing is cached, and
-//! only for the first client. Bytes that do not fit in the pipe are read into memory, so that a
-//! slow client does not occupy a connection.
+//! Several clients cannot share spliced bytes. A range is therefore spliced only if the memory
+//! cache is disabled and no other client is receiving the range. Bytes that do not fit in the pipe
+//! are read into memory, so that a slow client does not occupy a connection.
 
 use super::object::RemoteObject;
 use super::{ObjectName, RemoteCore};
@@ -16,9 +16,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use upstream::BodyData;
 
-/// Shorter ranges are copied: a pipe and its system calls cost about as much.
+/// Minimum length of a spliced range in bytes. Shorter ranges are copied, because a pipe and its
+/// system calls would cost about as much as the copy.
 const SPLICED_BYTES_MIN: u64 = 128 << 10;
-/// Longer ranges are streamed in windows, not spliced. They are longer than segments.
+/// Maximum length of a spliced range in bytes. Longer ranges are streamed in windows. Segments are
+/// shorter than this limit.
 const SPLICED_BYTES_MAX: u64 = 32 << 20;
 /// Bytes that a fetch splices before it yields to the readers on the same thread.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
@@ -27,7 +29,7 @@ const AHEAD_BYTES_MAX: u64 = 512 << 10;
 pub struct SplicedRange {
     pipe: Arc<Pipe>,
     receiver: UnboundedReceiver<Result<BodyData, Error>>,
-    /// An item that was received and not returned.
+    /// An item that was received from the channel but not returned yet.
     next: Option<Result<BodyData, Error>>,
     left: u64,
     _held: MemoryLease,
@@ -37,23 +39,24 @@ pub struct SplicedRange {
 pub enum SplicedData {
     /// Bytes in memory.
     Bytes(Bytes),
-    /// The next bytes in the pipe.
+    /// The pipe, and the number of bytes to take from it next.
     Piped(Arc<Pipe>, usize),
 }
 
-/// Marks a range as being spliced, so that other clients do not splice it, too.
+/// Marks a range as being spliced, so that the range is not spliced for other clients at the same
+/// time.
 struct SpliceClaim {
     core: Arc<RemoteCore>,
     range_name: (ObjectName, Range<u64>),
 }
 
 impl RemoteObject {
-    /// Splices a range from the storage's socket to the client's. Returns `None` if the bytes
-    /// should be cached, are already being received, or are better copied; then use
-    /// [`RemoteObject::parts`].
+    /// Splices a range from the storage's socket to the client's socket. Returns `None` if the
+    /// bytes should be cached, are already being received, or are better copied. The caller must
+    /// then use [`RemoteObject::parts`].
     ///
     /// # Errors
-    /// Before the first byte: an error of the object or the storage.
+    /// An error of the object or the storage that occurs before the first byte.
     pub async fn splice_range(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
@@ -95,7 +98,7 @@ async fn start_splice(
         .await
         {
             shared_object.record_error(&error);
-            // Ignores the error: the client has disconnected.
+            // Ignores the error, which means that the client has disconnected.
             let _ = sender.send(Err(error));
         }
     });
@@ -146,10 +149,12 @@ async fn splice_into(
 }
 
 impl SplicedRange {
-    /// Returns the bytes received so far, or waits for some; `None` at the end. Cancel safe.
+    /// Returns bytes that have already been received, or waits for the next bytes. Returns `None`
+    /// at the end of the range. Cancel safe.
     ///
     /// # Errors
-    /// The storage or the connection failed. Bytes returned earlier are correct, and none follow.
+    /// When the storage or the connection fails. Bytes that were returned before the error are
+    /// correct. No bytes follow the error.
     pub async fn next(&mut self) -> Result<Option<SplicedData>, Error> {
         if self.left == 0 {
             return Ok(None);

@@ -23,9 +23,9 @@ pub(super) struct StorageAddress {
     pub(super) store: Arc<dyn ObjectStore>,
     /// The prefix of all keys.
     pub(super) prefix: Path,
-    /// The name in records.
+    /// The name of the storage in logs and records.
     pub(super) name: Arc<str>,
-    /// The listing interface; unencrypted HTTP servers have none.
+    /// The interface for listing. Storages with an `http` or `https` URL have none.
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn open(
     })
 }
 
-/// Parses a library's URL, which has no credentials, query or fragment.
+/// Parses a library's URL, which must not contain credentials, a query or a fragment.
 fn parse_library_url(source: &str) -> Result<Url, String> {
     let url = Url::parse(source)
         .map_err(|error| format!("{}: not a URL: {error}", hide_credentials(source)))?;
@@ -117,13 +117,14 @@ fn apply_settings<B>(
 ) -> Result<B, String> {
     for (key, value) in settings {
         let set = with(builder, &key.to_ascii_lowercase(), value);
-        // Omits the value, which may be a secret.
+        // The message omits the value, which may be a secret.
         builder = set.map_err(|_| format!("{key}: the storage has no such setting"))?;
     }
     Ok(builder)
 }
 
-/// Settings of the shared files, overridden by the environment.
+/// Returns a builder with the settings of AWS's shared files. Environment variables override these
+/// settings.
 fn s3_from_env() -> AmazonS3Builder {
     let mut builder = AmazonS3Builder::new();
     for (key, value) in aws_profile::read_aws_profile() {
@@ -142,8 +143,8 @@ fn s3_from_env() -> AmazonS3Builder {
 }
 
 fn plain_http(url: &Url, client: StorageHttpClient) -> object_store::Result<impl ObjectStore> {
-    // Removes slashes at the end: otherwise the client would add a second slash before each name
-    // (`/films//film.mp4`).
+    // Removes slashes at the end, because the client would otherwise add a second slash before each
+    // name (`/films//film.mp4`).
     let mut base = url.clone();
     base.set_path(url.path().trim_end_matches('/'));
     HttpBuilder::new()
@@ -154,12 +155,12 @@ fn plain_http(url: &Url, client: StorageHttpClient) -> object_store::Result<impl
         .build()
 }
 
-/// Allows unencrypted HTTP: the operator chose it in the URL.
+/// Allows unencrypted HTTP, because the operator has chosen it in the URL.
 fn client_options() -> ClientOptions {
     ClientOptions::new().with_allow_http(true)
 }
 
-/// Disables retries of `object_store`: `retry` repeats and counts requests.
+/// Disables retries of `object_store`, because the module `retry` repeats and counts requests.
 fn without_retries() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig::default(),
@@ -168,7 +169,7 @@ fn without_retries() -> RetryConfig {
     }
 }
 
-/// Removes name and password from a URL.
+/// Removes the user name and password from a URL.
 fn hide_credentials(source: &str) -> String {
     match (source.split_once("://"), source.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
@@ -176,7 +177,7 @@ fn hide_credentials(source: &str) -> String {
     }
 }
 
-/// Returns the text of a builder's error, which concerns settings.
+/// Returns the text of a builder's error. Such errors are about settings.
 fn builder_error_text(error: &object_store::Error) -> String {
     match error {
         object_store::Error::Generic { source, .. } => source.to_string(),

@@ -1,7 +1,7 @@
-//! Credentials from AWS services: a web identity token that the token service exchanges, and the
-//! credentials of an instance. The services are emulated by moto, which checks signatures and the
-//! permissions of roles. It checks the signatures of listings differently from S3, so the tests only
-//! read a film.
+//! Credentials from AWS services. The token service exchanges a web identity token for credentials.
+//! The metadata service returns the credentials of an instance. moto emulates these services, and
+//! checks signatures and the permissions of roles. The tests only read a film, because moto checks
+//! the signatures of listings differently from S3.
 
 use crate::clouds::options_with;
 use crate::nginx::Nginx;
@@ -13,8 +13,9 @@ use crate::suite::{object_bytes, parse_key};
 use std::process::Command;
 use store::{Error, Reason, Store};
 
-/// Requests that moto accepts unsigned: four create the role and the film, one gets the instance's
-/// credentials, and one exchanges the web identity token.
+/// Number of requests that moto accepts without a valid signature. Four requests create the role
+/// and the film, one request gets the instance's credentials, and one request exchanges the web
+/// identity token.
 const UNSIGNED: usize = 4 + 1 + 1;
 
 /// An `Authorization` field whose scope makes moto route a request to its token service.
@@ -36,7 +37,7 @@ fn create_role_and_film(port: u16) {
         let status = request_status(port, method, path, head, body);
         assert!(matches!(status, Ok(200)), "{method} {path}: {status:?}");
     };
-    // moto routes a request by the scope of its signature.
+    // moto routes a request to a service by the scope of the request's signature.
     let iam = "Authorization: AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/iam/aws4_request, \
                SignedHeaders=host, Signature=x\r\n\
                Content-Type: application/x-www-form-urlencoded\r\n";
@@ -58,7 +59,7 @@ fn aws_credentials_come_from_a_web_identity_and_an_instance() {
         return skip_server("no AWS token service: run scripts/storage.sh");
     };
     create_role_and_film(port);
-    // Unsigned requests come first, because moto checks all later ones.
+    // Unsigned requests come first, because moto checks the signatures of all later requests.
     let of_instance = role_credentials(port);
     check_web_identity(port);
     check_instance_credentials(port, &of_instance);
@@ -70,7 +71,7 @@ fn check_reads(store: &Store) {
     assert!(read == object_bytes("film.mp4")[1_000_000..1_500_000]);
 }
 
-/// Returns the credentials of the role as JSON, in the form of an instance's metadata service.
+/// Returns the credentials of the role as JSON, in the format of an instance's metadata service.
 fn role_credentials(port: u16) -> String {
     let head =
         format!("Authorization: {STS}\r\nContent-Type: application/x-www-form-urlencoded\r\n");
@@ -90,8 +91,8 @@ fn role_credentials(port: u16) -> String {
 }
 
 /// Reads a film with the credentials of an instance. An nginx acts as version 2 of the metadata
-/// service, which requires a session token. It returns credentials that moto has issued, and moto
-/// then checks the signatures.
+/// service, which requires a session token. The nginx returns credentials that moto has issued.
+/// moto then checks the signatures of the reads.
 fn check_instance_credentials(port: u16, credentials: &str) {
     let dir = create_folder();
     let at = format!("http://127.0.0.1:{port}");
@@ -116,7 +117,8 @@ fn check_instance_credentials(port: u16, credentials: &str) {
         .unwrap(),
     );
 
-    // moto refuses the credentials of its own metadata service, because they belong to no role.
+    // moto refuses the credentials of its own metadata service, because these credentials belong to
+    // no role.
     let instance = [("aws_metadata_endpoint", &*at)];
     let store = Store::new(
         "s3://films",
@@ -134,7 +136,8 @@ fn check_web_identity(port: u16) {
     let token = dir.path().join("token");
     std::fs::write(&token, "a token of the cluster").unwrap();
     let at = format!("http://127.0.0.1:{port}");
-    // moto routes an unsigned request by its body. This one has none, so the proxy adds a scope.
+    // moto routes an unsigned request by the request's body. The token exchange has no body, so the
+    // proxy adds an `Authorization` field with a scope.
     let sts = format!("location / {{ proxy_pass {at}; proxy_set_header Authorization '{STS}'; }}");
     let Some(nginx) = Nginx::of(dir.path(), dir.path(), "", &sts) else {
         return;
@@ -149,7 +152,7 @@ fn check_web_identity(port: u16) {
     let store = Store::new("s3://films", options_with(&[&place[..], &web].concat())).unwrap();
     check_reads(&store);
 
-    // The exchange fails without a token file.
+    // The token exchange fails if the token file is missing.
     std::fs::remove_file(&token).unwrap();
     let store = Store::new("s3://films", options_with(&[&place[..], &web].concat())).unwrap();
     let error = store.open(&parse_key("film.mp4")).err().unwrap();

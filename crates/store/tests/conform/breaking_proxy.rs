@@ -9,19 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use store::{Error, Key, Options, Reason, Store};
 
-/// Forwards connections to a port, and closes them after a number of bytes of responses.
+/// Forwards connections to a port, and closes each connection after a given number of response
+/// bytes.
 struct BreakingProxy {
     addr: SocketAddr,
     closed: Arc<AtomicUsize>,
 }
 
 impl BreakingProxy {
-    /// Closes each connection.
+    /// Starts a proxy that closes every connection after `bytes_max` response bytes.
     fn start(port: u16, bytes_max: usize) -> BreakingProxy {
         BreakingProxy::break_some(port, bytes_max, usize::MAX)
     }
 
-    /// Closes the first `breaks` connections only.
+    /// Starts a proxy that closes only the first `breaks` connections after `bytes_max` response
+    /// bytes.
     fn break_some(port: u16, bytes_max: usize, breaks: usize) -> BreakingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -41,7 +43,7 @@ impl BreakingProxy {
 fn forward(client: &TcpStream, port: u16, bytes_max: usize, closed: &AtomicUsize) {
     let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    // Ignores errors: either side may close first.
+    // Ignores errors, because either side may close the connection first.
     std::thread::spawn(move || std::io::copy(&mut from, &mut to));
     let (mut left, mut buffer) = (bytes_max, [0; 16 << 10]);
     while left > 0 {
@@ -96,7 +98,8 @@ fn an_s3_body_that_breaks_is_resumed_by_range() {
     }
 }
 
-/// `object_store` reads the body of a listing itself, and its error does not contain the cause.
+/// `object_store` reads the body of a listing itself, and its error does not contain the cause of
+/// the failure.
 #[test]
 fn an_s3_listing_that_breaks_is_requested_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -111,8 +114,8 @@ fn an_s3_listing_that_breaks_is_requested_again() {
         let entries = store.list_folder(&Key::ROOT).unwrap();
         entries.into_iter().map(|entry| entry.name).collect()
     };
-    // The connection is closed after 700 bytes: more than the head of the response, and less than
-    // all of it.
+    // The connection is closed after 700 bytes. This is more than the head of the response, but
+    // less than the whole response.
     let proxy = BreakingProxy::break_some(server.port, 700, 1);
     let options = s3_options(&format!("http://{}", proxy.addr), SECRET);
     let store = Store::new("s3://films/library", options).unwrap();

@@ -1,4 +1,4 @@
-//! Azure and Google Cloud Storage, by their emulators Azurite and fake-gcs-server.
+//! Tests Azure and Google Cloud Storage with the emulators Azurite and fake-gcs-server.
 
 use crate::servers::{
     Process, download_server, free_ports, percent_escape, request_status, skip_server, start_server,
@@ -7,11 +7,12 @@ use crate::suite::{NAMES, check_library, object_bytes, parse_key, patient_option
 use std::process::Command;
 use store::{Error, Key, Options, Store};
 
-/// Azurite's built-in account, and its public key.
+/// Azurite's built-in account, and the account's key, which Azurite documents publicly.
 const ACCOUNT: &str = "devstoreaccount1";
 const ACCOUNT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-/// A shared access signature for the whole account until 2099, created with that key.
+/// A shared access signature for the whole account, created with `ACCOUNT_KEY` and valid until
+/// 2099.
 const SAS: &str = "sv=2022-11-02&ss=b&srt=sco&sp=rwdlacup&se=2099-01-01T00%3A00%3A00Z\
     &spr=https%2Chttp&sig=fo7pGHVOQAS2pTYWZbjCuO6XFK0TuXyfTtDE10nOgMA%3D";
 

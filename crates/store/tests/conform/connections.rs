@@ -1,4 +1,4 @@
-//! Connections: their number, their reuse and their counts.
+//! Tests how many connections are opened, and how they are reused and counted.
 
 use crate::faulty_server::FaultyServer;
 use crate::suite::{concat_ranges, object_bytes, parse_key, patient_options, read_parts};
@@ -107,7 +107,8 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
         .unwrap();
     runtime.block_on(async {
         let parts = remote.parts(vec![0..500_000], &[], Reason::Segment);
-        // The reader is dropped before the first byte. The fetch continues and keeps its guard.
+        // The reader is dropped before the first byte arrives. The fetch continues and keeps its
+        // guard.
         let dropped = tokio::time::timeout(Duration::from_millis(20), parts).await;
         assert!(dropped.is_err());
         assert_eq!(Arc::strong_count(&held), before + 1);
@@ -121,7 +122,7 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
     assert_eq!(server.request_count(), requests, "the range was cached");
 }
 
-/// Returns options with this connect timeout, one connection and no retries.
+/// Returns options with the connect timeout `connect`, at most one connection, and no retries.
 fn hurried_options(connect: Duration) -> Options {
     Options {
         transport: TransportOptions {
@@ -163,7 +164,8 @@ fn waiting_too_long_for_a_connection_is_a_slow_storage() {
         let object = object.clone();
         move || read_parts(&object, &[0..50_000], Reason::Segment).1
     });
-    // The server has received the request but has not responded.
+    // Waits until the server has received the first reader's request. The server has not responded
+    // yet.
     while server.request_count() < 2 {
         std::thread::yield_now();
     }

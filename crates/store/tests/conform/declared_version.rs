@@ -1,4 +1,4 @@
-//! Objects that are opened by a declared version, without a look-up.
+//! Objects that are opened with a declared version, without a look-up.
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{object_bytes, parse_key, patient_options, read_parts};

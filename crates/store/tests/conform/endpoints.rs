@@ -49,7 +49,8 @@ fn another_endpoint_takes_over_until_the_first_recovers() {
         down = down.max(store.remote().unwrap().endpoints_down());
     }
     assert_eq!(second.request_count(), 20);
-    // The reads may take more than a second. The failed endpoint is then tried again each second.
+    // If the reads take longer than a second, the failed endpoint is tried again, at most once per
+    // second.
     let again = began.elapsed().as_secs();
     assert!(
         first.request_count() as u64 <= 1 + 4 + again,
@@ -82,7 +83,8 @@ fn options_of_two(servers: &[FaultyServer; 2]) -> Options {
     }
 }
 
-/// Reads from two servers without a budget for retries. The preferred server has this fault.
+/// Reads from two servers without a retry budget. The responses of the preferred server have the
+/// fault `fault`.
 fn read_without_budget(fault: Fault) -> (Vec<u8>, Option<Error>) {
     let servers = [start_film_server(), start_film_server()];
     let options = Options {
@@ -129,7 +131,7 @@ fn each_endpoint_is_tried_once_beside_the_retries() {
     }
     let (_, error) = read_parts(&object, &[0..1000], Reason::Segment);
     assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
-    // The first request, one at the other endpoint, and two retries.
+    // These are the first request, one request to the other endpoint, and two retries.
     assert_eq!(count() - before, 4);
 }
 
@@ -174,13 +176,14 @@ fn a_slow_response_is_hedged_within_the_budget() {
         assert!(error.is_none());
     }
     let before = store.meter().requests(Reason::Hedge);
-    // The first response never arrives. Without a hedged request it would cost a timeout and a retry.
+    // The first response never arrives. Without a hedged request, the read would need a timeout and
+    // a retry.
     server.set_faults(&[Fault::NoHead]);
     let (read, error) = read_parts(&object, &[9..1009], Reason::Segment);
     assert!(error.is_none() && read == object_bytes("film.mp4")[9..1009]);
     assert_eq!(store.meter().requests(Reason::Hedge), before + 1);
     assert_eq!(store.meter().requests(Reason::Retry), 0);
-    // Hedged requests stay a share of all, even if all are slow.
+    // Hedged requests do not exceed their share of all requests, even if all requests are slow.
     server.set_delay(Duration::from_millis(30));
     for n in 0..40u64 {
         let (_, error) = read_parts(&object, &[n..n + 1000], Reason::Segment);

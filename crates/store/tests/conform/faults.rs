@@ -1,5 +1,5 @@
-//! A server with faults: each read returns the correct bytes or a clean error, and no wrong byte is
-//! cached.
+//! Checks reads from a server that injects faults. Each read returns the correct bytes or a clean
+//! error, and no wrong byte is cached.
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{
@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::time::Duration;
 use store::{Error, Object, Options, Reason, StorageTimeouts, Store, TransportOptions};
 
-/// The expected result when every response has the fault.
+/// The expected result when every response has the same fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum FaultOutcome {
-    /// The correct bytes, in spite of the fault.
+    /// The correct bytes, despite the fault.
     Right,
     NotFound,
     Changed,
@@ -42,7 +42,7 @@ fn start_film() -> (FaultyServer, Vec<u8>) {
     )
 }
 
-/// Shortens the timeouts for faults where the server falls silent.
+/// Shortens the timeouts if the fault makes the server silent or very slow.
 fn timeouts_for(fault: Fault, options: Options) -> Options {
     match fault {
         Fault::Stall(_) | Fault::NoHead | Fault::Loris => with_short_timeouts(options),
@@ -60,8 +60,8 @@ fn open_with(server: &FaultyServer, options: Options) -> (Store, Object) {
     (store, object)
 }
 
-/// Opens the film of a server without faults. Repeats a slow attempt, because a busy machine can
-/// exceed the short timeouts that the faults of a test need.
+/// Opens the film while the server injects no fault. Retries after a timeout, because a busy
+/// machine can exceed the short timeouts of some tests.
 fn open_patiently(store: &Store) -> Object {
     for _ in 0..100 {
         match store.open(&parse_key("film.mp4")) {
@@ -72,8 +72,8 @@ fn open_patiently(store: &Store) -> Object {
     panic!("a server without faults was slow 100 times");
 }
 
-/// Reads correct bytes once the server has recovered, because no wrong byte was cached. Repeats the
-/// read if it fails, because ranges that were requested earlier may still be in flight and fail.
+/// Checks that reads return the correct bytes after the server has recovered, so that no wrong byte
+/// was cached. Repeats a failed read, because earlier requests may still be in flight and fail.
 fn read_afterwards(object: &Object, wanted: &[Range<u64>], right: &[u8]) -> Result<(), String> {
     let mut last = None;
     for _ in 0..100 {
@@ -91,7 +91,8 @@ fn read_afterwards(object: &Object, wanted: &[Range<u64>], right: &[u8]) -> Resu
 
 const WANTED: [Range<u64>; 3] = [10_000..400_000, 402_000..500_000, 900_000..1_000_000];
 
-/// Returns options with the ranges to read: one case with a cache, and one that splices.
+/// Returns two cases, each with options and the ranges to read. The first case has a cache, and the
+/// second splices.
 fn fault_cases() -> [(Options, &'static [Range<u64>]); 2] {
     [
         (patient_options(), &WANTED),
@@ -175,7 +176,7 @@ fn each_fault_when_a_film_is_opened_is_a_clean_error() {
                 // When a film is opened, no earlier version is known, so no change can be detected.
                 let must = match (fault, must) {
                     (_, FaultOutcome::Changed) => FaultOutcome::Right,
-                    // The server stalls after the bytes that opening needs.
+                    // The server stalls only after it has sent the bytes that opening needs.
                     (Fault::Stall(50_000), _) => FaultOutcome::Right,
                     (_, must) => must,
                 };
@@ -226,7 +227,7 @@ fn a_single_fault_is_retried() {
     ] {
         for options in [patient_options(), uncached_options()] {
             let (server, right) = start_film();
-            // The retry must be in time on a busy machine, too.
+            // Lengthens the timeouts, so that the retry also succeeds on a busy machine.
             let mut options = timeouts_for(fault, options);
             options.transport.timeouts.first_byte *= 5;
             options.transport.timeouts.stall *= 5;
@@ -237,14 +238,15 @@ fn a_single_fault_is_retried() {
             assert!(read == concat_ranges(&right, &WANTED[..1]), "{fault:?}");
             assert_eq!(server.faults_left(), 0);
             let retries = store.meter().requests(Reason::Retry);
-            // A pooled connection that closes before a response is replaced without counting a retry.
+            // After `Close` or `Garbage`, the request may be sent on a new connection without
+            // counting a retry.
             let expected = u64::from(fault != Fault::Close && fault != Fault::Garbage);
             assert!(retries >= expected && retries <= 1, "{fault:?}: {retries}");
         }
     }
 }
 
-/// Bytes after which a body breaks: enough progress for another resumption.
+/// Number of body bytes before each break, which is enough progress for another resumption.
 const BREAK_BYTES: usize = 100_000;
 
 #[test]
@@ -298,8 +300,8 @@ fn the_resumptions_of_a_body_are_bounded() {
 #[test]
 fn a_response_without_a_strong_validator_is_not_resumed() {
     let right = object_bytes("film.mp4");
-    // The film may have changed twice in the second of its `Last-Modified`, which is then a weak validator
-    // (RFC 9110 section 8.8.2.2).
+    // If `Date` is missing or equals `Last-Modified`, the film may have changed twice within that
+    // second. `Last-Modified` is then a weak validator (RFC 9110 section 8.8.2.2).
     for date in [None, Some("Sat, 21 Nov 2026 10:00:00 GMT")] {
         let server = FaultyServer::new(&[("film.mp4", right.clone())], false);
         if let Some(date) = date {
@@ -368,7 +370,7 @@ fn concurrent_readers_cost_one_request() {
     assert_eq!(server.request_count() - before, 1);
     assert_eq!(store.meter().requests(Reason::Segment), 1);
     assert_eq!(store.meter().bytes(Reason::Segment), 200_000);
-    // Cached bytes cost no request, also for a part of the range.
+    // A read of cached bytes sends no request, even for only a part of the cached range.
     let (read, _) = read_parts(&object, &[150_000..250_000], Reason::Segment);
     assert!(read == right[150_000..250_000]);
     assert_eq!(server.request_count() - before, 1);
@@ -408,7 +410,7 @@ fn a_pausing_reader_occupies_no_connection() {
             readers.push(parts.await.unwrap());
             read.push(Vec::new());
         }
-        // More readers than connections. All take a few bytes and then pause.
+        // There are more readers than connections. All readers take a few bytes and then pause.
         let mut held_max = 0;
         for turn in 0.. {
             let mut taken = 0;
@@ -427,8 +429,9 @@ fn a_pausing_reader_occupies_no_connection() {
             }
         }
         assert!(read.iter().all(|read| *read == large));
-        // Beyond the bound, each reader holds at most two small windows. Two threads may also
-        // reserve the last free memory at the same time.
+        // Each of the five readers may hold two windows of 256 KiB beyond the limit `unsent_bytes`.
+        // The limit is doubled here, because two threads may reserve the last free memory at the
+        // same time.
         assert!(held_max <= 2 * (2 << 20) + 10 * (256 << 10), "{held_max}");
     });
     assert_eq!(store.meter().requests(Reason::Retry), 0);

@@ -11,37 +11,37 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// 200 and the whole object, whatever range was requested.
+    /// Sends 200 and the whole object, whatever range was requested.
     NoRange,
-    /// 206 whose head declares another range.
+    /// Sends 206 with a Content-Range that differs from the requested range.
     OtherRange,
-    /// 206 without a Content-Range.
+    /// Sends 206 without a Content-Range.
     NoContentRange,
     /// Closes the connection after this many bytes of the body.
     Cut(usize),
     /// Stalls after this many bytes of the body.
     Stall(usize),
-    /// A chunked body, complete in its framing, that is shorter than the range.
+    /// Sends a chunked body that ends correctly but is shorter than the range.
     Short,
-    /// A chunked body that is longer than the range.
+    /// Sends a chunked body that is longer than the range.
     Long,
     /// Stalls after one byte of the head.
     NoHead,
-    /// One byte of the body every 50 ms.
+    /// Sends one byte of the body every 50 ms.
     Loris,
-    /// This status.
+    /// Sends this status.
     Status(u16),
     /// Closes the connection without a response.
     Close,
-    /// Redirects to another path of the same server, with the same object.
+    /// Redirects to another path on the same server, which returns the same object.
     Redirect,
     /// Redirects to another server.
     Elsewhere,
-    /// Redirects to the same URL without end.
+    /// Redirects to the requested URL itself, which causes an endless loop.
     Round,
-    /// Replaces the objects from now on, and honours preconditions.
+    /// Replaces all objects from this response on, and honours preconditions.
     Change,
-    /// Replaces the objects from now on, but ignores preconditions.
+    /// Replaces all objects from this response on, but ignores preconditions.
     ChangeUnsaid,
     /// Sends bytes that are not HTTP.
     Garbage,
@@ -55,20 +55,20 @@ pub struct FaultyServer {
 struct FaultyServerState {
     objects: Mutex<HashMap<String, Vec<u8>>>,
     faults: Mutex<VecDeque<Fault>>,
-    /// The current version of all objects, 0 at first, and whether preconditions are honoured.
+    /// The current version of all objects (initially 0), and whether preconditions are honoured.
     version: Mutex<(u8, bool)>,
     requests: AtomicUsize,
     accepted: AtomicUsize,
     etag: bool,
     delay: Mutex<Duration>,
-    /// The `Date` of all responses, if they have one.
+    /// The `Date` field of all responses; `None` omits the field.
     date: Mutex<Option<&'static str>>,
-    /// Range requests that carried no precondition.
+    /// Number of requests for existing objects that had no precondition.
     unconditional: AtomicUsize,
 }
 
 impl FaultyServer {
-    /// Starts a server of these objects. `etag`: whether it sends entity tags.
+    /// Starts a server with these objects. If `etag` is true, responses contain an entity tag.
     pub fn new(objects: &[(&str, Vec<u8>)], etag: bool) -> FaultyServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -120,7 +120,7 @@ impl FaultyServer {
         *self.shared.date.lock().unwrap() = Some(date);
     }
 
-    /// Range requests without `If-Match` or `If-Unmodified-Since`.
+    /// Returns the number of requests without `If-Match` or `If-Unmodified-Since`.
     pub fn unconditional_requests(&self) -> usize {
         self.shared.unconditional.load(SeqCst)
     }
@@ -167,7 +167,7 @@ impl FaultyServerState {
         }
     }
 
-    /// The header fields that identify a version.
+    /// Returns the header fields that identify a version, and `Date` if it is set.
     fn validator_fields(&self, tag: &str, date: &str) -> String {
         let mut head = format!("Last-Modified: {date}\r\n");
         if let Some(now) = *self.date.lock().unwrap() {
@@ -179,7 +179,7 @@ impl FaultyServerState {
         head
     }
 
-    /// Sends one response. `None`: the connection must be closed.
+    /// Sends one response. Returns `None` if the connection must be closed.
     fn respond_to(&self, request: &ParsedRequest, fault: Fault, out: &mut TcpStream) -> Option<()> {
         if let Fault::Change | Fault::ChangeUnsaid = fault {
             let mut version = self.version.lock().unwrap();
@@ -190,7 +190,7 @@ impl FaultyServerState {
             .path
             .strip_prefix("/elsewhere")
             .unwrap_or(&request.path);
-        // Removes one slash only: strict servers have no object at `//film.mp4`.
+        // Removes only one slash, because strict servers have no object at `//film.mp4`.
         let name = percent_decode(path.strip_prefix('/').unwrap_or(path));
         let bytes = self.objects.lock().unwrap().get(&name).cloned();
         let Some(mut bytes) = bytes else {
@@ -254,7 +254,7 @@ impl FaultyServerState {
 }
 
 impl ParsedRequest {
-    /// Returns whether the request's conditions name a version other than this one.
+    /// Returns whether a precondition of the request differs from `tag` or `date`.
     fn expects_another_version(&self, tag: &str, date: &str) -> bool {
         self.if_match.as_ref().is_some_and(|wanted| wanted != tag)
             || self

@@ -1,4 +1,4 @@
-//! One of two storage servers is killed again and again while many clients read: no read fails.
+//! Checks that no read fails while one of two storage servers is killed repeatedly.
 
 use crate::nginx::port;
 use crate::real_servers::create_folder;
@@ -18,7 +18,7 @@ const KILLS: usize = 10;
 const READERS: usize = 32;
 const FILMS: usize = 16;
 
-/// An nginx of one process, so that a signal kills all its connections at once.
+/// An nginx that runs as a single process, so that one signal closes all its connections.
 struct LonelyNginx {
     folder: PathBuf,
     port: u16,
@@ -26,8 +26,8 @@ struct LonelyNginx {
 }
 
 impl LonelyNginx {
-    /// Serves `root`. The rate limit slows bodies down, so that some are in flight at any time.
-    /// Returns `None` without nginx.
+    /// Starts an nginx that serves `root`. The rate limit slows down response bodies, so that some
+    /// of them are in flight at any time. Returns `None` if nginx is not installed.
     fn start(folder: PathBuf, root: &Path) -> Option<LonelyNginx> {
         fs::create_dir_all(&folder).unwrap();
         let (dir, root, port) = (folder.display(), root.display(), port::free());
@@ -92,7 +92,7 @@ fn film_key(n: usize) -> Key {
     parse_key(&format!("film{}.mp4", n % FILMS))
 }
 
-/// Reads once, in one of the ways in which a server reads. Returns a description of an error or of
+/// Performs one of four kinds of access, selected by `n`. The error describes a failed access or
 /// wrong bytes.
 fn read_once(store: &Store, n: usize, film: &[u8]) -> Result<(), String> {
     let key = film_key(n);
@@ -125,7 +125,7 @@ fn read_once(store: &Store, n: usize, film: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Counts the complete responses of one endpoint.
+/// Returns an observer that counts the complete responses of one endpoint, and the counter.
 fn watch_endpoint(url: &str) -> (RequestObserver, Arc<AtomicUsize>) {
     let (url, count) = (url.to_owned(), Arc::new(AtomicUsize::new(0)));
     let counted = count.clone();

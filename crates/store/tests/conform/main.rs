@@ -1,9 +1,9 @@
-//! Reads every kind of storage through [`store::Store`]. Each read returns the correct bytes or a clean
-//! error, caches no partial result and never hangs. The storages are real servers, where they are
-//! installed, and a server of our own that injects faults.
+//! Reads every kind of storage through [`store::Store`]. Each read returns the correct bytes or a
+//! clean error, caches no partial result and never hangs. The tests use local files, real servers
+//! if they are installed, and our own server that injects faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// A vector of one byte range is intended.
+// Some vectors intentionally contain a single byte range.
 #![allow(clippy::single_range_in_vec_init)]
 
 mod aws_identity;

@@ -1,4 +1,4 @@
-//! Real servers: the local file system, nginx, and an S3 server that checks signatures.
+//! Checks the local file system, nginx, and an S3 server that verifies signatures.
 
 use crate::nginx::Nginx;
 use crate::servers::{ACCESS, S3, SECRET, skip_server, start_s3};
@@ -11,7 +11,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use store::{Error, Key, Options, Store, WeightedEndpoint};
 
-/// Creates a folder that nginx's workers can read, too: under root they run as another user.
+/// Creates a folder that nginx's workers can read. If the test runs as root, the workers run as
+/// another user.
 pub fn create_folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -65,7 +66,7 @@ fn nginx_passes_the_suite_by_default() {
     }
 }
 
-/// Stores the suite's objects through the filer, without signatures.
+/// Stores the suite's objects through SeaweedFS's filer, which requires no signatures.
 pub fn put_all(server: &S3) {
     for name in NAMES {
         server.put(&format!("films/library/{name}"), &object_bytes(name));

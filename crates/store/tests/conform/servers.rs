@@ -1,4 +1,4 @@
-//! Starts real servers on free ports, and stops them when they are dropped.
+//! Starts real servers on free ports. A server is stopped when its value is dropped.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -23,12 +23,13 @@ pub fn skip_server(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {why}");
 }
 
-/// Returns ports that are free now. Another process may take one first, so callers try again.
+/// Returns ports that are currently free. Another process may take such a port first, so callers
+/// retry.
 pub fn free_ports(count: usize) -> Vec<u16> {
     (0..count).map(|_| crate::nginx::port::free()).collect()
 }
 
-/// Sends a request to a local server, with the path unchanged, and returns the response's status.
+/// Sends a request to a local server and returns the response's status. Does not normalize `path`.
 pub fn request_status(
     port: u16,
     method: &str,
@@ -64,7 +65,7 @@ pub fn fetch_response(
     Ok(String::from_utf8_lossy(&response).into_owned())
 }
 
-/// Escapes the path of a URL.
+/// Percent-encodes the path of a URL.
 pub fn percent_escape(path: &str) -> String {
     let one = |b: u8| match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' => (b as char).to_string(),
@@ -73,7 +74,7 @@ pub fn percent_escape(path: &str) -> String {
     path.bytes().map(one).collect()
 }
 
-/// Returns the path of a server that `scripts/storage.sh` has installed below `target/`.
+/// Returns the path of a server program that `scripts/storage.sh` has installed below `target/`.
 pub fn download_server(path: &str) -> Option<PathBuf> {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above
@@ -110,7 +111,7 @@ pub struct S3 {
     pub port: u16,
     /// The port for TLS, if a certificate was given.
     pub tls_port: u16,
-    /// The port of the filer, which stores objects without a signature.
+    /// The port of SeaweedFS's filer, which stores objects without requiring a signature.
     filer: u16,
     _process: Process,
 }
@@ -142,8 +143,8 @@ impl S3 {
     }
 }
 
-/// Starts SeaweedFS with one user, and with TLS if a certificate and key are given. `None`: it is not
-/// installed, or does not start.
+/// Starts SeaweedFS with one user, and with TLS if a certificate and key are given. Returns `None`
+/// if SeaweedFS is not installed or does not start.
 pub fn start_s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
     let named = std::env::var_os("HEADWATER_WEED").map(PathBuf::from);
     let found = named.or_else(|| download_server("storage/bin/weed"));

@@ -1,4 +1,4 @@
-//! Ranges that are spliced from the storage's socket into a pipe.
+//! Checks reads that splice a range from the storage's socket into a pipe.
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{block_on, object_bytes, parse_key, read_parts, read_spliced, uncached_options};
@@ -85,7 +85,7 @@ fn cached_short_and_pipeless_ranges_are_copied() {
 
 #[test]
 fn a_slow_reader_of_a_splice_occupies_no_connection() {
-    // Longer than the capacity of any pipe.
+    // The film is longer than the capacity of any pipe.
     let right: Vec<u8> = (0..30u32 << 18).flat_map(u32::to_le_bytes).collect();
     let server = FaultyServer::new(&[("film.mp4", right.clone())], true);
     let mut options = uncached_options();
@@ -125,7 +125,7 @@ fn concurrent_splices_cost_two_requests() {
         let (read, error) = reader.join().unwrap();
         assert!(error.is_none() && read == segment_bytes(&right));
     }
-    // The first reader splices its response, and all others share a second one.
+    // The first reader splices its own response, and all other readers share a second response.
     assert_eq!(store.meter().requests(Reason::Segment), 2);
 }
 
@@ -139,7 +139,8 @@ fn a_dropped_splice_takes_no_bytes_from_others() {
     let (_store, _, object) = open_film(&server, options);
     for _ in 0..5 {
         block_on(async {
-            // The pipe is returned once the previous fetch notices that its reader was dropped.
+            // Retries, because the only pipe becomes free when the previous fetch notices that its
+            // reader was dropped.
             let begun = async || loop {
                 match splice_segment(&object).await.unwrap() {
                     Some(spliced) => return spliced,

@@ -1,4 +1,4 @@
-//! The checks that every library must pass, and their helpers.
+//! The tests that every storage library must pass, and helper functions for these tests.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use store::{
 };
 use tokio::runtime::Runtime;
 
-/// The objects of the test library, relative to its root. It contains no others.
+/// The names of all objects in the test library, relative to the library's root.
 pub const NAMES: [&str; 5] = [
     "film.mp4",
     "a folder/Der Übermut & co (1981) 100%.mp4",
@@ -60,7 +60,7 @@ pub fn uncached_options() -> Options {
     }
 }
 
-/// Shortens the timeouts, so that a test notices soon when a server falls silent.
+/// Shortens the timeouts, so that a test soon detects a silent server.
 pub fn with_short_timeouts(mut options: Options) -> Options {
     options.transport.timeouts = StorageTimeouts {
         connect: Duration::from_secs(2),
@@ -70,11 +70,11 @@ pub fn with_short_timeouts(mut options: Options) -> Options {
     options
 }
 
-/// The callers' runtime. It continues to run after a test, like the runtime of a server, and
-/// completes running fetches.
+/// The runtime on which callers read. It continues to run after a test, like the runtime of a
+/// server, so fetches that are still running can complete.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// Runs a future on [`RUNTIME`], and panics after a minute.
+/// Runs a future on [`RUNTIME`], and panics if the future takes longer than a minute.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async {
         let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
@@ -82,7 +82,8 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     })
 }
 
-/// Reads a spliced range to its end into `out`. Returns how many of the bytes passed through a pipe.
+/// Appends all bytes of a spliced range to `out`. Returns the number of bytes that passed through a
+/// pipe.
 pub async fn read_spliced(spliced: &mut SplicedRange, out: &mut Vec<u8>) -> Result<usize, Error> {
     let mut piped = 0;
     while let Some(came) = spliced.next().await? {
@@ -97,7 +98,7 @@ pub async fn read_spliced(spliced: &mut SplicedRange, out: &mut Vec<u8>) -> Resu
     Ok(piped)
 }
 
-/// Reads ranges as a server does: splices a single range where possible, and copies otherwise.
+/// Reads ranges like a server: splices a single range if possible, and otherwise copies.
 async fn take_parts(
     object: &Arc<RemoteObject>,
     wanted: &[Range<u64>],
@@ -120,7 +121,8 @@ async fn take_parts(
     }
 }
 
-/// Reads the wanted ranges in their order. Returns the received bytes, and the error that ended them.
+/// Reads the wanted ranges in order. Returns the received bytes, and the error that interrupted the
+/// read, if any.
 pub fn read_parts(
     object: &Object,
     wanted: &[Range<u64>],
@@ -146,7 +148,8 @@ pub fn concat_ranges(bytes: &[u8], wanted: &[Range<u64>]) -> Vec<u8> {
     wanted.iter().flat_map(part).collect()
 }
 
-/// Checks everything that a reader of films relies on. `lists`: whether the storage can list objects.
+/// Checks the behaviour that readers of films rely on. `lists` is true if the storage can list
+/// objects.
 pub fn check_library(store: &Store, lists: bool) {
     check_reads(store);
     check_missing(store, lists);

@@ -1,5 +1,5 @@
-//! Storage over TLS: real servers with a certificate of a private authority, resumed sessions, and
-//! untrusted certificates.
+//! Checks storage over TLS with real servers. The tests cover certificates of a private authority,
+//! session resumption, and untrusted certificates.
 
 use crate::connections::read_twenty;
 use crate::nginx::Nginx;
@@ -48,7 +48,8 @@ impl TestAuthority {
         Options { transport, ..rest }
     }
 
-    /// Starts an nginx that serves the suite's objects, with `more` settings.
+    /// Starts an nginx that serves the suite's objects over TLS. `more` contains additional nginx
+    /// settings.
     fn start_nginx(&self, dir: &Path, more: &str) -> Option<(Nginx, String)> {
         self.start_nginx_with(dir, "ssl", more)
     }
@@ -90,12 +91,12 @@ fn nginx_over_tls_passes_the_suite() {
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((connections.opened(), connections.reused()), (1, 20));
-    // Without a connection pool, no TLS session is resumed either.
+    // Without a connection pool, each request opens a connection, and no TLS session is resumed.
     let (store, object) = start_film(&url, trust.trusted_options(false, patient_options()));
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((connections.opened(), connections.resumed()), (21, 0));
-    // An unknown authority is not trusted, and the request is not retried.
+    // A certificate of an unknown authority is not trusted.
     let Err(error) = Store::new(&url, patient_options())
         .unwrap()
         .open(&parse_key("film.mp4"))
@@ -179,7 +180,7 @@ fn http2_is_used_where_it_is_enabled_and_offered() {
         );
         assert_eq!(counted, (opened, 9), "{listen}, {chosen}: opened, requests");
         assert_eq!(connections.open_count(), opened);
-        // nginx flushes its log when it exits.
+        // Stops nginx, so that it flushes its access log.
         drop(nginx);
         assert_eq!(
             tls_protocols(dir.path()),
@@ -193,7 +194,8 @@ fn http2_is_used_where_it_is_enabled_and_offered() {
 fn storage_over_http2_passes_the_suite() {
     let dir = create_folder();
     let trust = TestAuthority::new(dir.path());
-    // nginx closes a connection after this many requests, while others are in flight on it.
+    // nginx closes each connection after 30 requests, while other requests are in flight on the
+    // same connection.
     let more = "keepalive_requests 30;";
     let Some((_nginx, url)) = trust.start_nginx_with(dir.path(), "ssl http2", more) else {
         return;

@@ -1,4 +1,5 @@
-//! Objects that are opened to be read whole: one request fetches them, and they are read meanwhile.
+//! Checks objects that are opened to be read whole. One request fetches the object, and readers
+//! read it while it arrives.
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{object_bytes, parse_key, patient_options};
@@ -9,12 +10,12 @@ use store::{Error, Object, Reason, RemoteObject, Store};
 struct Film {
     server: FaultyServer,
     right: Vec<u8>,
-    /// Owns the threads that read.
+    /// The store owns the threads that read.
     _store: Store,
     object: Object,
 }
 
-/// Opens a film while the server's responses have these faults.
+/// Opens a film on a server whose first responses have these faults.
 fn open_film_with(right: Vec<u8>, faults: &[Fault]) -> Film {
     let server = FaultyServer::new(&[("film.mp4", right.clone())], true);
     server.set_faults(faults);
@@ -40,8 +41,8 @@ impl Film {
         }
     }
 
-    /// Reads a range in parts until `enough` bytes have been passed, and checks their offsets and
-    /// values.
+    /// Reads `range` in parts until at least `enough` bytes have been received. Checks the offsets
+    /// and the values of the received bytes.
     fn read_poured(&self, range: Range<u64>, enough: usize) -> (Vec<u8>, Result<(), Error>) {
         let mut got = Vec::new();
         let poured =
@@ -60,7 +61,7 @@ impl Film {
         (got, poured)
     }
 
-    /// Reads `range` in parts, and checks that the whole film is passed.
+    /// Reads `range` in parts, and checks that the reader receives the whole film.
     fn pour_all(&self, range: Range<u64>) {
         let (got, poured) = self.read_poured(range, usize::MAX);
         assert!(poured.is_ok(), "{poured:?}");

@@ -2,8 +2,8 @@
 //!
 //! `cargo test -p store --test eviction -- --nocapture` prints the table that decision 11 quotes.
 //! Traces are generated from seeds, so the results of LRU and S3-FIFO are the same everywhere. The
-//! results of the memory cache vary by a few thousandths with its hash seeds, so the table shows
-//! the median of several replays.
+//! memory cache uses random hash seeds, which change its results by a few thousandths. The table
+//! therefore shows the median of several replays.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +13,11 @@ mod traces;
 use policies::{Lru, MemoryTier, Policy, S3Fifo};
 use traces::{Trace, session_trace, zipf_and_scan, zipf_trace};
 
-/// Cache sizes as shares of all requested bytes: label and divisor.
+/// Cache sizes as shares of the total size of all requested objects. Each entry has a label and a
+/// divisor.
 const SHARES: [(&str, u64); 3] = [("1 %", 100), ("5 %", 20), ("20 %", 5)];
 
-/// Replays of the memory cache, each with its own hash seed.
+/// Number of replays with the memory cache, each with a different hash seed.
 const REPLAYS: usize = 15;
 
 /// Returns the median result of the memory cache.

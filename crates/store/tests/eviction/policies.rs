@@ -1,12 +1,13 @@
-//! The compared eviction policies behind one interface.
+//! A common interface for the compared eviction policies.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use store::cache::{MemoryCache, MemoryWeight};
 
-/// A cache of requested objects, bounded by bytes.
+/// A cache whose total size in bytes is limited.
 pub trait Policy {
-    /// Returns whether the object was cached. On a miss, the policy may cache it.
+    /// Requests an object, and returns whether the request was a hit. On a miss, the policy may
+    /// insert the object.
     fn request_object(&mut self, object: u64, size: u64) -> bool;
 }
 
@@ -47,7 +48,7 @@ impl Policy for MemoryTier {
     }
 }
 
-/// Least recently used.
+/// A cache that evicts the least recently used object.
 pub struct Lru {
     bytes_max: u64,
     bytes: u64,
@@ -86,15 +87,16 @@ impl Policy for Lru {
     }
 }
 
-/// S3-FIFO (Yang et al., SOSP 2023): a small queue for a tenth of the bytes, a main queue with two bits
-/// of use per object, and a ghost queue with as many evicted objects as the main queue has.
+/// S3-FIFO (Yang et al., SOSP 2023). The small queue gets a tenth of the bytes. The main queue has
+/// a use counter of two bits per object. The ghost queue remembers as many evicted objects as the
+/// main queue contains.
 pub struct S3Fifo {
     bytes_max: u64,
     small: VecDeque<u64>,
     main: VecDeque<u64>,
     small_bytes: u64,
     main_bytes: u64,
-    /// Size and number of uses since the object was inserted.
+    /// Size in bytes and use counter of each cached object.
     kept: HashMap<u64, (u64, u8)>,
     ghosts: VecDeque<u64>,
     ghost: HashSet<u64>,

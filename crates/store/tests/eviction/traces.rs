@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-/// Requests in order, each with the object's number and its size in bytes.
+/// A sequence of requests, each with the object's number and the object's size in bytes.
 pub struct Trace {
     pub name: &'static str,
     pub requests: Vec<(u64, u64)>,
 }
 
 impl Trace {
-    /// Returns the bytes of all requested objects together.
+    /// Returns the total size of all distinct requested objects in bytes.
     pub fn unique_bytes(&self) -> u64 {
         let each: HashMap<u64, u64> = self.requests.iter().copied().collect();
         each.values().sum()
@@ -18,7 +18,8 @@ impl Trace {
 
 const REQUESTS: usize = 100_000;
 
-/// Requests objects of 20 KB to 1.2 MB by popularity: the n-th object with weight 1/n^0.9.
+/// Generates requests for objects of 20 KB to 1.2 MB. The n-th object is requested with weight
+/// 1/n^0.9.
 pub fn zipf_trace() -> Trace {
     let (mut random, popular) = (Random(1), Zipf::new(10_000, 0.9));
     let requests = (0..REQUESTS)
@@ -30,7 +31,8 @@ pub fn zipf_trace() -> Trace {
     }
 }
 
-/// Mixes [`zipf_trace`] with scans: every third request is for an object that is requested only once.
+/// Mixes requests like those of [`zipf_trace`] with scans. Every third request is for an object
+/// that is requested only once.
 pub fn zipf_and_scan() -> Trace {
     let (mut random, popular) = (Random(2), Zipf::new(10_000, 0.9));
     let requests = (0..REQUESTS as u64).map(|n| match n % 3 {
@@ -43,8 +45,8 @@ pub fn zipf_and_scan() -> Trace {
     }
 }
 
-/// Simulates 200 viewers at a time. Each starts at the first segment of a film, in one of four bitrates,
-/// and stops after each segment with a probability of 3 %.
+/// Simulates 200 concurrent viewers. Each viewer starts at the first segment of a film in one of
+/// four bitrates, and stops after each segment with a probability of 3 %.
 pub fn session_trace() -> Trace {
     const FILMS: usize = 300;
     const SEGMENTS: u64 = 100;

@@ -1,4 +1,4 @@
-//! The connector with a real TLS server.
+//! Tests the connector with a real TLS server.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 
 use super::*;
 
-/// Starts a TLS server that sends a byte to each of two clients, and returns its address and its
+/// Starts a TLS server that sends one byte to each of two clients. Returns the server's address and
 /// certificate.
 fn start_tls_server(protocol: &[u8]) -> (ServerAddress, TrustedAuthorities) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
@@ -41,7 +41,7 @@ fn start_tls_server(protocol: &[u8]) -> (ServerAddress, TrustedAuthorities) {
     (address, TrustedAuthorities::Private(vec![certificate]))
 }
 
-/// Mutation testing had found no test that checks the connection counts.
+/// Mutation testing showed that no other test checks the connection counts.
 #[test]
 fn resumed_and_open_tls_connections_are_counted() {
     for (protocol, is_http2) in [(ALPN_HTTP2, true), (ALPN_HTTP1, false)] {
@@ -53,7 +53,7 @@ fn resumed_and_open_tls_connections_are_counted() {
             for resumed in [0, 1] {
                 let mut opened = connector.connect(&address).await.unwrap();
                 assert_eq!(opened.is_http2(), is_http2);
-                // The session's ticket precedes the byte.
+                // Reads the byte, because the session ticket arrives before the byte.
                 assert_eq!(opened.stream.read_u8().await.unwrap(), b'x');
                 assert_eq!((counts.opened(), counts.resumed()), (resumed + 1, resumed));
                 assert_eq!((counts.open_count(), counts.closed()), (1, resumed));
@@ -63,7 +63,7 @@ fn resumed_and_open_tls_connections_are_counted() {
     }
 }
 
-/// Mutation testing had found no test that fails if `is_empty` always returns `false`.
+/// Mutation testing showed that no other test fails if `is_empty` always returns `false`.
 #[test]
 fn body_data_is_empty_without_bytes() {
     for (data, len) in [

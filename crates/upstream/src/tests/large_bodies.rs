@@ -1,12 +1,13 @@
-//! Long bodies, which are read into exclusive memory.
+//! Tests long bodies, which are read into buffers that contain only body bytes.
 
 use super::*;
 
 const LONG: usize = 700_000;
-/// The offsets of the second and the third buffer.
+/// Body offsets at which the second and the third buffer start.
 const TAKEN: [usize; 2] = [256 << 10, 512 << 10];
 
-/// A response that declares `LONG` bytes and sends `sent`, with `more` in its head.
+/// Returns a response that declares `LONG` bytes and contains `sent` bytes. `more` contains
+/// additional header fields.
 fn long_response(more: &str, sent: usize) -> &'static str {
     let mut text = format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n{more}\r\n");
     text.extend((0..sent).map(|n| char::from(b'a' + (n % 23) as u8)));

@@ -1,4 +1,4 @@
-//! Request bodies, streamed while the response is received.
+//! Tests request bodies that are streamed while the response is received.
 
 use super::*;
 use bytes::Bytes;
@@ -23,7 +23,8 @@ impl Body for UnsizedBody {
     }
 }
 
-/// Responds to the first connection, and returns everything that arrived on it.
+/// Starts a server that responds to one request. The channel returns the request's head and
+/// `body_len` bytes of its body.
 fn serve_one(response: &'static str, body_len: usize) -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -31,7 +32,7 @@ fn serve_one(response: &'static str, body_len: usize) -> (SocketAddr, mpsc::Rece
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut text = read_head(&mut stream);
-        // The client must not wait for the end of its upload before it reads.
+        // Responds early, because the client must read the response before the end of its upload.
         stream.write_all(response.as_bytes()).unwrap();
         let mut body = vec![0; body_len];
         stream.read_exact(&mut body).unwrap();
@@ -81,7 +82,7 @@ fn a_long_upload_continues_while_the_response_is_read() {
             .send_once(0, put_request(Full::<Bytes>::from(body.clone())))
             .await
             .unwrap();
-        // The last byte never arrives, so the client uploads until the timeout.
+        // The last byte of the response never arrives, so the client uploads until the timeout.
         let error = read_body(&mut response).await.unwrap_err();
         assert!(!error.reason.is_empty());
     });

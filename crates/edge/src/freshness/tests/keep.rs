@@ -1,4 +1,4 @@
-//! Storage of responses (section 3).
+//! Tests of the storage of responses (RFC 9111 section 3).
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn section_3_what_may_be_kept() {
             &["Cache-Control: x=\"a, no-store, \\\"b\", max-age=9"],
             Ok(9),
         ),
-        // Section 3.5.
+        // Section 3.5: responses to requests with Authorization.
         (
             "A",
             200,
@@ -101,7 +101,7 @@ fn section_3_what_may_be_kept() {
             &["Cache-Control: must-understand, max-age=9"],
             Err(UncacheableReason::Status),
         ),
-        // These statuses are not cacheable by default, only with an explicit lifetime.
+        // Responses with these statuses are cacheable only if they declare a lifetime.
         ("", 302, &["Cache-Control: max-age=9"], Ok(9)),
         ("", 503, &["Cache-Control: max-age=9"], Ok(9)),
         (
@@ -123,7 +123,7 @@ fn section_3_what_may_be_kept() {
             &["Vary: accept, *", "Cache-Control: max-age=9"],
             Err(UncacheableReason::VaryStar),
         ),
-        // Our addition: cookies.
+        // The rules for cookies are not part of the standard.
         (
             "",
             200,
@@ -132,7 +132,8 @@ fn section_3_what_may_be_kept() {
         ),
         ("C", 200, &["Last-Modified: {-1000}"], Ok(0)),
         ("C", 200, &["Cache-Control: max-age=9"], Ok(9)),
-        // The response is stale on arrival and cannot be revalidated, so storing it is of no use.
+        // Without a validator, these responses are stale on arrival and cannot be revalidated, so
+        // they are not stored. With an ETag, they are stored.
         ("", 200, &[], Err(UncacheableReason::NoLifetime)),
         (
             "",

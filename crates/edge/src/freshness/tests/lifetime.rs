@@ -1,4 +1,4 @@
-//! Lifetime and age (section 4.2).
+//! Tests of lifetime and age (RFC 9111 section 4.2).
 
 use super::*;
 
@@ -27,7 +27,8 @@ fn section_4_2_1_lifetimes_in_their_order() {
             0,
             LifetimeSource::Expires,
         ),
-        // Duplicates: the shorter value. Invalid values: stale. Too long: the maximum.
+        // If a directive occurs twice, the shorter value is used. A response with an invalid value
+        // is stale. A value that is too large is reduced to the maximum.
         (
             &["Cache-Control: max-age=9, max-age=3"],
             3,
@@ -64,7 +65,7 @@ fn section_4_2_1_lifetimes_in_their_order() {
             9,
             LifetimeSource::MaxAge,
         ),
-        // Section 4.2.2.
+        // Section 4.2.2: heuristic lifetimes.
         (&["Last-Modified: {-1000}"], 100, LifetimeSource::Heuristic),
         (
             &["Last-Modified: {-1000000}"],
@@ -119,7 +120,7 @@ fn section_4_2_3_age() {
         .unwrap();
         assert_eq!(found.age, s(expected), "{lines:?}");
     }
-    // Stale on arrival, and without a validator.
+    // A response that is stale on arrival and has no validator is not stored.
     let old = lifetime_from(200, &["Cache-Control: max-age=9", "Age: 9"]);
     assert_eq!(old, Err(UncacheableReason::NoLifetime));
 }
@@ -216,8 +217,8 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
             &["CDN-Cache-Control: ", "Cache-Control: max-age=7"],
             Ok((7, LifetimeSource::MaxAge)),
         ),
-        // Regression: CDN-Cache-Control with a string as `max-age` was accepted and overrode
-        // `no-store`.
+        // Regression: `max-age` with a string value was accepted in CDN-Cache-Control, so that this
+        // field overrode `no-store`.
         (
             &[
                 "CDN-Cache-Control: max-age=\"10000\"",
@@ -263,7 +264,7 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
     }
 }
 
-/// Other caches also accept dates with a wrong weekday or another letter case.
+/// Other caches also accept dates with a wrong weekday or with unusual upper and lower case.
 #[test]
 fn dates_with_a_wrong_weekday_or_other_letter_case_count() {
     for expires in [

@@ -1,4 +1,4 @@
-//! Use of stored responses (section 4).
+//! Tests of the use of stored responses (RFC 9111 section 4).
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn section_4_and_5_2_1_use_of_a_kept_answer() {
             "max-stale, min-fresh=1",
             ReuseDecision::Revalidate(RequestMinFresh),
         ),
-        // RFC 5861 section 3.
+        // RFC 5861 section 3: `stale-while-revalidate`.
         (
             "max-age=10, stale-while-revalidate=5",
             14,
@@ -97,7 +97,7 @@ fn section_4_and_5_2_1_use_of_a_kept_answer() {
             "",
             ReuseDecision::Revalidate(MustRevalidate),
         ),
-        // Our choice: `s-maxage` alone forbids stale use, but not if the response also contains
+        // Our choice: `s-maxage` forbids stale use, unless the response also contains
         // `stale-while-revalidate`.
         (
             "s-maxage=10, stale-while-revalidate=5",

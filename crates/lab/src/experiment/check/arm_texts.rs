@@ -1,4 +1,4 @@
-//! Checks all texts with the values of every arm filled in.
+//! Checks all texts of a document after the values of every arm have been filled in.
 
 use super::fault_collector::FaultCollector;
 use crate::experiment::arms::{Arm, RunPlan, UnknownPlaceholder, fill_placeholders};

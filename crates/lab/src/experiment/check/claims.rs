@@ -6,7 +6,7 @@ use crate::experiment::{RunPlan, scalar_text};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// Quantities of every link.
+/// Quantities that every link measures.
 pub(in crate::experiment) const LINK_QUANTITIES: [&str; 4] =
     ["lost", "dropped", "down-bytes", "up-bytes"];
 
@@ -108,7 +108,7 @@ fn find_source_fault(expect: &Expectation) -> Option<&'static str> {
     }
 }
 
-/// Lists all quantities of a run's record.
+/// Lists all quantities of sinks and links that the record of a run can contain.
 pub(super) fn list_quantities(document: &ExperimentDocument) -> Vec<String> {
     let sinks = document.sink.values().flat_map(|sink| sink.measure.keys());
     let of_sinks = sinks.map(|name| name.get_ref().clone());

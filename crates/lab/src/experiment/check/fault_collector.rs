@@ -1,4 +1,4 @@
-//! The faults of a document, while it is checked.
+//! Collects the faults of a document during its check.
 
 use crate::experiment::DocumentFault;
 use std::ops::Range;

@@ -88,8 +88,8 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
     check_place_tables(document, faults);
 }
 
-/// Checks that all functions of a place have different ports. Without agents, all places that no
-/// link joins count as one place.
+/// Checks that all functions of a place have different ports. All places that no link joins count
+/// as one place, because all of them are this machine if there are no agents.
 fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let mut ports = BTreeSet::new();
     for (name, function) in &document.function {
@@ -138,7 +138,7 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
     }
 }
 
-/// Checks that measurements of several parts can be merged.
+/// Checks that the measurements of several agents can be merged.
 fn check_parts(document: &ExperimentDocument, place: &str, faults: &mut FaultCollector<'_>) {
     let is_at_place = |sink: &&SinkSpec| place_of(sink.at.as_ref()) == Some(place);
     for (name, text) in document
@@ -212,7 +212,8 @@ fn is_in_cycle(document: &ExperimentDocument, name: &str) -> bool {
     reached.contains(name)
 }
 
-/// Orders the functions after their inputs; `None` if the inputs form a cycle.
+/// Returns an order in which every function follows its inputs, or `None` if the inputs form a
+/// cycle.
 pub(crate) fn starting_order(document: &ExperimentDocument) -> Option<Vec<&str>> {
     let mut waiting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, function) in &document.function {

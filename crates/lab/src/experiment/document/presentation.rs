@@ -8,7 +8,7 @@ use toml::{Spanned, Value};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QuantityLabel {
-    /// Replaces the name.
+    /// Label that the report shows instead of the name.
     pub label: Option<String>,
     /// Unit, such as `s` or `Mb/s`.
     pub unit: Option<String>,
@@ -20,34 +20,35 @@ pub struct QuantityLabel {
 pub struct PlotSpec {
     /// Kind of plot.
     pub kind: Spanned<PlotKind>,
-    /// Title [default: from the quantities].
+    /// Title [default: derived from the quantities].
     pub title: Option<String>,
     /// One or several quantities.
     pub quantity: Spanned<Value>,
-    /// Variables whose values share a panel as curves, bars or boxes. Arms that differ in other
-    /// variables get their own panels [default: all variables].
+    /// Variables whose values are drawn as separate curves, bars or boxes of one panel. Arms that
+    /// differ in other variables get their own panels [default: all variables].
     pub by: Option<Spanned<Value>>,
-    /// For `fit`: quantities or variables whose product is x. For `map`: the horizontal variable.
+    /// For `fit`: the quantities or variables whose product is the x value. For `map`: the variable
+    /// of the horizontal axis.
     pub x: Option<Spanned<Value>>,
-    /// For `map`: the vertical variable.
+    /// For `map`: the variable of the vertical axis.
     pub y: Option<Spanned<String>>,
-    /// For `map`: values of variables that select the arms of the numerator
+    /// For `map`: values of variables that select the arms of the numerator.
     #[serde(default)]
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// For `map`: values of variables that select the arms of the denominator.
     #[serde(default)]
     pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Restricts the plot to these values of variables.
+    /// Restricts the plot to arms with these values of variables.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// For `fit`: detect the knee (y falls below 98 % of x, in the same unit), and fit only the
-    /// points before it.
+    /// For `fit`: whether to detect the knee and to fit only the points before the knee. The knee
+    /// is the first point at which y is below 98 % of x. The units of x and y must be the same.
     #[serde(default)]
     pub knee: bool,
-    /// For `fit` with a knee: a quantity for the latency tail. A point where it exceeds three times
-    /// its first value is also beyond the knee.
+    /// For `fit` with a knee: a quantity that measures the latency tail. A point at which this
+    /// quantity exceeds three times its value at the first point also counts as beyond the knee.
     pub tail: Option<Spanned<String>>,
-    /// Logarithmic value axis.
+    /// Whether the value axis is logarithmic.
     #[serde(default)]
     pub log: bool,
 }
@@ -56,24 +57,25 @@ pub struct PlotSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
-    /// Series: the mean of the rounds, with minimum and maximum.
+    /// Series over time, with the mean, minimum and maximum of the rounds.
     Time,
-    /// Means with confidence intervals.
+    /// Medians with 95 % confidence intervals.
     Bars,
-    /// Quartiles and every value.
+    /// Box plot of the quartiles, with a point for every value.
     Box,
     /// Empirical distribution function.
     Ecdf,
-    /// Histograms by percentile. The percentile axis is logarithmic: 90 %, 99 % and 99.9 % are
-    /// equally far apart.
+    /// Values of a histogram by percentile. The percentile axis is logarithmic, so that 90 %, 99 %
+    /// and 99.9 % are equally far apart.
     Percentiles,
-    /// Heat map: the ratio of two arms, by two variables.
+    /// Heat map of the ratio of two arms. The axes are two variables.
     Map,
     /// Linear fit with residuals.
     Fit,
 }
 
-/// Returns one name or a list of names; `None` for other values.
+/// Returns the names in a value, which is either one name or a list of names. Returns `None` for
+/// any other value.
 pub fn list_names(value: &Value) -> Option<Vec<&str>> {
     match value {
         Value::String(name) => Some(vec![name]),

@@ -1,17 +1,17 @@
-//! The figure that a source document claims, as a range that is fixed before the run.
+//! The figure that a source document claims. It is written as a range that is fixed before the run.
 
 use super::Expectation;
 use serde::Deserialize;
 use std::fmt;
 use toml::{Spanned, Value};
 
-/// The figure that a source gives for a ratio or a value.
+/// The figure that a source document states for a ratio or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum SourceRange {
-    /// The smallest and the largest figure that the source gives.
+    /// The smallest and the largest figure that the source states.
     Figures([f64; 2]),
-    /// No figure, but a direction.
+    /// The source states no figure, but only whether the ratio is above or below 1.
     Direction(SourceDirection),
 }
 
@@ -37,9 +37,9 @@ impl fmt::Display for SourceRange {
 }
 
 impl Expectation {
-    /// Returns a fingerprint of everything that decides the verdict. Every record contains the
-    /// fingerprints of its document's claims. If a bound changes later, the fingerprint changes,
-    /// too, so earlier runs are not used for the new bound.
+    /// Returns a fingerprint of all fields that decide the verdict. Every record contains the
+    /// fingerprints of its document's claims. If a bound changes later, the fingerprint changes as
+    /// well, so that earlier runs are not used for the new bound.
     pub fn fingerprint(&self) -> String {
         type Values = std::collections::BTreeMap<Spanned<String>, Spanned<Value>>;
         let list = |values: &Values| {
@@ -59,7 +59,7 @@ impl Expectation {
             self.at_least,
             self.at_most
         );
-        // FNV-1a is sufficient: the fingerprint need not resist deliberate collisions.
+        // FNV-1a is sufficient, because the fingerprint need not resist deliberate collisions.
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

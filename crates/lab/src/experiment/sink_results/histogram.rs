@@ -1,4 +1,4 @@
-//! Reads distributions: HDR histograms, alone or in interval logs.
+//! Reads distributions, which are HDR histograms, either alone or in interval logs.
 
 use super::{ResultFault, SinkFiles};
 use crate::experiment::document::HistogramSource as Wanted;
@@ -19,7 +19,7 @@ pub(super) fn read_histogram(
         },
     };
     let tag = wanted.tag.as_ref().map(|tag| tag.get_ref().as_str());
-    // Logs contain comments or commas; base64 contains neither.
+    // An interval log contains comments (`#`) or commas. A histogram in base64 contains neither.
     let all = match text.trim().contains(['#', ',']) {
         true => sum_log(text.as_bytes(), tag)?,
         false => decode_histogram(text.trim())?,

@@ -32,7 +32,7 @@ pub(super) fn read(
     points.collect()
 }
 
-/// Parses a JSON array, or one value per line.
+/// Parses a JSON array, or one JSON value per line.
 fn parse_lines(text: &str) -> Result<Vec<Value>, ResultFault> {
     if let Ok(Value::Array(items)) = serde_json::from_str(text) {
         return Ok(items);

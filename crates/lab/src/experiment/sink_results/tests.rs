@@ -1,4 +1,4 @@
-//! Tests with sinks of known output.
+//! Tests with known outputs and files of sinks.
 
 use super::*;
 use crate::experiment::ExperimentDocument;

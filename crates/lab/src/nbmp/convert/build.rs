@@ -1,4 +1,4 @@
-//! Builds a workflow description from an experiment's table.
+//! Builds an NBMP workflow description from the TOML table of an experiment.
 
 use super::super::{SCHEMES, parse_bounded};
 use super::link_values::FLOWS;
@@ -8,7 +8,8 @@ use super::{EXPERIMENT, REPOSITORY};
 use serde_json::{Map, Value, json};
 use toml::Table;
 
-/// Accepts any table. Everything that has no other field in NBMP becomes a parameter.
+/// Builds a workflow description from any table. A key without a field of its own in NBMP becomes a
+/// parameter.
 pub(super) fn build_workflow(experiment: &Table) -> Value {
     let mut left = experiment.clone();
     let mut take_text = |key: &str| match left.get(key) {
@@ -36,7 +37,8 @@ pub(super) fn build_workflow(experiment: &Table) -> Value {
     made.into_workflow(name, question, to_parameters(&left))
 }
 
-/// Calls `take` with each table of this kind. Removes the tables for which it returns `true`.
+/// Calls `take` with the name and the table of each entry of `kind`. Removes the entries for which
+/// `take` returns `true`.
 fn take_tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
     let Some(toml::Value::Table(all)) = left.get_mut(kind) else {
         return;
@@ -50,7 +52,7 @@ fn take_tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) 
     }
 }
 
-/// The description so far.
+/// The parts of the description that have been built so far.
 #[derive(Default)]
 struct WorkflowBuilder {
     streams: Vec<Value>,
@@ -139,7 +141,7 @@ impl WorkflowBuilder {
         true
     }
 
-    /// Adds a link from the server's place to the client's place.
+    /// Adds a link as a connection from the server's place to the client's place.
     fn add_link(&mut self, name: &str, table: &Table) -> bool {
         let between = table.get("between").and_then(toml::Value::as_array);
         let ends: Vec<&str> = between
@@ -173,7 +175,8 @@ impl WorkflowBuilder {
         true
     }
 
-    /// Adds bounds: a run beyond them is discarded and repeated (NBMP action `restart`).
+    /// Adds the bounds of the experiment as assertions. A run that exceeds a bound is discarded and
+    /// repeated, which is the NBMP action `restart`.
     fn add_bounds(&mut self, left: &mut Table) {
         if let Some(toml::Value::Table(bounds)) = left.get("bounds") {
             if bounds.values().any(|bound| !bound.is_str()) || bounds.is_empty() {
@@ -203,8 +206,8 @@ impl WorkflowBuilder {
             let Some(toml::Value::String(that)) = table.remove("that") else {
                 return;
             };
-            // Converts the expectations only if their values stay the same after a round trip
-            // through JSON.
+            // Converts the expectations only if a round trip through JSON does not change their
+            // values.
             let check = super::overlay::toml_to_json(&table.clone().into());
             let again = parse_bounded(check.to_string().as_bytes())
                 .map(|again| super::overlay::json_to_toml(&again));
@@ -266,14 +269,14 @@ impl WorkflowBuilder {
     }
 }
 
-/// Removes the name of a built-in function from the table and returns it.
+/// Removes the name of the built-in function from the table and returns the name.
 fn take_used_function(left: &mut Table, role: &str) -> Option<String> {
     let name = used_function(left, role)?;
     left.remove("use");
     Some(name)
 }
 
-/// Removes the inputs from the table and returns them; they become ports.
+/// Removes the inputs from the table and returns their names, which become ports.
 fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
     let inputs = known_inputs(left, names);
     if !inputs.is_empty() {
@@ -282,7 +285,7 @@ fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
     inputs
 }
 
-/// Removes the quantities of a sink from the table and returns them as variables.
+/// Removes the quantities of a sink from the table and returns them as NBMP variables.
 fn take_quantities(left: &mut Table) -> Vec<Value> {
     let Some(toml::Value::Table(table)) = left.get("measure") else {
         return Vec::new();
@@ -309,7 +312,7 @@ fn format_assertion(name: &str, condition: &str, check: Value, action: &str) -> 
     })
 }
 
-/// Converts a name to an identifier: lower case and dashes.
+/// Converts a name to an identifier of lower-case letters, digits and dashes.
 fn to_identifier(name: &str) -> String {
     let mut id = String::new();
     for c in name.chars() {

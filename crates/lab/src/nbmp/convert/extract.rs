@@ -1,5 +1,5 @@
-//! Converts a workflow description to an experiment's table. Members of the description for which the
-//! table has no key are ignored here.
+//! Converts a workflow description to the TOML table of an experiment. Ignores members for which
+//! the table has no key, because `overlay.rs` stores these members.
 
 use super::link_values::{FLOWS, format_in_unit};
 use super::parameters::{insert_dotted, read_parameters};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
 
-/// Accepts any JSON: unknown members are left out.
+/// Accepts any JSON and leaves out unknown members.
 pub(super) fn extract_experiment(workflow: &Value) -> Table {
     let mut table = Table::new();
     for (key, field) in [("name", "name"), ("question", "description")] {
@@ -63,7 +63,7 @@ fn extract_source(stream: &Value, table: &mut Table) -> Option<()> {
     )
 }
 
-/// Inserts `NAME` of `KIND`, if there is none yet.
+/// Inserts the table `[KIND.NAME]`, unless this table exists already.
 fn insert_table(table: &mut Table, kind: &str, name: &str, made: Table) -> Option<()> {
     let empty = || toml::Value::Table(Table::new());
     let all = table.entry(kind).or_insert_with(empty).as_table_mut()?;
@@ -71,11 +71,12 @@ fn insert_table(table: &mut Table, kind: &str, name: &str, made: Table) -> Optio
     Some(())
 }
 
-/// Sources of ports.
+/// The functions and streams that can feed input ports.
 struct PortSources<'a> {
-    /// Streams of the workflow.
+    /// Identifiers of the workflow's input streams.
     streams: BTreeSet<&'a str>,
-    /// Function that feeds a port, by the instance and the port.
+    /// Instances that feed input ports, by the name of the receiving instance and the name of its
+    /// port.
     functions: BTreeMap<(&'a str, &'a str), &'a str>,
 }
 
@@ -144,7 +145,7 @@ fn extract_function(
     insert_table(table, kind, name, made)
 }
 
-/// Returns the sources of a function's ports: functions, or streams of the workflow.
+/// Returns the functions and workflow streams that feed the input ports of a function.
 fn list_inputs(name: &str, function: &Value, joins: &PortSources<'_>) -> Vec<toml::Value> {
     let one = |port: &Value| -> Option<toml::Value> {
         let own = port.get("port-name")?.as_str()?;
@@ -158,7 +159,7 @@ fn list_inputs(name: &str, function: &Value, joins: &PortSources<'_>) -> Vec<tom
         .collect()
 }
 
-/// Returns whether an end of a connection is a place instead of an instance.
+/// Returns whether an end of a connection is a place instead of a function instance.
 pub(in super::super) fn is_place(end: &Value) -> bool {
     end.get("id").and_then(Value::as_str) == Some("place")
 }
@@ -186,7 +187,7 @@ fn extract_link(connection: &Value, table: &mut Table) -> Option<()> {
     insert_table(table, "link", name, made)
 }
 
-/// Returns whether an assertion is a bound or an expectation of an experiment.
+/// Returns whether an assertion can be converted to a bound or an expectation of an experiment.
 pub(in super::super) fn is_understood(asserted: &Value) -> bool {
     extract_assertion(asserted, &mut Table::new()).is_some()
 }
@@ -203,7 +204,7 @@ fn extract_assertion(asserted: &Value, table: &mut Table) -> Option<()> {
             bounds.entry(name).or_insert_with(|| bound.into());
         }
         "quality" => {
-            // Expectations of an experiment have a quantity.
+            // Requires a quantity, because every expectation of an experiment has a quantity.
             check.get("quantity")?.as_str()?;
             let mut made = overlay::json_to_toml(check).as_table()?.clone();
             made.insert("that".into(), name.into());
@@ -231,7 +232,7 @@ fn list_members<'a>(
         .flatten()
 }
 
-/// Decodes a percent-encoded text; `None` if it is invalid.
+/// Decodes a percent-encoded text. Returns `None` if the encoding is invalid.
 fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

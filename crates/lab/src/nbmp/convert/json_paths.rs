@@ -1,11 +1,12 @@
-//! Locates the keys of an experiment in a workflow description.
+//! Finds the JSONPaths of an experiment's keys in a workflow description.
 
 use super::super::path::JsonPath;
 use super::EXPERIMENT;
 use serde_json::Value;
 
-/// Returns the JSONPath for a key such as `link.access.rate` or `expect[0].of.loss`: the closest
-/// member that exists, or the root.
+/// Returns the JSONPath of the member that corresponds to a key such as `link.access.rate` or
+/// `expect[0].of.loss`. If this member does not exist, returns the path of its closest existing
+/// parent, or the root.
 pub fn find_json_path(workflow: &Value, key: &str) -> String {
     let parts: Vec<&str> = key.split('.').collect();
     let place = match parts.as_slice() {
@@ -80,7 +81,9 @@ fn function_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<Jso
     })
 }
 
-/// Returns the path of the parameter of this name, of the first one nested in it, or of a parent.
+/// Returns the path of the first parameter whose name is `key` or starts with `key` and a dot. If
+/// there is no such parameter, searches in the same way for the parents of `key`, the closest
+/// parent first.
 fn parameter_path(parameters: Option<&Value>, at: &JsonPath, key: &[&str]) -> Option<JsonPath> {
     let all = parameters.and_then(Value::as_array)?;
     let name = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);

@@ -1,12 +1,13 @@
-//! Delay and rate of links: texts in experiments, numbers in NBMP.
+//! Converts the delay and the rate of links, which are texts in experiments and numbers in NBMP.
 
-/// A setting of a link that has a field in `flowcontrol`.
+/// A link setting that has a field in the NBMP object `flowcontrol`.
 pub(super) struct FlowField {
     pub(super) key: &'static str,
     pub(super) field: &'static str,
-    /// Units, largest first.
+    /// Names and factors of the units, largest unit first.
     pub(super) units: &'static [(&'static str, u64)],
-    /// Range that validators accept.
+    /// Range of values that are stored in the field, in ms or bit/s. The validator can reject
+    /// values outside this range.
     meant: std::ops::RangeInclusive<u64>,
 }
 
@@ -31,7 +32,8 @@ pub(super) const FLOWS: [FlowField; 2] = [
 ];
 
 impl FlowField {
-    /// Parses a text in the form that [`format_in_unit`] writes; `None` for any other form.
+    /// Parses a text of exactly the form that [`format_in_unit`] writes. Returns `None` for any
+    /// other text, and for values outside the range `meant`.
     pub(super) fn parse_plain_value(&self, text: &str) -> Option<u64> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at_checked(digits)?;

@@ -1,10 +1,10 @@
-//! Converts between an experiment's TOML and a workflow description without loss.
+//! Converts an experiment in TOML to an NBMP workflow description and back without loss.
 //!
-//! `build.rs` turns a TOML table into a workflow. Each key becomes a field of NBMP if there is one,
-//! otherwise parameters (`parameters.rs`). `extract.rs` turns a workflow into a table. A workflow
-//! is then built from this table, and its differences from the given workflow are stored in the key
-//! `nbmp` (`overlay.rs`). Therefore nothing is lost in a round trip, even members that `extract.rs`
-//! does not know.
+//! `build.rs` turns a TOML table into a workflow. A key that has a field in NBMP becomes this
+//! field. Other keys become parameters (`parameters.rs`). `extract.rs` turns a workflow into a
+//! table. `build.rs` then builds a second workflow from this table. `overlay.rs` stores the
+//! differences between the second and the given workflow in the key `nbmp`. A round trip therefore
+//! loses nothing, not even members that `extract.rs` does not know.
 
 mod build;
 mod extract;
@@ -20,17 +20,17 @@ pub(super) use parameters::read_parameters;
 use serde_json::Value;
 use toml::Table;
 
-/// The key of the members that only NBMP has.
+/// TOML key of the members that have no other key in TOML.
 pub const REST: &str = "nbmp";
-/// The instance whose parameters belong to the experiment.
+/// Name of the instance whose parameters are keys of the experiment itself, such as `rounds`.
 pub(super) const EXPERIMENT: &str = "lab.experiment";
-/// Functions that the lab implements itself, by `general.id`.
+/// Identifiers (`general.id`) of the functions that only the lab has.
 pub const OWN_FUNCTIONS: [&str; 4] = ["experiment", "command", "measure", "place"];
-/// Repository of the built-in functions.
+/// URL of the repository of the built-in functions.
 pub const REPOSITORY: &str = "headwater:functions";
 
-/// Converts an experiment to a workflow description. Accepts any table; the document check finds
-/// its faults.
+/// Converts an experiment to a workflow description. Does not validate the table, because the
+/// document check does that.
 pub fn to_workflow(experiment: &Table) -> Value {
     let mut own = experiment.clone();
     let rest = own.remove(REST);
@@ -41,8 +41,8 @@ pub fn to_workflow(experiment: &Table) -> Value {
     }
 }
 
-/// Converts a workflow description to an experiment's table. [`to_workflow`] restores the same
-/// description.
+/// Converts a workflow description to an experiment's table. [`to_workflow`] converts the table
+/// back to the same description.
 pub fn to_experiment(workflow: &Value) -> Table {
     let mut table = extract::extract_experiment(workflow);
     if let Some(rest) = overlay::find_difference(&build::build_workflow(&table), workflow) {

@@ -1,15 +1,15 @@
-//! Names in an experiment's tables.
+//! Names of sources and functions in an experiment's tables.
 
 use crate::experiment::find_built_in_function;
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Names that inputs may refer to.
+/// The sources and functions to which the key `input` of an experiment can refer.
 pub(super) struct ExperimentNames<'a> {
     experiment: &'a Table,
     sources: BTreeSet<String>,
     pub(super) functions: BTreeSet<String>,
-    /// Functions that feed another function or sink.
+    /// Names that are an input of at least one function or sink.
     pub(super) consumed: BTreeSet<String>,
 }
 
@@ -44,8 +44,8 @@ impl<'a> ExperimentNames<'a> {
         all
     }
 
-    /// Returns the NBMP function that an experiment's function is an instance of: the built-in
-    /// function that it uses, or `command`.
+    /// Returns the NBMP identifier of a function of the experiment. The identifier is the name of
+    /// the built-in function that the table uses, or else `command`.
     pub(super) fn id_of(&self, function: &str) -> String {
         let table = self
             .experiment
@@ -58,14 +58,16 @@ impl<'a> ExperimentNames<'a> {
     }
 }
 
-/// Returns the name of the built-in function that a table uses, if it has this role.
+/// Returns the name of the built-in function that a table uses. Returns `None` if this function
+/// does not exist or has another role.
 pub(super) fn used_function(table: &Table, role: &str) -> Option<String> {
     let name = table.get("use")?.as_str()?;
     find_built_in_function(name, role).ok()?;
     Some(name.to_owned())
 }
 
-/// Returns the URI scheme and text of a table with only `media = PATH` or `make = COMMAND`.
+/// Returns the URI scheme and the value of a source that contains only `media = PATH` or
+/// `make = COMMAND`. Returns `None` for any other table.
 pub(super) fn media_url_parts(table: &Table) -> Option<(&'static str, &str)> {
     let (key, text) = table.iter().next().filter(|_| table.len() == 1)?;
     let scheme = match key.as_str() {
@@ -76,7 +78,7 @@ pub(super) fn media_url_parts(table: &Table) -> Option<(&'static str, &str)> {
     Some((scheme, text.as_str()?)).filter(|(_, text)| !text.is_empty())
 }
 
-/// Returns the inputs, if all are known and unique; otherwise nothing.
+/// Returns the inputs of a table. Returns an empty list unless all inputs are known and unique.
 pub(super) fn known_inputs(table: &Table, names: &ExperimentNames<'_>) -> Vec<String> {
     let list = table.get("input").and_then(toml::Value::as_array);
     let texts: Vec<String> = list

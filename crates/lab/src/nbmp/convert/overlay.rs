@@ -1,12 +1,18 @@
-//! Differences between a given workflow and the workflow that is built from an experiment's table,
-//! as a TOML overlay.
+//! A TOML overlay with the differences between a given workflow and the workflow that is built from
+//! an experiment's table.
 //!
-//! Objects are overlaid member by member, and arrays of named elements element by element.
-//! Therefore, the overlay is small and does not undo later changes of the table. Keys with a
-//! special meaning start with `$`: `$without` (removed names), `$by` (the member that names an
-//! array's elements), `$order` (the order of the elements), `$value` (a value that replaces the old
-//! one instead of being overlaid), and `$json` (values that TOML lacks: null and the largest
-//! numbers). If a member's name starts with `$`, its key gets a second `$`.
+//! Objects are overlaid member by member, and arrays of named elements are overlaid element by
+//! element. Therefore, the overlay is small, and it does not undo later changes of the table. Keys
+//! with a special meaning start with `$`:
+//!
+//! - `$without` lists removed names.
+//! - `$by` states the member that names the elements of an array.
+//! - `$order` lists the names of the elements in the required order.
+//! - `$value` contains a value that replaces the old value completely.
+//! - `$json` contains a value that TOML lacks, as JSON text. Such a value is null or an integer
+//!   above `i64::MAX`.
+//!
+//! If a member's name starts with `$`, its key gets a second `$`.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +24,8 @@ const ORDER: &str = "$order";
 const VALUE: &str = "$value";
 const JSON: &str = "$json";
 
-/// Members that can name the elements of an array, if every element has the member.
+/// Members that can name the elements of an array. The overlay uses the first of these members that
+/// every element has and whose values are unique.
 const NAMES: [&str; 6] = [
     "instance",
     "connection-id",
@@ -28,7 +35,7 @@ const NAMES: [&str; 6] = [
     "group-id",
 ];
 
-/// Returns the overlay that turns `base` into `wanted`; `None` if they are equal.
+/// Returns the overlay that turns `base` into `wanted`. Returns `None` if `base` equals `wanted`.
 pub(super) fn find_difference(base: &Value, wanted: &Value) -> Option<toml::Value> {
     if base == wanted {
         return None;
@@ -101,7 +108,8 @@ fn diff_elements(
     over.into()
 }
 
-/// Returns the names of elements, if all are unique.
+/// Returns the names of all elements. Returns `None` if a name is missing, occurs twice, or starts
+/// with `$`.
 fn element_names(list: &[Value], by: &str) -> Option<Vec<String>> {
     let name = |value: &Value| {
         let name = value.get(by)?.as_str()?;
@@ -122,7 +130,8 @@ fn escape_name(name: &str) -> String {
     }
 }
 
-/// Converts a key of the overlay to a member's name; `None` for the overlay's own keys.
+/// Converts a key of the overlay to a member's name. Returns `None` for a key with a special
+/// meaning, such as `$without`.
 fn unescape_name(name: &str) -> Option<&str> {
     match name.strip_prefix('$') {
         Some(rest) => rest.starts_with('$').then_some(rest),
@@ -130,7 +139,7 @@ fn unescape_name(name: &str) -> Option<&str> {
     }
 }
 
-/// Applies an overlay.
+/// Applies an overlay to `base` and returns the result.
 pub(super) fn apply_overlay(base: Value, over: &toml::Value) -> Value {
     let whole = |table: &&Table| table.contains_key(JSON) || table.contains_key(VALUE);
     let Some(table) = over.as_table().filter(|table| !whole(table)) else {
@@ -201,7 +210,7 @@ fn apply_to_elements(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
     all
 }
 
-/// Returns the overlaid members.
+/// Returns the entries of an overlay table, except keys with a special meaning.
 fn overlay_members(table: &Table) -> impl Iterator<Item = (&str, &toml::Value)> {
     table
         .iter()
@@ -242,8 +251,8 @@ fn single_entry(word: &str, value: toml::Value) -> toml::Value {
     Table::from_iter([(word.to_owned(), value)]).into()
 }
 
-/// Converts TOML to JSON, the inverse of [`json_to_toml`]. A value that JSON lacks becomes its TOML
-/// text.
+/// Converts TOML to JSON. This is the inverse of [`json_to_toml`]. A value that JSON lacks, such as
+/// a date, becomes a string that contains the TOML text of the value.
 pub(super) fn toml_to_json(value: &toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.as_str().into(),

@@ -2,21 +2,22 @@
 //! is stored as a restriction that permits only this value.
 //!
 //! For a text, `restrictions` contains that text. For a number, `restrictions` is a range that
-//! contains only that number. For a list, all its values are permitted. The `name` of the
-//! restriction states the form: `value`, `values`, or `toml` for everything else, stored as TOML.
-//! Entries of a table are named `TABLE.KEY`.
+//! contains only that number. For a list, the restrictions permit every value of the list. The
+//! member `values[].name` states the form of the parameter. It is `value` for a single value,
+//! `values` for a list, and `toml` for any other value, which is stored as TOML text. A table
+//! becomes one parameter for each entry, with the name `TABLE.KEY`.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Escapes for keys that contain a dot or a percent sign.
+/// Escape sequences for percent signs and dots in keys. An unescaped dot separates nested keys.
 const ESCAPES: [(char, &str); 2] = [('%', "%25"), ('.', "%2E")];
-/// Maximum nesting that a dotted name may create. TOML parsers reject more than 80 levels, and the
-/// functions that visit tables are recursive.
+/// Maximum nesting depth of a dotted name. TOML parsers reject more than 80 levels. The limit also
+/// bounds the depth of the recursive functions that visit tables.
 const DEPTH_MAX: usize = 64;
 
-/// Converts all entries of a table.
+/// Converts all entries of a table to NBMP parameters.
 pub(super) fn to_parameters(table: &Table) -> Vec<Value> {
     let mut list = Vec::new();
     for (key, value) in table {
@@ -25,7 +26,7 @@ pub(super) fn to_parameters(table: &Table) -> Vec<Value> {
     list
 }
 
-/// Adds a value as one parameter, or a table as several.
+/// Adds a value as one parameter, or the entries of a table as separate parameters.
 fn push_parameter(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
     match value {
         toml::Value::Table(table) if !table.is_empty() => {
@@ -45,7 +46,7 @@ fn push_parameter(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
     }
 }
 
-/// Returns a value's datatype, form and restrictions.
+/// Returns the datatype, the form and the restrictions of a value.
 fn to_restrictions(value: &toml::Value) -> (&'static str, &'static str, Vec<Value>) {
     if let Some((datatype, restrictions)) = scalar_restriction(value) {
         return (datatype, "value", vec![restrictions]);
@@ -57,7 +58,8 @@ fn to_restrictions(value: &toml::Value) -> (&'static str, &'static str, Vec<Valu
         let texts: BTreeSet<_> = list.iter().filter_map(toml::Value::as_str).collect();
         let single = types.first().copied().filter(|_| types.len() == 1);
         match single {
-            // Texts without duplicates are stored in a single restriction.
+            // Stores a list of texts in a single restriction if the texts are unique, and otherwise
+            // as TOML text.
             Some("string") if texts.len() == list.len() => {
                 let texts: Vec<_> = list.iter().filter_map(toml::Value::as_str).collect();
                 return ("string", "values", vec![json!(texts)]);
@@ -84,12 +86,13 @@ fn scalar_restriction(value: &toml::Value) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Returns whether a number survives JSON exactly.
+/// Returns whether a round trip through JSON preserves a number exactly.
 fn survives_json(number: f64) -> bool {
     serde_json::from_str(&json!(number).to_string()).is_ok_and(|again: f64| again == number)
 }
 
-/// Reads parameters by name; ignores those of another form.
+/// Returns the names and values of parameters. Ignores parameters whose permitted values cannot be
+/// listed.
 pub(in super::super) fn read_parameters(parameters: Option<&Value>) -> Vec<(String, toml::Value)> {
     let list = parameters.and_then(Value::as_array).into_iter().flatten();
     let one = |parameter: &Value| {
@@ -119,7 +122,8 @@ fn parameter_value(parameter: &Value) -> Option<toml::Value> {
     }
 }
 
-/// Returns the permitted values; `None` if they cannot be listed.
+/// Returns the values that a restriction permits. Returns `None` if the restriction does not list
+/// single values.
 fn list_permitted_values(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
     let bounds = || -> Option<&Value> {
         let (least, most) = (
@@ -141,8 +145,8 @@ fn list_permitted_values(datatype: &str, restrictions: &Value) -> Option<Vec<tom
     })
 }
 
-/// Inserts a value at its dotted name; returns false if another value is in the way, or the name is
-/// too deep.
+/// Inserts a value into nested tables by its dotted name. Returns false if another value occupies
+/// the key or one of its parents, or if the name has too many levels.
 pub(super) fn insert_dotted(table: &mut Table, name: &str, value: toml::Value) -> bool {
     name.matches('.').count() < DEPTH_MAX && insert_nested(table, name, value)
 }

@@ -1,4 +1,4 @@
-//! Shapes of fields that occur in several descriptors.
+//! Types of fields that occur in several descriptors.
 
 use super::super::field_shape::FieldShape::{Form, IntegerFrom, List, NonEmptyText, StrictForm};
 use super::super::field_shape::{DescriptorField, FieldNeed, FieldShape};

@@ -1,4 +1,4 @@
-//! Descriptors of the processing and its requirements.
+//! Descriptors of the processing and of the requirements.
 
 use super::super::cross_field_checks;
 use super::super::field_shape::FieldNeed::{May, Must, Strict};

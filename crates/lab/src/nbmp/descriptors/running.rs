@@ -63,7 +63,7 @@ static VARIABLE_FIELDS: &[DescriptorField] = &[
     define_field("min", May, Integer),
     define_field("max", May, Integer),
     define_field("url", May, URI),
-    // Not recursive, so that documents are not nested deeper than the standard intends.
+    // Does not check the fields of the children, which are variables again.
     define_field("children", May, List(&AnyObject, 0)),
 ];
 

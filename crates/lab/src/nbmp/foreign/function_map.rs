@@ -1,16 +1,18 @@
-//! Functions of other vendors' descriptions, by their identifiers, and the built-in functions that
-//! take their place.
+//! Maps the function identifiers of other vendors to the built-in functions that replace these
+//! functions.
 
-/// The counterpart of a function.
+/// The replacement of another vendor's function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counterpart {
-    /// A built-in function.
+    /// The built-in function with this name.
     BuiltIn(&'static str),
-    /// The lab does this itself: it provides the sources and collects the results.
+    /// The lab does the work of the function itself. It provides the sources and collects the
+    /// results.
     Lab,
 }
 
-/// Identifiers (`general.id`, or `id` of the end of a connection) and their counterparts.
+/// Function identifiers of other vendors and their counterparts. An identifier is the value of
+/// `general.id`, or of `id` at an end of a connection.
 const COUNTERPARTS: [(&str, Counterpart); 14] = [
     ("vod-origin", Counterpart::BuiltIn("headwater-origin")),
     ("origin", Counterpart::BuiltIn("headwater-origin")),
@@ -29,11 +31,12 @@ const COUNTERPARTS: [(&str, Counterpart); 14] = [
 ];
 
 /// Maps a parameter in another vendor's description to a parameter of the built-in function. `{}`
-/// in the text is replaced by the value.
+/// in `text` is replaced by the value in the description.
 pub(super) struct ParameterMapping {
     function: &'static str,
     name: &'static str,
-    /// The parameter below `with`. Several texts for `flags` are joined.
+    /// Key of the parameter in the table `with`. If several parameters map to `flags`, their texts
+    /// are joined.
     pub(super) parameter: &'static str,
     pub(super) text: &'static str,
 }
@@ -64,8 +67,8 @@ const fn map_parameter(
     }
 }
 
-/// Returns the counterpart of an identifier. The counterpart of a built-in function is the function
-/// itself.
+/// Returns the counterpart of the function with this identifier. A built-in function is its own
+/// counterpart.
 pub(super) fn find_counterpart(id: &str) -> Option<Counterpart> {
     let own = crate::experiment::built_in_functions().get_key_value(id);
     let known = COUNTERPARTS.iter().find(|(known, _)| *known == id);
@@ -75,7 +78,7 @@ pub(super) fn find_counterpart(id: &str) -> Option<Counterpart> {
     }
 }
 
-/// Returns the identifiers that have a counterpart, for error messages.
+/// Returns the list of all identifiers that have a counterpart, for error messages.
 pub(super) fn known_identifiers() -> String {
     let own = crate::experiment::built_in_functions().keys();
     let known = COUNTERPARTS.iter().map(|(id, _)| *id);
@@ -83,14 +86,16 @@ pub(super) fn known_identifiers() -> String {
     all.join(", ")
 }
 
-/// Returns the mapping of a parameter, if the built-in function has a counterpart for it.
+/// Returns the mapping of another vendor's parameter, if the built-in function has a corresponding
+/// parameter.
 pub(super) fn find_parameter(function: &str, name: &str) -> Option<&'static ParameterMapping> {
     PARAMETERS
         .iter()
         .find(|known| known.function == function && known.name == name)
 }
 
-/// Returns the quantities that a sink of a foreign description measures: names and JSON pointers.
+/// Returns the name and the JSON pointer of each quantity that a sink of a foreign description
+/// measures.
 pub(super) fn default_measurements(function: &str) -> &'static [(&'static str, &'static str)] {
     match function {
         "headwater-players" => &[

@@ -1,4 +1,5 @@
-//! The instances of a foreign description: those with restrictions, and the ends of connections.
+//! Lists the instances that a foreign description names in `function-restrictions` or at the ends
+//! of connections.
 
 use super::super::NbmpFault;
 use super::super::path::JsonPath;
@@ -8,25 +9,26 @@ use crate::experiment::built_in_functions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An instance of a function that has a counterpart.
+/// An instance of a function that a built-in function replaces.
 #[derive(Debug)]
 pub(super) struct Instance {
     /// Name in the description.
     pub(super) instance: String,
     /// Name in the experiment.
     pub(super) name: String,
-    /// The built-in function.
+    /// Name of the built-in function.
     pub(super) function: &'static str,
-    /// It measures, and is not a server.
+    /// Whether the instance is a client that measures, and not a server.
     pub(super) is_sink: bool,
-    /// Instances that are connected to its inputs.
+    /// Names of the instances that are connected to this instance's inputs.
     pub(super) fed_by: BTreeSet<String>,
-    /// Path of its function restriction, or of the connection's end that names it.
+    /// Path of the element of `function-restrictions` that describes the instance. Without such an
+    /// element, the path of the first connection end that names the instance.
     pub(super) at: JsonPath,
 }
 
 impl Instance {
-    /// Returns the element of `function-restrictions`, if there is one.
+    /// Returns the element of `function-restrictions` that describes this instance, if it exists.
     pub(super) fn restriction<'a>(&self, workflow: &'a Value) -> Option<&'a Value> {
         let mut all = elements(workflow, "function-restrictions");
         let found = all.find(|(_, one)| text_of(one, "instance") == Some(&self.instance));
@@ -37,7 +39,7 @@ impl Instance {
 /// Returns the instances to run, and the JSONPaths of the instances whose work the lab does itself.
 ///
 /// # Errors
-/// Every function without a counterpart.
+/// Returns a fault for every function without a counterpart.
 pub(super) fn list_instances(
     workflow: &Value,
 ) -> Result<(Vec<Instance>, Vec<String>), Vec<NbmpFault>> {
@@ -106,7 +108,8 @@ pub(super) fn list_instances(
     }
 }
 
-/// Returns a name that an experiment accepts: lower-case letters, digits and dashes.
+/// Converts a text to a name that an experiment accepts. The name consists of lower-case letters,
+/// digits and dashes.
 pub(super) fn to_name(text: &str) -> String {
     let mut name: String = text
         .chars()
@@ -122,7 +125,7 @@ pub(super) fn to_name(text: &str) -> String {
     name
 }
 
-/// Returns a name that no other instance has.
+/// Returns a unique name for the instance, and adds the name to `names`.
 fn unique_name(instance: &str, names: &mut BTreeSet<String>) -> String {
     let plain = to_name(instance);
     let mut name = plain.clone();

@@ -1,5 +1,6 @@
-//! Runs workflow descriptions that other programs wrote: maps their functions to built-in ones, and
-//! supplies what only an experiment has (rounds, ports, commands, quantities).
+//! Converts workflow descriptions of other programs to experiments. Maps their functions to
+//! built-in functions, and adds what only an experiment has, such as rounds, ports, commands and
+//! quantities.
 
 mod function_map;
 mod instances;
@@ -13,7 +14,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Port of the first server; the next ones follow.
+/// Port of the first server whose description states no port. Each further server of this kind gets
+/// the next port.
 const PORT_FIRST: u16 = 8080;
 
 /// An experiment made from a foreign description.
@@ -21,13 +23,13 @@ const PORT_FIRST: u16 = 8080;
 pub(crate) struct AdaptedWorkflow {
     /// The experiment.
     pub(crate) table: Table,
-    /// JSONPaths of members without effect.
+    /// JSONPaths of the description's members that have no effect.
     pub(crate) ignored: Vec<String>,
 }
 
-/// Returns whether another program wrote the description. A description that the lab wrote has an
-/// instance with the experiment's own parameters, such as `rounds`, or functions that only the lab
-/// has.
+/// Returns whether a program other than the lab wrote the description. The lab's own descriptions
+/// contain an instance with the parameters of the experiment, such as `rounds`, or functions that
+/// only the lab has.
 pub(crate) fn is_foreign(workflow: &Value) -> bool {
     !elements(workflow, "function-restrictions").any(|(_, function)| {
         let id = function.pointer("/general/id").and_then(Value::as_str);
@@ -39,7 +41,8 @@ pub(crate) fn is_foreign(workflow: &Value) -> bool {
 /// Converts a foreign description to an experiment.
 ///
 /// # Errors
-/// Every function that has no counterpart here, and every client or cache that no function feeds.
+/// Returns a fault for every function without a counterpart, and for every client or cache that no
+/// function feeds. Also returns a fault if the description has no client.
 pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<NbmpFault>> {
     let (instances, mut ignored) = list_instances(workflow)?;
     let mut table = Table::new();
@@ -80,8 +83,8 @@ pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<Nb
     }
 }
 
-/// Adds the input streams that are local files. Others are ignored: an origin without a source
-/// serves the built-in film.
+/// Adds a source for each input stream that is a local file. Ignores other streams, because an
+/// origin without a source serves the built-in film.
 fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
     let streams = workflow.pointer("/input/media-parameters");
     let streams = streams.and_then(Value::as_array).into_iter().flatten();
@@ -107,7 +110,7 @@ fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
     }
 }
 
-/// Returns the table of a function or a sink.
+/// Builds the experiment's table of an instance, which is a function or a sink.
 fn instance_table(
     workflow: &Value,
     instance: &Instance,
@@ -171,7 +174,7 @@ fn instance_table(
     Ok(made)
 }
 
-/// Returns the source that a port of the instance is bound to.
+/// Returns the name of the first source to which an input port of the instance is bound.
 fn bound_source(workflow: &Value, instance: &Instance, table: &Table) -> Option<String> {
     let sources = table.get("source").and_then(toml::Value::as_table)?;
     let function = instance.restriction(workflow)?;
@@ -184,8 +187,8 @@ fn bound_source(workflow: &Value, instance: &Instance, table: &Table) -> Option<
     })
 }
 
-/// Adds the parameters that the built-in function supports, and adds the paths of all others to
-/// `ignored`.
+/// Adds the parameters that the built-in function supports. Adds the paths of all other parameters
+/// to `ignored`.
 fn add_parameters(
     instance: &Instance,
     workflow: &Value,
@@ -208,7 +211,7 @@ fn add_parameters(
         let read = read_parameters(Some(&one)).pop();
         let text = |value: &toml::Value| match value {
             toml::Value::String(text) => text.clone(),
-            // A whole number has no point: `1s`, not `1.0s`.
+            // Writes a whole number without a decimal point, such as `1s` instead of `1.0s`.
             toml::Value::Float(number) => number.to_string(),
             other => other.to_string(),
         };
@@ -233,7 +236,7 @@ fn add_parameters(
     }
 }
 
-/// Quotes a value that is inserted into a shell command line, unless it is a plain word.
+/// Quotes a value for a shell command line, unless the value is a plain word.
 fn quote_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+/".contains(c);
     match !text.is_empty() && text.chars().all(plain) {
@@ -242,7 +245,8 @@ fn quote_word(text: &str) -> String {
     }
 }
 
-/// Returns the path of the film: that of the only source if it is a file, or the built-in film.
+/// Returns the path of the film in URLs. This is the file name if the only source is a file, and
+/// otherwise the name of the built-in film.
 fn title_path(table: &Table) -> String {
     let sources = table.get("source").and_then(toml::Value::as_table);
     let mut paths = sources
@@ -260,7 +264,8 @@ fn insert_text(table: &mut Table, key: &str, text: String) {
     table.insert(key.to_owned(), text.into());
 }
 
-/// Returns a table of the experiment, such as `function`. Creates it if it does not exist.
+/// Returns the table `kind` of the experiment, such as `function`. Creates the table if it does not
+/// exist.
 fn child_table<'a>(table: &'a mut Table, kind: &str) -> &'a mut Table {
     let empty = || toml::Value::Table(Table::new());
     let child = table.entry(kind).or_insert_with(empty);
@@ -273,7 +278,7 @@ fn child_table<'a>(table: &'a mut Table, kind: &str) -> &'a mut Table {
     }
 }
 
-/// Returns the elements of a list in `processing` with their numbers.
+/// Returns the elements of a list in `processing` with their indexes.
 fn elements<'a>(
     workflow: &'a Value,
     list: &str,
@@ -289,7 +294,7 @@ fn text_of<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field)?.as_str()
 }
 
-/// Names that an experiment reserves for placeholders.
+/// Returns the names that an experiment reserves for placeholders.
 fn reserved_names() -> BTreeSet<String> {
     let reserved = ["port", "folder", "round", "seed", "part", "parts"];
     reserved.map(str::to_owned).into()

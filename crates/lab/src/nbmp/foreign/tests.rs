@@ -1,4 +1,4 @@
-//! A description with the functions of another vendor.
+//! Tests the conversion of a description that contains functions of another vendor.
 
 use super::*;
 use crate::document_format::ParsedDocument;
@@ -14,7 +14,7 @@ fn parse(text: &str) -> Result<ParsedDocument, Vec<String>> {
     })
 }
 
-/// Before, every foreign description was refused with `missing field rounds`.
+/// An earlier version rejected every foreign description with the error `missing field rounds`.
 #[test]
 fn a_foreign_description_becomes_an_experiment() {
     let parsed = parse(FOREIGN).unwrap();
@@ -48,7 +48,7 @@ fn a_foreign_description_becomes_an_experiment() {
         assert!(sink.run.get_ref().contains(text), "{text}: {:?}", sink.run);
     }
     assert!(sink.measure.len() >= 4);
-    // Members without effect are named.
+    // The paths of members without effect are listed.
     for path in [
         "$.input['media-parameters'][0]['caching-server-url']",
         "$.processing['connection-map'][0].from",
@@ -78,8 +78,8 @@ fn unknown_functions_are_named_by_their_path() {
     );
 }
 
-/// A description in our own form without rounds is incomplete, not foreign: its faults are those of
-/// an experiment.
+/// A description with one of the lab's own functions is not foreign. Its faults are therefore those
+/// of an experiment, even if it has no `rounds`.
 #[test]
 fn our_own_functions_do_not_make_a_description_foreign() {
     let faults = parse(&FOREIGN.replace("load-generator", "measure")).unwrap_err();

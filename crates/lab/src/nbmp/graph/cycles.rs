@@ -4,7 +4,8 @@ use super::super::path::{JsonPath, NbmpFault};
 use super::elements::GraphConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reports each connection of such a cycle.
+/// Reports each connection on a cycle of connections that are not `breakable`, or on a path between
+/// two such cycles.
 pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<NbmpFault>) {
     let firm = connections
         .iter()
@@ -22,16 +23,17 @@ pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<
     }
 }
 
-/// Returns the nodes on cycles or on paths between two cycles. Nodes without incoming edges are
-/// removed repeatedly, as in Kahn's algorithm, and likewise nodes without outgoing edges; the
-/// remaining nodes are returned.
+/// Returns the nodes on cycles or on paths between two cycles. Repeatedly removes nodes without
+/// incoming edges, as in Kahn's algorithm. Does the same for nodes without outgoing edges, and
+/// returns the nodes that remain in both cases.
 fn find_circular<'a>(edges: &[(usize, &'a str, &'a str)]) -> BTreeSet<&'a str> {
     let forth = remove_acyclic_ends(edges.iter().map(|(_, from, to)| (*from, *to)));
     let back = remove_acyclic_ends(edges.iter().map(|(_, from, to)| (*to, *from)));
     forth.intersection(&back).copied().collect()
 }
 
-/// Returns the nodes that have no place in a topological order: those on a cycle or after one.
+/// Returns the nodes that have no place in a topological order, because they are on a cycle or can
+/// be reached from a cycle.
 fn remove_acyclic_ends<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeSet<&'a str> {
     let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

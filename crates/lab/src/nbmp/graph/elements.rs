@@ -1,11 +1,11 @@
-//! The streams, functions and connections of a description, by name.
+//! Collects the streams, functions and connections of a description.
 
 use super::super::ConformanceLevel;
 use super::super::path::{JsonPath, NbmpFault};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of streams.
+/// Identifiers (`stream-id`) of the input and output streams.
 pub(super) struct StreamNames<'a> {
     pub(super) inputs: BTreeSet<&'a str>,
     pub(super) outputs: BTreeSet<&'a str>,
@@ -46,17 +46,17 @@ impl<'a> StreamNames<'a> {
     }
 }
 
-/// The facts that connections need about an instance.
+/// The properties of an instance that are needed to check connections.
 pub(super) struct GraphFunction<'a> {
-    /// Identifier of its function.
+    /// Identifier of the function that is instantiated.
     pub(super) id: Option<&'a str>,
     pub(super) inputs: Option<FunctionPorts<'a>>,
     pub(super) outputs: Option<FunctionPorts<'a>>,
 }
 
-/// Ports of one side.
+/// The input ports or the output ports of a function.
 pub(super) struct FunctionPorts<'a> {
-    /// Names in the document's order.
+    /// Port names in the order of the document.
     pub(super) names: Vec<&'a str>,
     pub(super) known: BTreeSet<&'a str>,
 }
@@ -80,7 +80,7 @@ impl<'a> GraphFunction<'a> {
     }
 }
 
-/// Returns all described instances.
+/// Returns the instances in `function-restrictions`, by name.
 pub(super) fn list_functions<'a>(
     document: &'a Value,
     root: &JsonPath,
@@ -110,14 +110,14 @@ pub(super) struct ConnectionEnd<'a> {
 }
 
 pub(super) struct GraphConnection<'a> {
-    /// Index in the map.
+    /// Index in the array `connection-map`.
     pub(super) number: usize,
     pub(super) from: ConnectionEnd<'a>,
     pub(super) to: ConnectionEnd<'a>,
     pub(super) breakable: bool,
 }
 
-/// Returns all connections with two ends.
+/// Returns all connections that have both ends.
 pub(super) fn list_connections<'a>(
     document: &'a Value,
     root: &JsonPath,

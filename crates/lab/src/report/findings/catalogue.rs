@@ -1,21 +1,21 @@
-//! The catalogue: the claims of the source documents, and the runs that measure them.
+//! The catalogue of the claims of the source documents, and of the runs that measure these claims.
 
 use super::judgement::ClaimFinding;
 use super::run_data::RunData;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// The claims of all source documents.
+/// The claims of all source documents, and the runs that measure these claims.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClaimCatalogue {
     /// The source documents.
     pub document: Vec<SourceDocument>,
-    /// Runs of experiments; those with the most verdicts per minute come first.
+    /// Runs of experiments. Runs with more verdicts per minute come first.
     pub run: Vec<PlannedRun>,
     /// The claims.
     pub claim: Vec<CataloguedClaim>,
-    /// Sentences about results.
+    /// Sentences that explain results.
     #[serde(default)]
     pub sentence: Vec<ResultSentence>,
 }
@@ -34,7 +34,7 @@ pub struct SourceDocument {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlannedRun {
-    /// Name of its result folder.
+    /// Identifier of the run, which is also the name of its result folder.
     pub id: String,
     /// Path of the experiment document, relative to the catalogue.
     pub experiment: String,
@@ -48,18 +48,18 @@ pub struct PlannedRun {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CataloguedClaim {
-    /// Its number, which expectations refer to.
+    /// Number of the claim, by which expectations refer to the claim.
     pub number: u32,
     /// Number of the source document.
     pub document: u32,
     /// The claim in words.
     pub claim: String,
-    /// Variables whose values the source does not report. The claim holds for a combination of
-    /// their values if all parts with these values hold. The combination with the best verdict
-    /// decides.
+    /// Variables whose values the source does not report. Parts of the claim with equal values of
+    /// these variables form a group. The least favorable part decides the verdict of a group, and
+    /// the group with the best verdict decides the claim.
     #[serde(default)]
     pub any_of: Vec<String>,
-    /// The part that cannot be measured on this testbed, with its physical reason.
+    /// The part of the claim that cannot be measured on this testbed, with the physical reason.
     pub not_measurable: Option<String>,
 }
 
@@ -71,7 +71,8 @@ pub struct ResultSentence {
     pub claim: u32,
     /// The expectation.
     pub that: String,
-    /// The sentence. `{value}` is the measured value; `{name}` is the value of a variable.
+    /// The sentence. `{value}` is replaced by the measured value, and `{name}` by the value of the
+    /// variable `name`.
     pub text: String,
 }
 
@@ -126,7 +127,7 @@ impl ClaimCatalogue {
     /// Parses a catalogue.
     ///
     /// # Errors
-    /// A syntax error, a duplicate, or an unknown document.
+    /// The catalogue has a syntax error, contains a duplicate, or refers to an unknown document.
     pub fn parse(text: &str) -> Result<ClaimCatalogue, CatalogueError> {
         let catalogue: ClaimCatalogue = toml::from_str(text)?;
         let documents = catalogue.document.iter();
@@ -154,8 +155,9 @@ impl ClaimCatalogue {
     }
 }
 
-/// Checks that every claim is measured or has a physical reason, and that every numbered
-/// expectation of the documents belongs to a claim and to a run.
+/// Checks that every claim is measured, or that the catalogue states a physical reason why it
+/// cannot be measured. Also checks that every expectation with a claim number belongs to a claim of
+/// the catalogue and is part of a run.
 pub(super) fn check_coverage(
     catalogue: &ClaimCatalogue,
     runs: &[RunData],

@@ -1,4 +1,4 @@
-//! The verdict on a claim, from the verdicts on its parts.
+//! Derives the verdict on a claim from the verdicts on its parts.
 
 use super::catalogue::{CataloguedClaim, ClaimCatalogue};
 use super::run_data::RunData;
@@ -9,7 +9,8 @@ use crate::report::runs::{RunIndex, has_values, value_texts};
 use crate::report::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// Verdicts from the least to the most favorable one. The least favorable part decides a claim.
+/// Verdicts from the least to the most favorable. The part with the least favorable verdict decides
+/// a claim.
 const ORDER: [Verdict; 7] = [
     Verdict::Contradicted,
     Verdict::NotMeasured,
@@ -25,9 +26,10 @@ const ORDER: [Verdict; 7] = [
 pub(super) struct ClaimFinding {
     /// Its number.
     pub(super) number: u32,
-    /// Its expectations, each for one combination of the other variables.
+    /// Results of the claim's expectations. Each result is for one combination of the other
+    /// variables.
     pub(super) parts: Vec<ClaimPart>,
-    /// The part that decides.
+    /// Index in `parts` of the part that decides the verdict.
     pub(super) decisive: Option<usize>,
     /// The verdict.
     pub(super) verdict: Verdict,
@@ -36,9 +38,9 @@ pub(super) struct ClaimFinding {
 /// One result of an expectation.
 #[derive(Debug)]
 pub(super) struct ClaimPart {
-    /// Index of the run in `runs`.
+    /// Index of the run in the catalogue.
     pub(super) run: usize,
-    /// The figure of the source.
+    /// Range or direction that the source document reports.
     pub(super) source: SourceRange,
     /// The result.
     pub(super) result: ClaimResult,
@@ -62,7 +64,8 @@ pub(super) fn judge_claims(catalogue: &ClaimCatalogue, runs: &[RunData]) -> Vec<
     claims.map(judge).collect()
 }
 
-/// Evaluates the numbered expectations of all runs, by claim.
+/// Evaluates every expectation that has a claim number, in all runs. Returns the results by claim
+/// number.
 fn evaluate_expectations(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
     let mut parts: BTreeMap<u32, Vec<ClaimPart>> = BTreeMap::new();
     for (run, data) in runs.iter().enumerate() {
@@ -87,7 +90,8 @@ fn evaluate_expectations(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
     parts
 }
 
-/// Returns whether a plan contains the arms of an expectation.
+/// Returns whether a plan contains the arms that an expectation judges, and the arms to compare
+/// with.
 fn is_planned(plan: &RunPlan, expect: &Expectation) -> bool {
     let only = value_texts(&expect.only);
     let contains = |values: &Arm| {
@@ -97,8 +101,8 @@ fn is_planned(plan: &RunPlan, expect: &Expectation) -> bool {
     contains(&value_texts(&expect.of)) && contains(&value_texts(&expect.to))
 }
 
-/// Returns the part that decides: the least favorable one of the best group. Parts with the same
-/// values of `any_of` are a group.
+/// Returns the index of the part that decides the claim. Parts with equal values of the variables
+/// in `any_of` form a group. The least favorable part of the best group decides.
 fn find_decisive_part(parts: &[ClaimPart], any_of: &[String]) -> Option<usize> {
     let rank = |at: &usize| {
         let verdict = parts.get(*at).map(|part| part.result.verdict);
@@ -112,6 +116,6 @@ fn find_decisive_part(parts: &[ClaimPart], any_of: &[String]) -> Option<usize> {
     let worst = groups
         .into_values()
         .filter_map(|group| group.into_iter().min_by_key(rank));
-    // The first of several equal groups decides.
+    // If several groups are equally good, the first group decides.
     worst.reduce(|best, at| if rank(&best) >= rank(&at) { best } else { at })
 }

@@ -1,9 +1,9 @@
-//! The claims of the source documents with their verdicts, from the raw records of all runs.
+//! Judges the claims of the source documents by the raw records of all runs.
 //!
-//! [`catalogue`] lists the claims, and the runs that measure them. [`judgement`] computes a verdict
-//! for each claim from the experiment documents and the records, and [`page`] writes them down.
-//! The bounds are those of the present experiment documents: records that precede a change of a
-//! bound do not count.
+//! [`catalogue`] lists the claims, and the runs that measure the claims. [`judgement`] computes a
+//! verdict for each claim from the experiment documents and the records. [`page`] writes the claims
+//! and their verdicts to a page. The bounds are those of the present experiment documents. If a
+//! bound was changed, records from before the change are not used for the claim.
 
 mod catalogue;
 mod judgement;
@@ -65,11 +65,12 @@ pub enum FindingsError {
 }
 
 impl Findings {
-    /// Reads a catalogue, its experiment documents, and the result folders. The name of a folder is
-    /// the id of its run in the catalogue; other folders are ignored.
+    /// Reads a catalogue, its experiment documents, and the result folders. The name of a result
+    /// folder is the identifier of its run in the catalogue. Folders with other names are ignored.
     ///
     /// # Errors
-    /// A file cannot be read, or is invalid.
+    /// A file cannot be read or is invalid, or the catalogue does not match the experiment
+    /// documents.
     pub fn read(catalogue: &Path, folders: &[PathBuf]) -> Result<Findings, FindingsError> {
         let base = catalogue.parent().unwrap_or(Path::new("."));
         let parsed = ClaimCatalogue::parse(&read_text(catalogue)?);
@@ -93,7 +94,8 @@ impl Findings {
     }
 }
 
-/// Reads the document of a run and its records; without a folder of this id, there are no records.
+/// Reads the experiment document and the records of a run. If no folder has the identifier of the
+/// run, there are no records.
 fn read_run(run: &PlannedRun, base: &Path, folders: &[PathBuf]) -> Result<RunData, FindingsError> {
     let path = base.join(&run.experiment);
     let text = read_text(&path)?;

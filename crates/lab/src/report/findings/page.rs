@@ -1,4 +1,4 @@
-//! The findings as a page in Markdown.
+//! Formats the findings as a Markdown page.
 
 use super::Findings;
 use super::catalogue::{CataloguedClaim, PlannedRun};
@@ -53,7 +53,7 @@ impl Findings {
         )
     }
 
-    /// Returns the number of claims with each verdict.
+    /// Formats the number of claims with each verdict.
     fn count_verdicts(&self) -> String {
         let count = |verdict| {
             self.claims
@@ -127,7 +127,7 @@ impl Findings {
         table
     }
 
-    /// Returns the ids of the runs that measure a claim.
+    /// Formats the identifiers of the runs that measure a claim.
     fn list_runs(&self, found: &ClaimFinding) -> String {
         let ids = self.catalogue.run.iter().enumerate();
         let of_claim = ids.filter(|(at, _)| found.parts.iter().any(|part| part.run == *at));
@@ -150,7 +150,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Lists the parts that have data, also those whose data have no ratio.
+    /// Lists the parts that have data, including parts whose values have no ratio.
     fn parts_table(&self, document: u32) -> ReportTable {
         let head = [
             "#",
@@ -214,7 +214,7 @@ fn describe_cell(part: &ClaimPart) -> String {
     }
 }
 
-/// Formats the value of the decisive part, or the reason why there is none.
+/// Formats the value of the part that decides the claim, or the reason why there is no value.
 fn describe_decisive_value(claim: &CataloguedClaim, found: &ClaimFinding) -> String {
     let decisive = found.decisive.and_then(|at| found.parts.get(at));
     let reason = claim.not_measurable.clone().unwrap_or("no run".into());
@@ -241,7 +241,7 @@ fn count_parts(found: &ClaimFinding) -> String {
     }
 }
 
-/// Returns the command of a run from the root of the repository.
+/// Returns the command of a run, with paths relative to the root of the repository.
 fn describe_command(run: &PlannedRun) -> String {
     let file = run.experiment.trim_start_matches("../");
     let scale = run.scale.as_ref().map(|scale| format!(" --scale {scale}"));

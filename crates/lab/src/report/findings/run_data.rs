@@ -1,4 +1,4 @@
-//! The records of a run, with its plan.
+//! The plan and the records of a run.
 
 use crate::experiment::{RunPlan, RunRecord};
 

@@ -1,4 +1,5 @@
-//! Sentences of the catalogue that state a result for readers who know neither source nor experiment.
+//! Sentences of the catalogue that state a result for readers who know neither the source nor the
+//! experiment.
 
 use super::catalogue::{CatalogueError, ClaimCatalogue, ResultSentence};
 use super::judgement::{ClaimFinding, ClaimPart};
@@ -17,7 +18,8 @@ fn fill_sentence(sentence: &ResultSentence, part: &ClaimPart) -> Result<String, 
     fill_placeholders(&sentence.text, &value).map_err(|unknown| unknown.to_string())
 }
 
-/// Returns the sentence about a part, if the catalogue has one.
+/// Returns the sentence about a part, with the placeholders filled in. Returns `None` if the
+/// catalogue has no sentence about this part.
 pub(super) fn find_sentence(
     catalogue: &ClaimCatalogue,
     claim: &ClaimFinding,
@@ -25,11 +27,12 @@ pub(super) fn find_sentence(
 ) -> Option<String> {
     let mut sentences = catalogue.sentence.iter();
     let sentence = sentences.find(|sentence| is_about(sentence, claim, part))?;
-    // Cannot fail: `check_sentences` has already filled in this sentence.
+    // Cannot fail, because `check_sentences` has already filled in this sentence.
     fill_sentence(sentence, part).ok()
 }
 
-/// Checks that every sentence belongs to an expectation, and that all its placeholders have values.
+/// Checks that every sentence belongs to an expectation, and that all placeholders of the sentence
+/// have values.
 pub(super) fn check_sentences(
     catalogue: &ClaimCatalogue,
     claims: &[ClaimFinding],

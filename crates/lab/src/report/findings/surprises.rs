@@ -1,13 +1,13 @@
-//! The most surprising results: those that deviate most from the figure of the source.
+//! Finds the most surprising results, which deviate most from the figures of the sources.
 
 use super::judgement::{ClaimFinding, ClaimPart};
 use crate::experiment::document::SourceRange;
 use crate::report::verdict::Verdict;
 
-/// Number of results on the page.
+/// Maximum number of results on the page.
 const COUNT: usize = 3;
 
-/// Returns the claims with the largest deviations, each with its most deviating part.
+/// Returns the claims with the largest deviations, and the part of each claim that deviates most.
 pub(super) fn list_surprises(claims: &[ClaimFinding]) -> Vec<(&ClaimFinding, &ClaimPart)> {
     let most = |claim| {
         let parts = parts_with_deviation(claim);
@@ -17,7 +17,7 @@ pub(super) fn list_surprises(claims: &[ClaimFinding]) -> Vec<(&ClaimFinding, &Cl
         .iter()
         .filter_map(|claim| most(claim).map(|(part, deviation)| (claim, part, deviation)))
         .collect();
-    // The sort is stable, so that equal deviations stay in the order of the claims.
+    // Claims with equal deviations stay in the order of the catalogue, because the sort is stable.
     found.sort_by(|a, b| b.2.total_cmp(&a.2));
     found.truncate(COUNT);
     found
@@ -31,10 +31,10 @@ fn parts_with_deviation(claim: &ClaimFinding) -> impl Iterator<Item = (&ClaimPar
     parts.filter_map(|part| Some((part, measure_deviation(part)?)))
 }
 
-/// Returns the deviation of a value from the nearest figure of the source: the absolute value of
-/// the logarithm of their ratio. Returns `None` if the result is within the source's range, or if
-/// the deviation is not finite and the value is no ratio. A ratio of zero or infinity is an
-/// infinite deviation.
+/// Returns the deviation of a value from the nearest figure of the source. The deviation is the
+/// absolute value of the logarithm of the ratio of value and figure. It is infinite if the ratio is
+/// zero or infinite. Returns `None` if the verdict is not `Stronger`, `Weaker` or `Contradicted`.
+/// Also returns `None` if the deviation is not finite and the value is not a ratio.
 fn measure_deviation(part: &ClaimPart) -> Option<f64> {
     let differs = matches!(
         part.result.verdict,

@@ -1,4 +1,4 @@
-//! Bars of medians, and boxes of all values.
+//! Plots bars of medians, and boxes of all values.
 
 use super::super::arms::QuantitySummary;
 use super::super::round_to_digits::round_to_digits;
@@ -8,11 +8,11 @@ use super::panel_arms::{PanelArms, group_panels, panel_title};
 use super::plot_requests::PlotRequest;
 use super::{BarGroup, PanelShape, PlotAxis, PlotPanel, QuartileBox};
 
-/// Explanation of bars.
+/// Explanation of bar plots in the report.
 pub(in crate::report) const MEDIANS_ABOUT: &str = "Medians of the rounds. A line spans the 95 % interval of the median, or the range of all rounds if \
      there are fewer than six.";
 
-/// Draws bars; several quantities share a panel.
+/// Draws bar plots, in which several quantities share a panel.
 pub(super) fn bar_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
@@ -74,7 +74,7 @@ pub(super) fn bar_panels(
     )
 }
 
-/// Draws boxes, one panel per quantity.
+/// Draws box plots, in which each quantity has its own panels.
 pub(super) fn box_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,

@@ -1,4 +1,4 @@
-//! Distributions as ECDF and by percentile.
+//! Plots distributions as empirical cumulative distribution functions (ECDF) and by percentile.
 
 use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
@@ -18,7 +18,7 @@ const QUANTILES: [(&str, f64); 6] = [
     ("max", 1.0),
 ];
 
-/// Draws the ECDF of each quantity, number or histogram.
+/// Draws the ECDF of each quantity. The quantity is a number or a histogram.
 pub(super) fn ecdf_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
@@ -57,15 +57,16 @@ pub(super) fn ecdf_panels(
     )
 }
 
-/// Draws each histogram by percentile. The percentile axis is logarithmic: 90 %, 99 % and 99.9 %
-/// are equally far apart.
+/// Draws each histogram by percentile. The percentile axis is logarithmic, so that 90 %, 99 % and
+/// 99.9 % are equally far apart.
 pub(super) fn percentile_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let curve = |values: &ArmDistribution| match values {
         ArmDistribution::MergedHistogram(merged) => {
-            // The last values of a distribution are single samples, not percentiles.
+            // Omits the last values of a distribution, because they are single samples and not
+            // percentiles.
             let samples = merged.all.len();
             let points = thin_points(merged).into_iter();
             let nines = points.filter(|[_, share]| stats::has_enough_samples(samples, *share));
@@ -194,7 +195,7 @@ struct MergedHistogram {
     times: f64,
 }
 
-/// Returns `None` if no round has a histogram.
+/// Merges the histograms of all rounds. Returns `None` if no round has a histogram.
 fn merge_rounds(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> Option<MergedHistogram> {
     let (mut all, mut times) = (None, 1.0);
     for (_, record) in runs.of(arm) {
@@ -211,7 +212,8 @@ fn merge_rounds(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> Option<Merged
     Some(MergedHistogram { all, times })
 }
 
-/// Returns values and their cumulative shares: the whole tail, and an even selection of the rest.
+/// Returns values with their cumulative shares. Keeps all points of the upper tail, and an evenly
+/// spaced selection of the other points.
 fn thin_points(merged: &MergedHistogram) -> Vec<[f64; 2]> {
     let total = merged.all.len() as f64;
     let mut seen = 0;

@@ -1,4 +1,5 @@
-//! Linear fits below the knee.
+//! Plots linear fits of the points below the knee. The knee is the load at which a server no longer
+//! keeps up.
 
 use super::super::round_to_digits::round_to_digits;
 use super::super::runs::{RunIndex, has_values};
@@ -9,7 +10,7 @@ use crate::experiment::{Arm, RunRecord};
 use stats::LinearFit;
 use std::collections::BTreeMap;
 
-/// A point of the fit: a step of a run, or a whole run if it has no steps.
+/// A point of the fit. It represents one step of a run, or a whole run if the run has no steps.
 #[derive(Clone, Copy)]
 struct FitPoint {
     round: u32,
@@ -17,7 +18,8 @@ struct FitPoint {
     y: f64,
 }
 
-/// Draws each fit: points and lines, and residuals.
+/// Draws each fit in two panels. One panel shows the points and the fitted lines, and the other
+/// panel shows the residuals.
 pub(super) fn fit_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
@@ -67,7 +69,7 @@ pub(super) fn fit_panels(
     )
 }
 
-/// Returns the panels of points and lines, and of residuals.
+/// Returns one panel with the points and the fitted lines, and one panel with the residuals.
 fn line_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
@@ -105,7 +107,7 @@ fn line_panels(
         .collect()
 }
 
-/// The points and the fit of a group.
+/// The points of a group of arms, and their linear fit.
 struct FittedLine {
     below: Vec<FitPoint>,
     beyond: Vec<FitPoint>,
@@ -115,7 +117,7 @@ struct FittedLine {
 }
 
 impl FittedLine {
-    /// Returns `None` without points.
+    /// Fits a line to the points of a group. Returns `None` if there are no points.
     fn fit_group(
         wanted: &PlotRequest,
         runs: &RunIndex<'_>,
@@ -126,7 +128,8 @@ impl FittedLine {
             .iter()
             .map(|arm| arm_steps(wanted, runs, quantity, arm));
         let by_arm: Vec<Vec<RampStep>> = by_arm.collect();
-        // The steps of one run form a ramp; single values of many arms form one ramp together.
+        // If runs have several steps, the steps of each arm form a ramp. Otherwise, the single
+        // values of all arms form one ramp together.
         let ramps = match by_arm
             .iter()
             .any(|steps| steps.iter().any(|step| step.number > 0))
@@ -166,7 +169,7 @@ impl FittedLine {
         Some(FittedLine {
             fit: LinearFit::from_points(&plain(&below)),
             slope: stats::median_interval(&slopes).map(super::super::arms::as_pair),
-            // The first knee of several ramps.
+            // If there are several ramps, this is the knee with the lowest x value.
             knee: knees.into_iter().reduce(f64::min),
             below,
             beyond,
@@ -245,7 +248,8 @@ impl FittedLine {
     }
 }
 
-/// A step of a run (or its only value), with the means over rounds.
+/// A step of a run, or the only value of a run without steps. Also contains the means of this step
+/// over all rounds.
 #[derive(Clone, Copy)]
 struct RampStep {
     number: usize,
@@ -292,7 +296,8 @@ fn arm_steps(
     steps
 }
 
-/// Returns a value: a step of a series, a number, or a variable's value.
+/// Returns the value with this name. Searches the step of a series first, then the numbers, and
+/// then the variables of the arm.
 fn value_of(arm: &Arm, record: &RunRecord, name: &str, step: usize) -> Option<f64> {
     let of_series = || Some(record.series.get(name)?.get(step)?[1]);
     let of_numbers = || record.values.get(name).copied();
@@ -300,7 +305,7 @@ fn value_of(arm: &Arm, record: &RunRecord, name: &str, step: usize) -> Option<f6
     of_series().or_else(of_numbers).or_else(of_arm)
 }
 
-/// Finds the knee of a ramp's means.
+/// Finds the knee of a ramp in the means over all rounds. Returns the x value of the knee.
 fn find_ramp_knee(ramp: &[RampStep]) -> Option<f64> {
     let mut means: Vec<[f64; 3]> = ramp
         .iter()

@@ -1,4 +1,4 @@
-//! Heat maps of ratios, by two variables.
+//! Plots heat maps of ratios over two variables.
 
 use super::super::arms::describe_arm;
 use super::super::runs::{RunIndex, has_values};

@@ -1,4 +1,4 @@
-//! The arms of each panel of a plot.
+//! Divides the arms of a plot among its panels.
 
 use super::super::arms::describe_arm;
 use super::super::runs::{RunIndex, has_values};
@@ -10,12 +10,13 @@ pub(super) const POINTS_MAX: usize = 200;
 
 /// The arms of one panel with their names.
 pub(super) struct PanelArms<'a> {
-    /// Values that they share.
+    /// Values of the variables that all arms of the panel share.
     pub(super) cell: Arm,
     pub(super) arms: Vec<(String, &'a Arm)>,
 }
 
-/// Groups the arms of a plot by all variables except `by`.
+/// Groups the arms of a plot into panels. Arms in the same panel differ only in the variables in
+/// `by`.
 pub(super) fn group_panels<'a>(wanted: &PlotRequest, runs: &'a RunIndex<'_>) -> Vec<PanelArms<'a>> {
     let mut found: Vec<PanelArms<'a>> = Vec::new();
     for arm in runs.arms().filter(|arm| has_values(arm, &wanted.only)) {
@@ -37,7 +38,8 @@ pub(super) fn group_panels<'a>(wanted: &PlotRequest, runs: &'a RunIndex<'_>) -> 
     found
 }
 
-/// Returns the title of a panel: shared values, and the quantity if there are several.
+/// Returns the title of a panel. It consists of the values that the arms share, and of the quantity
+/// if it is given.
 pub(super) fn panel_title(cell: &Arm, quantity: Option<&str>) -> String {
     let shared = if cell.is_empty() {
         String::new()

@@ -1,11 +1,12 @@
-//! The plots of a report: those of the document, or a default selection.
+//! Chooses the plots of a report. These are the plots that the document requests, or else a default
+//! selection.
 
 use super::super::runs::{RunIndex, value_texts};
 use crate::experiment::document::{PlotKind, PlotSpec, list_names};
 use crate::experiment::{Arm, RunPlan};
 use std::collections::BTreeSet;
 
-/// Maximum number of arms in a panel.
+/// Maximum number of arms in a panel of a suggested plot.
 const PANEL_ARMS_MAX: usize = 8;
 
 /// A plot to draw, with all defaults resolved.
@@ -85,7 +86,7 @@ impl PlotRequest {
         let labels: Vec<String> = quantities.iter().map(|name| runs.label(name)).collect();
         let what = labels.join(", ");
         let title = match kind {
-            // Some quantities already have this suffix.
+            // Removes the suffix from the label first, because some labels already have it.
             PlotKind::Time => format!("{} over time", what.trim_end_matches(" over time")),
             PlotKind::Bars => what,
             PlotKind::Box => format!("{what}: all runs"),
@@ -111,7 +112,8 @@ impl PlotRequest {
     }
 }
 
-/// Suggests plots: compared arms share a panel, and every quantity is shown.
+/// Suggests plots for a document that requests none. Arms that the document compares share a panel,
+/// and every quantity is shown.
 fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let by = compared_variables(plan);
     let one = |kind, name: &String| PlotRequest::new(kind, vec![name.clone()], by.clone(), runs);
@@ -141,7 +143,7 @@ fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
 }
 
 /// Returns the variables of the first expectation that compares arms. Without such an expectation,
-/// returns all variables, or only the first one if there are too many arms.
+/// returns all variables, or only the first variable if there are too many arms.
 fn compared_variables(plan: &RunPlan) -> Vec<String> {
     let compare = |e: &&crate::experiment::document::Expectation| !e.to.is_empty();
     let expect = plan
@@ -160,7 +162,8 @@ fn compared_variables(plan: &RunPlan) -> Vec<String> {
     all
 }
 
-/// Suggests a map for every ratio that depends on two other variables.
+/// Suggests a heat map for every expected ratio, if at least two other variables have several
+/// values.
 fn suggest_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let several = |name: &String| {
         let values: BTreeSet<_> = plan.arms.iter().filter_map(|arm| arm.get(name)).collect();

@@ -17,11 +17,11 @@ pub struct ReportPlot {
 /// A panel with its own axes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlotPanel {
-    /// Values of the variables that its arms share.
+    /// Title, such as the values of the variables that all arms of the panel share.
     pub title: String,
     /// Shape to draw.
     pub shape: PanelShape,
-    /// The same figures as a table.
+    /// Table with the same figures.
     pub table: ReportTable,
 }
 
@@ -44,10 +44,10 @@ pub enum PanelShape {
         y: PlotAxis,
         /// Names below the bars.
         names: Vec<String>,
-        /// Groups; each has its own colour.
+        /// Groups of bars. Each group has its own colour.
         groups: Vec<BarGroup>,
     },
-    /// Box plots with every value.
+    /// Box plots that also show every value.
     Boxes {
         /// Vertical axis.
         y: PlotAxis,
@@ -74,7 +74,8 @@ pub struct PlotAxis {
     pub label: String,
     /// Whether the axis is logarithmic.
     pub log: bool,
-    /// Whether values are -log10(1 - share).
+    /// Whether the values are `-log10(1 - share)`. The shares 90 %, 99 % and 99.9 % become 1, 2 and
+    /// 3.
     pub nines: bool,
 }
 
@@ -83,17 +84,17 @@ pub struct PlotAxis {
 pub struct PlotCurve {
     /// Name in the legend.
     pub name: String,
-    /// Points x, y.
+    /// Points as `[x, y]`.
     pub points: Vec<[f64; 2]>,
-    /// Minimum and maximum y of each point.
+    /// Minimum and maximum y of each point. Empty if the curve has no band.
     pub band: Vec<[f64; 2]>,
-    /// The line between the points.
+    /// Style of the line between the points.
     pub join: CurveJoin,
-    /// Colour number [default: the curve's own number].
+    /// Number of the colour [default: the position of the curve in the panel].
     pub colour: Option<usize>,
 }
 
-/// The line between the points of a curve.
+/// Style of the line between the points of a curve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CurveJoin {
@@ -106,7 +107,7 @@ pub enum CurveJoin {
     Dots,
     /// A dashed line.
     Dashes,
-    /// The mark of the knee.
+    /// A mark at the knee of the curve.
     Knee,
 }
 
@@ -115,7 +116,7 @@ pub enum CurveJoin {
 pub struct BarGroup {
     /// Name in the legend.
     pub name: String,
-    /// Median, and the ends of its interval or range, for each name.
+    /// Median and the two ends of the error bar, for each name below the bars.
     pub values: Vec<Option<[f64; 3]>>,
 }
 
@@ -124,9 +125,9 @@ pub struct BarGroup {
 pub struct QuartileBox {
     /// Name below the box.
     pub name: String,
-    /// All values by round.
+    /// Values of all rounds, in the order of the rounds.
     pub values: Vec<f64>,
-    /// Minimum, quartiles, maximum.
+    /// Minimum, the three quartiles, and maximum.
     pub quartiles: [f64; 5],
 }
 
@@ -142,13 +143,13 @@ pub struct MapRow {
 /// A cell of a heat map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MapCell {
-    /// Median of the ratios.
+    /// Median of the ratios of all rounds.
     #[serde(with = "crate::report::json_number")]
     pub ratio: f64,
-    /// 95 % interval of the median; `None` below six rounds.
+    /// 95 % confidence interval of the median. `None` if there are fewer than six rounds.
     #[serde(with = "crate::report::json_number", default)]
     pub interval: Option<[f64; 2]>,
-    /// Smallest and largest ratio.
+    /// Smallest and largest ratio of all rounds.
     #[serde(with = "crate::report::json_number")]
     pub range: [f64; 2],
     /// Number of rounds.

@@ -1,4 +1,4 @@
-//! Series over time.
+//! Plots series over time.
 
 use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
@@ -8,7 +8,7 @@ use super::plot_requests::PlotRequest;
 use super::{PanelShape, PlotAxis, PlotCurve, PlotPanel};
 use std::collections::BTreeMap;
 
-/// Draws a panel for each series: the mean of the rounds and their range.
+/// Draws each series as the mean of all rounds, with a band from the smallest to the largest round.
 pub(super) fn time_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
@@ -75,11 +75,13 @@ pub(super) fn time_panels(
     )
 }
 
-/// A position on the axis: its times, and the values of each round.
+/// A position on the time axis. Contains the times of all points at this position, and the values
+/// of each round.
 type BinnedPoint = (Vec<f64>, BTreeMap<usize, Vec<f64>>);
 
-/// Returns the mean, minimum and maximum at each position. Positions are binned if they are too
-/// many or differ between rounds.
+/// Returns the mean of the rounds at each position, and the values of the smallest and the largest
+/// round. If there are too many positions, or if the positions differ between rounds, neighboring
+/// positions are combined into bins.
 fn average_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
     let all = || rounds.iter().flat_map(|round| round.iter().copied());
     let low = all().map(|[t, _]| t).fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! Scales and ticks.
+//! Scales and ticks of plot axes.
 
 use super::super::plots::PlotAxis;
 use super::super::table::format_number;
@@ -6,7 +6,8 @@ use super::super::table::format_number;
 /// Approximate number of ticks of a linear axis.
 const TICKS: f64 = 5.0;
 
-/// Percentiles that are labelled, as log10(1 / (1 - share)).
+/// Positions of the labelled percentiles, as `log10(1 / (1 - share))`. The first labels are 0 %, 50
+/// % and 90 %, and each further label adds a nine.
 const NINES: [f64; 7] = [0.0, std::f64::consts::LOG10_2, 1.0, 2.0, 3.0, 4.0, 5.0];
 
 /// Maps values to positions in the image.
@@ -19,7 +20,7 @@ pub(super) struct AxisScale {
 }
 
 impl AxisScale {
-    /// Covers all values; values that a logarithmic axis cannot show are left out.
+    /// Creates a scale that covers all values, except values that the axis cannot show.
     pub(super) fn new(
         axis: &PlotAxis,
         values: impl Iterator<Item = f64>,
@@ -46,7 +47,7 @@ impl AxisScale {
         }
     }
 
-    /// Returns the position of a value; `None` if the axis cannot show it.
+    /// Returns the position of a value. Returns `None` if the axis cannot show the value.
     pub(super) fn position(&self, value: f64) -> Option<f64> {
         let value = if self.log { value.log10() } else { value };
         let share = (value - self.low) / (self.high - self.low);
@@ -54,7 +55,8 @@ impl AxisScale {
         share.is_finite().then_some(from + share * (to - from))
     }
 
-    /// Returns the positions of all values; `None` if one cannot be shown.
+    /// Returns the positions of all values. Returns `None` if the axis cannot show one of the
+    /// values.
     pub(super) fn positions<const N: usize>(&self, values: [f64; N]) -> Option<[f64; N]> {
         let positions = values.map(|value| self.position(value));
         positions
@@ -63,12 +65,12 @@ impl AxisScale {
             .then(|| positions.map(Option::unwrap_or_default))
     }
 
-    /// Returns round values within the axis, with their positions.
+    /// Returns round numbers within the axis, with their positions.
     pub(super) fn ticks(&self) -> Vec<(f64, f64)> {
         let values: Vec<f64> = match (self.nines, self.log) {
             (true, _) => NINES.into(),
-            // Uses powers of ten, or other round values if the axis spans less than a factor of
-            // ten.
+            // Uses powers of ten if the axis spans at least a factor of ten, and otherwise other
+            // round numbers.
             (false, true) if self.high - self.low >= 1.0 => {
                 let decades = self.low.ceil() as i32..=self.high.floor() as i32;
                 decades.map(|decade| 10f64.powi(decade)).collect()
@@ -105,7 +107,7 @@ pub(super) fn tick_label(value: f64, axis: &PlotAxis) -> String {
     }
     match value.abs() {
         size if size >= 1e6 => format!("{value:.0e}"),
-        // Repeated addition is not exact, so a tick near zero stands for zero.
+        // Shows a tick near zero as zero, because it differs from zero only by a rounding error.
         size if size < 1e-9 => "0".into(),
         _ => trim_zeros(&format_number(value)).to_owned(),
     }

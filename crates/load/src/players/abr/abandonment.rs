@@ -1,56 +1,59 @@
-//! Rules by which a player abandons the segment that it is receiving, and loads the segment at a
-//! lower level instead.
+//! Rules by which a player abandons a segment during the download, and loads the segment at another
+//! level instead.
 //!
-//! The conditions are those of the players' default rules: `_abandonRulesCheck` of hls.js,
+//! The conditions follow the default rules of the players: `_abandonRulesCheck` of hls.js,
 //! `AbandonRequestsRule` of dash.js, and `shouldAbortCurrentRequest_` of Shaka Player.
 
 use super::{AbrRule, PlayerView};
 
-/// Time to the first byte that hls.js assumes before it has measured one.
+/// Time to the first byte that hls.js assumes before its first measurement, in seconds.
 const DEFAULT_LATENCY_S: f64 = 0.1;
-/// dash.js: `abandonDurationMultiplier`.
+/// Minimum download time of a segment that dash.js abandons, as a multiple of the segment's
+/// duration (`abandonDurationMultiplier`).
 const DASH_JS_DURATIONS: f64 = 1.8;
-/// dash.js: `minSegmentDownloadTimeThresholdInMs`, from the first byte.
+/// Seconds after the first byte in which dash.js abandons no segment
+/// (`minSegmentDownloadTimeThresholdInMs`).
 const DASH_JS_TRANSFER_MIN_S: f64 = 0.5;
 
 /// A player's rule for abandoning a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AbandonRule {
-    /// Every segment is received completely.
+    /// The player receives every segment completely.
     #[default]
     Never,
-    /// Abandons a segment if its rest would arrive after the buffer runs empty, and if the segment
-    /// would arrive earlier at a lower level.
+    /// Abandons a segment if its rest would arrive after the buffer runs empty, and if the same
+    /// segment at a lower level would arrive earlier than the rest.
     HlsJs,
-    /// Abandons a segment if its download takes more than 1.8 times its duration, and if its rest
-    /// is larger than the same segment at a lower level.
+    /// Abandons a segment if its download is expected to take at least 1.8 times its duration, and
+    /// if its rest is larger than the same segment at a lower level.
     DashJs,
-    /// Abandons a segment if the bitrate rule now chooses another level. The segment of that level
-    /// must arrive before the buffer runs empty, or earlier than the rest.
+    /// Abandons a segment if the bitrate rule now chooses another level. The segment at that level
+    /// must arrive before the buffer runs empty, or earlier than the rest of the current segment.
     Shaka,
 }
 
-/// A segment of which a part has arrived.
+/// The state of a segment during its download.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PartialSegment {
-    /// Its level.
+    /// Level of the segment.
     pub level: usize,
     /// Seconds since the request.
     pub elapsed_s: f64,
-    /// Seconds from the request to the first byte; none before it.
+    /// Seconds from the request to the first byte; `None` before the first byte.
     pub latency_s: Option<f64>,
     /// Bits received.
     pub bits: f64,
 }
 
 impl PartialSegment {
-    /// Returns the bits per second since the first byte; none before it.
+    /// Returns the throughput since the first byte in bits per second, or `None` before the first
+    /// byte.
     fn throughput_bps(&self) -> Option<f64> {
         let transfer_s = self.elapsed_s - self.latency_s?;
         (self.bits > 0.0 && transfer_s > 0.0).then(|| self.bits / transfer_s)
     }
 
-    /// Returns the number of missing bits, estimated from the declared bitrate.
+    /// Returns the number of bits that are still missing, estimated from the declared bitrate.
     fn missing_bits(&self, view: &PlayerView<'_>) -> f64 {
         (view.bitrates[self.level] * view.segment_s - self.bits).max(0.0)
     }
@@ -67,8 +70,8 @@ impl AbandonRule {
         }
     }
 
-    /// Returns the level at which the segment is loaded instead, or none if its download continues.
-    /// Shaka's rule consults the bitrate rule.
+    /// Returns the level at which the segment is loaded instead, or `None` if the download
+    /// continues. Only the rule of Shaka Player uses `abr`.
     pub fn choose_instead(
         self,
         view: &PlayerView<'_>,
@@ -108,8 +111,8 @@ fn choose_like_hls_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Option
     if partial.level < 2 || tried_s >= rest_s || tried_s > 10.0 * view.segment_s {
         return None;
     }
-    // If the other level would load more than twice as fast as the rest, hls.js switches to the
-    // lowest level.
+    // If the segment at the other level would arrive in less than half the time of the rest, hls.js
+    // switches to the lowest level.
     let level = fitting.unwrap_or(0);
     Some(if rest_s > 2.0 * tried_s { 0 } else { level })
 }
@@ -173,7 +176,8 @@ mod tests {
         }
     }
 
-    /// A segment of level 3 that is received at `bps`, `elapsed_s` seconds after the request.
+    /// A segment of level 3 that is received at `bps` bits per second, `elapsed_s` seconds after
+    /// the request.
     fn partial_at(bps: f64, elapsed_s: f64) -> PartialSegment {
         PartialSegment {
             level: 3,
@@ -191,17 +195,19 @@ mod tests {
     #[test]
     fn hls_js_abandons_what_would_empty_the_buffer() {
         let rule = AbandonRule::HlsJs;
-        // The segment has 8 Mb. At 0.6 Mb/s, its rest takes 12 s, but the buffer lasts only 6 s.
+        // The complete segment has 8 Mb. At 0.6 Mb/s, the rest of the segment takes 12 s, but the
+        // buffer lasts only 6 s.
         assert_eq!(choose(rule, 6.0, partial_at(0.6e6, 1.1)), Some(0));
-        // Not abandoned: the buffer lasts long enough, half of the duration has not passed, or the
-        // segment arrives fast enough.
+        // The segment is not abandoned in three cases. The buffer lasts long enough. Less than half
+        // of the segment's duration has passed. The segment arrives fast enough.
         assert_eq!(choose(rule, 15.0, partial_at(0.6e6, 1.1)), None);
         assert_eq!(choose(rule, 6.0, partial_at(0.6e6, 0.9)), None);
         assert_eq!(choose(rule, 6.0, partial_at(4e6, 1.1)), None);
-        // The missing 3.9 Mb take 1.9 s at 2.1 Mb/s, slightly longer than the buffer lasts. The
-        // rule chooses the highest level that arrives in time.
+        // The missing 3.9 Mb take 1.9 s at 2.1 Mb/s, longer than the 1.5 s in the buffer. The rule
+        // chooses the highest level that arrives in time.
         assert_eq!(choose(rule, 1.5, partial_at(2.1e6, 2.0)), Some(1));
-        // No byte has arrived, so the rule uses the throughput estimate, which is high.
+        // No byte has arrived, so the rule uses the throughput estimate, which is high enough (5
+        // Mb/s).
         let nothing = PartialSegment {
             latency_s: None,
             bits: 0.0,
@@ -226,12 +232,14 @@ mod tests {
         let rule = AbandonRule::DashJs;
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 0.7)), Some(1));
         assert_eq!(choose(rule, 6.0, partial_at(0.1e6, 0.7)), Some(0));
-        // Not abandoned: the segment takes 3.5 s, less than 1.8 times its duration; half a second
-        // has not passed; or the buffer is full.
+        // The segment is not abandoned in three cases. Its download takes 3.5 s, which is less than
+        // 1.8 times its duration. Less than half a second has passed since the first byte. The
+        // buffer is full.
         assert_eq!(choose(rule, 6.0, partial_at(2.3e6, 0.7)), None);
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 0.5)), None);
         assert_eq!(choose(rule, 19.0, partial_at(1.2e6, 0.7)), None);
-        // Most of the segment has arrived: its rest is smaller than the segment at the lower level.
+        // Most of the segment has arrived, so its rest is smaller than the segment at the lower
+        // level.
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 6.0)), None);
     }
 
@@ -239,8 +247,8 @@ mod tests {
     fn shaka_abandons_when_its_rule_chooses_another_level() {
         let rule = AbandonRule::Shaka;
         assert_eq!(choose(rule, 6.0, partial_at(1e6, 0.7)), Some(0));
-        // The segment at the lower level would not arrive in time, and it is not smaller than the
-        // rest.
+        // The segment at the lowest level would arrive after the buffer runs empty, and is larger
+        // than the rest.
         assert_eq!(choose(rule, 0.1, partial_at(1e6, 7.9)), None);
         let chosen = PartialSegment {
             level: 0,

@@ -1,15 +1,16 @@
-//! BBA-0 (Huang et al., SIGCOMM 2014, section 4): chooses by buffer level alone.
+//! The rule BBA-0 (Huang et al., SIGCOMM 2014, section 4), which chooses the bitrate from the
+//! buffer level alone.
 
 use super::{AbrRule, LevelChoice, PlayerView};
 
-/// Share of the buffer limit below which the lowest level is chosen.
+/// Share of the buffer limit up to which the lowest level is chosen.
 const RESERVOIR: f64 = 0.375;
-/// Share of the buffer limit above which the highest level is chosen: 90 s and 216 s of 240 s in
-/// the paper.
+/// Share of the buffer limit from which the highest level is chosen. In the paper, the two
+/// thresholds are 90 s and 216 s of 240 s.
 const UPPER: f64 = 0.9;
 
-/// Maps the buffer level linearly to a bitrate between the lowest and the highest, with a
-/// hysteresis of one level.
+/// Maps the buffer level linearly to a bitrate between the lowest and the highest bitrate. The
+/// level changes only when the mapped bitrate reaches the bitrate of an adjacent level.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BbaRule;
 
@@ -35,12 +36,12 @@ impl AbrRule for BbaRule {
             .checked_sub(1)
             .map_or(f64::NEG_INFINITY, |down| view.bitrates[down]);
         if rate >= next_up {
-            // The highest level whose bitrate is at most `rate`. This level is above the last one, because
-            // `rate` is at least `next_up`.
+            // Choose the highest level whose bitrate is at most `rate`. This level is above the
+            // last level, because `rate` is at least `next_up`.
             let below = view.bitrates.iter().rposition(|bitrate| *bitrate <= rate);
             below.unwrap_or(last).into()
         } else if rate <= next_down {
-            // The lowest level whose bitrate is at least `rate`.
+            // Choose the lowest level whose bitrate is at least `rate`.
             let above = view.bitrates.iter().position(|bitrate| *bitrate >= rate);
             above.unwrap_or(last).into()
         } else {
@@ -72,12 +73,13 @@ mod tests {
 
     #[test]
     fn the_reservoir_and_the_upper_bound_fix_the_level() {
-        // The lowest level up to 15 s and the highest from 36 s, whatever the last level.
+        // The rule chooses the lowest level up to 15 s of buffer and the highest level from 36 s,
+        // independently of the last level.
         for last in 0..4 {
             assert_eq!((choose_level(0.0, last), choose_level(15.0, last)), (0, 0));
             assert_eq!((choose_level(36.0, last), choose_level(40.0, last)), (3, 3));
         }
-        // The buffer level is mapped to 2 Mb/s at 18 s and to 4 Mb/s at 24 s.
+        // A buffer of 18 s is mapped to 2 Mb/s, and a buffer of 24 s to 4 Mb/s.
         assert_eq!(
             (
                 choose_level(17.9, 0),

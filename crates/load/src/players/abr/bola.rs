@@ -1,19 +1,20 @@
-//! BOLA (Spiteri, Urgaonkar, Sitaraman, INFOCOM 2016) as in dash.js: BOLA-E (MMSys 2018), whose
-//! placeholder buffer represents segments that could already have been fetched.
+//! The rule BOLA (Spiteri, Urgaonkar, Sitaraman, INFOCOM 2016) in the variant BOLA-E (MMSys 2018),
+//! as in dash.js. The placeholder buffer of BOLA-E represents segments that could already have been
+//! fetched.
 
 use super::throughput::ShortBuffer;
 use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
 
-/// Buffer that the lowest level needs, in seconds.
+/// Minimum buffer, in seconds.
 const LEAST_S: f64 = 10.0;
-/// Additional buffer per level, in seconds.
+/// Additional minimum buffer for each level, in seconds.
 const PER_LEVEL_S: f64 = 2.0;
 
-/// Chooses the level with the most benefit per bit. The benefit is the level's utility plus a weight
-/// for smooth playback, minus the buffer level.
+/// Chooses the level with the most benefit per bit. The benefit of a level is V × (utility + γp)
+/// minus the buffer level, where γp is the weight of smooth playback.
 #[derive(Debug, Clone, Default)]
 pub struct BolaRule {
-    /// Utility of the lowest level: 0 in dash.js, 1 in the simulator Sabre.
+    /// Utility of the lowest level, which is 0 in dash.js and 1 in the simulator Sabre.
     lowest: f64,
     started: bool,
     placeholder_s: f64,
@@ -21,7 +22,7 @@ pub struct BolaRule {
     short_buffer: ShortBuffer,
 }
 
-/// Parameters derived from the ladder: utilities, γp and V (in seconds).
+/// Parameters of the paper, derived from the bitrate ladder: utilities, γp, and V in seconds.
 struct BolaWeights<'a> {
     bitrates: &'a [f64],
     lowest: f64,
@@ -34,7 +35,7 @@ impl<'a> BolaWeights<'a> {
         let levels = view.bitrates.len() as f64;
         let buffer_s = (LEAST_S + PER_LEVEL_S * levels).max(view.buffer_max_s);
         let span = (view.bitrates[view.bitrates.len() - 1] / view.bitrates[0]).ln();
-        // With a single bitrate, `span` is 0; the minimum avoids a division by zero.
+        // With a single bitrate, `span` is 0. The minimum of 1e-6 avoids a division by zero.
         let gp = (span / (buffer_s / LEAST_S - 1.0)).max(1e-6);
         BolaWeights {
             bitrates: view.bitrates,
@@ -44,8 +45,8 @@ impl<'a> BolaWeights<'a> {
         }
     }
 
-    /// Returns the logarithm of the ratio to the lowest bitrate, plus the utility of the lowest
-    /// level.
+    /// Returns the utility of a level. This is the logarithm of the level's bitrate relative to the
+    /// lowest bitrate, plus the utility of the lowest level.
     fn utility(&self, level: usize) -> f64 {
         self.lowest + (self.bitrates[level] / self.bitrates[0]).ln()
     }
@@ -54,8 +55,8 @@ impl<'a> BolaWeights<'a> {
         (self.vp * (self.utility(level) + self.gp) - buffer_s) / self.bitrates[level]
     }
 
-    /// Returns the level with the best score. If scores are equal, returns the lowest of these
-    /// levels, because it costs less.
+    /// Returns the level with the best score. If several levels have the best score, returns the
+    /// lowest of these levels, which needs the fewest bits.
     fn best_level(&self, buffer_s: f64) -> usize {
         let mut best = 0;
         for level in 1..self.bitrates.len() {
@@ -66,12 +67,14 @@ impl<'a> BolaWeights<'a> {
         best
     }
 
-    /// Returns the buffer above which the player waits before it fetches this level.
+    /// Returns the buffer level in seconds above which the player waits before it fetches this
+    /// level.
     fn fetch_threshold_s(&self, level: usize) -> f64 {
         self.vp * (self.utility(level) + self.gp)
     }
 
-    /// Returns the buffer level from which this level has a better score than all lower levels.
+    /// Returns the buffer level in seconds from which this level has a better score than all lower
+    /// levels.
     fn switch_threshold_s(&self, level: usize) -> f64 {
         let (rate, utility) = (self.bitrates[level], self.utility(level));
         let crossing = |below: usize| {
@@ -85,7 +88,7 @@ impl<'a> BolaWeights<'a> {
 
 #[cfg(test)]
 impl BolaRule {
-    /// Uses the simulator's parameters.
+    /// Creates the rule with the parameters of the simulator Sabre.
     pub(super) fn with_sabre_parameters() -> BolaRule {
         BolaRule {
             lowest: 1.0,
@@ -112,8 +115,8 @@ impl AbrRule for BolaRule {
         let mut level = weights.best_level(view.buffer_s + self.placeholder_s);
         let last = self.last.min(view.bitrates.len() - 1);
         if level > last && level > sustained {
-            // Avoid oscillation: do not rise above the sustainable level. If the last level is
-            // already above it, keep the last level.
+            // To avoid oscillation, do not rise above the sustainable level. If the last level is
+            // already above the sustainable level, keep the last level.
             level = last.max(sustained);
         }
         let mut wait_s =

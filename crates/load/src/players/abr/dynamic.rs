@@ -1,15 +1,16 @@
-//! DYNAMIC of dash.js (Spiteri et al., MMSys 2018): the throughput rule while the buffer is short,
-//! BOLA while it is long.
+//! The rule DYNAMIC of dash.js (Spiteri et al., MMSys 2018). It uses the throughput rule while the
+//! buffer is short, and BOLA while the buffer is long.
 
 use super::{AbrRule, BolaRule, LevelChoice, PlayerView, ThroughputRule};
 
-/// Buffer levels for the switch to BOLA and for the switch back to the throughput rule, as shares of
-/// the buffer limit. With its limit of 18 s, dash.js 5.2 switches at 12 s and at 6 s
-/// (`hybridSwitchBufferTime`, and half of it). With a larger limit, it uses the same seconds.
+/// Buffer levels at which the rule switches to BOLA and back to the throughput rule, as shares of
+/// the buffer limit. With a limit of 18 s, dash.js 5.2 switches to BOLA at 12 s
+/// (`hybridSwitchBufferTime`), and back at half of this value. With a larger limit, dash.js uses
+/// the same values in seconds.
 const SHARES: [f64; 2] = [MOST_S[0] / 18.0, MOST_S[1] / 18.0];
 const MOST_S: [f64; 2] = [12.0, 6.0];
 
-/// Switches between two rules by buffer level.
+/// Switches between the throughput rule and BOLA, depending on the buffer level.
 #[derive(Debug, Clone, Default)]
 pub struct DynamicRule {
     throughput: ThroughputRule,
@@ -20,7 +21,7 @@ pub struct DynamicRule {
 
 #[cfg(test)]
 impl DynamicRule {
-    /// Uses the parameters of the simulator's `dynamicdash`.
+    /// Creates the rule with the parameters of `dynamicdash` in the simulator Sabre.
     pub(super) fn with_sabre_parameters() -> DynamicRule {
         DynamicRule {
             bola: BolaRule::with_sabre_parameters(),

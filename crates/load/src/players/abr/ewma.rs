@@ -1,6 +1,6 @@
 //! An exponentially weighted moving average, as in hls.js and Shaka Player.
 
-/// An average whose samples lose half of their weight after a half-life.
+/// An average in which a sample loses half of its weight after each half-life.
 #[derive(Debug, Clone)]
 pub(super) struct Ewma {
     half_life: f64,
@@ -9,7 +9,7 @@ pub(super) struct Ewma {
 }
 
 impl Ewma {
-    /// Creates an average; the half-life has the unit of the weights.
+    /// Creates an average. The half-life has the unit of the weights.
     pub(super) fn new(half_life: f64) -> Ewma {
         Ewma {
             half_life,
@@ -24,7 +24,8 @@ impl Ewma {
         self.weight += weight;
     }
 
-    /// Returns the average, corrected for its start at zero; none without samples.
+    /// Returns the average, corrected for its initial value of zero. Returns `None` without
+    /// samples.
     pub(super) fn value(&self) -> Option<f64> {
         let share = 1.0 - 0.5_f64.powf(self.weight / self.half_life);
         (share > 0.0).then(|| self.sum / share)

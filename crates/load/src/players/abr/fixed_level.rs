@@ -1,20 +1,20 @@
-//! Rules that ignore the network: one level, or a random one.
+//! Rules that ignore the network, and choose a fixed level or random levels.
 
 use super::{AbrRule, LevelChoice, PlayerView};
 
-/// Always the same level.
+/// A rule that always chooses the same level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FixedLevel {
-    /// The highest.
+    /// The highest level.
     Highest,
-    /// The lowest.
+    /// The lowest level.
     Lowest,
     /// The level nearest to this bitrate, in bits per second.
     Given(f64),
 }
 
 impl FixedLevel {
-    /// Returns the level of an ascending ladder.
+    /// Returns the index of the level in an ascending list of bitrates.
     pub fn level(self, bitrates: &[f64]) -> usize {
         match self {
             FixedLevel::Highest => bitrates.len().saturating_sub(1),
@@ -41,7 +41,7 @@ fn nearest_level(bitrates: &[f64], bps: f64) -> usize {
     found.map_or(0, |(level, _)| level)
 }
 
-/// A random level for each segment; a seed determines the sequence.
+/// A rule that chooses a random level for each segment. The seed determines the sequence of levels.
 #[derive(Debug)]
 pub struct RandomLevel(crate::random::Random);
 

@@ -1,7 +1,7 @@
-//! Adaptive bitrate rules: choose the level of the next segment.
+//! Adaptive bitrate rules, which choose the level of the next segment.
 //!
 //! A rule receives the player's state (buffer, measurements) and returns a [`LevelChoice`].
-//! Bitrates are in bits per second, times in seconds.
+//! Bitrates are in bits per second, and times are in seconds.
 
 mod abandonment;
 mod bba;
@@ -30,10 +30,10 @@ pub use network_estimate::{DownloadSample, EwmaEstimator, NetworkEstimate};
 pub use shaka::ShakaRule;
 pub use throughput::ThroughputRule;
 
-/// The state of a player that a rule may use.
+/// The part of a player's state that a rule may use.
 #[derive(Debug, Clone, Copy)]
 pub struct PlayerView<'a> {
-    /// Bitrates of the allowed levels, ascending; never empty.
+    /// Bitrates of the allowed levels, in ascending order. The list is never empty.
     pub bitrates: &'a [f64],
     /// Buffered seconds.
     pub buffer_s: f64,
@@ -41,15 +41,15 @@ pub struct PlayerView<'a> {
     pub buffer_max_s: f64,
     /// Duration of the next segment, in seconds.
     pub segment_s: f64,
-    /// Segments chosen since the start, or since the last seek.
+    /// Number of segments chosen since the start, or since the last seek.
     pub chosen: usize,
-    /// Remaining segments, including the next one.
+    /// Number of remaining segments, including the next segment.
     pub left: usize,
     /// The level of the last segment.
     pub last: Option<usize>,
     /// Seconds since the run began.
     pub now_s: f64,
-    /// Network estimate; none before the first segment.
+    /// Network estimate; `None` before the first segment.
     pub estimate: Option<NetworkEstimate>,
 }
 
@@ -73,10 +73,12 @@ pub trait AbrRule: std::fmt::Debug + Send {
     /// Chooses the level of the next segment.
     fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice;
 
-    /// Records a downloaded segment; `view` is the state after it, `took_s` its download time.
+    /// Records a downloaded segment. `view` is the state after the download, and `took_s` is the
+    /// download time in seconds.
     fn record_download(&mut self, _view: &PlayerView<'_>, _level: usize, _took_s: f64) {}
 
-    /// Records the throughput of a segment, or of the part received since the last sample.
+    /// Records the throughput of a segment, or of the part of a segment that was received since the
+    /// last sample.
     fn record_sample(&mut self, _sample: &DownloadSample) {}
 
     /// Assumes at most this throughput, in bits per second, until the next sample.
@@ -93,7 +95,7 @@ pub trait AbrRule: std::fmt::Debug + Send {
         true
     }
 
-    /// Records the time in which no segment was requested because the buffer was full.
+    /// Records the seconds in which no segment was requested because the buffer was full.
     fn record_idle(&mut self, _seconds: f64) {}
 
     /// Resets the rule after a seek.
@@ -101,7 +103,7 @@ pub trait AbrRule: std::fmt::Debug + Send {
 }
 
 /// Returns the highest level whose segments download at least as fast as they play, at this
-/// throughput and latency. Returns the lowest level if there is none.
+/// throughput and latency. If no level is sustainable, returns the lowest level.
 fn sustainable_level(view: &PlayerView<'_>, throughput_bps: f64, latency_s: f64) -> usize {
     let fits =
         |bitrate: f64| latency_s + view.segment_s * bitrate / throughput_bps <= view.segment_s;

@@ -1,19 +1,20 @@
-//! Robust MPC (Yin et al., SIGCOMM 2015): the best sequence of levels for the next five segments,
-//! at a throughput reduced by the worst recent prediction error.
+//! The rule Robust MPC (Yin et al., SIGCOMM 2015). It searches for the best sequence of levels for
+//! the next five segments. For this search, the worst recent prediction error reduces the predicted
+//! throughput.
 
 use super::{AbrRule, LevelChoice, PlayerView};
 
 /// Number of segments planned ahead.
 const HORIZON: usize = 5;
-/// Number of prediction errors considered.
+/// Number of recent prediction errors that the rule considers.
 const RECENT: usize = 5;
-/// Cost of a second of stall, in kilobits per second ("balanced").
+/// Cost of one second of stall, in kilobits per second (the weights "balanced" of the paper).
 const STALL_KBPS: f64 = 3000.0;
 
-/// Maximizes bitrate minus bitrate changes minus stalls.
+/// Maximizes the sum of bitrates, minus bitrate changes, minus the cost of stalls.
 #[derive(Debug, Clone, Default)]
 pub struct RobustMpc {
-    /// Last prediction, in bits per second.
+    /// Last predicted throughput, in bits per second.
     predicted: Option<f64>,
     errors: [f64; RECENT],
     count: usize,
@@ -63,13 +64,13 @@ impl AbrRule for RobustMpc {
 struct MpcSearch<'a> {
     view: &'a PlayerView<'a>,
     bps: f64,
-    /// The best sum so far and its first level.
+    /// The best sum so far, and the first level of its sequence.
     found: (f64, usize),
 }
 
 impl MpcSearch<'_> {
     /// Searches all level sequences for the next `left` segments. Skips sequences that cannot
-    /// become the best: each further segment adds at most the highest bitrate to the sum.
+    /// become the best, even if all further segments have the highest bitrate.
     fn search_levels(
         &mut self,
         left: usize,
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Evaluates every sequence of levels, without pruning.
+    /// Returns the best sum of all level sequences, without pruning.
     fn by_definition(view: &PlayerView<'_>, bps: f64) -> f64 {
         let levels = view.bitrates.len();
         let ways = 0..levels.pow(HORIZON as u32);
@@ -170,8 +171,8 @@ mod tests {
         };
         let mut rule = RobustMpc::default();
         assert_eq!(rule.choose_level(&view).level, 1);
-        // The prediction was 4.5 Mb/s, the measurement 1 Mb/s. The relative error of 3.5 reduces
-        // the predicted throughput to 4.5 / (1 + 3.5) = 1 Mb/s.
+        // The prediction was 4.5 Mb/s, and the measurement was 1 Mb/s. The relative error of 3.5
+        // reduces the predicted throughput to 4.5 / (1 + 3.5) = 1 Mb/s.
         rule.record_download(&view, 1, 16.0);
         assert_eq!(rule.choose_level(&view).level, 0);
     }

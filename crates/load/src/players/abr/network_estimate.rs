@@ -1,10 +1,11 @@
 //! Exponentially weighted averages of throughput and latency, as in dash.js and Sabre.
 
-/// Half-lives of a fast and a slow average, in seconds; the more pessimistic one is used.
+/// Half-lives of a fast and a slow average, in seconds. The estimate uses the more pessimistic of
+/// the two averages.
 const HALF_LIVES_S: [f64; 2] = [3.0, 8.0];
 
-/// Weight of a second of transfer in dash.js 5, where `weightDownloadTimeMultiplicationFactor` is
-/// 0.0015 per millisecond.
+/// Weight of one second of transfer time in dash.js 5, where
+/// `weightDownloadTimeMultiplicationFactor` is 0.0015 per millisecond.
 const DASH_JS_WEIGHT: f64 = 1.5;
 
 /// Number of samples for the harmonic mean.
@@ -15,9 +16,9 @@ const RECENT: usize = 5;
 pub struct DownloadSample {
     /// Bits received.
     pub bits: f64,
-    /// Time from the first byte to the last.
+    /// Seconds from the first byte to the last byte.
     pub transfer_s: f64,
-    /// Time from the request to the first byte.
+    /// Seconds from the request to the first byte.
     pub latency_s: f64,
     /// Duration of the media, in seconds.
     pub segment_s: f64,
@@ -26,9 +27,9 @@ pub struct DownloadSample {
 /// An estimate of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NetworkEstimate {
-    /// Throughput in bits per second: the smaller average.
+    /// Throughput in bits per second. This is the smaller of the fast and the slow average.
     pub throughput_bps: f64,
-    /// Time to the first byte in seconds: the larger average.
+    /// Time to the first byte in seconds. This is the larger of the fast and the slow average.
     pub latency_s: f64,
     /// Harmonic mean of the last five samples, in bits per second.
     pub harmonic_bps: f64,
@@ -37,7 +38,7 @@ pub struct NetworkEstimate {
 /// Averages download samples.
 #[derive(Debug, Clone)]
 pub struct EwmaEstimator {
-    /// Weight of a second of transfer.
+    /// Weight of one second of transfer time.
     second_weight: f64,
     throughput: [f64; 2],
     throughput_weight: f64,
@@ -62,7 +63,8 @@ impl Default for EwmaEstimator {
 }
 
 impl EwmaEstimator {
-    /// Creates an estimator with the weights of dash.js 5; the default ones are those of Sabre.
+    /// Creates an estimator with the weights of dash.js 5. The default estimator has the weights of
+    /// Sabre.
     pub fn with_dash_js_weights() -> EwmaEstimator {
         EwmaEstimator {
             second_weight: DASH_JS_WEIGHT,
@@ -89,7 +91,8 @@ impl EwmaEstimator {
         self.count += 1;
     }
 
-    /// Returns the estimate. Corrects the averages for their start at zero.
+    /// Returns the estimate, or `None` without samples. Corrects the averages for their initial
+    /// value of zero.
     pub fn estimate(&self) -> Option<NetworkEstimate> {
         if self.count == 0 {
             return None;

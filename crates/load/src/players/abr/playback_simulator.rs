@@ -1,9 +1,11 @@
-//! A player and a network in virtual time, modeled on Sabre (Spiteri, MMSys 2018): latency, then
-//! transfer at the trace's bandwidth. The buffer holds whole segments.
+//! Simulates a player and a network in virtual time, like the simulator Sabre (Spiteri, MMSys
+//! 2018). A download takes the latency, and then the transfer time at the bandwidth of the trace.
+//! The buffer holds whole segments.
 
 use super::{AbrRule, DownloadSample, EwmaEstimator, PlayerView};
 
-/// A period of the trace: duration in milliseconds, kilobits per second, latency in milliseconds.
+/// A period of the trace: duration in milliseconds, bandwidth in kilobits per second, and latency
+/// in milliseconds.
 pub(super) type NetworkPeriod = (f64, f64, f64);
 
 pub(super) struct SimulatedMovie {
@@ -14,7 +16,7 @@ pub(super) struct SimulatedMovie {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PlaybackTotals {
-    /// Sum over all segments.
+    /// Sum of the bitrates of all segments.
     pub(super) bitrate_kbps: f64,
     pub(super) stalled_s: f64,
     pub(super) change_kbps: f64,

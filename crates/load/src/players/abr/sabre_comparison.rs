@@ -1,7 +1,7 @@
-//! Compares the rules with the published simulator, Sabre (github.com/UMass-LIDS/sabre, commit
-//! 09b03bb). Its results for a test movie and test traces are stored here. With `SABRE=DIR` in the
-//! environment, a test also runs Sabre. That test uses the movie and traces defined here, and those
-//! that Sabre includes.
+//! Compares the rules with the published simulator Sabre (github.com/UMass-LIDS/sabre, commit
+//! 09b03bb). This file contains Sabre's results for a test movie and test traces. With `SABRE=DIR`
+//! in the environment, a test also runs Sabre. That test uses the movie and traces of this file,
+//! and also the movie and traces that Sabre includes.
 
 use super::playback_simulator::{NetworkPeriod, PlaybackTotals, SimulatedMovie, simulate_playback};
 use super::{AbrRule, BolaRule, DynamicRule, ThroughputRule};
@@ -11,7 +11,7 @@ use std::process::Command;
 
 const BUFFER_S: f64 = 25.0;
 
-/// Our rules, and Sabre's options for them.
+/// Our rules, and the options that select the same rules in Sabre.
 fn compared_rules() -> Vec<(&'static str, Box<dyn AbrRule>, &'static [&'static str])> {
     vec![
         (
@@ -37,7 +37,7 @@ fn compared_rules() -> Vec<(&'static str, Box<dyn AbrRule>, &'static [&'static s
     ]
 }
 
-/// Returns pseudo-random numbers that are the same on every machine.
+/// Returns a generator of pseudo-random numbers that are the same on every machine.
 fn noise(seed: u32) -> impl FnMut() -> f64 {
     let mut state = seed;
     move || {
@@ -64,7 +64,7 @@ fn test_movie() -> SimulatedMovie {
     }
 }
 
-/// Traces with cliffs, steps, large variation and low bandwidth.
+/// Returns traces with cliffs, steps, large variation and low bandwidth.
 fn test_traces() -> Vec<(&'static str, Vec<NetworkPeriod>)> {
     let mut noise = noise(2);
     let mut wild = |most: f64| {
@@ -163,7 +163,8 @@ fn rules_match_the_stored_results_of_sabre() {
     }
 }
 
-/// Bitrate, stalled seconds and bitrate changes, as printed by Sabre. Sorted by trace, then by rule.
+/// Total bitrate, stalled seconds and total bitrate changes, as printed by Sabre. The results are
+/// sorted by trace, and then by rule.
 const SABRE_RESULTS: [(f64, f64, f64); 16] = [
     (121800.0, 15.530426, 26100.0), // throughput, cliffs
     (121800.0, 15.530426, 26100.0), // throughput alone, cliffs
@@ -207,7 +208,7 @@ fn rules_match_sabre_on_our_traces_and_its_own() {
     compare_own(sabre);
 }
 
-/// Compares with Sabre on its own movie and traces.
+/// Compares the rules with Sabre, using the movie and traces that Sabre includes.
 fn compare_own(sabre: &Path) {
     let movie_path = sabre.join("example/mmsys18/bbb.json");
     let read =
@@ -283,7 +284,8 @@ fn compare_with_sabre(
         runs.len() * compared_rules().len(),
         wrong.join("\n")
     );
-    // If two levels score equally except for rounding, either may be chosen.
+    // Up to 1 % of the results may differ. If the scores of two levels differ only by rounding,
+    // either level may be chosen.
     assert!(
         wrong.len() * 100 <= runs.len() * compared_rules().len(),
         "{}",

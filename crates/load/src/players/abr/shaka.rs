@@ -1,31 +1,34 @@
-//! The rule of Shaka Player 5 (`SimpleAbrManager`): the highest level below the estimated
-//! throughput, considered again every eight seconds.
+//! The bitrate rule of Shaka Player 5 (`SimpleAbrManager`). It chooses the highest level below the
+//! estimated throughput, and decides again every eight seconds.
 
 use super::ewma::Ewma;
 use super::{AbrRule, DownloadSample, LevelChoice, PlayerView};
 
-/// Half-lives of the averages in seconds: `fastHalfLife`, `slowHalfLife`.
+/// Half-lives of the averages, in seconds (`fastHalfLife`, `slowHalfLife`).
 const HALF_LIVES_S: [f64; 2] = [2.0, 5.0];
-/// Smaller samples are ignored: `minBytes`.
+/// Minimum size of a sample, in bits (`minBytes`). Smaller samples are ignored.
 const SAMPLE_BITS_MIN: f64 = 16e3 * 8.0;
-/// Received bits before the estimate is trusted: `minTotalBytes`.
+/// Number of bits that must be received before the rule uses the measured throughput
+/// (`minTotalBytes`).
 const TRUSTED_BITS: f64 = 128e3 * 8.0;
-/// Estimate until then: the `navigator.connection.downlink` of a Chromium without earlier
-/// measurements. It replaces `defaultBandwidthEstimate`.
+/// Throughput that the rule assumes before it uses the measured throughput, in bits per second.
+/// This is the `navigator.connection.downlink` of a Chromium without earlier measurements. It
+/// replaces `defaultBandwidthEstimate`.
 const DEFAULT_BPS: f64 = 1.55e6;
-/// Share of the estimate that a level may need: `bandwidthDowngradeTarget`.
+/// A level above the lowest is chosen only if its bitrate is at most this share of the estimated
+/// throughput (`bandwidthDowngradeTarget`).
 const SHARE: f64 = 0.95;
-/// Seconds between two decisions: `switchInterval`.
+/// Seconds between two decisions (`switchInterval`).
 const INTERVAL_S: f64 = 8.0;
 
-/// The rule of Shaka Player.
+/// The bitrate rule of Shaka Player.
 #[derive(Debug, Clone)]
 pub struct ShakaRule {
     throughput: [Ewma; 2],
     bits: f64,
     /// Whether the rule has made a decision with a measured throughput.
     has_measured: bool,
-    /// The level, and the time of its choice.
+    /// The chosen level, and the time of this decision in seconds.
     chosen: Option<(usize, f64)>,
 }
 

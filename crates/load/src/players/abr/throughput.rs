@@ -2,19 +2,19 @@
 
 use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
 
-/// Share of the estimate that is used.
+/// Share of the estimated throughput that the rule uses.
 const SAFETY: f64 = 0.9;
-/// Initial and minimum share of the estimate that the insufficient buffer rule trusts. Each decision
-/// multiplies the share by the initial share, down to the minimum.
+/// Initial and minimum share of the estimated throughput that the insufficient buffer rule uses.
+/// Each decision multiplies the share by the initial share, until the minimum is reached.
 const SHORT_BUFFER: [f64; 2] = [0.9, 0.5];
 
-/// The highest level that the estimated throughput sustains.
+/// Chooses the highest level that the estimated throughput sustains.
 #[derive(Debug, Clone)]
 pub struct ThroughputRule {
     short_buffer: Option<ShortBuffer>,
 }
 
-/// The insufficient buffer rule: a segment must arrive before the buffer runs empty.
+/// The insufficient buffer rule. A segment must arrive before the buffer runs empty.
 #[derive(Debug, Clone)]
 pub(super) struct ShortBuffer {
     trust: f64,

@@ -1,4 +1,4 @@
-//! Merges the threads' reports second by second, and writes them to the output files.
+//! Merges the reports of all threads second by second, and writes the results to the output files.
 
 use super::player_thread::{SharedPlayback, run_thread};
 use super::population_stats::{PlaceTrace, PopulationSample, PopulationStats};
@@ -13,20 +13,20 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Number of places whose viewers are traced individually, from place 0.
+/// Number of places whose viewers are traced individually, starting with place 0.
 const TRACES: u64 = 12;
 
 /// The state of a run at the end of a second.
 #[derive(Debug)]
 pub struct ViewerProgress<'a> {
-    /// The finished second.
+    /// Request statistics of the finished second.
     pub second: &'a SecondStats,
-    /// Its viewers.
+    /// The viewers at the end of this second.
     pub sample: &'a PopulationSample,
 }
 
-/// Plays a plan to its end. `stop` ends it early and keeps the results. `see` is called every
-/// second.
+/// Runs a plan to its end. Setting `stop` ends the run early and keeps its results. Calls `see` for
+/// every second with viewers.
 ///
 /// # Errors
 /// The run could not start, or an output file cannot be written.
@@ -78,7 +78,8 @@ pub fn run_viewer_plan(
     Ok((run, viewing))
 }
 
-/// Returns the resident memory of this process; 0 if the system does not report it.
+/// Returns the resident memory of this process in bytes, or 0 if the system does not report the
+/// memory.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -86,7 +87,7 @@ fn resident_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// A second that some threads have not reported yet.
+/// The merged reports on a second that some threads have not reported yet.
 #[derive(Default)]
 struct PendingSample {
     cells: BTreeMap<(u32, RequestKind), RequestStats>,
@@ -165,8 +166,8 @@ impl ViewerCollector {
         outputs.write_records(&report.players)
     }
 
-    /// Logs and stores each second that all threads have reported. After the run, does the same for the
-    /// remaining seconds.
+    /// Logs and stores each second that all threads have reported. After the run, also logs and
+    /// stores seconds that only some threads have reported.
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,

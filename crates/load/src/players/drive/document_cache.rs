@@ -1,4 +1,5 @@
-//! Parsed documents, shared by all viewers who fetched the same bytes from the same URL.
+//! A cache of parsed documents. All viewers who fetched the same bytes from the same URL share one
+//! parsed document.
 
 use super::super::player_interface::{DocumentFormat, ParsedDocument};
 use super::super::text_choice::TextPreference;
@@ -13,12 +14,12 @@ use media::time::Time;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Limit of cached documents; a full cache is cleared.
+/// Maximum number of cached documents. A full cache is cleared.
 const DOCUMENTS_MAX: usize = 4096;
 
 type DocumentKey = [u8; 32];
 
-/// Parses each document once.
+/// Parses documents, and caches the parsed documents.
 #[derive(Debug, Default)]
 pub struct DocumentCache {
     audio_preference: AudioPreference,
@@ -39,8 +40,8 @@ impl DocumentCache {
         }
     }
 
-    /// Returns the parsed document of a response. Two threads may parse the same document at the
-    /// same time.
+    /// Returns the parsed document of a response, or `None` if the response is not a document. Two
+    /// threads may parse the same document at the same time.
     ///
     /// # Errors
     /// The document is malformed or unsupported.
@@ -121,7 +122,8 @@ fn document_key(format: &DocumentFormat, outcome: &RequestOutcome) -> DocumentKe
     digest.finish()
 }
 
-/// Reads a file's duration from a `moov` at its start, and its length from `Content-Range`.
+/// Reads the duration of an MP4 file from the `moov` box at its start. The length of the file is
+/// taken from `Content-Range` or from a complete response (status 200).
 fn parse_movie(outcome: &RequestOutcome) -> Result<ParsedDocument> {
     let range = outcome.headers.get(http::header::CONTENT_RANGE);
     let total = range.and_then(|range| range.to_str().ok()?.rsplit_once('/')?.1.parse().ok());

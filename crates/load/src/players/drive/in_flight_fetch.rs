@@ -21,7 +21,7 @@ pub(super) struct InFlightFetch {
     pub(super) result: Pin<Box<dyn Future<Output = RequestOutcome>>>,
 }
 
-/// Sends the request of a player.
+/// Creates the request of a player. The request is sent when `result` is first polled.
 pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFlightFetch {
     let progress = Arc::<TransferProgress>::default();
     let mut url = fetch.resource.url;

@@ -1,10 +1,11 @@
-//! Plays a population over the network: one thread per core, one task per place, one client per
-//! viewer.
+//! Emulates a population of viewers over the network. Each generator thread runs one task per
+//! place, and each viewer has a separate HTTP client. A place is occupied by one viewer after
+//! another.
 //!
-//! The result is a `RunResult` of the requests, as in the open loop, and the [`PopulationStats`] of
-//! the viewers. A viewer's requests depend on earlier responses and have no schedule. The generator
-//! itself may react late to a timer or a response: that lateness is measured, and the report warns
-//! if it is too large.
+//! The result is a `RunResult` of the requests, as for `headwater load rate`, and the
+//! [`PopulationStats`] of the viewers. A viewer's requests depend on earlier responses and have no
+//! schedule. The generator itself may react late to a timer or a response. This lateness is
+//! measured, and the report warns if the lateness is too large.
 
 mod collector;
 mod document_cache;
@@ -45,7 +46,7 @@ pub enum PlayerKind {
 pub struct ViewerRunPlan {
     /// The viewers' behavior.
     pub population: Population,
-    /// When viewers arrive.
+    /// Arrival times of the viewers.
     pub arrivals: ViewerArrivals,
     /// The number of viewers and the rule, as the user typed them.
     pub offered: String,
@@ -59,7 +60,7 @@ pub struct ViewerRunPlan {
     pub text_preference: TextPreference,
     /// Length of the run.
     pub duration: Duration,
-    /// Opens connections.
+    /// Opens the connections of all viewers.
     pub dialer: Dialer,
     /// Number of generator threads.
     pub threads: usize,

@@ -1,4 +1,4 @@
-//! A generator thread: its runtime, its places and its counts.
+//! A generator thread with its runtime, its places and its counts.
 
 use super::super::player_interface::Micros;
 use super::super::viewer::{PlayerSnapshot, SessionEnd};
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Pause of a place after a viewer who could not play. It prevents a continuous stream of requests
-/// to a dead server.
+/// Pause of a place after a viewer whose playback failed. The pause prevents a continuous stream of
+/// requests to a server that has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// State that all threads of a run share.
@@ -56,13 +56,13 @@ impl PlayerThread {
         moment.saturating_duration_since(self.start).as_micros() as Micros
     }
 
-    /// Returns the instant at this time of the run, or the end of the run if that is earlier.
+    /// Converts a time of the run to an instant. The result is at most the end of the run.
     pub(super) fn instant_at(&self, at: Micros) -> Instant {
         let at = Duration::from_micros(at).min(self.viewer_run_plan().duration);
         self.start + at
     }
 
-    /// Returns the end of the run.
+    /// Returns the end of the run, in microseconds since its start.
     pub(super) fn run_end(&self) -> Micros {
         self.viewer_run_plan().duration.as_micros() as Micros
     }
@@ -71,7 +71,7 @@ impl PlayerThread {
         self.over.get() || self.now() >= self.run_end()
     }
 
-    /// Waits until the run is stopped.
+    /// Waits until the run ends or is stopped.
     pub(super) async fn wait_for_stop(&self) {
         let woken = self.wake.notified();
         if !self.over.get() {
@@ -79,7 +79,7 @@ impl PlayerThread {
         }
     }
 
-    /// Returns the current step of the profile.
+    /// Returns the number of the current step of the arrival profile.
     pub(super) fn current_step(&self) -> u32 {
         let now = self.now();
         let begun = self
@@ -95,7 +95,8 @@ impl PlayerThread {
     }
 }
 
-/// Runs thread `number`. With n threads, it plays every nth place, starting at place `number`.
+/// Runs generator thread `number`. With n threads, the thread runs every nth place, starting with
+/// place `number`.
 pub(super) fn run_thread(
     common: &Arc<SharedPlayback>,
     number: usize,
@@ -131,7 +132,8 @@ pub(super) fn run_thread(
         &runtime,
         report_seconds(thread.clone(), snapshots, out.clone()),
     );
-    // Places finish by themselves at the end of the run; wait at most one second for them.
+    // The tasks of the places finish by themselves at the end of the run. Wait at most one second
+    // for these tasks.
     runtime.block_on(async {
         tokio::time::timeout(Duration::from_secs(1), local)
             .await
@@ -142,7 +144,7 @@ pub(super) fn run_thread(
     Ok(())
 }
 
-/// Fills a place with one viewer after another until the run is over.
+/// Plays one viewer after another in a place, until the run is over.
 async fn run_viewer_place(
     thread: Rc<PlayerThread>,
     place: u64,
@@ -170,7 +172,7 @@ async fn run_viewer_place(
     }
 }
 
-/// Reports every second, and signals the end of the run.
+/// Sends a report every second, and wakes all waiting tasks at the end of the run.
 async fn report_seconds(
     thread: Rc<PlayerThread>,
     snapshots: Vec<(u64, Rc<Cell<Option<PlayerSnapshot>>>)>,
@@ -180,7 +182,7 @@ async fn report_seconds(
     let mut reported = 0;
     while Instant::now() < end && !thread.common.stop.load(Ordering::Relaxed) {
         let next = thread.instant_at((reported + 1) * 1_000_000);
-        // A stop is noticed within 50 ms.
+        // Check the stop flag at least every 50 ms.
         let look = (Instant::now() + Duration::from_millis(50))
             .min(next)
             .min(end);
@@ -201,7 +203,7 @@ async fn report_seconds(
     thread.wake.notify_waiters();
 }
 
-/// Updates a snapshot to the current time.
+/// Returns a snapshot that is updated to the current time.
 fn age_snapshot(snapshot: PlayerSnapshot, now: Micros) -> PlayerSnapshot {
     let passed = if snapshot.playing {
         now.saturating_sub(snapshot.at)

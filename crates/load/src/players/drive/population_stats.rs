@@ -1,4 +1,4 @@
-//! Statistics of a population; they add up over threads, generators and runs.
+//! Statistics of a population. The statistics of several threads, generators or runs can be merged.
 
 use super::super::qoe::SessionSummary;
 use super::super::viewer::SessionEnd;
@@ -7,9 +7,9 @@ use net::record::BoundedText;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Lateness of the generator at the 99th percentile, in milliseconds, above which a run counts as
-/// fallen behind. This is about the duration of one frame, and short compared with the viewers'
-/// buffers.
+/// Limit on the generator's lateness at the 99th percentile, in milliseconds. Above this limit, a
+/// run counts as fallen behind. The limit is about the duration of one frame, and short compared
+/// with the viewers' buffers.
 pub const LATE_P99_MAX_MS: f64 = 50.0;
 
 /// Maximum number of viewers whose individual bitrates, stall ratios and scores are stored.
@@ -18,54 +18,55 @@ const VIEWER_FIGURES_MAX: usize = 200_000;
 /// The population at one moment of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct PopulationSample {
-    /// Seconds since the start.
+    /// Seconds since the start of the run.
     pub second: u64,
-    /// Viewers present.
+    /// Number of viewers.
     pub viewers: u64,
-    /// Viewers whose video is playing.
+    /// Number of viewers whose video is playing.
     pub playing: u64,
-    /// Viewers who are stalled.
+    /// Number of stalled viewers.
     pub stalled: u64,
-    /// Quantiles of the buffered seconds.
+    /// 10th percentile of the viewers' buffered seconds.
     pub buffer_p10_s: f64,
-    /// See `buffer_p10_s`.
+    /// Median of the viewers' buffered seconds.
     pub buffer_p50_s: f64,
-    /// See `buffer_p10_s`.
+    /// 90th percentile of the viewers' buffered seconds.
     pub buffer_p90_s: f64,
     /// Mean bitrate of the chosen levels, in kilobits per second.
     pub bitrate_kbps: f64,
 }
 
-/// One place over time, for plots.
+/// The buffer and the bitrate of one place over time, for plots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlaceTrace {
     /// Index of the place.
     pub place: u64,
-    /// Points: the second of the run, the buffered seconds, and the bitrate in kilobits per second.
+    /// Each point contains the second of the run, the buffered seconds, and the bitrate in kilobits
+    /// per second.
     pub points: Vec<(u64, f32, f32)>,
 }
 
 /// Statistics of a population.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PopulationStats {
-    /// Viewers who arrived.
+    /// Number of viewers who arrived.
     pub viewers: u64,
-    /// Number of viewers by the reason for the end of their session.
+    /// Number of viewers for each reason why a session ended.
     pub ends: BTreeMap<SessionEnd, u64>,
     /// Time from the play request to the first frame.
     pub start_delay: LatencyHistogram,
-    /// Stalls of all viewers.
+    /// Number of stalls of all viewers.
     pub stalls: u64,
     /// Stalled seconds of all viewers.
     pub stalled_s: f64,
     /// Seconds of media played.
     pub played_s: f64,
-    /// Level changes.
+    /// Number of level changes of all viewers.
     pub switches: u64,
-    /// Segments abandoned for another level.
+    /// Number of segments abandoned for another level.
     #[serde(default)]
     pub abandoned: u64,
-    /// Bytes received of these segments.
+    /// Number of bytes received for the abandoned segments.
     #[serde(default)]
     pub abandoned_bytes: u64,
     /// Mean bitrate of each viewer, in kilobits per second.
@@ -74,32 +75,32 @@ pub struct PopulationStats {
     pub stall_ratios: Vec<f32>,
     /// Linear QoE score of each viewer.
     pub linear: Vec<f32>,
-    /// Score of each viewer: P.1203 mode 0, parametric part only.
+    /// Score of each viewer by P.1203, mode 0 (parametric part only).
     pub mos: Vec<f32>,
     /// Number of documents that could not be parsed, for each error.
     pub unreadable: BTreeMap<String, u64>,
-    /// Ignored parts of manifests.
+    /// Descriptions of the parts of manifests that were ignored.
     pub notes: Vec<String>,
     /// Lateness of the generator's reactions to timers and responses.
     pub late: LatencyHistogram,
     /// Memory of the largest player without its connections, in bytes.
     pub state_bytes_max: u64,
-    /// Largest process memory per place, in bytes.
+    /// Largest growth of the process memory during a run, divided by the number of places, in
+    /// bytes.
     pub memory_bytes_per_place: u64,
     /// Samples, one per second.
     pub samples: Vec<PopulationSample>,
-    /// Traces of some places.
+    /// Traces of the first places.
     pub traces: Vec<PlaceTrace>,
 }
 
 impl PopulationStats {
-    /// Returns whether the generator could not keep up.
+    /// Returns whether the generator reacted too late to timers and responses.
     pub fn fell_behind(&self) -> bool {
         self.late.count() > 0 && self.late.quantile_ms(0.99) > LATE_P99_MAX_MS
     }
 
-    /// Returns the stalled share of the time between the first frame and the end of the session,
-    /// over all viewers.
+    /// Returns the stalled time divided by the sum of played and stalled time, over all viewers.
     pub fn stall_ratio(&self) -> f64 {
         let watched = self.played_s + self.stalled_s;
         if watched > 0.0 {
@@ -184,8 +185,8 @@ impl PopulationStats {
         );
     }
 
-    /// Merges samples of the same second. Adds counts, and averages bitrates weighted by the number of
-    /// viewers. Keeps the smaller of two buffer quantiles.
+    /// Merges samples of the same second. Adds counts, and averages bitrates weighted by the number
+    /// of viewers. Of two buffer quantiles, keeps the smaller quantile.
     fn add_samples(&mut self, others: &[PopulationSample]) {
         for other in others {
             match self
@@ -215,11 +216,11 @@ impl PopulationStats {
 /// The record of one viewer; see docs/records.md.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlayerRecord {
-    /// `player`.
+    /// Always `player`.
     pub record: String,
     /// Arrival of the viewer, in milliseconds since the run started.
     pub start_ms: f64,
-    /// End of the session.
+    /// End of the session, in milliseconds since the run started.
     pub end_ms: f64,
     /// Index of the place.
     pub place: u64,
@@ -231,7 +232,7 @@ pub struct PlayerRecord {
     pub manifest: String,
     /// The device.
     pub device: String,
-    /// Reason for the end.
+    /// Reason why the session ended.
     pub end: SessionEnd,
     /// Bytes received.
     pub bytes: u64,
@@ -245,7 +246,7 @@ pub struct PlayerRecord {
 }
 
 impl PlayerRecord {
-    /// Bounds and escapes text from outside, so that it is safe to print.
+    /// Shortens and escapes text from outside, so that the text is safe to print.
     pub(super) fn bounded_text(text: &str) -> String {
         BoundedText::from(text).as_str().to_owned()
     }

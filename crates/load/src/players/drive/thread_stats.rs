@@ -10,7 +10,7 @@ use crate::result::{FinishedRequest, RequestRecord, RequestStats};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A thread's report of about one second.
+/// The report of a thread about one second of the run.
 #[derive(Default)]
 pub(super) struct ViewerThreadReport {
     pub(super) second: u64,
@@ -41,7 +41,7 @@ impl ViewerThreadStats {
         }
     }
 
-    /// Returns the counts since the last report and resets them.
+    /// Returns the counts since the last report, and resets the counts.
     pub(super) fn take_report(&mut self, second: u64) -> Box<ViewerThreadReport> {
         let mut report = std::mem::take(&mut self.report);
         report.second = second;

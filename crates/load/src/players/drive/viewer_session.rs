@@ -75,7 +75,8 @@ impl SeatedPlayer {
     }
 
     fn summary(&self) -> super::super::qoe::SessionSummary {
-        // Workers and consumers do not know the picture quality, so they use fixed values.
+        // Sequence workers and range consumers do not know the picture quality, so these values are
+        // fixed.
         let unseen = |_| QualityFactors {
             resolution: (0, 0),
             frame_rate: 25.0,
@@ -231,7 +232,7 @@ impl ViewerSession {
             .update_stats(|stats| stats.record_abandoned(step, fetch, session));
     }
 
-    /// Waits for the next response or for `at`, and records how late the thread noticed it.
+    /// Waits for the next response, or until the time `at`. Records how late the thread reacted.
     async fn wait_for_result(
         &self,
         running: &mut Vec<InFlightFetch>,
@@ -298,7 +299,8 @@ impl ViewerSession {
             first_byte: outcome.first_byte.map(|moment| thread.to_micros(moment)),
             document: read.ok().flatten(),
         };
-        // The arrival of the last byte counts, not the time when the thread noticed it.
+        // Use the arrival time of the last byte, not the time at which the thread noticed the
+        // response.
         let came = thread.to_micros(outcome.last_byte);
         seated.as_player().handle_result(came, id, result);
     }

@@ -1,9 +1,10 @@
 //! The viewers of a run: when they arrive, what they watch, on which device, for how long, and when
 //! they seek.
 //!
-//! The seed, the viewer's place and the number of earlier viewers in this place determine all
-//! decisions. The speed of the server has no influence, so the same seed leads to the same
-//! decisions with any server.
+//! Each viewer occupies a place. When a viewer leaves, another viewer takes the place. All
+//! decisions depend only on the seed, the place, and the number of earlier viewers in this place.
+//! The speed of the server has no influence, so the same seed leads to the same decisions with any
+//! server.
 
 mod viewer_arrivals;
 pub mod viewer_options;
@@ -24,16 +25,16 @@ pub enum WatchTime {
     All,
     /// A fixed number of seconds.
     Fixed(f64),
-    /// An exponential distribution with this mean: most leave early, some stay long.
+    /// An exponential distribution with this mean. Most viewers leave early, and some stay long.
     Exponential(f64),
-    /// A uniform distribution between the two.
+    /// A uniform distribution between these two values.
     Uniform(f64, f64),
 }
 
 /// The adaptive bitrate rule of a player.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AbrSetting {
-    /// Always the same level.
+    /// The same level for all segments.
     Fixed(FixedLevel),
     /// A random level for each segment.
     Random,
@@ -77,7 +78,8 @@ pub struct Population {
     pub seed: u64,
     /// URLs of the manifests, the most popular first.
     pub titles: Vec<Url>,
-    /// Exponent of Zipf's law: title k is chosen in proportion to 1/k^zipf; 0 chooses uniformly.
+    /// Exponent of Zipf's law. Title k is chosen in proportion to 1/k^zipf. With 0, all titles have
+    /// the same probability.
     pub zipf: f64,
     /// The watch time of viewers.
     pub watch: WatchTime,
@@ -85,21 +87,21 @@ pub struct Population {
     pub seeks_per_hour: f64,
     /// Seconds that a viewer waits for video before giving up.
     pub patience_s: Option<f64>,
-    /// Devices and their weights; never empty.
+    /// Devices and their weights. The list is never empty.
     pub devices: Vec<(DeviceProfile, f64)>,
     /// The adaptive bitrate rule.
     pub rule: AbrSetting,
 }
 
-/// Limit of seeks per viewer.
+/// Maximum number of seeks per viewer.
 const SEEKS_MAX: usize = 1000;
 
 impl Population {
     /// Plans the `nth` viewer of a place, who arrives at `start` in a run that ends at `end`. Also
     /// returns a seed for the player's random decisions.
     pub fn plan(&self, place: u64, nth: u64, start: Micros, end: Micros) -> (ViewerPlan, u64) {
-        // Each viewer has a separate random stream, so that one viewer's decisions do not change
-        // another's.
+        // Each viewer has a separate random stream, so that the decisions of one viewer do not
+        // change the decisions of other viewers.
         let mut chance = Random::for_decision(
             self.seed,
             place.wrapping_mul(0x1_0000_0001).wrapping_add(nth),
@@ -129,7 +131,7 @@ impl Population {
         (plan, chance.bits())
     }
 
-    /// Draws the seeks of a Poisson process.
+    /// Draws the times of seeks from a Poisson process, and a random position for each seek.
     fn plan_seeks(&self, chance: &mut Random, start: Micros, end: Micros) -> Vec<(Micros, f64)> {
         let mut seeks = Vec::new();
         if self.seeks_per_hour <= 0.0 {
@@ -159,7 +161,7 @@ impl WatchTime {
     }
 }
 
-/// Chooses one of `count` titles by the inverse of Zipf's distribution.
+/// Chooses one of `count` titles by Zipf's law. `chance` is a random number from 0 to 1.
 fn choose_title(count: usize, exponent: f64, chance: f64) -> usize {
     let weight = |k: usize| ((k + 1) as f64).powf(-exponent);
     let total: f64 = (0..count).map(weight).sum();
@@ -244,7 +246,7 @@ mod tests {
             .iter()
             .filter(|plan| plan.manifest.url.path() == "/0.mpd")
             .count();
-        // The first title has a weight of 1, of a total of 1 + 1/2 + … + 1/10.
+        // The first of ten titles has a weight of 1. The sum of all weights is 1 + 1/2 + … + 1/10.
         assert!(
             (share(first) - 1.0 / 2.928_968).abs() < 0.015,
             "{}",

@@ -1,12 +1,12 @@
-//! The number of viewers over time. Each viewer occupies a place; when a viewer leaves, another
-//! takes the place at once.
+//! The number of viewers over time. Each viewer occupies a place. When a viewer leaves, another
+//! viewer takes the place at once.
 
 use super::super::player_interface::Micros;
 
 /// Maximum number of places. The limit catches typing errors.
 pub const PLACES_MAX: u64 = 1_000_000;
 
-/// A number or profile of viewers that cannot be parsed.
+/// The reason why a number or profile of viewers cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArrivalsError {
     /// The text has none of the known forms.
@@ -15,33 +15,33 @@ pub enum ArrivalsError {
     /// A ramp ends below its start.
     #[error("viewers who leave are replaced, so a ramp cannot fall; {GRAMMAR}")]
     FallingRamp,
-    /// The interval of steps is not a duration.
+    /// The interval between steps is not a valid duration.
     #[error("invalid duration: {0}")]
     Duration(String),
-    /// The last number is below the first one, or the interval is zero.
+    /// The last number of viewers is below the first number, or the interval is zero.
     #[error("the steps do not rise; {GRAMMAR}")]
     StepsDoNotRise,
     /// There are too many viewers.
     #[error("too many viewers; use at most {PLACES_MAX}")]
     TooManyViewers,
-    /// The number is zero.
+    /// A number of viewers is zero.
     #[error("no viewers; use at least 1")]
     NoViewers,
 }
 
 const GRAMMAR: &str = "use 50, ramp:0..600 or steps:50+50/10s..600";
 
-/// The arrival times of viewers in their places.
+/// The arrival time of the first viewer in each place, and the steps of the profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewerArrivals {
     starts: Vec<Micros>,
-    /// Start of each step and its number of viewers.
+    /// Start time of each step, and the number of viewers in this step.
     pub steps: Vec<(Micros, u64)>,
 }
 
 impl ViewerArrivals {
-    /// Parses a number or a profile. `spread` is the time over which simultaneous arrivals are
-    /// spread; `duration` is the length of the run and of a ramp.
+    /// Parses a number of viewers or a profile. `spread` is the time over which simultaneous
+    /// arrivals are spread. `duration` is the length of the run and of a ramp.
     ///
     /// # Errors
     /// The text is not a valid number or profile.
@@ -79,13 +79,13 @@ impl ViewerArrivals {
         }
     }
 
-    /// Returns the arrival time of each place, in order.
+    /// Returns the arrival time of the first viewer in each place, in ascending order.
     pub fn starts(&self) -> &[Micros] {
         &self.starts
     }
 }
 
-/// Parses `50+50/10s..600`: from 50, 50 more every 10 s, up to 600.
+/// Parses `50+50/10s..600`, which starts with 50 viewers and adds 50 viewers every 10 s, up to 600.
 fn parse_steps(
     text: &str,
     spread: Micros,
@@ -126,7 +126,7 @@ fn parse_steps(
     Ok(arrivals)
 }
 
-/// Returns `count` points in time, spaced evenly over `spread` from `at` on.
+/// Returns `count` times, spaced evenly over the duration `spread` and starting at `at`.
 fn spread_evenly(at: Micros, spread: Micros, count: u64) -> Vec<Micros> {
     let place =
         |n: u64| at + (u128::from(spread) * u128::from(n) / u128::from(count.max(1))) as Micros;

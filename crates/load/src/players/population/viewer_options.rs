@@ -5,13 +5,13 @@ use super::super::cmcd::CmcdFormat;
 use super::super::device_profile::{DEVICES, DeviceProfile};
 use super::{AbrSetting, WatchTime};
 
-/// An option of `headwater load players` that cannot be parsed.
+/// The reason why an option of `headwater load players` cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewerOptionError {
     /// The watch time has none of the known forms.
     #[error("invalid watch time; use all, 10min, exp:10min or uniform:1min..30min")]
     WatchTime,
-    /// A part of the watch time is not a duration.
+    /// A part of the watch time is not a valid duration.
     #[error("invalid duration: {0}")]
     Duration(String),
     /// The rule is unknown.
@@ -26,7 +26,7 @@ pub enum ViewerOptionError {
     /// The device is unknown.
     #[error("unknown device {name}; use one of {known}")]
     UnknownDevice {
-        /// The name given.
+        /// The unknown name.
         name: String,
         /// Names of all devices.
         known: String,
@@ -63,10 +63,10 @@ impl WatchTime {
 }
 
 impl AbrSetting {
-    /// Parses the name of a rule or a bitrate such as `3894k`.
+    /// Parses the name of a rule, or a bitrate such as `3894k`.
     ///
     /// # Errors
-    /// The text is neither.
+    /// The text is neither the name of a rule nor a bitrate.
     pub fn parse(text: &str) -> Result<AbrSetting, ViewerOptionError> {
         Ok(match text {
             "highest" => AbrSetting::Fixed(FixedLevel::Highest),
@@ -86,7 +86,7 @@ impl AbrSetting {
     }
 }
 
-/// Parses `132k`, `4.5M` or `128000` to bits per second.
+/// Parses a bitrate such as `132k`, `4.5M` or `128000`. Returns bits per second.
 ///
 /// # Errors
 /// The text is not a bitrate.
@@ -102,7 +102,7 @@ pub fn parse_bitrate(text: &str) -> Result<f64, ViewerOptionError> {
         .ok_or_else(|| ViewerOptionError::Bitrate(text.into()))
 }
 
-/// Parses `phone`, or `phone:3,tv:1` with weights.
+/// Parses a list of devices such as `phone`, or `phone:3,tv:1` with weights.
 ///
 /// # Errors
 /// A device is unknown or a weight is invalid.
@@ -129,7 +129,8 @@ pub fn parse_devices(text: &str) -> Result<Vec<(DeviceProfile, f64)>, ViewerOpti
     text.split(',').map(one).collect()
 }
 
-/// Parses `1`, `2`, `1-header`, `2-query` and so on.
+/// Parses a CMCD style such as `1-query` or `2-header`. `1` and `2` are short for `1-query` and
+/// `2-query`.
 ///
 /// # Errors
 /// The text is not a CMCD style.

@@ -1,4 +1,5 @@
-//! Quality of experience: stalls, bitrates, level changes, and scores derived from them.
+//! Quality of experience of a session. Records stalls, bitrates and level changes, and computes
+//! scores.
 
 mod p1203;
 #[cfg(test)]
@@ -9,32 +10,33 @@ pub use p1203::{QualityFactors, mos};
 /// A stretch of media played at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlayedStretch {
-    /// Milliseconds of media.
+    /// Duration of the stretch, in milliseconds of media.
     pub ms: u32,
     /// Index of the level in the ladder.
     pub level: u16,
-    /// Bitrate of the received segment, in kilobits per second, with its audio if muxed.
+    /// Bitrate of the received segment in kilobits per second, including muxed audio.
     pub kbps: u32,
 }
 
 /// A stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StallEvent {
-    /// Milliseconds of media played before it; 0 for the start-up.
+    /// Milliseconds of media played before the stall.
     pub at_ms: u64,
-    /// Its length in milliseconds.
+    /// Length of the stall, in milliseconds.
     pub ms: u64,
 }
 
-/// Limit of stretches per viewer: more than a day of two-second segments.
+/// Maximum number of stretches per viewer. Two-second segments reach this limit only after more
+/// than a day.
 const PLAYED_MAX: usize = 100_000;
 
 /// The events of a viewer's session.
 #[derive(Debug, Clone, Default)]
 pub struct PlaybackJournal {
-    /// Milliseconds from the play request to the first frame; none if no frame was shown.
+    /// Milliseconds from the play request to the first frame; `None` if no frame was shown.
     pub start_delay_ms: Option<u64>,
-    /// Stalls, not including waits after seeks.
+    /// Stalls. Waits after seeks are not included.
     pub stalls: Vec<StallEvent>,
     /// Total wait after seeks, in milliseconds.
     pub seek_wait_ms: u64,
@@ -42,9 +44,9 @@ pub struct PlaybackJournal {
     pub played: Vec<PlayedStretch>,
     /// Milliseconds of media played.
     pub played_ms: u64,
-    /// Segments abandoned for another level.
+    /// Number of segments abandoned for another level.
     pub abandoned: u64,
-    /// Bytes received of these segments.
+    /// Number of bytes received for the abandoned segments.
     pub abandoned_bytes: u64,
 }
 
@@ -57,28 +59,29 @@ pub struct SessionSummary {
     pub stalls: u64,
     /// Stalled milliseconds.
     pub stalled_ms: u64,
-    /// Stalled share of the time between the first frame and the end.
+    /// Stalled time divided by the sum of played and stalled time.
     pub stall_ratio: f64,
     /// Milliseconds of media played.
     pub played_ms: u64,
     /// Mean declared bitrate of the media played, in kilobits per second.
     pub bitrate_kbps: f64,
-    /// Level changes between stretches.
+    /// Number of level changes between stretches.
     pub switches: u64,
-    /// Segments abandoned for another level.
+    /// Number of segments abandoned for another level.
     #[serde(default)]
     pub abandoned: u64,
-    /// Bytes received of these segments.
+    /// Number of bytes received for the abandoned segments.
     #[serde(default)]
     pub abandoned_bytes: u64,
-    /// The linear score of MPC.
+    /// The linear score of the MPC paper; `None` if less than one second was played.
     pub linear: Option<f64>,
-    /// The score of [`mos`].
+    /// The score that [`mos`] computes.
     pub mos: Option<f64>,
 }
 
 impl PlaybackJournal {
-    /// Adds a stretch; extends the last one if level and bitrate are equal.
+    /// Adds a stretch. If the last stretch has the same level and bitrate, extends the last stretch
+    /// instead.
     pub fn add_played(&mut self, stretch: PlayedStretch) {
         self.played_ms += u64::from(stretch.ms);
         let same =
@@ -90,7 +93,7 @@ impl PlaybackJournal {
         }
     }
 
-    /// Returns the total length of all stalls.
+    /// Returns the total length of all stalls, in milliseconds.
     pub fn stalled_ms(&self) -> u64 {
         self.stalls.iter().map(|stall| stall.ms).sum()
     }
@@ -101,7 +104,7 @@ impl PlaybackJournal {
             + self.stalls.capacity() * size_of::<StallEvent>()
     }
 
-    /// Summarizes the session; `bitrates` are those of the ladder in bits per second.
+    /// Summarizes the session. `bitrates` are the bitrates of the ladder, in bits per second.
     pub fn summary(
         &self,
         bitrates: &[f64],
@@ -155,10 +158,10 @@ impl PlaybackJournal {
     }
 }
 
-/// The linear score of MPC (Yin et al., SIGCOMM 2015, "balanced") per second of playback: mean
-/// bitrate, minus bitrate changes, minus 3000 kb/s for each second of stall and start-up. The paper
-/// sums over segments. This score uses seconds, so that titles with different segment durations are
-/// comparable.
+/// Returns the linear score of MPC (Yin et al., SIGCOMM 2015, "balanced") per second of playback.
+/// The score is the mean bitrate, minus bitrate changes, minus 3000 kb/s for each second of stall
+/// and start-up. The paper sums over segments. This score uses seconds, so that titles with
+/// different segment durations are comparable.
 fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64) -> Option<f64> {
     const SECOND_KBPS: f64 = 3000.0;
     let seconds = journal.played_ms as f64 / 1000.0;
@@ -219,7 +222,8 @@ mod tests {
         );
         assert_eq!((summary.switches, summary.bitrate_kbps), (1, 1400.0));
         assert_eq!(summary.stall_ratio, 0.2);
-        // (14000 − 1000 − 3000 × 3) / 10.
+        // The score is (14000 − 1000 − 3000 × 3) / 10, with 3 s of stall and start-up in 10 s of
+        // playback.
         assert_eq!(summary.linear, Some(400.0));
     }
 

@@ -1,36 +1,37 @@
-//! A mean opinion score from the parametric part of ITU-T P.1203, mode 0: bitrate, resolution and
-//! frame rate (P.1203.1, .2, .3).
+//! Computes a mean opinion score (MOS) with the parametric part of ITU-T P.1203 (P.1203.1, P.1203.2
+//! and P.1203.3). In mode 0, this part needs only the bitrate, the resolution and the frame rate.
 //!
-//! In the standard, a random forest contributes one quarter of the score. It is left out here: the
-//! score comes from the parametric part alone. Its terms for quality changes are simplified. The
-//! score (O.46) was compared with the reference implementation (`p1203_reference.rs`). The mean
-//! absolute error is 0.17, both for the ten published mode 0 examples and for 300 generated
-//! sessions of one to five minutes. In those sessions the score is 0.17 lower on average, with a
-//! standard deviation of 0.13 and a maximum error of 1.43. Video (O.22) differs by at most 0.006
-//! per second; audio (O.21) and stalls (O.23) are equal. Use the score to compare runs, not to
-//! certify quality.
+//! In the standard, a random forest contributes one quarter of the score. Here, the random forest
+//! is left out, and the terms for quality changes are simplified. The tests in `p1203_reference.rs`
+//! compare the score (O.46) with the reference implementation. The mean absolute error is 0.17,
+//! both for the ten published mode 0 examples and for 300 generated sessions of one to five
+//! minutes. For the generated sessions, the score is 0.17 lower than the reference on average. The
+//! standard deviation of the difference is 0.13, and the maximum error is 1.43. The video score of
+//! each second (O.22) differs by at most 0.006. The audio score (O.21) and the stall score (O.23)
+//! are equal to the reference. Use the score to compare runs, not to certify quality.
 
 use super::PlaybackJournal;
 
-/// The properties of a level that affect its quality.
+/// The properties of a level and of the device that affect the quality score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QualityFactors {
-    /// Coded width and height.
+    /// Coded width and height, in pixels.
     pub resolution: (u32, u32),
     /// Frames per second.
     pub frame_rate: f64,
-    /// Height of the 16:9 screen in lines.
+    /// Height of the screen in lines. The screen has an aspect ratio of 16:9.
     pub screen_lines: u32,
-    /// Bitrate of separate AAC audio in kilobits per second, if known.
+    /// Bitrate of the separate AAC audio in kilobits per second. If the bitrate is unknown, the
+    /// audio gets the same score as the video.
     pub audio_kbps: Option<f64>,
     /// The device is a phone.
     pub handheld: bool,
 }
 
-/// Limit of the seconds that are scored: four hours.
+/// Maximum length of the media that is scored, in seconds (four hours).
 const SECONDS_MAX: usize = 4 * 3600;
 
-/// Returns the score from 1 to 5, or none for less than one second.
+/// Returns the score from 1 to 5, or none if at most half a second was played.
 pub fn mos(journal: &PlaybackJournal, judged: impl Fn(u16) -> QualityFactors) -> Option<f64> {
     let parts = score_components(journal, judged);
     if parts.seconds.is_empty() {
@@ -41,13 +42,13 @@ pub fn mos(journal: &PlaybackJournal, judged: impl Fn(u16) -> QualityFactors) ->
     Some((0.02833052 + 0.98117059 * mos).clamp(1.0, 5.0))
 }
 
-/// The components of a score.
+/// The scores from which the final score is computed.
 pub(super) struct ScoreComponents {
-    /// O.22 and O.21: video and audio of each second.
+    /// The video score (O.22) and the audio score (O.21) of each second.
     pub(super) seconds: Vec<(f64, f64)>,
-    /// O.35: video and audio together, integrated over time; NaN if nothing was played.
+    /// The audiovisual score, integrated over time (O.35); NaN if nothing was played.
     pub(super) integrate_over_time: f64,
-    /// O.23: the stalls.
+    /// The stall score (O.23).
     pub(super) stalls: f64,
 }
 
@@ -72,7 +73,7 @@ pub(super) fn score_components(
     }
 }
 
-/// Returns O.22 and O.21 of each second.
+/// Returns the video score (O.22) and the audio score (O.21) of each second.
 fn score_seconds(
     journal: &PlaybackJournal,
     judged: impl Fn(u16) -> QualityFactors,
@@ -82,7 +83,7 @@ fn score_seconds(
     for (n, stretch) in journal.played.iter().enumerate() {
         let begin_ms = at_ms;
         at_ms += u64::from(stretch.ms);
-        // The stretch that plays in the middle of a second determines the score of this second.
+        // The stretch that is played in the middle of a second determines the score of this second.
         while next_ms < at_ms && scores.len() < SECONDS_MAX {
             let judged = judged(stretch.level);
             let video = video_score(mean_kbps_near(journal, n, begin_ms, next_ms), &judged);
@@ -93,8 +94,9 @@ fn score_seconds(
     scores
 }
 
-/// Returns the mean bitrate around `at_ms` in stretch `n`, which starts at `begin_ms`. Includes the
-/// adjacent stretches of the same level, up to ten seconds before and after `at_ms`.
+/// Returns the mean bitrate around the time `at_ms`, in kilobits per second. Stretch `n` contains
+/// this time, and starts at `begin_ms`. The mean includes adjacent stretches of the same level, up
+/// to ten seconds before and after `at_ms`.
 fn mean_kbps_near(journal: &PlaybackJournal, n: usize, begin_ms: u64, at_ms: u64) -> f64 {
     const AWAY_MS: u64 = 10_000;
     let level = journal.played[n].level;
@@ -125,7 +127,7 @@ fn mean_kbps_near(journal: &PlaybackJournal, n: usize, begin_ms: u64, at_ms: u64
     if ms > 0.0 { bits / ms } else { 0.0 }
 }
 
-/// Returns O.22 (P.1203.1, mode 0).
+/// Returns the video score of one second (O.22 of P.1203.1, mode 0).
 fn video_score(kbps: f64, judged: &QualityFactors) -> f64 {
     let kbps = kbps.max(1.0);
     let pixels = f64::from(judged.resolution.0.max(1)) * f64::from(judged.resolution.1.max(1));
@@ -152,7 +154,7 @@ fn video_score(kbps: f64, judged: &QualityFactors) -> f64 {
     score
 }
 
-/// Returns O.21 (P.1203.2) for AAC-LC.
+/// Returns the audio score of one second (O.21 of P.1203.2) for AAC-LC.
 fn audio_score(kbps: f64) -> f64 {
     mos_from_rating(100.0 - (100.0 * (-0.05 * kbps).exp() + 14.60))
 }
@@ -168,7 +170,7 @@ fn mos_from_rating(r: f64) -> f64 {
     1.05 + 3.85 * r / 100.0 + r * (r - 60.0) * (100.0 - r) * 7e-6
 }
 
-/// Inverts [`mos_from_rating`] by bisection.
+/// Computes the inverse of [`mos_from_rating`] by bisection.
 fn rating_from_mos(mos: f64) -> f64 {
     let (mut low, mut high) = (0.0, 100.0);
     for _ in 0..50 {
@@ -182,8 +184,9 @@ fn rating_from_mos(mos: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Returns O.35 (P.1203.3): the mean of the scores, in which later scores have more weight, minus
-/// the costs of low scores and of quality changes.
+/// Returns the score integrated over time (O.35 of P.1203.3). This score is a weighted mean of the
+/// scores of all seconds, minus penalties for low scores and for quality changes. Later scores and
+/// lower scores have more weight.
 pub(super) fn integrate_over_time(scores: &[f64]) -> f64 {
     let total = scores.len() as f64;
     let weight = |t: usize, score: f64| {
@@ -203,7 +206,7 @@ pub(super) fn integrate_over_time(scores: &[f64]) -> f64 {
     base - negative - changes.oscillation_penalty(total) - changes.adaptation_penalty(total)
 }
 
-/// Returns the extra cost of low scores.
+/// Returns the penalty for low scores.
 fn negative_bias(scores: &[f64], base: f64) -> f64 {
     const FACTOR: f64 = 1.87403625;
     let total = scores.len() as f64;
@@ -217,7 +220,7 @@ fn negative_bias(scores: &[f64], base: f64) -> f64 {
     0.0185382 * (-low).max(0.0)
 }
 
-/// Interpolates linearly between the nearest ranks.
+/// Returns the percentile at `share` (0 to 1), interpolated linearly between the nearest ranks.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let (low, high) = (at.floor() as usize, at.ceil() as usize);
@@ -265,8 +268,8 @@ impl QualityChanges {
     }
 }
 
-/// Counts how often the five-second moving average changes its direction, and returns the longest
-/// time without such a change.
+/// Returns how often the five-second moving average of the scores changes its direction, and the
+/// longest time without such a change, in seconds.
 fn count_turns(scores: &[f64]) -> (usize, f64) {
     let averages: Vec<f64> = scores
         .windows(5.min(scores.len()))
@@ -291,7 +294,7 @@ fn count_turns(scores: &[f64]) -> (usize, f64) {
     )
 }
 
-/// Returns the share of the score that remains after stalls, from 0 to 1 (P.1203.3, 8.4).
+/// Returns the share of the score that remains after stalls, from 0 to 1 (P.1203.3, section 8.4).
 fn stalling_factor(journal: &PlaybackJournal, total_s: f64) -> f64 {
     let first = journal.start_delay_ms.map(|ms| (0.0, ms as f64 / 1000.0));
     let later = journal

@@ -1,6 +1,7 @@
 //! Compares scores with the reference implementation of P.1203 (github.com/itu-p1203/itu-p1203).
-//! Its license forbids redistribution. Therefore no part of it is stored here. The tests run it
-//! with `P1203_PYTHON` (default: `python3`) if `P1203=DIR` names the folder that contains it.
+//! The license of the reference implementation forbids redistribution, so this repository does not
+//! contain it. The tests run only if `P1203=DIR` names the folder that contains the reference
+//! implementation. `P1203_PYTHON` names the Python interpreter; the default is `python3`.
 
 use super::p1203::{integrate_over_time, mos, score_components};
 use super::{PlaybackJournal, PlayedStretch, QualityFactors, StallEvent};
@@ -10,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Reads sessions from standard input and prints the scores of each.
+/// A Python script that reads sessions from standard input, and prints the scores of each session.
 const REFERENCE_SCRIPT: &str = "
 import json, logging, sys
 logging.disable(logging.CRITICAL)
@@ -31,7 +32,7 @@ const LADDER: [(u32, (u32, u32)); 5] = [
 ];
 
 impl PlaybackJournal {
-    /// Returns the level at a media time; none after the end.
+    /// Returns the level that is played at a media time, or none after the end of the media.
     fn level_at(&self, at_ms: u64) -> Option<u16> {
         let mut end_ms = 0;
         let stretch = self.played.iter().find(|stretch| {
@@ -52,8 +53,8 @@ fn quality_factors(level: u16, fps: f64) -> QualityFactors {
     }
 }
 
-/// Generates a session of one to five minutes with changing levels and bitrates and up to six
-/// stalls.
+/// Generates a session of one to five minutes, with changing levels and bitrates, and with up to
+/// six stalls.
 fn generate_session(n: u64, fps: f64) -> (PlaybackJournal, Value) {
     let mut random = Random::for_decision(7, n);
     let mut journal = PlaybackJournal {
@@ -121,7 +122,7 @@ fn run_reference(folder: &str, sessions: &[Value]) -> Vec<Vec<Value>> {
     serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// Returns mean, standard deviation and maximum of differences.
+/// Returns the mean, the standard deviation and the largest absolute value of the differences.
 fn error_statistics(of: &[f64]) -> (f64, f64, f64) {
     let mean = of.iter().sum::<f64>() / of.len() as f64;
     let variance = of.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / of.len() as f64;
@@ -157,8 +158,9 @@ fn scores_follow_the_reference_on_generated_sessions() {
             (ours.seconds.len(), ours.seconds.len()),
             (o22.len(), o21.len())
         );
-        // The reference adds floating-point times. Rounding can assign the last second before a
-        // level change to the adjacent segment. These seconds are not compared.
+        // The reference adds floating-point times. Because of rounding, the reference can assign
+        // the last second before a level change to the next segment. These seconds are not
+        // compared.
         let level = |t: usize| journal.level_at(t as u64 * 1000 + 500);
         let clear = |t: &usize| level(*t) == level(t + 1);
         video.extend(
@@ -186,15 +188,18 @@ fn scores_follow_the_reference_on_generated_sessions() {
             "{name}: mean {mean:+.4}, standard deviation {deviation:.4}, at most {largest:.4}"
         );
     }
-    // The scores of single seconds come from formulas that are implemented completely.
+    // The formulas for single seconds and for stalls are implemented completely, so the results
+    // must agree.
     assert!(error_statistics(&video).2 < 0.01 && error_statistics(&audio).2 < 1e-6);
     assert!(error_statistics(&stalls).2 < 1e-6);
-    // The terms for quality changes are simplified, and the random forest is missing.
+    // Here, larger errors are allowed, because the terms for quality changes are simplified and the
+    // random forest is missing.
     assert!(error_statistics(&changes).0.abs() < 0.01 && error_statistics(&changes).1 < 0.05);
     assert!(error_statistics(&all).0.abs() < 0.25 && error_statistics(&all).1 < 0.2);
 }
 
-/// Returns a session of the reference's `examples` folder; levels are the indexes of its representations.
+/// Converts a session of the reference's `examples` folder. Each distinct representation of the
+/// session becomes a level.
 fn example_session(example: &Value) -> Option<(PlaybackJournal, Vec<QualityFactors>)> {
     let audio_kbps = example["I11"]["segments"][0]["bitrate"].as_f64();
     let screen = example["IGen"]["displaySize"].as_str()?.split_once('x')?;

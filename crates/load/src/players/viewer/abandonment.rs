@@ -1,17 +1,17 @@
-//! Abandons a segment that arrives too slowly, and loads a lower level instead.
+//! Abandons a segment that arrives too slowly, and requests the segment at another level instead.
 
 use super::super::abr::{AbandonRule, DownloadSample, PartialSegment};
 use super::super::player_interface::{FetchPurpose, Micros};
 use super::Viewer;
 use super::track_buffer::PendingFetch;
 
-/// Time between two checks, as in hls.js.
+/// Time between two decisions whether to abandon a segment, as in hls.js.
 const CHECK_INTERVAL_US: Micros = 100_000;
-/// Shaka Player samples the throughput of a segment in flight each time this many bytes have
-/// arrived (`minBytesForProgressEvents`).
+/// Shaka Player samples the throughput of a segment in flight each time at least this many bytes
+/// have arrived (`minBytesForProgressEvents`).
 const SAMPLE_BYTES_MIN: u64 = 16_000;
 
-/// dash.js does not raise the level for this time after it has abandoned a segment
+/// Time for which dash.js does not raise the level after abandoning a segment
 /// (`abandonLoadTimeout`).
 const DASH_JS_HOLD_US: Micros = 10_000_000;
 
@@ -19,14 +19,15 @@ const DASH_JS_HOLD_US: Micros = 10_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AbandonedSegment {
     at: Micros,
-    /// End of the buffer, where the segment starts.
+    /// Media time at which the buffer ended, in microseconds. The abandoned segment starts at this
+    /// time.
     end_us: i64,
-    /// The level that replaced it.
+    /// The level at which the segment was requested instead.
     level: usize,
 }
 
 impl Viewer {
-    /// Plans the first check of a segment that is requested now.
+    /// Plans the first decision whether to abandon a segment that is requested now.
     pub(super) fn plan_abandon_check(&mut self, now: Micros, pending: &PendingFetch) {
         let earliest_abandonment_s = self
             .settings
@@ -37,7 +38,8 @@ impl Viewer {
             .then(|| now + ((earliest_abandonment_s * 1e6) as Micros).max(CHECK_INTERVAL_US));
     }
 
-    /// Abandons the segment in flight if the player's rule chooses another level instead.
+    /// Abandons the segment in flight if the rule of the player chooses another level for this
+    /// segment.
     pub(super) fn abandon_slow_segment(&mut self, now: Micros) {
         if self.abandon_check.is_none_or(|at| now < at) {
             return;
@@ -58,8 +60,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the highest level that may be chosen if a segment was abandoned recently; none if there
-    /// is no limit.
+    /// Returns the highest level that dash.js may choose because a segment was abandoned recently.
+    /// Returns none if there is no such limit.
     pub(super) fn held_level(&self, now: Micros) -> Option<usize> {
         let abandoned = self.abandoned?;
         let holds =
@@ -67,17 +69,17 @@ impl Viewer {
         holds.then_some(abandoned.level)
     }
 
-    /// Returns the segment of the main track that is in flight.
+    /// Returns the main track's segment in flight, if any.
     fn segment_in_flight(&self) -> Option<&PendingFetch> {
         let pending = self.tracks.first()?.slot.pending_fetch()?;
         matches!(pending.purpose, FetchPurpose::Video | FetchPurpose::Audio).then_some(pending)
     }
 
-    /// Returns whether the player considers abandoning in this state.
+    /// Returns whether the player may abandon a segment in the current state.
     fn may_abandon(&self) -> bool {
         match self.settings.abandon {
-            // The video element is paused until its first segment has arrived, and hls.js abandons
-            // no segment while it is paused.
+            // The video element is paused until the first segment has arrived. hls.js abandons no
+            // segment while the video element is paused.
             AbandonRule::HlsJs => self.clock.has_started(),
             // dash.js abandons each segment at most once.
             AbandonRule::DashJs => {
@@ -107,10 +109,10 @@ impl Viewer {
         level
     }
 
-    /// Cancels the fetch, and continues with the same segment of another level.
+    /// Cancels the fetch of a segment, and chooses another level for the same segment.
     fn refetch_at_level(&mut self, now: Micros, pending: &PendingFetch, level: usize) {
         let sample = partial_sample(now, pending);
-        // dash.js measures complete segments only.
+        // dash.js measures the throughput of complete segments only.
         if self.settings.abandon != AbandonRule::DashJs {
             self.estimator.push(&sample);
         }
@@ -134,7 +136,7 @@ impl Viewer {
         self.abandon_check = None;
     }
 
-    /// Gives the bitrate rule the throughput since the last sample.
+    /// Passes the throughput since the last sample to the bitrate rule.
     fn sample_progress(&mut self, now: Micros, pending: &PendingFetch) {
         let (bytes, since) = pending.sampled;
         let count = pending.progress.bytes.saturating_sub(bytes);

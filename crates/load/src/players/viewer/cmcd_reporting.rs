@@ -1,4 +1,4 @@
-//! The CMCD that a viewer sends.
+//! Collects the CMCD that a viewer sends.
 
 use super::super::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, relative};
 use super::Viewer;
@@ -115,7 +115,7 @@ fn next_object(
         .map(|range| (range.start, range.end.saturating_sub(1)));
     match relative(&resource.url, &next.url) {
         Some(path) => (Some(path), range),
-        // If the next object is in the same file, CMCD version 1 sends only its range.
+        // If the next object is in the same file, CMCD version 1 sends only the byte range (`nrr`).
         None => (None, range.filter(|_| resource.url == next.url)),
     }
 }

@@ -1,4 +1,5 @@
-//! Handles fetch results: fills buffers, updates the rule, or retries.
+//! Handles the results of fetches: fills the buffers, updates the bitrate rule, and schedules
+//! retries.
 
 use super::super::abr::{DownloadSample, PlayerView};
 use super::super::player_interface::{FetchPurpose, FetchResult, Micros, ParsedDocument};
@@ -69,7 +70,7 @@ impl Viewer {
         self.abr = Some(abr);
     }
 
-    /// Returns the state that the rule may use.
+    /// Returns the part of the viewer's state that the bitrate rule may use.
     pub(super) fn player_view(&self, segment_s: f64) -> PlayerView<'_> {
         let main = &self.tracks[0];
         PlayerView {
@@ -85,7 +86,7 @@ impl Viewer {
         }
     }
 
-    /// Schedules a retry, or ends the session after too many failures.
+    /// Schedules a retry. After too many failures, treats the track or the manifest as unavailable.
     pub(super) fn retry_or_fail(&mut self, now: Micros, track: Option<usize>) {
         let slot = match track {
             Some(n) => &mut self.tracks[n].slot,
@@ -101,8 +102,8 @@ impl Viewer {
         slot.retry_at(now + (250_000 << slot.failures.min(6)));
     }
 
-    /// Ends the session because a track is unavailable. If only the subtitles are unavailable,
-    /// playback continues without them.
+    /// Ends the session because a track is unavailable. If the track contains subtitles, playback
+    /// continues without subtitles instead.
     pub(super) fn fail_track(&mut self, now: Micros, n: usize) {
         match self.tracks.get_mut(n) {
             Some(track) if track.role == TrackRole::Text => {
@@ -113,7 +114,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the kind of the main track's rendition; `Muxed` while it is unknown.
+    /// Returns the kind of the main track's rendition. Returns `Muxed` until the manifest has been
+    /// parsed.
     pub(super) fn main_kind(&self) -> RenditionKind {
         let level = self
             .stream

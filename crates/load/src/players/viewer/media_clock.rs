@@ -1,16 +1,16 @@
-//! The media clock: the playback position, and the reason for a pause.
+//! The media clock stores the playback position, and the reason for an interruption of playback.
 
 use super::super::player_interface::Micros;
 use super::super::qoe::{PlaybackJournal, StallEvent};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ClockState {
-    /// Before the first frame.
+    /// The first frame has not been shown yet.
     Starting,
     Playing,
-    /// The buffer is empty since this time.
+    /// The buffer has been empty since this time.
     Stalled(Micros),
-    /// Seeking since this time.
+    /// A seek is in progress, and playback has been interrupted since this time.
     Seeking(Micros),
 }
 
@@ -60,7 +60,8 @@ impl MediaClock {
         self.state != ClockState::Starting
     }
 
-    /// Returns the start of the current wait; none while it plays.
+    /// Returns the time at which the current interruption of playback started, or none during
+    /// playback.
     pub(super) fn waits_since(&self) -> Option<Micros> {
         match self.state {
             ClockState::Starting => Some(self.began),
@@ -69,8 +70,8 @@ impl MediaClock {
         }
     }
 
-    /// Advances to `now`, by at most `ahead` microseconds of media. Returns the time at which the
-    /// buffer ran empty.
+    /// Advances the clock to `now`, and the playback position by at most `ahead` microseconds. If
+    /// the buffer ran empty, returns the time at which this happened.
     pub(super) fn advance_to(&mut self, now: Micros, ahead: Micros) -> Option<Micros> {
         let passed = now.saturating_sub(self.now);
         let before = self.now;
@@ -93,7 +94,7 @@ impl MediaClock {
         self.state = ClockState::Seeking(since);
     }
 
-    /// Sets the position of the first segment before playback starts.
+    /// Sets the playback position to the start of the first segment, unless playback has started.
     pub(super) fn start_at(&mut self, position: i64) {
         if self.state == ClockState::Starting {
             self.position = position;
@@ -108,7 +109,7 @@ impl MediaClock {
         self.state = ClockState::Playing;
     }
 
-    /// Records a wait in progress.
+    /// Adds the duration of the current stall or seek to the journal.
     pub(super) fn record_wait(&mut self, journal: &mut PlaybackJournal) {
         match self.state {
             ClockState::Stalled(since) => journal.stalls.push(StallEvent {

@@ -1,8 +1,9 @@
-//! A viewer: a media clock, buffers for video and audio, and an adaptive bitrate rule.
+//! An emulated viewer with a media clock, a buffer for each track, and an adaptive bitrate rule.
 //!
-//! Video, audio and subtitles are fetched in parallel, one request at a time each, as in players. A segment is
-//! requested when it fits into the buffer. Playback starts when each track has buffered enough,
-//! stalls when one runs empty, and resumes when each has enough again.
+//! As in real players, video, audio and subtitles are fetched in parallel, with one request at a
+//! time for each track. A segment is requested once the buffer has room for this segment. Playback
+//! starts once video and audio have buffered enough. Playback stalls when video or audio runs
+//! empty, and resumes once both have buffered enough again.
 
 mod abandonment;
 mod cmcd_reporting;
@@ -35,10 +36,12 @@ pub struct Viewer {
     settings: Arc<PlaybackSettings>,
     plan: Box<ViewerPlan>,
     stream: Option<Arc<TitleLadder>>,
-    /// Indexes and bitrates of the levels that the device allows.
+    /// Indexes of the levels that the device allows, in ascending order of bitrate.
     levels: Box<[u16]>,
+    /// Bitrates of these levels, in bits per second.
     bitrates: Box<[f64]>,
-    /// The adaptive bitrate rule. Absent during a call of the rule, which reads the viewer's state.
+    /// The adaptive bitrate rule. During a call of the rule, this is `None`, because the rule reads
+    /// the state of the viewer.
     abr: Option<Box<dyn AbrRule>>,
     estimator: Box<EwmaEstimator>,
     manifest: track_buffer::FetchSlot,
@@ -48,9 +51,10 @@ pub struct Viewer {
     next_seek: usize,
     next_id: u32,
     cancelled: Vec<u32>,
-    /// When to consider abandoning the segment in flight; none without one.
+    /// Time of the next decision whether to abandon the segment in flight; none if no decision is
+    /// due.
     abandon_check: Option<Micros>,
-    /// The segment that was last abandoned.
+    /// The segment that was abandoned last.
     abandoned: Option<abandonment::AbandonedSegment>,
     ended: Option<SessionEnd>,
     chosen: usize,
@@ -59,7 +63,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Creates a viewer who starts now.
+    /// Creates a viewer whose session starts at `now`.
     pub fn new(
         settings: Arc<PlaybackSettings>,
         plan: ViewerPlan,
@@ -105,7 +109,7 @@ impl Viewer {
         }
     }
 
-    /// Ends the session unless it has ended.
+    /// Ends the session, unless it has already ended.
     pub fn end_session(&mut self, now: Micros, end: SessionEnd) {
         self.advance_clock(now);
         if self.ended.is_none() {
@@ -114,7 +118,7 @@ impl Viewer {
         }
     }
 
-    /// Returns the reason for the end; none during the session.
+    /// Returns the reason why the session ended, or none while the session continues.
     pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
@@ -162,7 +166,7 @@ impl Viewer {
         }
     }
 
-    /// Opens the manifest: sets up the ladder and the tracks.
+    /// Sets up the levels and the tracks of a parsed manifest.
     fn open_title(&mut self, stream: Arc<TitleLadder>) {
         self.manifest.finish_fetch();
         self.levels = self.plan.device.allowed_levels(&stream).into();
@@ -179,13 +183,13 @@ impl Viewer {
         self.stream = Some(stream);
     }
 
-    /// Iterates over the tracks that playback needs: those of video and audio.
+    /// Iterates over the video and audio tracks. Playback does not depend on the subtitle track.
     fn media_tracks(&self) -> impl Iterator<Item = &TrackState> {
         let needed = |track: &&TrackState| track.role != TrackRole::Text;
         self.tracks.iter().filter(needed)
     }
 
-    /// Returns the microseconds until the first track runs empty.
+    /// Returns how many microseconds of media can be played before video or audio runs empty.
     fn buffered_ahead(&self) -> Micros {
         let ends = self
             .media_tracks()
@@ -198,7 +202,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the end of the longest track; valid once all tracks are complete.
+    /// Returns the media time at which the longest track ends, in microseconds. The result is final
+    /// only once all tracks are complete.
     fn title_end(&self) -> i64 {
         self.media_tracks()
             .map(|track| track.end_us)
@@ -210,7 +215,7 @@ impl Viewer {
         !self.tracks.is_empty() && self.media_tracks().all(|track| track.done)
     }
 
-    /// Advances the clock as far as media is buffered.
+    /// Advances the clock to `now`. Playback advances only as far as media is buffered.
     fn advance_clock(&mut self, now: Micros) {
         if self.ended.is_some() {
             return;
@@ -234,7 +239,7 @@ impl Viewer {
         }
     }
 
-    /// Starts playback if each track has buffered enough.
+    /// Starts or resumes playback if video and audio have buffered enough.
     fn start_playing(&mut self) {
         if self.clock.is_playing() || self.tracks.is_empty() {
             return;
@@ -254,7 +259,7 @@ impl Viewer {
         }
     }
 
-    /// Leaves, gives up or seeks as planned.
+    /// Lets the viewer leave, give up or seek if the plan requires this at `now`.
     fn apply_plan(&mut self, now: Micros) {
         if now >= self.plan.leave_at {
             return self.end_session(now, SessionEnd::Left);
@@ -277,8 +282,8 @@ impl Viewer {
         }
     }
 
-    /// Seeks. If video or audio at the target is not buffered, cancels all fetches and drops all
-    /// buffers.
+    /// Seeks to `share` (0 to 1) of the title. If video or audio is not buffered at the target,
+    /// cancels all fetches and empties all buffers.
     fn seek_to(&mut self, share: f64) {
         let main = self.tracks.first().and_then(|track| track.known_segments());
         let Some(length) = main.map(|segments| track_buffer::micros(segments.end_time())) else {
@@ -300,7 +305,7 @@ impl Viewer {
         self.chosen = 0;
     }
 
-    /// Returns when the viewer must act even without a result.
+    /// Returns the time at which the viewer must be polled even if no result has arrived.
     fn wake_at(&self) -> Micros {
         let dry = self
             .clock
@@ -362,7 +367,7 @@ impl Player for Viewer {
         if self.manifest.is_pending(id) {
             match result.document.filter(|_| result.ok) {
                 Some(ParsedDocument::TitleLadder(stream)) => self.open_title(stream),
-                // A single media playlist is a title, too.
+                // The manifest URL can also refer to a single media playlist.
                 Some(ParsedDocument::Segments(segments)) => {
                     self.open_title(Arc::new(TitleLadder::from_segments(segments)));
                 }

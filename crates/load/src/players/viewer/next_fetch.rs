@@ -10,19 +10,19 @@ use media::manifest::read::RenditionKind;
 use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
 use std::sync::Arc;
 
-/// Time after which a track that waits for the other one decides again, as in hls.js.
+/// Interval at which a track that waits for another track decides again, as in hls.js.
 const SYNC_INTERVAL_US: Micros = 100_000;
 
-/// The decision for a track.
+/// The next step of a track.
 enum TrackDecision {
     Fetch(Box<MediaFetch>),
     /// Fetch nothing before this time.
     Later(Micros),
-    /// Fetch nothing until another event.
+    /// Fetch nothing until an event changes the state.
     Nothing,
-    /// The track is complete.
+    /// The track has nothing more to fetch.
     Over,
-    /// Decide again: the state has changed.
+    /// Decide again, because this decision has changed the state of the track.
     Again,
 }
 
@@ -60,7 +60,7 @@ impl Viewer {
                 }
             }
         }
-        // All segments are buffered, so playback does not need to wait for more.
+        // If all segments are buffered, playback starts even with less buffered media than usual.
         if self.all_done() {
             self.start_playing();
         }
@@ -140,7 +140,7 @@ impl Viewer {
         )
     }
 
-    /// Returns the purpose of a track's segments, and their kind in CMCD.
+    /// Returns the purpose of a track's segments, and their CMCD object type.
     fn segment_kind(&self, n: usize) -> (FetchPurpose, CmcdObjectType) {
         match (self.tracks[n].role, self.main_kind()) {
             (TrackRole::Text, _) => (FetchPurpose::Text, CmcdObjectType::Other),
@@ -152,7 +152,8 @@ impl Viewer {
         }
     }
 
-    /// Waits for room in the buffer, then chooses a level and its source.
+    /// Chooses the level and the source of the next segment once the buffer has room for the
+    /// segment.
     fn choose_level(&mut self, now: Micros, n: usize) -> TrackDecision {
         let track = &self.tracks[n];
         let next_us = track.known_segments().map_or(0, |segments| {
@@ -160,7 +161,8 @@ impl Viewer {
         });
         let ahead = track.end_us.saturating_sub(self.clock.position());
         let over = ahead.saturating_add(next_us) - (self.settings.buffer_max_s * 1e6) as i64;
-        // A segment longer than the buffer limit is requested once the buffer is empty.
+        // A segment that is longer than the buffer limit never fits. Such a segment is requested
+        // once the buffer is empty.
         if over > 0 && ahead > 0 {
             self.tracks[n].full_since.get_or_insert(now);
             return if self.clock.is_playing() {
@@ -205,7 +207,8 @@ impl Viewer {
         } else {
             4.0
         };
-        // The rule reads the viewer's state, so it is moved out of the viewer for the call.
+        // The rule reads the state of the viewer, so the rule is moved out of the viewer for the
+        // call.
         let Some(mut abr) = self.abr.take() else {
             return TrackDecision::Nothing;
         };
@@ -223,7 +226,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the level of the first segment if the settings assume a throughput.
+    /// Returns the level for the first segment if the settings assume a throughput. Returns none
+    /// for later segments.
     fn start_level(&self) -> Option<usize> {
         if self.tracks.first()?.level.is_some() {
             return None;
@@ -242,7 +246,7 @@ impl Viewer {
         Some(above.take_while(|bps| **bps <= assumed).count())
     }
 
-    /// Returns the segments of a source, if they are known completely.
+    /// Returns the segments of a source if all of its segments are known.
     fn known_segments(&mut self, n: usize, source: usize) -> Option<Arc<SegmentList>> {
         let stream = self.stream.clone()?;
         let described = match self.tracks[n].role {
@@ -261,7 +265,7 @@ impl Viewer {
             .then(|| Arc::clone(known))
     }
 
-    /// Requests the playlists and indexes that list a source's segments.
+    /// Requests the next playlist or index that lists segments of a source.
     fn fetch_segment_lists(
         &mut self,
         now: Micros,
@@ -341,7 +345,7 @@ impl Viewer {
         next: Option<ResourceRange>,
     ) -> TrackDecision {
         let Ok(Some(resource)) = resource else {
-            // The URL cannot be built, and a retry would not change that.
+            // The URL cannot be built. A retry would fail for the same reason.
             self.fail_track(pending.at, n);
             return TrackDecision::Nothing;
         };

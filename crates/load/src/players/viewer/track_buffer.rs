@@ -1,4 +1,4 @@
-//! The buffer of a track and its fetch.
+//! The state of a track: its segment lists, its buffer, and its fetch in flight.
 
 use super::super::player_interface::{FetchProgress, FetchPurpose, Micros};
 use super::super::qoe::{PlaybackJournal, PlayedStretch};
@@ -7,7 +7,7 @@ use media::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Tolerance for segment starts, because manifests round times.
+/// Tolerance for the start times of segments, because manifests round these times.
 const NEAR_US: i64 = 20_000;
 
 /// The role of a track.
@@ -15,13 +15,13 @@ const NEAR_US: i64 = 20_000;
 pub(super) enum TrackRole {
     /// Video with or without audio, or audio if there is no video.
     Main,
-    /// Audio beside video.
+    /// Separate audio of a title with video.
     Audio,
-    /// Subtitles. Playback never waits for them, and continues without them.
+    /// Subtitles. Playback never waits for subtitles, and continues if subtitles are unavailable.
     Text,
 }
 
-/// A fetch in flight and how to use its result.
+/// A fetch in flight, with the data that is needed to handle the result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingFetch {
     pub(super) purpose: FetchPurpose,
@@ -31,13 +31,14 @@ pub(super) struct PendingFetch {
     pub(super) segment: usize,
     pub(super) init: u16,
     pub(super) duration_us: i64,
-    /// The part received so far.
+    /// The part of the response that has been received so far.
     pub(super) progress: FetchProgress,
-    /// Bytes and time of the last sample of its throughput.
+    /// Number of bytes received when the throughput was last sampled, and the time of this sample.
     pub(super) sampled: (u64, Micros),
 }
 
-/// A slot for one fetch at a time, with the state of its retries.
+/// A slot for one fetch at a time. Stores the number of failures, and the earliest time of the next
+/// fetch.
 #[derive(Debug, Default)]
 pub(super) struct FetchSlot {
     pending: Option<(u32, Option<PendingFetch>)>,
@@ -71,7 +72,7 @@ impl FetchSlot {
         }
     }
 
-    /// Records that the throughput was sampled.
+    /// Records that the throughput of the fetch in flight was sampled at `now`.
     pub(super) fn mark_sampled(&mut self, now: Micros) {
         if let Some((_, Some(fetch))) = &mut self.pending {
             fetch.sampled = (fetch.progress.bytes, now);
@@ -107,29 +108,30 @@ struct BufferedSegment {
 #[derive(Debug)]
 pub(super) struct TrackState {
     pub(super) role: TrackRole,
-    /// Known segments of each source.
+    /// For each source, the segments that are known so far.
     sources: Vec<Option<Arc<SegmentList>>>,
-    /// Number of parsed documents of each source.
+    /// For each source, the number of parsed documents that list its segments.
     pub(super) documents_parsed: Vec<u16>,
-    /// The level of the last segment.
+    /// The level of the segment that was received last.
     pub(super) level: Option<usize>,
-    /// The source of the last segment.
+    /// The source of the segment that was received last.
     source: usize,
-    /// Level and source chosen for the next segment.
+    /// The level and the source that were chosen for the next segment.
     pub(super) next: Option<(usize, usize)>,
     /// Time since which the buffer has been full.
     pub(super) full_since: Option<Micros>,
-    /// Init segments fetched, as source and index.
+    /// Fetched init segments, each as (source, index).
     pub(super) inits: Vec<(u16, u16)>,
     pub(super) slot: FetchSlot,
     segments_buffered: VecDeque<BufferedSegment>,
-    /// Media time up to which the main track was played.
+    /// Media time up to which the track has been played or skipped, in microseconds.
     played_us: i64,
-    /// Start of the buffered media.
+    /// Media time at which the buffer started, at the start of the session or after the last seek,
+    /// in microseconds. Playback does not change this value.
     start_us: i64,
-    /// End of the buffered media.
+    /// Media time at which the buffer ends, in microseconds.
     pub(super) end_us: i64,
-    /// All segments have been requested.
+    /// The track has nothing more to fetch, unless the viewer seeks.
     pub(super) done: bool,
 }
 
@@ -161,17 +163,17 @@ impl TrackState {
             + self.segments_buffered.capacity() * size_of::<BufferedSegment>()
     }
 
-    /// Returns the known segments of a source.
+    /// Returns the segments of a source that are known so far.
     pub(super) fn source_segments(&self, source: usize) -> Option<&Arc<SegmentList>> {
         self.sources.get(source)?.as_ref()
     }
 
-    /// Returns the segments of the last source used.
+    /// Returns the known segments of the source that was used last.
     pub(super) fn known_segments(&self) -> Option<&Arc<SegmentList>> {
         self.source_segments(self.source)
     }
 
-    /// Appends segments of a source.
+    /// Appends the segments of one parsed document to the segments of a source.
     pub(super) fn add_segments(
         &mut self,
         source: usize,
@@ -192,15 +194,15 @@ impl TrackState {
         Ok(())
     }
 
-    /// Returns the index of the next segment. At the end of the title, the index is past the last
-    /// segment.
+    /// Returns the index of the next segment to fetch. At the end of the title, this index is past
+    /// the last segment.
     pub(super) fn next_segment(&self, segments: &SegmentList) -> usize {
         let from = self.end_us.saturating_add(NEAR_US);
         let at = segments.segment_at(Time::new(from, 1_000_000));
         let covers =
             micros(segments.start_time(at)).saturating_add(micros(segments.duration(at))) > from;
-        // Segment `at` is the next one if it covers `from`, or if it starts after the end of the
-        // buffer. Otherwise, the buffer already contains it.
+        // Segment `at` is the next segment if it covers `from`, or if it starts after the end of
+        // the buffer. Otherwise, the buffer already contains segment `at`.
         if covers || (micros(segments.start_time(at)) > self.end_us) {
             at
         } else {
@@ -208,7 +210,8 @@ impl TrackState {
         }
     }
 
-    /// Returns the remaining segments of the last source.
+    /// Returns how many segments of the last source remain to be fetched, or 1 if the segments are
+    /// unknown.
     pub(super) fn segments_left(&self) -> usize {
         self.known_segments().map_or(1, |segments| {
             segments.len().saturating_sub(self.next_segment(segments))
@@ -241,7 +244,7 @@ impl TrackState {
         self.end_us = self.end_us.max(end_us);
     }
 
-    /// Removes the media up to a position from the buffer, and records it as played.
+    /// Removes the media before `position` from the buffer, and records this media as played.
     pub(super) fn play_until(&mut self, position: i64, journal: &mut PlaybackJournal) {
         while let Some(first) = self.segments_buffered.front().copied() {
             let from = self.played_us.max(first.end_us - first.duration_us);
@@ -267,7 +270,7 @@ impl TrackState {
         (self.start_us.max(self.played_us)..self.end_us).contains(&position)
     }
 
-    /// Removes media up to a position without recording it.
+    /// Removes the media before `position` from the buffer. Does not record this media as played.
     pub(super) fn skip_until(&mut self, position: i64) {
         self.played_us = position;
         while self
@@ -279,7 +282,9 @@ impl TrackState {
         }
     }
 
-    /// Drops the buffer, cancels the fetch, and continues at the segment that contains a position.
+    /// Empties the buffer and cancels the fetch in flight, because the viewer seeks to `position`.
+    /// The next segment is the segment that contains `position`. Returns the ID of the cancelled
+    /// fetch.
     pub(super) fn clear_buffer(&mut self, position: i64) -> Option<u32> {
         let start = self.known_segments().map_or(position, |segments| {
             micros(segments.start_time(segments.segment_at(Time::new(position, 1_000_000))))
@@ -291,7 +296,7 @@ impl TrackState {
     }
 }
 
-/// Converts to whole microseconds.
+/// Converts a time to microseconds, rounded to an integer.
 pub(super) fn micros(time: Time) -> i64 {
     time.round_to(1_000_000)
 }

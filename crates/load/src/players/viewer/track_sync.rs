@@ -1,15 +1,15 @@
-//! Limits how far one track is buffered ahead of the other.
+//! Limits how far audio and video are buffered ahead of each other.
 
 use super::Viewer;
 use super::track_buffer::{PendingFetch, TrackRole, micros};
 use super::viewer_plan::TrackSync;
 
-/// dash.js: audio may be buffered this much longer than video.
+/// In dash.js, audio may be buffered this many microseconds further than video.
 const DASH_JS_LEAD_US: i64 = 1_000_000;
 
 impl Viewer {
-    /// Returns whether a track must wait for the other one before it requests its next segment,
-    /// which lasts `next_us`.
+    /// Returns whether track `n` must wait for the other track before it requests the next segment.
+    /// `next_us` is the duration of the next segment.
     pub(super) fn waits_for_other_track(&self, n: usize, next_us: i64) -> bool {
         let (role, end_us) = (self.tracks[n].role, self.tracks[n].end_us);
         let other = self.media_tracks().find(|track| track.role != role);
@@ -32,7 +32,8 @@ impl Viewer {
         }
     }
 
-    /// Returns the end of a video segment in flight; none for playlists and init segments.
+    /// Returns the media time at which a segment in flight ends. For an init segment, returns the
+    /// end of the segment that needs the init segment. Returns none for playlists and indexes.
     fn segment_end_us(&self, pending: &PendingFetch) -> Option<i64> {
         let segments = self.tracks.first()?.source_segments(pending.source)?;
         let start_us = micros(segments.start_time(pending.segment));

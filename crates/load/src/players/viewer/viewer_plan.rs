@@ -1,4 +1,4 @@
-//! Settings, plan and state of a viewer.
+//! The settings of all viewers, the plan of one viewer, and snapshots of a player.
 
 use super::super::abr::AbandonRule;
 use super::super::cmcd::CmcdFormat;
@@ -9,54 +9,58 @@ use media::manifest::read::ResourceRange;
 /// Playback settings that all viewers of a run share.
 #[derive(Debug, Clone)]
 pub struct PlaybackSettings {
-    /// Limit of the buffer, in seconds.
+    /// Maximum length of the buffered media, in seconds.
     pub buffer_max_s: f64,
-    /// Seconds that each track must buffer before playback starts; at least one segment.
+    /// Seconds of media that each track must buffer before playback starts. Each track must buffer
+    /// at least one segment.
     pub start_s: f64,
-    /// Seconds that each track must buffer after a stall.
+    /// Seconds of media that each track must buffer before playback resumes after a stall.
     pub resume_s: f64,
     /// The level of the first segment.
     pub start_level: StartLevel,
-    /// The rule by which a slow segment is abandoned for one of a lower level.
+    /// The rule for abandoning a slow segment and requesting the segment at another level.
     pub abandon: AbandonRule,
-    /// Limit on how far one track is buffered ahead of the other.
+    /// The limit on how far audio and video are buffered ahead of each other.
     pub track_sync: TrackSync,
-    /// Retries of a failed request, with a delay that starts at half a second and doubles.
+    /// Maximum number of retries of a failed request. The delay before the first retry is half a
+    /// second, and doubles for each further retry.
     pub retries: u32,
-    /// CMCD style, if the viewer reports to the server.
+    /// The format of the viewer's CMCD reports; none if the viewer sends no CMCD.
     pub cmcd: Option<CmcdFormat>,
 }
 
-/// The level of the first segment. Rules that ignore the network choose it themselves.
+/// The level of the first segment. Bitrate rules that ignore the network also ignore this setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StartLevel {
-    /// The choice of the bitrate rule, usually the lowest level.
+    /// The level that the bitrate rule chooses. This is usually the lowest level.
     RuleChoice,
-    /// The highest level whose bitrate is at most this throughput, in bits per second.
+    /// The highest level whose bitrate is at most this throughput, in bits per second. If there is
+    /// no such level, the lowest level.
     Throughput(f64),
-    /// The highest level at an assumed throughput: the bitrate of the manifest's first variant,
-    /// limited to these bounds in bits per second.
+    /// The highest level whose bitrate is at most an assumed throughput. The assumed throughput is
+    /// the bitrate of the manifest's first variant, limited to the following bounds.
     FirstListed {
-        /// The smallest throughput assumed.
+        /// The smallest assumed throughput, in bits per second.
         bps_min: f64,
-        /// The largest throughput assumed.
+        /// The largest assumed throughput, in bits per second.
         bps_max: f64,
     },
 }
 
-/// Limit on how far one track is buffered ahead of the other.
+/// The limit on how far audio and video are buffered ahead of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrackSync {
-    /// Each track is buffered as far as the buffer allows.
+    /// There is no limit: each track fills its own buffer.
     #[default]
     Independent,
-    /// Audio requests no segment while it is buffered further than the end of the video segment
-    /// that is being received.
+    /// Audio requests no segment while its buffer ends after the video segment that is being
+    /// received.
     HlsJs,
-    /// Audio requests no segment once it is buffered one second further than video, but it always
-    /// buffers at least one segment.
+    /// Audio requests no segment while its buffer ends at least one second after the video buffer.
+    /// Audio always buffers at least one segment.
     DashJs,
-    /// Neither track is a segment or more ahead of the other.
+    /// A track requests no segment while its buffer ends at least one segment after the buffer of
+    /// the other track.
     Shaka,
 }
 
@@ -82,11 +86,12 @@ pub struct ViewerPlan {
     pub manifest: ResourceRange,
     /// The device.
     pub device: DeviceProfile,
-    /// The latest time at which the viewer leaves.
+    /// The time at which the viewer leaves, if the session has not ended before.
     pub leave_at: Micros,
-    /// Microseconds without video after which the viewer gives up.
+    /// Microseconds of interrupted playback after which the viewer gives up; none if the viewer
+    /// never gives up.
     pub patience: Option<Micros>,
-    /// Times of seeks, and their targets as a share of the title; in order.
+    /// The seeks, in order: the time of each seek, and its target as a share of the title (0 to 1).
     pub seeks: Vec<(Micros, f64)>,
     /// Session ID.
     pub session: u128,
@@ -98,7 +103,7 @@ pub struct ViewerPlan {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SessionEnd {
-    /// The title ended.
+    /// The title was played to its end.
     Finished,
     /// The viewer left as planned.
     Left,
@@ -106,11 +111,11 @@ pub enum SessionEnd {
     GaveUp,
     /// A required resource was unavailable.
     Failed,
-    /// The run ended.
+    /// The run ended before the session.
     Stopped,
 }
 
-/// A snapshot of a player, for live figures.
+/// A snapshot of a player, for the live statistics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlayerSnapshot {
     /// Time of the snapshot.
@@ -121,6 +126,6 @@ pub struct PlayerSnapshot {
     pub playing: bool,
     /// Playback has stalled.
     pub stalled: bool,
-    /// Bitrate of the last chosen level, in bits per second.
+    /// Bitrate of the level of the last received segment, in bits per second.
     pub bps: f64,
 }

@@ -1,4 +1,4 @@
-//! Parsing of rate profiles, and the times of their requests.
+//! Tests of the parsing of rate profiles, and of the number of requests that profiles schedule.
 
 use super::*;
 

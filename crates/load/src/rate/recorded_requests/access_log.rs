@@ -1,10 +1,10 @@
-//! Access logs in three formats: the Common Log Format of NCSA HTTPd, the Combined format (with
-//! referrer and user agent), and the Extended Log File Format (W3C, WD-logfile-960323). The lines
-//! after a `#Fields:` line have the W3C format.
+//! Reads access logs in three formats: the Common Log Format of NCSA HTTPd, the Combined format
+//! (with referrer and user agent), and the Extended Log File Format (W3C, WD-logfile-960323). All
+//! lines after a `#Fields:` line are parsed in the W3C format.
 //!
-//! Times in the first two formats have no fraction of a second. Requests of the same second are
-//! spread evenly over this second, in the order of their lines. Otherwise, they would all start at
-//! the same time.
+//! Times in the Common and Combined formats have no fraction of a second. Therefore, requests of
+//! the same second are spread evenly over this second, in the order of their lines. Otherwise,
+//! these requests would all start at the same time.
 
 use super::super::request_target::RequestTarget;
 use super::civil_time::{parse_common_log_time, parse_w3c_time};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read as _};
 use url::Url;
 
-/// Limit of a line, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// Placeholder host for a log line that has only a path. `--base` replaces this host.
@@ -34,7 +34,8 @@ struct LogEntry<'a> {
     user_agent: Option<Cow<'a, str>>,
 }
 
-/// Reads a log. Skips methods other than GET and HEAD: a log contains no request bodies.
+/// Reads a log. Skips requests with methods other than GET and HEAD, because a log contains no
+/// request bodies.
 pub(super) fn read_log(
     mut input: impl BufRead,
     base: Option<&Url>,
@@ -73,8 +74,8 @@ pub(super) fn read_log(
     Ok(recording)
 }
 
-/// Parses `client - - [time] "METHOD target HTTP/1.1" status bytes`, with or without `"referrer"
-/// "user agent"`.
+/// Parses a line of the form `client - - [time] "METHOD target HTTP/1.1" status bytes`, with or
+/// without `"referrer" "user agent"` at its end.
 fn parse_common_line(line: &str) -> Result<LogEntry<'_>, &'static str> {
     const FORM: &str = "expected the Common or Combined format, or #Fields: of a W3C log";
     let mut fields = split_fields(line, QuoteEscapes::Backslash).ok_or(FORM)?;
@@ -97,7 +98,7 @@ fn parse_common_line(line: &str) -> Result<LogEntry<'_>, &'static str> {
     })
 }
 
-/// Parses a line with these fields.
+/// Parses a line in the W3C format. `names` are the names of the fields in the line.
 fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &'static str> {
     let fields = split_fields(line, QuoteEscapes::Doubled).ok_or("a quote is not closed")?;
     let mut values: BTreeMap<&str, Cow<'a, str>> = BTreeMap::new();
@@ -135,7 +136,7 @@ fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &
 }
 
 impl LogEntry<'_> {
-    /// Returns the request; none if it cannot be repeated.
+    /// Returns the target for the logged request, or none if the request cannot be repeated.
     fn into_target(
         self,
         base: Option<&Url>,
@@ -167,14 +168,14 @@ impl LogEntry<'_> {
     }
 }
 
-/// Inserts a header field. Ignores text that a field cannot contain.
+/// Inserts a header field, unless the text is missing or invalid as the value of a field.
 fn insert_header_text(target: &mut RequestTarget, name: HeaderName, text: Option<Cow<'_, str>>) {
     if let Some(Ok(value)) = text.map(|text| text.parse()) {
         target.headers.insert(name, value);
     }
 }
 
-/// Spreads the requests of the same whole second evenly over it.
+/// Spreads requests with the same time in whole seconds evenly over this second.
 fn spread_within_seconds(targets: &mut [RequestTarget]) {
     let whole = |target: &RequestTarget| {
         let time_s = target.recorded_at_s.unwrap_or_default();

@@ -1,11 +1,12 @@
-//! Times of recordings as seconds since 1970, UTC.
+//! Converts the times in recordings to seconds since 1970 in UTC.
 
-/// Names of months in the Common Log Format.
+/// Names of the months in the Common Log Format.
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// Parses `2026-11-21T10:00:00.123+01:00` (RFC 3339 section 5.6), as HAR requires.
+/// Parses a time such as `2026-11-21T10:00:00.123+01:00` (RFC 3339 section 5.6). HAR requires this
+/// format.
 pub(super) fn parse_rfc3339(text: &str) -> Option<f64> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let zone = rest.find(['Z', 'z', '+', '-'])?;
@@ -13,12 +14,13 @@ pub(super) fn parse_rfc3339(text: &str) -> Option<f64> {
     Some(seconds_of(parse_date(date)?, parse_time_of_day(time)?) - parse_offset(offset)?)
 }
 
-/// Parses the fields `date` and `time` of a W3C log: `2026-11-21` and `10:00:00` or `10:00:00.123`.
+/// Parses the fields `date` and `time` of a W3C log, such as `2026-11-21` and `10:00:00` or
+/// `10:00:00.123`.
 pub(super) fn parse_w3c_time(date: &str, time: &str) -> Option<f64> {
     Some(seconds_of(parse_date(date)?, parse_time_of_day(time)?))
 }
 
-/// Parses `29/Feb/2024:23:59:59 +0000` of the Common Log Format.
+/// Parses a time such as `29/Feb/2024:23:59:59 +0000`, in the Common Log Format.
 pub(super) fn parse_common_log_time(text: &str) -> Option<f64> {
     let (date, rest) = text.split_once(':')?;
     let (time, offset) = rest.split_once(' ')?;
@@ -58,7 +60,8 @@ fn parse_time_of_day(text: &str) -> Option<f64> {
     valid.then(|| f64::from(hour * 3600 + minute * 60) + second)
 }
 
-/// Parses `Z`, `+01:00` or `-0500` to seconds east of UTC.
+/// Parses an offset from UTC, such as `Z`, `+01:00` or `-0500`. Returns the offset in seconds,
+/// which is positive east of Greenwich.
 fn parse_offset(text: &str) -> Option<f64> {
     if matches!(text, "Z" | "z") {
         return Some(0.0);
@@ -76,14 +79,14 @@ fn parse_offset(text: &str) -> Option<f64> {
     Some(sign * f64::from(hours * 3600 + minutes * 60))
 }
 
-/// Returns the seconds since 1970 of a Gregorian date and a time of day.
+/// Converts a Gregorian date and a time of day to seconds since 1970.
 fn seconds_of((year, month, day): (u32, u32, u32), second_of_day: f64) -> f64 {
-    // Years start in March, so that a leap day is the last day of a year.
+    // This calculation starts each year in March, so that a leap day is the last day of a year.
     let year = i64::from(year) - i64::from(month <= 2);
     let month = (i64::from(month) + 9) % 12;
     let day_of_year = (153 * month + 2) / 5 + i64::from(day) - 1;
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    // 719,468 days are between 0000-03-01 and 1970-01-01.
+    // There are 719,468 days between 0000-03-01 and 1970-01-01.
     (days + day_of_year - 719_468) as f64 * 86_400.0 + second_of_day
 }
 

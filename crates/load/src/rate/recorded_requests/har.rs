@@ -1,6 +1,7 @@
-//! HTTP Archives (HAR 1.2), as the network panels of browsers export them.
+//! Reads HTTP Archives (HAR 1.2), as the network panels of browsers export them.
 //!
-//! Responses are ignored while they are parsed, so that an archive with bodies needs little memory.
+//! The parser does not store responses, so that an archive with response bodies needs little
+//! memory.
 
 use super::super::{RequestKind, RequestTarget};
 use super::civil_time::parse_rfc3339;
@@ -10,10 +11,11 @@ use serde::Deserialize;
 use std::io::BufRead;
 use url::Url;
 
-/// Limit of an archive, in bytes.
+/// Maximum length of an archive, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
 
-/// Fields that a connection sets for itself (RFC 9110 section 7.6.1), or that the client computes.
+/// Header fields that are not repeated. These fields belong to one connection (RFC 9110 section
+/// 7.6.1), or the client computes their values.
 const OWN_FIELDS: [&str; 9] = [
     "host",
     "connection",
@@ -41,7 +43,7 @@ struct ArchiveLog {
 struct ArchiveEntry {
     started_date_time: String,
     request: ArchiveRequest,
-    /// Chromium: the response was in the browser's cache, and no request was sent.
+    /// Chromium sets this field if the response was in the browser's cache and no request was sent.
     #[serde(default, rename = "_fromCache")]
     from_cache: Option<String>,
 }
@@ -69,7 +71,8 @@ struct ArchiveBody {
     text: String,
 }
 
-/// Reads an archive. Skips requests of other schemes, and those served by the browser's cache.
+/// Reads an archive. Skips requests with a scheme other than http or https, and requests that were
+/// served from the browser's cache.
 pub(super) fn read_archive(
     input: impl BufRead,
     base: Option<&Url>,
@@ -90,7 +93,7 @@ pub(super) fn read_archive(
 }
 
 impl ArchiveEntry {
-    /// Returns the request; none if it was not sent over HTTP.
+    /// Returns the target for the recorded request, or none if the request was not sent over HTTP.
     fn into_target(self, base: Option<&Url>) -> Result<Option<RequestTarget>, EntryError> {
         let started = parse_rfc3339(&self.started_date_time);
         let started = started.ok_or(EntryError::StartTime(self.started_date_time))?;
@@ -127,8 +130,8 @@ impl ArchiveEntry {
     }
 }
 
-/// Returns the header fields of a repeated request, without HTTP/2 pseudo-header fields and without
-/// the fields in `OWN_FIELDS`.
+/// Returns the header fields that are sent when the request is repeated. Leaves out HTTP/2
+/// pseudo-header fields and the fields in `OWN_FIELDS`.
 fn repeatable_headers(fields: &[ArchiveHeader]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for field in fields {

@@ -1,21 +1,23 @@
-//! Fields of access logs: words, texts in quotes, and texts in brackets.
+//! Splits the lines of access logs into fields. A field is a word, a text in quotes, or a text in
+//! brackets.
 
 use std::borrow::Cow;
 
-/// Escapes inside quotes.
+/// The escape sequences in quoted texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteEscapes {
-    /// `\"`, `\\` and `\xhh`, as Apache and nginx write.
+    /// `\"`, `\\` and `\xhh`, as Apache and nginx write them.
     Backslash,
-    /// `""`, as the Extended Log File Format (W3C, WD-logfile-960323) requires.
+    /// `""` for a quotation mark, as the Extended Log File Format (W3C, WD-logfile-960323)
+    /// requires.
     Doubled,
 }
 
-/// Limit of the fields of a line.
+/// Maximum number of fields in a line.
 const FIELDS_MAX: usize = 64;
 
-/// Splits a line into its fields, without quotes and brackets. Returns none if a quote or a bracket
-/// is not closed, or if there are too many fields.
+/// Splits a line into fields, and removes the quotes and brackets. Returns none if a quote or a
+/// bracket is not closed, or if there are too many fields.
 pub(super) fn split_fields(line: &str, escapes: QuoteEscapes) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = line.trim_matches([' ', '\t']);
@@ -41,7 +43,8 @@ pub(super) fn split_fields(line: &str, escapes: QuoteEscapes) -> Option<Vec<Cow<
     Some(fields)
 }
 
-/// Returns the text up to the closing quote, and everything after it.
+/// Returns the text before the closing quote, without escape sequences, and the text after this
+/// quote.
 fn split_quoted(text: &str, escapes: QuoteEscapes) -> Option<(Cow<'_, str>, &str)> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Requests recorded earlier, by a browser (HAR) or a server (access logs), with the times at
-//! which they were made.
+//! Reads requests that a browser (HAR) or a server (access log) recorded earlier, with the time of
+//! each request.
 
 mod access_log;
 mod civil_time;
@@ -10,29 +10,30 @@ use super::request_target::RequestTarget;
 use std::io::BufRead;
 use url::Url;
 
-/// Limit of the requests in a recording.
+/// Maximum number of requests in a recording.
 const REQUESTS_MAX: usize = 1_000_000;
 
-/// Format of a recording.
+/// The format of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingFormat {
     /// An HTTP Archive (HAR 1.2) of a browser.
     Har,
-    /// An access log: Common, Combined or W3C.
+    /// An access log in the Common, Combined or W3C format.
     AccessLog,
 }
 
-/// The requests of a recording, in the order of their times.
+/// The requests of a recording, in the order of their recorded times.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// Requests that can be repeated; each has `recorded_at_s`.
+    /// Requests that can be repeated. Each request has `recorded_at_s`.
     pub targets: Vec<RequestTarget>,
-    /// Requests that cannot be repeated: other schemes, responses from the browser's own cache, and
-    /// methods whose body a log does not contain.
+    /// Number of requests that cannot be repeated: requests with a scheme other than http or https,
+    /// requests served from the browser's cache, and logged requests with methods other than GET
+    /// and HEAD.
     pub skipped: u64,
 }
 
-/// A recording that cannot be read.
+/// The reason why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be read.
@@ -41,13 +42,14 @@ pub enum RecordingError {
     /// The file is not an HTTP Archive.
     #[error("invalid HAR file: {0}; export one from the network panel of a browser")]
     Har(#[from] serde_json::Error),
-    /// An entry of the archive is invalid: its index and the cause.
+    /// An entry of the archive is invalid. Contains the index of the entry, and the cause.
     #[error("$.log.entries[{0}]: {1}")]
     Entry(usize, EntryError),
-    /// A line of the log is invalid: its number, from 1, and the cause.
+    /// A line of the log is invalid. Contains the number of the line, from 1, and the cause.
     #[error("line {0}: {1}")]
     Line(u64, &'static str),
-    /// The log contains paths only.
+    /// A line of the log contains a path without a host, and no base URL was given. Contains the
+    /// number of the line.
     #[error("line {0}: the log contains no host; name a server with --base http://HOST:PORT")]
     NoHost(u64),
     /// The file contains too many requests.
@@ -61,21 +63,21 @@ pub enum RecordingError {
 /// The reason why an archive entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// The start of the request is not a date of RFC 3339.
+    /// The start time of the request is not in the format of RFC 3339.
     #[error("invalid startedDateTime {0:.40?}")]
     StartTime(String),
-    /// The URL is not absolute, or malformed.
+    /// The URL is malformed or not absolute.
     #[error("invalid URL: {0}: {1:.80}")]
     Url(url::ParseError, String),
-    /// The method is no token.
+    /// The method is not a token (RFC 9110 section 5.6.2).
     #[error("invalid method {0:.20?}")]
     Method(String),
 }
 
-/// Reads a recording. `base` replaces scheme, host and port of each request.
+/// Reads a recording. `base` replaces the scheme, the host and the port of each URL.
 ///
 /// # Errors
-/// The first entry or line that is invalid.
+/// The file cannot be read, an entry or a line is invalid, or no request can be repeated.
 pub fn read_recording(
     format: RecordingFormat,
     input: impl BufRead,
@@ -105,7 +107,8 @@ impl Recording {
     }
 }
 
-/// Returns a URL on another server: scheme, host and port of `base`, and its path as a prefix.
+/// Moves a URL to another server. The result has the scheme, host and port of `base`. The path of
+/// `base` becomes a prefix of the path.
 fn move_to_base(url: &Url, base: &Url) -> Url {
     let mut moved = base.clone();
     moved.set_path(&format!(

@@ -1,8 +1,8 @@
-//! AAC: facts from the entry and from its `AudioSpecificConfig`.
+//! Tests of AAC entries and their `AudioSpecificConfig`.
 
 use super::*;
 
-/// Builds an `mp4a` entry with this declared rate around an `AudioSpecificConfig`.
+/// Builds an `mp4a` entry with this declared sampling rate and this `AudioSpecificConfig`.
 pub(super) fn build_mp4a(declared: u16, config: &[u8]) -> Vec<u8> {
     use crate::bytes::{write_box, write_full_box};
     let mut out = Vec::new();
@@ -21,24 +21,25 @@ pub(super) fn build_mp4a(declared: u16, config: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Declared rate and configuration; expected codec string, decoded rate and channels, CICP layout.
+/// Declared sampling rate and configuration, followed by the expected codec string, decoded
+/// sampling rate, number of channels and CICP layout.
 type AacCase = (u16, &'static [u8], &'static str, u32, u32, &'static str);
 
-/// Configurations written out from ISO/IEC 14496-3, 1.6.2.1 and Table 1.19.
+/// Configurations encoded by hand according to ISO/IEC 14496-3, 1.6.2.1 and Table 1.19.
 #[rustfmt::skip]
 const AAC_CONFIGS: [AacCase; 13] = [
     (44_100, &[0x12, 0x10], "mp4a.40.2", 44_100, 2, "2"),
-    // hierarchical: SBR over 24 kHz stereo, PS over 24 kHz mono
+    // Hierarchical signalling of SBR over 24 kHz stereo, and of PS over 24 kHz mono.
     (48_000, &[0x2b, 0x11, 0x88, 0x00], "mp4a.40.5", 48_000, 2, "2"),
     (24_000, &[0xeb, 0x09, 0x88, 0x00], "mp4a.40.29", 48_000, 2, "2"),
-    // backward compatible: SBR, SBR and PS, and the explicit absence of SBR
+    // Backward-compatible signalling of SBR, of SBR with PS, and of the absence of SBR.
     (24_000, &[0x13, 0x10, 0x56, 0xe5, 0x98], "mp4a.40.5", 48_000, 2, "2"),
     (24_000, &[0x13, 0x08, 0x56, 0xe5, 0x9d, 0x48, 0x80], "mp4a.40.29", 48_000, 2, "2"),
     (48_000, &[0x13, 0x10, 0x56, 0xe5, 0x00], "mp4a.40.2", 24_000, 2, "2"),
-    // implicit: only the declared rate reveals SBR
+    // Implicit signalling, with and without SBR. Only the declared sampling rate reveals SBR.
     (48_000, &[0x13, 0x10], "mp4a.40.5", 48_000, 2, "2"),
     (24_000, &[0x13, 0x10], "mp4a.40.2", 24_000, 2, "2"),
-    // a rate of 24 bits (44100) and channel configurations 7, 11, 12, 14
+    // A sampling rate coded in 24 bits (44100 Hz), and channel configurations 7, 11, 12 and 14.
     (44_100, &[0x17, 0x80, 0x56, 0x22, 0x10], "mp4a.40.2", 44_100, 2, "2"),
     (48_000, &[0x11, 0xb8], "mp4a.40.2", 48_000, 8, "7"),
     (48_000, &[0x11, 0xd8], "mp4a.40.2", 48_000, 7, "11"),

@@ -1,4 +1,4 @@
-//! Conversion of QuickTime's entries to ISO form.
+//! Tests of the conversion of QuickTime's entries to ISO form.
 
 use super::aac::build_mp4a;
 use super::*;
@@ -7,10 +7,10 @@ use super::*;
 fn quicktime_entries_become_iso_ones() {
     let iso = parse_hex(AAC).sample_entry;
     let from_quicktime = parse_hex(AAC_QUICKTIME).sample_entry;
-    // The fields are equal, and the `esds` boxes differ only in FFmpeg's name of the track.
+    // The fixed fields before the sampling rate are equal, except the number of channels.
     assert_eq!(from_quicktime[4..32], {
         let mut head = iso[4..32].to_vec();
-        head[21] = 1; // FFmpeg writes 2 channels for any number in ISO files
+        head[21] = 1; // in ISO files, FFmpeg always writes 2 channels
         head
     });
     assert_eq!(&from_quicktime[40..44], b"esds");

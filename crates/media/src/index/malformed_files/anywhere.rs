@@ -11,7 +11,8 @@ pub(super) fn collect_samples(index: &Index) -> Vec<Vec<Sample>> {
         .collect()
 }
 
-/// A file that is cut anywhere is either refused, or the rest is indexed correctly.
+/// Cuts a file at every byte. The indexer must refuse the cut file or index the remaining samples
+/// correctly.
 #[test]
 fn a_file_cut_anywhere_is_refused_or_indexed_correctly() {
     for file in [

@@ -1,4 +1,5 @@
-//! Intact and broken files fed in pieces: the outcome equals that of the whole file.
+//! Feeds intact and broken files in pieces. The outcome must be the same as when the whole file is
+//! fed at once.
 
 use super::super::Indexer;
 use super::super::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
@@ -6,7 +7,7 @@ use super::{build_fragmented, build_progressive, build_tracks, index_file_in_mem
 use crate::mp4;
 use proptest::prelude::*;
 
-/// Builds an index MP4 of `film.mp4`, with or without its source record.
+/// Builds an index MP4 of `film.mp4`. Unless `marked` is set, the index MP4 has no source record.
 fn build_index_mp4(marked: bool) -> Vec<u8> {
     let index = index_file_in_memory(&build_progressive(true)).unwrap();
     let mut file = mp4::write_index_mp4(&index, "film.mp4").unwrap();
@@ -24,7 +25,7 @@ fn build_index_mp4_of_two_files() -> Vec<u8> {
     file
 }
 
-/// Builds tracks with more samples of one size than the file has bytes for.
+/// Builds a film in which `stsz` stores one common size for all 400 audio samples.
 fn build_constant_size_film(moov_first: bool) -> Vec<u8> {
     let sound = (0..400).map(|_| sample_row(1024, 0, 3, true)).collect();
     let tracks = [MuxTrack::audio(1, sound), build_tracks().swap_remove(0)];
@@ -35,7 +36,7 @@ fn build_constant_size_film(moov_first: bool) -> Vec<u8> {
     mux_progressive(&tracks, &layout).to_bytes()
 }
 
-/// Duplicates the first box called `name`.
+/// Builds a progressive film in which the first box called `name` occurs twice.
 fn duplicate_box(name: &[u8; 4]) -> Vec<u8> {
     let file = build_progressive(true);
     let at = file.windows(4).position(|found| found == name).unwrap() - 4;
@@ -48,7 +49,8 @@ fn rename_box(file: &mut [u8], from: &[u8; 4], to: &[u8; 4]) {
     file[at..at + 4].copy_from_slice(to);
 }
 
-/// Builds a film with a Macintosh language code, which is valid only in QuickTime files.
+/// Builds a film with this brand and with a Macintosh language code. Such a code is valid only in
+/// QuickTime files.
 fn build_film_of_brand(brand: &[u8; 4]) -> Vec<u8> {
     let mut file = build_progressive(true);
     file[8..12].copy_from_slice(brand);
@@ -82,8 +84,8 @@ fn build_files() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Feeds a file in pieces of these sizes and formats the outcome, errors included. `len` is the
-/// length of the media that it references.
+/// Feeds a file in pieces of the sizes that `piece` returns. Returns the outcome as text, including
+/// errors. `len` is the length of the media that the file references.
 fn feed_in_pieces(file: &[u8], len: u64, mut piece: impl FnMut() -> usize) -> String {
     let mut indexer = Indexer::new(file.len() as u64);
     while let Some(need) = indexer.needed_range() {
@@ -103,7 +105,7 @@ fn feed_in_pieces(file: &[u8], len: u64, mut piece: impl FnMut() -> usize) -> St
     format!("{places:?} {indexes:?}")
 }
 
-/// Length of the films that the index MP4s above reference.
+/// Returns the length of the film that the index MP4s reference.
 fn progressive_len() -> u64 {
     build_progressive(true).len() as u64
 }

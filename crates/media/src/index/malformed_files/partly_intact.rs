@@ -1,8 +1,9 @@
-//! Files with damage that is confined to one track or to their end: the rest is served.
+//! Files in which only one track, or only the end of the file, is damaged. The rest of such a file
+//! is served.
 
 use super::*;
 
-/// Renames the `n`-th box called `name`, so that it is missing.
+/// Renames the `n`-th box called `name` (counted from 0) to `free`, so that it counts as missing.
 fn remove_box(file: &mut [u8], name: &[u8; 4], n: usize) {
     let found = file.windows(4).enumerate().filter(|(_, at)| at == name);
     let at = found.map(|(at, _)| at).nth(n).unwrap();
@@ -33,7 +34,7 @@ fn a_track_whose_stsd_is_cut_short_is_left_out() {
         .enumerate()
         .filter(|(_, name)| name == b"stsd");
     let at = second.map(|(at, _)| at).nth(1).unwrap();
-    // Only the header of `stsd` remains; a `free` box replaces its content.
+    // Shortens `stsd` to its header. A `free` box replaces the content of `stsd`.
     let len = u32::from_be_bytes(file[at - 4..at].try_into().unwrap());
     file[at - 4..at].copy_from_slice(&8u32.to_be_bytes());
     file[at + 4..at + 8].copy_from_slice(&(len - 8).to_be_bytes());
@@ -46,7 +47,7 @@ fn a_film_without_its_only_video_is_refused() {
     let mut file = build_progressive(true);
     remove_box(&mut file, b"stsd", 0);
     expect_error(&file, ErrorKind::Malformed, &["no stsd box", "moov/trak"]);
-    // With a second video track, the film is served without the first.
+    // If there is a second video track, the film is served without the broken video track.
     let mut film = build_tracks();
     film.push(MuxTrack {
         id: 3,
@@ -82,7 +83,8 @@ fn a_fragmented_film_cut_in_its_last_fragment_is_served_up_to_there() {
             "the last sample of track 2: the file ends at byte {end}"
         )]
     );
-    // Only the first sample of the second fragment is intact, and all audio of it is missing.
+    // In the second fragment, only the first video sample is intact, and all audio samples are
+    // missing.
     let mdat = file.windows(4).rposition(|name| name == b"mdat").unwrap();
     let index = index_file_in_memory(&file[..mdat + 4 + 100]).unwrap();
     let counts: Vec<u32> = index.tracks.iter().map(|t| t.samples.len()).collect();

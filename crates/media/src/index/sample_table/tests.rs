@@ -1,11 +1,11 @@
-//! Packed samples are read back unchanged, from whichever sample reading starts.
+//! Packed samples are read back unchanged, whichever sample is read first.
 
 use super::super::SampleTableBuilder;
 use super::*;
 use proptest::prelude::*;
 
 prop_compose! {
-    /// A legal track: any durations, sizes, gaps between chunks and sync flags.
+    /// Builds a legal track with any durations, sizes, gaps between chunks and sync flags.
     fn any_samples()(
         rows in proptest::collection::vec(
             (prop_oneof![Just(512u32), 0u32..4000], -2000i32..2000, 0u32..90_000, any::<bool>(),
@@ -62,7 +62,7 @@ proptest! {
         prop_assert_eq!(packed.shared_size(range.clone()).map(i64::from), shared(|s| s.size.into()));
         prop_assert_eq!(packed.shared_composition_offset(range.clone()).map(i64::from), shared(|s| s.composition_offset.into()));
         let duration = packed.shared_duration(range).map(i64::from);
-        // Runs of equal durations are maximal, so every shared duration is found.
+        // Adjacent runs have different durations, so a shared duration is always found.
         prop_assert_eq!(duration, shared(|s| s.duration.into()));
     }
 

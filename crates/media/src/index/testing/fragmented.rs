@@ -1,10 +1,10 @@
-//! Fragmented files: a moov, then moofs with their mdats.
+//! Writes fragmented files: a `moov`, followed by pairs of `moof` and `mdat`.
 
 use super::{MuxTrack, MuxedFile, ProgressiveLayout, mux_progressive, write_words};
 use crate::bytes::{write_box, write_full_box};
 use crate::index::Sample;
 
-/// Base of data offsets.
+/// Base of the data offsets in `trun`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetBase {
     Absolute,
@@ -16,18 +16,19 @@ pub enum OffsetBase {
 #[derive(Debug, Clone)]
 pub struct MuxFragment {
     pub offset_base: OffsetBase,
-    /// Whether all fields are in `trun`; otherwise shared values are in `tfhd`.
+    /// Whether `trun` contains all fields of each sample. Otherwise, `tfhd` contains the values
+    /// that all samples share.
     pub has_explicit_fields: bool,
     pub has_tfdt: bool,
-    /// Bit set of the [`STRAY`] boxes in front of the `moof`.
+    /// Bit mask that selects the [`STRAY`] boxes in front of the `moof`.
     pub stray_boxes: u8,
-    /// For each `traf`: the track, and the samples of each of its runs.
+    /// For each `traf`, the index of its track, and the number of samples in each run.
     pub trafs: Vec<(usize, Vec<u32>)>,
 }
 
 const STRAY: [&[u8; 4]; 6] = [b"styp", b"prft", b"emsg", b"free", b"uuid", b"meta"];
 
-/// Writes an `ftyp`, a `moov` with `in_moov` samples of each track, and fragments.
+/// Writes an `ftyp`, a `moov` with the first `in_moov` samples of each track, and fragments.
 pub fn mux_fragmented(tracks: &[MuxTrack], in_moov: u32, fragments: &[MuxFragment]) -> MuxedFile {
     let heads: Vec<MuxTrack> = tracks
         .iter()
@@ -70,7 +71,7 @@ fn truncate_track(track: &MuxTrack, samples: u32) -> MuxTrack {
 /// Write position in each track, and the samples of the current fragment.
 #[derive(Clone)]
 struct FragmentCursor {
-    /// For each track: written samples and their ticks.
+    /// For each track, the number of written samples and their total duration in ticks.
     done: Vec<(usize, u64)>,
     rows: Vec<(usize, Sample)>,
 }
@@ -150,12 +151,13 @@ fn sample_flags(row: &Sample) -> u32 {
     if row.is_sync { SYNC } else { NON_SYNC }
 }
 
-/// Values that a `traf` stores once for all its samples, and the fields stored per sample.
+/// Values that a `traf` stores once for all its samples. If a value is `None`, the `traf` stores it
+/// for each sample.
 struct SharedFields {
     duration: Option<u32>,
     size: Option<u32>,
     flags: Option<u32>,
-    /// Whether only the first sample is a sync sample, as first_sample_flags expresses.
+    /// Whether only the first sample is a sync sample. If so, `trun` contains `first_sample_flags`.
     is_first_sync_only: bool,
     has_composition_offsets: bool,
 }
@@ -186,7 +188,8 @@ impl SharedFields {
         }
     }
 
-    /// Whether each sample has a duration, a size, flags and an offset.
+    /// Returns whether `trun` contains a duration, a size, flags and a composition offset for each
+    /// sample.
     fn present_fields(&self) -> [bool; 4] {
         let each = [self.duration, self.size, self.flags].map(|shared| shared.is_none());
         [each[0], each[1], each[2], self.has_composition_offsets]
@@ -251,7 +254,8 @@ impl SharedFields {
     }
 }
 
-/// Writes one `traf` whose bytes start at `next`, and returns their end.
+/// Writes one `traf` whose sample data starts at file offset `next`. Returns the offset at which
+/// the data ends.
 fn write_traf(
     out: &mut Vec<u8>,
     (base, mut next): (u64, u64),
@@ -273,7 +277,7 @@ fn write_traf(
     for (n, count) in runs.iter().enumerate() {
         let (run, after) = rest.split_at((*count as usize).min(rest.len()));
         rest = after;
-        // A run may omit its offset if it follows the previous one.
+        // A run may omit its data offset if its data directly follows the data of the previous run.
         let follows = fragment.offset_base == OffsetBase::Implicit && (n > 0 || base == next);
         let offset = (!follows).then(|| next as i64 - base as i64);
         shared.write_trun(out, run, offset);

@@ -1,6 +1,6 @@
 //! A muxer for tests. It writes sample tables as MP4 files in every layout that the indexer reads.
 //!
-//! It shares only the writing of box headers with the indexer.
+//! The muxer shares no code with the indexer except the functions that write box headers.
 
 mod fragmented;
 mod progressive;
@@ -18,12 +18,12 @@ pub struct MuxTrack {
     pub is_video: bool,
     pub timescale: u32,
     pub rows: Vec<Sample>,
-    /// Decode time of the first sample, if it is in a fragment.
+    /// Decode time of the first sample, in ticks. Used only for samples in fragments.
     pub first_dts: u64,
-    /// Edits: duration in milliseconds, media time.
+    /// Edits, as (duration in milliseconds, media time in ticks).
     pub edits: Vec<(u32, i32)>,
     pub entries: Vec<Vec<u8>>,
-    /// Number of the sample entry of all samples, counted from 1.
+    /// Number of the sample entry that all samples use, counted from 1.
     pub description_index: u32,
     pub handler: [u8; 4],
 }
@@ -54,7 +54,7 @@ impl MuxTrack {
     }
 }
 
-/// Creates a sample without time and offset.
+/// Creates a sample whose decode time and file offset are 0.
 pub fn sample_row(duration: u32, composition_offset: i32, size: u32, sync: bool) -> Sample {
     let (dts, offset) = (0, 0);
     Sample {
@@ -67,13 +67,13 @@ pub fn sample_row(duration: u32, composition_offset: i32, size: u32, sync: bool)
     }
 }
 
-/// A file whose media bytes are all zero, so they are not stored.
+/// A file whose media bytes are all zero and are therefore not stored.
 #[derive(Debug, Clone)]
 pub struct MuxedFile {
     pub bytes_before_media: Vec<u8>,
     pub media_len: u64,
     pub bytes_after_media: Vec<u8>,
-    /// For each track, the samples with their times and offsets.
+    /// For each track, the expected samples with their times and offsets.
     pub expected_samples: Vec<Vec<Sample>>,
 }
 

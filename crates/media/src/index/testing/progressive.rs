@@ -1,4 +1,4 @@
-//! Progressive files: one `moov` and one `mdat`.
+//! Writes progressive files with one `moov` and one `mdat`.
 
 use super::{MuxTrack, MuxedFile, write_words};
 use crate::bytes::{write_box, write_full_box};
@@ -8,13 +8,14 @@ use crate::index::Sample;
 #[derive(Debug, Clone, Default)]
 pub struct ProgressiveLayout {
     pub moov_first: bool,
-    /// 64-bit chunk offsets and mdat size.
+    /// Whether chunk offsets and the size of the `mdat` have 64 bits.
     pub is_64_bit: bool,
-    /// Whether sizes are in an `stz2` box, with 16 bits each.
+    /// Whether sample sizes are in an `stz2` box, with 16 bits each.
     pub has_stz2: bool,
-    /// (track, samples) in file order; remaining samples follow in one chunk per track.
+    /// Chunks in file order, as (index of the track, number of samples). The remaining samples
+    /// follow in one chunk per track.
     pub chunks: Vec<(usize, u32)>,
-    /// Unused bytes between chunks.
+    /// Number of unused bytes between two chunks.
     pub gap_bytes: u64,
     /// Whether an `mvex` box announces fragments.
     pub has_mvex: bool,
@@ -64,8 +65,8 @@ pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> Muxed
     }
 }
 
-/// Returns for each track its chunks (first sample, samples, offset within the media), and the size
-/// of the media.
+/// Returns the chunks of each track, as (first sample, number of samples, offset within the media).
+/// Also returns the size of the media in bytes.
 fn place_chunks(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> (Vec<Vec<MuxChunk>>, u64) {
     let mut chunks = vec![Vec::new(); tracks.len()];
     let mut next = vec![0u32; tracks.len()];

@@ -3,7 +3,8 @@
 use super::*;
 use crate::index::testing::sample_row;
 
-/// Builds a track with three samples of 100 ticks, the first at 5000.
+/// Builds a track with three samples of 100 ticks each. The decode time of the first sample is
+/// 5000.
 fn build_draft() -> TrackDraft {
     let tkhd = Tkhd {
         track_id: 3,
@@ -22,7 +23,8 @@ fn push_ten_byte_sample(draft: &mut TrackDraft, offset: u64) {
     draft.push_sample(Sample { offset, ..sample }).unwrap();
 }
 
-/// Adds one-sample fragments at these decode times and returns the durations and notes.
+/// Adds a fragment with one sample at each of these decode times. Returns the durations and the
+/// notes.
 fn durations_and_notes_after(times: &[u64]) -> (Vec<u32>, Vec<String>) {
     let mut draft = build_draft();
     for (n, time) in times.iter().enumerate() {

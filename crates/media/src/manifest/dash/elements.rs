@@ -1,4 +1,4 @@
-//! Writing of attributes and descriptors.
+//! Writes XML attributes and DASH descriptors.
 
 use crate::manifest::text::XmlText;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ pub(super) fn write_attribute(out: &mut String, name: &str, value: impl std::fmt
     let _ = write!(out, " {name}=\"{}\"", XmlText(&value.to_string()));
 }
 
-/// Writes an element with a scheme and a value.
+/// Writes a descriptor element with a scheme and a value.
 pub(super) fn write_property(out: &mut String, element: &str, scheme: &str, value: &str) {
     let _ = write!(out, "      <{element}");
     write_attribute(out, "schemeIdUri", scheme);

@@ -1,4 +1,4 @@
-//! Writing of SegmentTemplate and SegmentTimeline.
+//! Writes SegmentTemplate and SegmentTimeline elements.
 
 use crate::manifest::url;
 use crate::presentation::{Presentation, Rendition};
@@ -7,10 +7,10 @@ use std::fmt::Write;
 /// Addressing of segments in a `SegmentTemplate` (ISO/IEC 23009-1, 5.3.9.4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SegmentAddressing {
-    /// `$Time$`: by start time.
+    /// By start time, with `$Time$`.
     #[default]
     Time,
-    /// `$Number$`: by number, counted from 1.
+    /// By number, with `$Number$`. Numbers count from 1.
     Number,
 }
 
@@ -46,7 +46,8 @@ pub(super) fn write_segment_template(
     let _ = writeln!(out, "{indent}</SegmentTemplate>");
 }
 
-/// Writes the times of `count` segments. `start` returns the start of each, and the end of the last.
+/// Writes the times of `count` segments. `start(n)` returns the start of segment `n`, and
+/// `start(count)` returns the end of the last segment.
 pub(super) fn write_segment_timeline(
     out: &mut String,
     indent: &str,

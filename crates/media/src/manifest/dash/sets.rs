@@ -1,4 +1,4 @@
-//! Grouping of renditions into AdaptationSets, and their attributes.
+//! Groups renditions into AdaptationSets, and writes the attributes of these sets.
 
 use super::elements::{write_attribute, write_property};
 use super::text_sets::write_caption_channels;
@@ -15,20 +15,20 @@ use std::fmt::Write;
 pub(super) struct AdaptationSet<'a> {
     /// Never empty.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Whether the role is `main`. Alternatives to another set of the same language, such as
-    /// commentary, are not `main`.
+    /// Whether this is the first set with its language and purpose. Only such a set has the role
+    /// `main` by default.
     is_main: bool,
-    /// Whether players should choose it before its alternatives.
+    /// Whether players should choose this set before its alternatives.
     is_default: bool,
-    /// Sets that differ only in their keys have the same number.
+    /// Identifies sets that differ only in their keys. Such sets have the same number.
     key_group: usize,
 }
 
 /// Namespaces of the elements that describe protection.
 pub(super) const PROTECTION_NAMESPACES: &str = " xmlns:cenc=\"urn:mpeg:cenc:2013\" xmlns:mspr=\"urn:microsoft:playready\" xmlns:dashif=\"https://dashif.org/CPS\"";
 
-/// Returns the ids of the sets among which a player may switch with set `at`, although their keys
-/// differ (ISO/IEC 23009-1, 5.3.3.5). Ids count from 1.
+/// Returns the ids of the other sets to which a player may switch from set `at`, although the keys
+/// differ (ISO/IEC 23009-1, 5.3.3.5). Ids count from 1, and `at` counts from 0.
 pub(super) fn list_switchable_sets(sets: &[AdaptationSet], at: usize) -> Vec<usize> {
     let group = sets.get(at).map(|set| set.key_group);
     let of_group = |(n, set): &(usize, &AdaptationSet)| *n != at && Some(set.key_group) == group;
@@ -36,7 +36,8 @@ pub(super) fn list_switchable_sets(sets: &[AdaptationSet], at: usize) -> Vec<usi
     ids.collect()
 }
 
-/// Splits sets whose renditions have different keys: a set has one default key id.
+/// Splits sets whose renditions have different keys, because a set can have only one default key
+/// id.
 fn split_by_key<'a>(
     presentation: &Presentation,
     sets: Vec<AdaptationSet<'a>>,
@@ -64,7 +65,8 @@ fn split_by_key<'a>(
     split
 }
 
-/// Groups video by grid, codec and colour, and audio by coding, channels, language and programme.
+/// Groups video by segment grid, codec and colour, and audio by codec, channels, language and
+/// programme.
 pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<'_>> {
     let mut sets: Vec<AdaptationSet> = Vec::new();
     let key = |r: &Rendition| {
@@ -157,7 +159,7 @@ impl AdaptationSet<'_> {
     }
 
     /// Writes the roles that the author declared. If no role is declared, the first set of a
-    /// language is the main programme. Accessibility audio also has the role `alternate`, as in DVB
+    /// language gets the role `main`. Accessibility audio also gets the role `alternate`, as in DVB
     /// (ETSI TS 103 285).
     fn write_roles(&self, out: &mut String, track: &Track) {
         let implied = match (is_for_all(track), self.is_main) {
@@ -174,7 +176,8 @@ impl AdaptationSet<'_> {
     }
 
     /// Returns the highest type of stream access point that starts a segment (ISO/IEC 14496-12,
-    /// annex I): 3 for open GOPs, in which pictures before the key frame cannot be decoded.
+    /// annex I). With leading pictures, the type is 3, because in open GOPs these pictures cannot
+    /// be decoded without the previous segment.
     fn access_point_type(&self) -> u32 {
         if self.renditions.iter().any(|r| r.has_leading_pictures) {
             3
@@ -207,7 +210,8 @@ impl AdaptationSet<'_> {
             let (width, height) = track_facts::display_size(video);
             reduce_fraction(width.into(), height.into())
         };
-        // The largest picture has the exact aspect ratio; small renditions round it.
+        // The aspect ratio of the largest picture is the most exact, because small renditions round
+        // the ratio.
         if let Some(largest) = videos().max_by_key(|video| video.height) {
             let (across, down) = shape(largest);
             let _ = write!(out, " par=\"{across}:{down}\"");
@@ -230,7 +234,7 @@ impl AdaptationSet<'_> {
         }
     }
 
-    /// Writes the start tag of a Representation without its end.
+    /// Writes the start tag of a Representation, without its closing `>` or `/>`.
     pub(super) fn write_representation(
         &self,
         out: &mut String,
@@ -262,7 +266,7 @@ impl AdaptationSet<'_> {
     }
 }
 
-/// Formats `25` or `24000/1001`.
+/// Formats a fraction as `25` or `24000/1001`.
 fn format_ratio((a, b): (u64, u64), sign: char) -> String {
     if b == 1 {
         a.to_string()
@@ -273,9 +277,10 @@ fn format_ratio((a, b): (u64, u64), sign: char) -> String {
 
 /// Writes the colour properties (ISO/IEC 23091-2 according to DASH-IF IOP).
 ///
-/// A player that does not know wide or high-range colour must not play it as BT.709, so these
-/// properties are essential. HLG and BT.709 are supplemental: HLG is designed to be played as
-/// BT.709, and BT.709 is what players assume. The value 2 means "unspecified" and is not written.
+/// A player that does not support a wide gamut or PQ must not play such video as BT.709. The
+/// properties of such video are therefore essential. The HLG transfer and BT.709 are supplemental,
+/// because HLG is designed to be played as BT.709, and players assume BT.709. The value 2 means
+/// "unspecified" and is not written.
 fn write_color_properties(out: &mut String, color: CicpColor) {
     let wide = color.primaries == 9 || color.transfer == 16;
     let mut essential = Vec::new();

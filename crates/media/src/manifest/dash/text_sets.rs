@@ -1,4 +1,4 @@
-//! AdaptationSets of text: WebVTT or IMSC in CMAF, or one WebVTT file.
+//! Writes AdaptationSets of text. The text is WebVTT or IMSC in CMAF segments, or one WebVTT file.
 
 use super::elements::{write_attribute, write_property};
 use super::segment_template::{SegmentAddressing, write_segment_timeline};
@@ -8,7 +8,7 @@ use crate::presentation::{DashText, Presentation};
 use crate::text::{CaptionChannel, IMSC_CODEC, TextKind, TextRendition, TextSegmentTimes};
 use std::fmt::Write;
 
-/// Writes one AdaptationSet per text rendition. Their ids count from `first_id`.
+/// Writes one AdaptationSet per text rendition. The ids of the sets count from `first_id`.
 pub(super) fn write_text_sets(
     out: &mut String,
     presentation: &Presentation,
@@ -50,14 +50,14 @@ pub(super) fn write_text_sets(
     }
 }
 
-/// Writes the start of a Representation, without the end of its tag.
+/// Writes the start tag of a Representation, without its closing `>` or `/>`.
 fn write_representation(out: &mut String, name: &str, bandwidth: u64) {
     out.push_str("      <Representation");
     write_attribute(out, "id", name);
     write_attribute(out, "bandwidth", bandwidth.max(1));
 }
 
-/// Writes the start tag and the elements before BaseURL.
+/// Writes the start tag of an AdaptationSet, and the elements before BaseURL.
 fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: usize) {
     let _ = write!(out, "    <AdaptationSet id=\"{id}\" contentType=\"text\"");
     if let Some(tag) = rendition.language_tag() {
@@ -84,7 +84,7 @@ fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: 
         TextKind::Forced => "forced-subtitle",
     };
     if rendition.kind == TextKind::Captions {
-        // 2: for the hard of hearing.
+        // The value 2 means "for the hard of hearing".
         write_property(
             out,
             "Accessibility",
@@ -101,7 +101,7 @@ fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: 
     }
 }
 
-/// Writes the template of segments whose names contain `infix` before their extension.
+/// Writes the template of segments whose names contain `infix` before the file extension.
 fn write_template(
     out: &mut String,
     grid: &TextSegmentTimes<'_>,
@@ -140,7 +140,8 @@ pub(super) fn write_caption_channels(out: &mut String, presentation: &Presentati
         CaptionChannel::Cea608(channel) => Some(format!("CC{channel}")),
         CaptionChannel::Cea708(_) => None,
     });
-    // The value of a CEA-708 service must contain a language, and the video declares none.
+    // The value of a CEA-708 service must contain a language. It is `und`, because the video
+    // declares no language.
     let cea708 = channels.iter().filter_map(|channel| match channel {
         CaptionChannel::Cea608(_) => None,
         CaptionChannel::Cea708(service) => Some(format!("{service}=lang:und")),

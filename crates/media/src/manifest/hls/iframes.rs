@@ -1,4 +1,4 @@
-//! I-frame playlists for trick play (RFC 8216, 4.3.3.6), with one key frame per segment.
+//! Writes I-frame playlists for trick play (RFC 8216, 4.3.3.6). Each segment is one key frame.
 
 use super::media::{ExtinfWriter, hls_keys, write_playlist_header};
 use super::{INDEPENDENT_SEGMENTS, playlist_version};
@@ -6,7 +6,8 @@ use crate::manifest::{SegmentFormat, url};
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::Write;
 
-/// Writes the I-frame playlist of a video rendition; `None` for audio. Always CMAF.
+/// Writes the I-frame playlist of a video rendition, always with CMAF segments. Returns `None` for
+/// audio.
 pub fn write_iframe_playlist(presentation: &Presentation, rendition: &Rendition) -> Option<String> {
     presentation.track(rendition).codec.video()?;
     let keys: Vec<u32> = presentation.key_frames(rendition).collect();

@@ -1,4 +1,4 @@
-//! Writing of media playlists: the segments of one rendition (RFC 8216, 4.3.3).
+//! Writes media playlists, which list the segments of one rendition (RFC 8216, 4.3.3).
 
 use super::{INDEPENDENT_SEGMENTS, playlist_version, segment_extension};
 use crate::manifest::text::QuotedString;
@@ -10,11 +10,12 @@ use std::fmt::Write;
 /// Media sequence number of the first segment in a playlist.
 pub const FIRST_MEDIA_SEQUENCE: u64 = 1;
 
-/// Writes the media playlist of a rendition; `None` if the format does not support its codec.
+/// Writes the media playlist of a rendition. Returns `None` if the format does not support the
+/// codec of the rendition.
 ///
-/// With `key_url`, segments are encrypted with AES-128 and the key at that URL. Initialization
-/// vectors are the segment numbers (RFC 8216, 4.3.2.4). The init segment precedes the key and is
-/// not encrypted.
+/// If `key_url` is given, segments are encrypted with AES-128 and the key at that URL. The
+/// initialization vector of a segment is its media sequence number (RFC 8216, 4.3.2.4). The init
+/// segment is not encrypted, because EXT-X-MAP precedes EXT-X-KEY.
 pub fn write_media_playlist(
     presentation: &Presentation,
     rendition: &Rendition,
@@ -53,8 +54,8 @@ pub fn write_media_playlist(
     Some(out)
 }
 
-/// Returns the key lines of a rendition with Common Encryption. They follow EXT-X-MAP, because init
-/// segments are not encrypted.
+/// Returns the EXT-X-KEY lines of a rendition with Common Encryption. These lines follow EXT-X-MAP,
+/// because init segments are not encrypted.
 pub(super) fn hls_keys<'a>(presentation: &'a Presentation, rendition: &Rendition) -> &'a str {
     let signaling = presentation.track_signaling(rendition);
     signaling.map_or("", |signaling| &signaling.hls_keys)
@@ -67,7 +68,7 @@ pub(super) fn write_playlist_header(
     version: u32,
     more: &str,
 ) {
-    // DASH segment numbers start at the same number.
+    // The segment numbers in DASH also start at `FIRST_MEDIA_SEQUENCE`.
     let _ = write!(
         out,
         "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{FIRST_MEDIA_SEQUENCE}\n#EXT-X-PLAYLIST-TYPE:VOD\n{more}",
@@ -77,16 +78,17 @@ pub(super) fn write_playlist_header(
 
 /// Writes `EXTINF` tags.
 ///
-/// Each duration is the difference between two rounded times since the start, so rounding errors do
-/// not accumulate: the sum is exact to within a tick, however long the film is.
+/// Each duration is the difference between two rounded times since the start. Rounding errors
+/// therefore do not accumulate. However long the film is, the error of the sum stays below one
+/// tick.
 pub(super) struct ExtinfWriter {
     timescale: u32,
-    /// Resolution of the printed durations: a million per second, or a billion if ticks are shorter
+    /// Units per second of the printed durations: one million, or one billion if ticks are shorter
     /// than a microsecond.
     units_per_second: u32,
-    /// Served time at the start of the playlist, in ticks.
+    /// Time at which the playlist starts, in ticks of the served timeline.
     start_ticks: u64,
-    /// Sum of the printed durations, in these units.
+    /// Sum of the printed durations, in units of `1 / units_per_second` seconds.
     printed_units: i64,
 }
 
@@ -101,15 +103,14 @@ impl ExtinfWriter {
             } else {
                 1_000_000
             },
-            // If the first segment's duration includes the delay to the earliest rendition, the
-            // result can be negative and then wraps. Differences are computed with wrapping, too,
-            // so they are exact.
+            // The duration of the first segment may include a delay to the earliest rendition. This
+            // delay never exceeds `start`, so the subtraction does not wrap.
             start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
             printed_units: 0,
         }
     }
 
-    /// Writes the tag of a segment that lasts until the served time `end`, in ticks.
+    /// Writes the tag of a segment that ends at `end`, in ticks of the served timeline.
     pub(super) fn write_extinf(&mut self, out: &mut String, end: u64) {
         let since = Time::new(end.wrapping_sub(self.start_ticks) as i64, self.timescale);
         let until = since.round_to(self.units_per_second);

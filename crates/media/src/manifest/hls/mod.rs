@@ -1,4 +1,4 @@
-//! Writing of HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis).
+//! Writes HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis).
 
 mod iframes;
 mod media;
@@ -16,8 +16,8 @@ use crate::codec::Codec;
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 use crate::ts::{self, FrameInfo};
 
-/// Returns the bytes of a segment after AES-128 encryption. PKCS#7 pads by at least one byte to
-/// whole blocks of 16 (RFC 8216, 4.3.2.4).
+/// Returns the length of a segment after AES-128 encryption, in bytes. PKCS#7 adds at least one
+/// byte of padding, up to a multiple of 16 bytes (RFC 8216, 4.3.2.4).
 pub fn encrypted_len(clear: u64) -> u64 {
     (clear / 16 + 1).saturating_mul(16)
 }
@@ -32,8 +32,9 @@ pub fn segment_extension(format: SegmentFormat, codec: &Codec) -> Option<&'stati
     }
 }
 
-/// Returns `EXT-X-VERSION` (RFC 8216bis, 8): 7 for fragmented MP4, as in Apple's tools; 4 for
-/// I-frame playlists or EXT-X-MEDIA; 3 for decimal durations.
+/// Returns the value of `EXT-X-VERSION` (RFC 8216bis, 8). CMAF playlists have version 7, as with
+/// Apple's tools. With transport streams, multivariant playlists have version 4 because of
+/// EXT-X-MEDIA. Media playlists have version 3 because of decimal durations.
 fn playlist_version(format: SegmentFormat, multivariant: bool) -> u32 {
     match format {
         SegmentFormat::Cmaf => 7,
@@ -42,8 +43,9 @@ fn playlist_version(format: SegmentFormat, multivariant: bool) -> u32 {
     }
 }
 
-/// Allows players to start at and switch to every segment (RFC 8216, 4.3.5.1). Not written if open
-/// GOPs need pictures of the previous segment.
+/// Declares that players may start at, and switch to, every segment (RFC 8216, 4.3.5.1). Not
+/// written if segments have leading pictures, which in open GOPs need pictures of the previous
+/// segment.
 const INDEPENDENT_SEGMENTS: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
 
 /// Container of segments, and whether they are encrypted.
@@ -53,7 +55,7 @@ struct SegmentPacking {
     is_encrypted: bool,
 }
 
-/// Returns the bandwidth of segments in this container, encrypted or not.
+/// Returns the bandwidth of a rendition's segments with this packing.
 fn packed_bandwidth(
     presentation: &Presentation,
     rendition: &Rendition,
@@ -78,8 +80,8 @@ fn packed_bandwidth(
     }
 }
 
-/// Returns the bytes of a transport stream or packed audio segment. The sent segment may differ by
-/// a few bytes if pictures contain parameter sets.
+/// Estimates the length of a transport stream or packed audio segment, in bytes. The length of the
+/// sent segment may differ by a few bytes if pictures contain parameter sets.
 fn ts_segment_len(presentation: &Presentation, rendition: &Rendition, n: usize) -> u64 {
     let track = presentation.track(rendition);
     let range = presentation.segment_samples(rendition, n);

@@ -1,4 +1,4 @@
-//! Writing of multivariant playlists (RFC 8216, 4.3.4).
+//! Writes multivariant playlists (RFC 8216, 4.3.4).
 
 use super::score::format_score;
 use super::text::{TextGroup, write_text_group};
@@ -16,22 +16,23 @@ use crate::presentation::{Bandwidth, Presentation, Rendition};
 use crate::time::Time;
 use std::fmt::Write;
 
-/// One `GROUP-ID`: a rendition of each programme in a family.
+/// The audio renditions with one `GROUP-ID`. The group contains one rendition of each programme in
+/// a family.
 struct AudioGroup<'a> {
     id: String,
     codec_strings: Vec<&'a str>,
-    /// Largest peak and largest average of its renditions.
+    /// Largest peak bandwidth and largest average bandwidth of the group's renditions.
     bandwidth: Bandwidth,
     default_rendition: &'a Rendition,
-    /// Whether it appears in `EXT-X-MEDIA`.
+    /// Whether `EXT-X-MEDIA` tags list the group.
     is_listed: bool,
 }
 
 /// `EXT-X-VERSION` of playlists with an attribute that starts with `REQ-` (RFC 8216bis, 8).
 const VERSION_OF_REQUIREMENTS: u32 = 12;
 
-/// Attributes by which players select a rendition of a group automatically. No two renditions of a
-/// group that players select automatically may have the same attributes (RFC 8216, 4.3.4.1.1).
+/// Attributes by which players select a rendition of a group automatically. The renditions that
+/// players may select automatically must differ in these attributes (RFC 8216, 4.3.4.1.1).
 #[derive(PartialEq)]
 struct AutoselectKey {
     language: Option<String>,
@@ -47,12 +48,13 @@ impl AutoselectKey {
     }
 }
 
-/// Writes the multivariant playlist; `None` if the format does not support the title.
+/// Writes the multivariant playlist. Returns `None` if the format does not support the title.
 ///
-/// A format does not support a title if it supports none of its video codecs, or none of the audio
-/// codecs of an audio-only title. Each video rendition is listed with each audio group. All
-/// renditions with the first group come first, in the presentation's order, so that the start
-/// variant is listed first. If segments are encrypted, there are no I-frame playlists.
+/// A format supports a title if it supports at least one of the title's video codecs. If the title
+/// is audio only, the format must support at least one of the audio codecs. Each video rendition is
+/// listed with each audio group. The variants with the first audio group are listed first, in the
+/// order of the presentation. The first variant is therefore the variant with which players start.
+/// If segments are encrypted, there are no I-frame playlists.
 pub fn write_multivariant_playlist(
     presentation: &Presentation,
     format: SegmentFormat,
@@ -69,8 +71,8 @@ pub fn write_multivariant_playlist(
         presentation,
         presentation.audio_renditions().filter(carried),
     );
-    // If the format supports none of the film's video, writes nothing: a film is not served as
-    // audio only.
+    // A film with video is not served as audio only. If the format supports none of its video
+    // codecs, there is no playlist.
     let all_lost = videos.is_empty() && presentation.video_renditions().next().is_some();
     if all_lost || (videos.is_empty() && families.is_empty()) {
         return None;
@@ -140,12 +142,12 @@ fn write_header(
 }
 
 /// Writes `EXT-X-START` (RFC 8216, 4.3.5.2) if the first video rendition contains pictures that the
-/// edit list hides. Playlists start with these pictures, because they are needed for decoding after
-/// a trim inside a GOP.
+/// edit list hides. The media playlists start with these pictures, because decoding needs them
+/// after a trim inside a GOP. The tag makes players start after these pictures.
 fn write_start(out: &mut String, presentation: &Presentation, videos: &[&Rendition]) {
     let hidden = videos.first().map(|video| presentation.hidden_lead(video));
     if let Some(hidden) = hidden.filter(|lead| *lead > Time::ZERO) {
-        // Rounded up, so that no player shows the last hidden picture.
+        // Rounds up, so that no player shows the last hidden picture.
         let micros = hidden.ceil_to(1_000_000);
         let (whole, fraction) = (micros / 1_000_000, micros % 1_000_000);
         let _ = writeln!(
@@ -155,7 +157,8 @@ fn write_start(out: &mut String, presentation: &Presentation, videos: &[&Renditi
     }
 }
 
-/// Writes each key of a title with Common Encryption once, so that players request licenses early.
+/// Writes the `EXT-X-SESSION-KEY` lines of a title with Common Encryption, without duplicates. With
+/// these lines, players can request licenses early.
 fn write_session_keys(out: &mut String, presentation: &Presentation) {
     let tracks = presentation
         .protection
@@ -171,8 +174,9 @@ fn write_session_keys(out: &mut String, presentation: &Presentation) {
     }
 }
 
-/// Splits off the families that form no group of their own: those that contain only commentary or
-/// aids. A player that chose such a group would have no other audio.
+/// Separates the families that contain only commentary or accessibility audio from the other
+/// families. If there are no other families, separates nothing. The separated families form no
+/// groups of their own, because a player that chose such a group would have no other audio.
 fn split_families<'f, 'a>(
     presentation: &Presentation,
     families: &'f [AudioFamily<'a>],
@@ -181,8 +185,8 @@ fn split_families<'f, 'a>(
     families.split_at(if count == 0 { families.len() } else { count })
 }
 
-/// Writes the `EXT-X-MEDIA` tags of a group, if it is listed: the programmes of its family, and
-/// those of `extras`.
+/// Creates an audio group with the programmes of its family and of `extras`. If `listed` is set,
+/// writes the `EXT-X-MEDIA` tags of the group.
 fn write_audio_group<'a>(
     out: &mut String,
     presentation: &Presentation,
@@ -260,7 +264,7 @@ fn write_audio_group<'a>(
     }
 }
 
-/// Returns the rendition of a programme at this bitrate step; step 0 is the highest bitrate. A
+/// Returns the rendition of a programme at this bitrate step. Step 0 is the highest bitrate. A
 /// programme with fewer bitrates uses its lowest bitrate.
 fn rendition_of_step<'a>(programme: &AudioProgramme<'a>, step: usize) -> &'a Rendition {
     programme.renditions[step.min(programme.renditions.len() - 1)]
@@ -275,8 +279,8 @@ fn yes_or_no(is: bool) -> &'static str {
     if is { "YES" } else { "NO" }
 }
 
-/// Returns the name for viewers: the name of the track, or its language, or `Audio`. It is numbered
-/// if the group already contains it.
+/// Returns the name that players show: the name of the track, or its language, or `Audio`. If the
+/// group already contains the name, a number is added.
 fn unique_name(presentation: &Presentation, rendition: &Rendition, taken: &[String]) -> String {
     let track = presentation.track(rendition);
     let tag = language_tag::shortest_tag(&track.language);
@@ -339,7 +343,7 @@ fn write_variant(
         let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
     }
     out.push_str(&text.attributes);
-    // Without the declaration, players look for captions in the video (RFC 8216, 4.3.4.2).
+    // Without `CLOSED-CAPTIONS=NONE`, players look for captions in the video (RFC 8216, 4.3.4.2).
     let has_captions = !presentation.text.caption_channels().is_empty();
     if is_video && presentation.manifest_rules.has_no_captions && !has_captions {
         out.push_str(",CLOSED-CAPTIONS=NONE");
@@ -351,7 +355,8 @@ fn write_variant(
     );
 }
 
-/// Writes the attributes that restrict a variant to some devices, as the key of its video requires.
+/// Writes the attributes that restrict a variant to some devices, if the key of its video requires
+/// such attributes.
 fn write_protection_attributes(
     out: &mut String,
     presentation: &Presentation,
@@ -393,7 +398,7 @@ fn write_video_attributes(
     }
 }
 
-/// Formats `a / b` with three rounded decimals.
+/// Formats `a / b`, rounded to three decimals.
 fn format_thousandths(a: u64, b: u64) -> String {
     let b = u128::from(b.max(1));
     let thousandths = (u128::from(a) * 1000 + b / 2) / b;

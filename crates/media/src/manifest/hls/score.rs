@@ -2,11 +2,11 @@
 
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 
-/// Writes the score of a variant: the average bitrate in Mbit/s that AVC would need for the same
-/// quality.
+/// Formats the score of a variant. The score is the average bitrate in Mbit/s that AVC would need
+/// for the same quality.
 ///
-/// Bitrates of different codecs are thereby comparable, which `BANDWIDTH` is not. The bitrate of
-/// audio is added unchanged.
+/// Unlike values of `BANDWIDTH`, scores of different codecs are therefore comparable. The bitrate
+/// of audio is added unchanged.
 pub(super) fn format_score(
     presentation: &Presentation,
     rendition: &Rendition,
@@ -19,8 +19,8 @@ pub(super) fn format_score(
     format!("{}.{:03}", kilobits / 1000, kilobits % 1000)
 }
 
-/// Returns the bits that AVC needs in place of 100 bits of this codec. The values are typical of
-/// published comparisons of encoders. Only their order matters much.
+/// Returns the bitrate that AVC needs for the same quality, in percent of the bitrate of this
+/// codec. The values are typical of published comparisons of encoders. Mainly their order matters.
 fn efficiency_percent(fourcc: [u8; 4]) -> u128 {
     match &fourcc {
         b"vp09" => 140,

@@ -1,4 +1,5 @@
-//! Subtitles in HLS: `EXT-X-MEDIA` tags and media playlists of WebVTT (RFC 8216, 3.5) or IMSC segments.
+//! Writes the `EXT-X-MEDIA` tags and media playlists of subtitles in HLS. Subtitles are WebVTT (RFC
+//! 8216, 3.5) or IMSC segments.
 
 use super::media::{ExtinfWriter, write_playlist_header};
 use super::playlist_version;
@@ -10,7 +11,7 @@ use std::fmt::Write;
 
 /// `GROUP-ID` of all subtitles.
 const TEXT_GROUP: &str = "text";
-/// `GROUP-ID` of captions inside of the video.
+/// `GROUP-ID` of captions that the video contains.
 const CAPTION_GROUP: &str = "cc";
 
 /// Characteristics that describe captions (RFC 8216bis, 4.4.6.1).
@@ -20,16 +21,16 @@ const CAPTION_CHARACTERISTICS: &str =
 /// Characteristic of text that is easier to read (RFC 8216bis, 4.4.6.1).
 const EASY_TO_READ_CHARACTERISTIC: &str = "public.easy-to-read";
 
-/// The text that every variant refers to.
+/// The attributes and the codec by which every variant refers to the text.
 #[derive(Default)]
 pub(super) struct TextGroup {
-    /// Attributes that name the groups; empty if the title has no text.
+    /// Attributes that name the groups; empty if the title has neither subtitles nor captions.
     pub(super) attributes: String,
-    /// Codec string, unless the text is WebVTT, which needs none.
+    /// Codec string of the text; `None` for WebVTT, which needs no codec string.
     pub(super) codec: Option<&'static str>,
 }
 
-/// Writes the `EXT-X-MEDIA` tags of all text.
+/// Writes the `EXT-X-MEDIA` tags of all subtitles and captions.
 pub(super) fn write_text_group(
     out: &mut String,
     presentation: &Presentation,
@@ -38,8 +39,8 @@ pub(super) fn write_text_group(
     let text = &presentation.text;
     let form = HlsTextForm::beside(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
-    // Renditions that players may select automatically must differ from each other and from the
-    // default (RFC 8216, 4.3.4.1.1).
+    // Renditions that players may select automatically must differ in language or kind (RFC 8216,
+    // 4.3.4.1.1). The default rendition has precedence over the others.
     let choice_of = |rendition: &TextRendition| (rendition.language_tag(), rendition.kind);
     let default_text = text.renditions().find(|(_, text)| text.is_default);
     let mut selectable = Vec::from_iter(default_text.map(|(_, rendition)| choice_of(rendition)));
@@ -91,8 +92,8 @@ pub(super) fn write_text_group(
     group
 }
 
-/// Writes the `EXT-X-MEDIA` tags of captions inside of the video, and returns whether there are any.
-/// Their languages are unknown.
+/// Writes the `EXT-X-MEDIA` tags of captions that the video contains. Returns whether there are any
+/// captions. The languages of the captions are unknown.
 fn write_caption_channels(out: &mut String, text: &TextSet) -> bool {
     for (n, channel) in text.caption_channels().iter().enumerate() {
         let id = channel.instream_id();
@@ -105,8 +106,7 @@ fn write_caption_channels(out: &mut String, text: &TextSet) -> bool {
     !text.caption_channels().is_empty()
 }
 
-/// Returns the name for viewers: the label of the author, or the language with its kind. It is
-/// numbered if the group already contains it.
+/// Returns the name that players show. If the group already contains the name, a number is added.
 fn unique_name(rendition: &TextRendition, taken: &[String]) -> String {
     let name = rendition.display_name();
     let numbered = (2..).map(|n| format!("{name} {n}"));
@@ -115,7 +115,8 @@ fn unique_name(rendition: &TextRendition, taken: &[String]) -> String {
 }
 
 impl TextRendition {
-    /// Returns the name for viewers, such as `English` or `English (captions)`.
+    /// Returns the name that players show: the label of the author, or the language with the kind.
+    /// Examples are `English` and `English (captions)`.
     pub fn display_name(&self) -> String {
         let label = self.label.as_deref().map(str::trim).unwrap_or_default();
         if !label.is_empty() {
@@ -135,10 +136,10 @@ impl TextRendition {
     }
 }
 
-/// Writes the playlist of any text rendition, whose segments have the same boundaries as those of
-/// the video. `None` if the presentation is empty.
+/// Writes the media playlist of text, which is the same for all text renditions. The segments have
+/// the same boundaries as the segments of the video. Returns `None` if the presentation is empty.
 ///
-/// Segments are never encrypted, so there is no `EXT-X-KEY`.
+/// Text segments are never encrypted, so there is no `EXT-X-KEY`.
 pub fn write_text_playlist(presentation: &Presentation, form: HlsTextForm) -> Option<String> {
     let grid = presentation.text_segment_times()?;
     let (extension, container) = match form {

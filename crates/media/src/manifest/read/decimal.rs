@@ -1,9 +1,10 @@
-//! Exact parsing of decimal numbers and durations to nanoseconds. Further digits are cut off.
+//! Parses decimal numbers and durations to exact nanoseconds. Digits after the ninth decimal are
+//! ignored.
 
 /// The timescale of all parsed times.
 pub(super) const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// Maximum duration: about 31 years.
+/// Maximum duration in nanoseconds, about 31 years.
 const NANOS_MAX: i64 = 1_000_000_000 * NANOS_PER_SECOND as i64;
 
 /// Parses non-negative decimal seconds such as `9.009` to nanoseconds.
@@ -35,8 +36,8 @@ fn is_all_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Parses an XML Schema duration such as `PT1H2M3.5S` to nanoseconds. Years and months count as 365
-/// and 30 days; films do not use them.
+/// Parses an XML Schema duration such as `PT1H2M3.5S` to nanoseconds. A year counts as 365 days and
+/// a month as 30 days, because durations of films contain neither.
 pub(super) fn parse_duration(text: &str) -> Option<i64> {
     let text = text.trim();
     let rest = text.strip_prefix('P')?;
@@ -55,7 +56,8 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     (total <= NANOS_MAX).then_some(total)
 }
 
-/// Adds `numberUNIT` fields, each unit at most once and in order.
+/// Adds fields of a number and a unit, such as `30M`. Each unit may occur at most once, and the
+/// units must be in order.
 fn sum_duration_fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     let mut total = 0_i64;
     for (unit, factor) in units {

@@ -1,9 +1,9 @@
-//! Parsing of manifests from any origin. It tolerates what players tolerate, is bounded and never
-//! panics.
+//! Parses manifests from any origin. The parsers tolerate what players tolerate, limit the size of
+//! their input and output, and never panic.
 //!
-//! [`hls`] and [`mpd`] parse text into [`ManifestRendition`]s. Their [`SegmentList`]s have exact
-//! times and byte positions. If a media playlist or `sidx` must be fetched first, the
-//! [`SegmentSource`] contains its URL.
+//! [`hls`] and [`mpd`] parse text into [`ManifestRendition`]s. The [`SegmentList`]s of a rendition
+//! have exact times and byte positions. If a media playlist or `sidx` must be fetched first, the
+//! [`SegmentSource`] of the rendition contains its URL.
 
 pub mod hls;
 pub mod mpd;
@@ -45,9 +45,9 @@ pub struct ManifestRendition {
     pub id: String,
     /// Kind of media.
     pub kind: RenditionKind,
-    /// HLS: the `GROUP-ID` of a rendition, or the `AUDIO` group of a variant.
+    /// In HLS, the `GROUP-ID` of a rendition, or the `AUDIO` group of a variant.
     pub group: Option<String>,
-    /// Required bits per second. HLS variants include their audio.
+    /// Required bits per second. The value of an HLS variant includes its audio.
     pub bandwidth: u64,
     /// Coded width and height in pixels, if known.
     pub resolution: Option<(u32, u32)>,
@@ -57,11 +57,11 @@ pub struct ManifestRendition {
     pub codecs: String,
     /// BCP 47 language tag, if known.
     pub language: Option<String>,
-    /// Sources of its segments, in order of time.
+    /// Sources of the rendition's segments, in order of time.
     pub segment_sources: Vec<SegmentSource>,
 }
 
-/// The source of a part of a rendition's segments.
+/// The source of some or all segments of a rendition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SegmentSource {
     /// An HLS media playlist that must be fetched and parsed first.
@@ -77,14 +77,14 @@ pub enum SegmentSource {
 pub struct ParsedManifest {
     /// All alternatives in manifest order.
     pub renditions: Vec<ManifestRendition>,
-    /// Whether the manifest may change or grow. Only its present segments are listed.
+    /// Whether the manifest may change or grow. Only the segments that it lists now are included.
     pub is_live: bool,
     /// Ignored parts of the manifest, for reports.
     pub notes: Vec<String>,
 }
 
 impl ParsedManifest {
-    /// Adds a note, unless it was added before or there are 32 notes.
+    /// Adds a note, unless the same note was added before, or there are already 32 notes.
     fn add_note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if self.notes.len() < 32 && !self.notes.contains(&text) {

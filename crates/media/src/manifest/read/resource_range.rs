@@ -1,26 +1,28 @@
-//! URLs with byte ranges, and resolution of references against a base.
+//! URLs with byte ranges, and resolution of URL references against a base URL.
 
 use crate::error::{Error, ErrorKind, Result};
 use std::ops::Range;
 use url::Url;
 
-/// Maximum length of a URL, in bytes. Servers refuse longer ones.
+/// Maximum length of a URL, in bytes. Most servers refuse longer URLs.
 pub const URL_BYTES_MAX: usize = 8192;
 
-/// Bytes that one request can fetch.
+/// A resource or a byte range of a resource, which one request can fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceRange {
     /// An absolute `http` or `https` URL without a fragment.
     pub url: Url,
-    /// Byte range of the resource; `None` means all of it.
+    /// Byte range of the resource; `None` means the whole resource.
     pub range: Option<Range<u64>>,
 }
 
-/// Resolves a reference against a base (RFC 3986, 5.2, as in the URL standard of browsers).
+/// Resolves a URL reference against a base URL (RFC 3986, 5.2), in the way of browsers (WHATWG URL
+/// Standard). The fragment is dropped.
 ///
 /// # Errors
-/// `Malformed` if it is not a URL; `Unsupported` if it is neither `http` nor `https`, because a
-/// manifest must not send a player to `file:`; `TooLarge` over [`URL_BYTES_MAX`].
+/// `Malformed` if the reference is not a URL; `Unsupported` if the URL is neither `http` nor
+/// `https`, because a manifest must not send a player to `file:`; `TooLarge` over
+/// [`URL_BYTES_MAX`].
 pub fn resolve_url(base: &Url, reference: &str) -> Result<Url> {
     let reference = reference.trim();
     check_url_len(reference.len())?;
@@ -49,14 +51,15 @@ fn check_url_len(len: usize) -> Result<()> {
     Err(Error::new(ErrorKind::TooLarge, message))
 }
 
-/// Shortens and escapes foreign text for a message.
+/// Shortens and escapes untrusted text for an error message.
 pub(crate) fn shorten_for_message(text: &str) -> String {
     let cut: String = text.chars().take(80).collect();
     let dots = if cut.len() < text.len() { "…" } else { "" };
     format!("{}{dots}", cut.escape_debug())
 }
 
-/// Parses `first-last`, both inclusive, as in MPDs; `None` if it is invalid.
+/// Parses a byte range of an MPD, which has the form `first-last` with inclusive ends. Returns
+/// `None` if the text is invalid.
 pub(super) fn parse_range(text: &str) -> Option<Range<u64>> {
     let (first, last) = text.trim().split_once('-')?;
     let (first, last) = (first.parse().ok()?, last.parse::<u64>().ok()?);
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn references_are_resolved_as_in_rfc_3986() {
         let base = Url::parse("http://a/b/c/d;p?q").unwrap();
-        // RFC 3986, 5.4.1 and 5.4.2. Fragments are dropped, and an empty reference is the base.
+        // Examples from RFC 3986, 5.4.1 and 5.4.2, but the results have no fragments.
         for (reference, url) in [
             ("g", "http://a/b/c/g"),
             ("./g", "http://a/b/c/g"),

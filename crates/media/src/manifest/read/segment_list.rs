@@ -7,14 +7,15 @@ use crate::time::Time;
 use std::ops::Range;
 use url::Url;
 
-/// Maximum number of segments of one manifest: ten renditions of two-second segments for two days.
-/// One line of a manifest can list a billion.
+/// Maximum number of segments in one manifest, enough for ten renditions of two-second segments
+/// over two days. The limit is needed because one line of a manifest can describe a billion
+/// segments.
 pub const SEGMENTS_MAX: usize = 1_000_000;
 
 /// Segments in order of time.
 ///
-/// URLs are stored as text of the manifest and resolved when a segment is requested. A long base is
-/// therefore not repeated for each segment.
+/// Each URL is stored as the manifest contains it, and is resolved when a segment is requested. A
+/// long base URL is therefore not stored again for each segment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SegmentList {
     rows: Vec<SegmentRow>,
@@ -31,9 +32,9 @@ pub(super) struct SegmentRow {
     pub(super) duration_ticks: i64,
     /// Ticks per second; not zero.
     pub(super) timescale: u32,
-    /// Index of the address.
+    /// Index into the addresses of the list.
     pub(super) address_index: u32,
-    /// Index of the init segment.
+    /// Index into the init segments of the list.
     pub(super) init_index: Option<u16>,
     /// Whether the manifest marks the segment as missing.
     pub(super) is_gap: bool,
@@ -41,11 +42,11 @@ pub(super) struct SegmentRow {
     pub(super) number: u64,
     /// `$Time$`.
     pub(super) time: u64,
-    /// Byte range of the resource; `None` means all of it.
+    /// Byte range of the resource; `None` means the whole resource.
     pub(super) byte_range: Option<(u64, u64)>,
 }
 
-/// The URL of one or many segments.
+/// The URL of one segment, or the URL template of many segments.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SegmentAddress {
     pub(super) base: std::sync::Arc<Url>,
@@ -53,7 +54,7 @@ pub(super) struct SegmentAddress {
     pub(super) template: Option<std::sync::Arc<RepresentationIdentity>>,
 }
 
-/// The representation whose values fill in a URL template.
+/// Values of a representation that replace identifiers of a URL template.
 #[derive(Debug, PartialEq)]
 pub(super) struct RepresentationIdentity {
     pub(super) id: String,
@@ -78,7 +79,7 @@ impl SegmentList {
     }
 
     /// Returns the presentation time of segment `n`. If there is no such segment, returns the end
-    /// of the last one.
+    /// of the last segment.
     pub fn start_time(&self, n: usize) -> Time {
         match self.rows.get(n) {
             Some(row) => Time::new(row.start_ticks, row.timescale),
@@ -86,7 +87,7 @@ impl SegmentList {
         }
     }
 
-    /// Returns the duration of segment `n`; zero past the last.
+    /// Returns the duration of segment `n`; zero past the last segment.
     pub fn duration(&self, n: usize) -> Time {
         let row = self.rows.get(n);
         row.map_or(Time::ZERO, |row| {
@@ -104,7 +105,7 @@ impl SegmentList {
         })
     }
 
-    /// Returns the segment at `time`: the last that starts at or before it.
+    /// Returns the index of the last segment that starts at or before `time`; 0 if there is none.
     pub fn segment_at(&self, time: Time) -> usize {
         let after = self
             .rows
@@ -117,7 +118,7 @@ impl SegmentList {
         self.rows.get(n).is_some_and(|row| row.is_gap)
     }
 
-    /// Returns the resource of segment `n`; `None` past the last.
+    /// Returns the resource of segment `n`; `None` past the last segment.
     ///
     /// # Errors
     /// The errors of [`resolve_url`]; `Malformed` for an invalid template.
@@ -133,8 +134,8 @@ impl SegmentList {
         Ok(Some(ResourceRange { url, range }))
     }
 
-    /// Returns the index of the init segment of segment `n`. It is equal for segments that share
-    /// one.
+    /// Returns the index of the init segment of segment `n`. Segments that share an init segment
+    /// have the same index.
     pub fn init_index(&self, n: usize) -> Option<u16> {
         self.rows.get(n).and_then(|row| row.init_index)
     }
@@ -154,7 +155,7 @@ impl SegmentList {
         }))
     }
 
-    /// Approximate memory in bytes.
+    /// Returns the approximate memory of the list in bytes.
     pub fn memory_bytes(&self) -> usize {
         let text = self.addresses.iter().map(|address| address.text.len());
         self.rows.len() * size_of::<SegmentRow>()
@@ -165,7 +166,7 @@ impl SegmentList {
     /// Appends the segments of `other`.
     ///
     /// # Errors
-    /// `TooLarge` over [`SEGMENTS_MAX`].
+    /// `TooLarge` over [`SEGMENTS_MAX`] segments or over 65,535 init segments.
     pub fn append(&mut self, other: SegmentList) -> Result<()> {
         let addresses = self.addresses.len() as u32;
         let inits = self.inits.len() as u16;
@@ -190,7 +191,7 @@ impl SegmentList {
         Ok(())
     }
 
-    /// Adds an address, unless it equals the last one.
+    /// Adds an address, unless the last address is equal. Returns the index of the address.
     pub(super) fn push_address(&mut self, address: SegmentAddress) -> u32 {
         if self.addresses.last() != Some(&address) {
             self.addresses.push(address);
@@ -198,7 +199,8 @@ impl SegmentList {
         self.addresses.len() as u32 - 1
     }
 
-    /// Adds an init segment, unless it equals the last one.
+    /// Adds an init segment, unless the last init segment is equal. Returns the index of the init
+    /// segment.
     pub(super) fn push_init(&mut self, init: InitSegment) -> Result<u16> {
         if self.inits.last() != Some(&init) {
             if self.inits.len() >= usize::from(u16::MAX) {

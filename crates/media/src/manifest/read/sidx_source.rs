@@ -9,10 +9,10 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A file whose `sidx` lists its segments.
+/// A file with a `sidx` that lists the segments of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SidxSource {
-    /// The file, with the byte range of the `sidx`.
+    /// URL of the file, with the byte range of the `sidx`.
     pub index_resource: ResourceRange,
     /// Byte range of the init segment, if it is known.
     pub init_range: Option<Range<u64>>,
@@ -23,11 +23,11 @@ pub struct SidxSource {
 }
 
 impl SidxSource {
-    /// Parses the fetched bytes.
+    /// Parses the fetched bytes of `index_resource`.
     ///
     /// # Errors
-    /// `Malformed` or `Truncated` if they contain no complete `sidx`; `Unsupported` if it
-    /// references further ones.
+    /// `Malformed` or `Truncated` if the bytes contain no complete `sidx`; `Unsupported` if the
+    /// `sidx` references further `sidx` boxes.
     pub fn parse_segments(&self, bytes: &[u8]) -> Result<SegmentList> {
         let at = self
             .index_resource

@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use std::fmt::Write;
 
-/// Maximum width of a printed number. No origin pads further.
+/// Maximum width to which a number is padded, in digits. Packagers use smaller widths.
 const WIDTH_MAX: usize = 32;
 
-/// Values of the identifiers.
+/// Values that replace the identifiers of a template.
 pub(super) struct TemplateValues<'a> {
     pub(super) id: &'a str,
     pub(super) bandwidth: u64,
@@ -14,10 +14,10 @@ pub(super) struct TemplateValues<'a> {
     pub(super) time: u64,
 }
 
-/// Fills in a template.
+/// Replaces the identifiers of a template with their values.
 ///
 /// # Errors
-/// `Malformed` for an unpaired dollar sign or an unknown identifier.
+/// `Malformed` for an unpaired dollar sign, an unknown identifier or an invalid format tag.
 pub(super) fn fill_template(template: &str, values: &TemplateValues<'_>) -> Result<String> {
     let mut out = String::with_capacity(template.len() + 16);
     let mut rest = template;
@@ -44,7 +44,8 @@ fn write_identifier(out: &mut String, name: &str, values: &TemplateValues<'_>) -
         "Number" => values.number,
         "Time" => values.time,
         "Bandwidth" => values.bandwidth,
-        // Only low-latency streams use this identifier. The first chunk has number 1.
+        // Only low-latency streams use this identifier. The value 1 selects the first chunk of the
+        // segment.
         "SubNumber" => 1,
         _ => {
             let message = format!(
@@ -76,7 +77,8 @@ fn parse_width(format: Option<&str>) -> Result<usize> {
         .ok_or_else(|| Error::malformed(format!("a format tag other than %0[1 to {WIDTH_MAX}]d")))
 }
 
-/// Converts a write error. Writing to a string cannot fail, but the type allows it.
+/// Converts the error of a write to a string. Such a write cannot fail, but its type allows an
+/// error.
 fn map_write_error(written: std::fmt::Result) -> Result<()> {
     written.map_err(|_| Error::malformed("a URL that cannot be written"))
 }

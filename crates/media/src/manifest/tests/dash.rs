@@ -1,4 +1,4 @@
-//! DASH MPDs. Another test validates them against the schema with xmllint.
+//! Tests of DASH MPDs. Another test validates MPDs against the schema with xmllint.
 
 use super::{audio_track, build_film, build_title, video_track};
 use crate::fixtures::{self, any_title};

@@ -1,4 +1,4 @@
-//! HLS playlists, parsed by another library.
+//! Tests of HLS playlists, which are parsed with another library.
 
 use super::{audio_track, build_film, build_title, video_track};
 use crate::fixtures::{self, any_title};
@@ -80,7 +80,7 @@ fn a_ladder_with_two_languages_is_listed() {
     let french = &playlist.alternatives[1];
     assert_eq!((french.default, french.autoselect), (false, true));
 
-    // The start variant is the one nearest to 2 Mbit/s, then from the highest down.
+    // The variant nearest to 2 Mbit/s is listed first. The others follow by falling bitrate.
     let variants = play_variants(&playlist);
     let uris: Vec<&str> = variants
         .iter()
@@ -132,7 +132,7 @@ fn bandwidth_matches_the_served_bytes() {
         .find_rendition("audio_eng=113000")
         .expect("the rendition is listed");
     let all = |r| -> u64 { (0..4).map(|n| film.plan_segment(r, n).len).sum() };
-    // 20 s of video; the audio's priming makes it a little longer, 938 frames.
+    // The video lasts 20 s. The audio is a little longer, 938 frames, because it includes priming.
     let seconds = 938.0 * 1024.0 / 48_000.0;
     let average = (all(video) * 8) as f64 / 20.0 + (all(audio) * 8) as f64 / seconds;
     let stated = playlist.variants[0]
@@ -142,7 +142,7 @@ fn bandwidth_matches_the_served_bytes() {
         stated.abs_diff(average as u64) <= 3,
         "{stated} for {average}"
     );
-    // All segments but the last are 6 s long and equal but for a few bytes.
+    // All segments except the last are 6 s long, and their sizes differ by only a few bytes.
     let largest = (0..3)
         .map(|n| film.plan_segment(video, n).len * 8 / 6)
         .max()
@@ -331,7 +331,8 @@ fn encrypted_segments_follow_their_key_and_count_their_padding() {
         let (before, _) = text.split_once("#EXTINF").expect("a segment");
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"https://keys/";
         let (before, _) = before.split_once(key).expect("a key before it");
-        // The init segment precedes the key, so it is not encrypted (RFC 8216, 4.3.2.4).
+        // The `EXT-X-MAP` precedes the `EXT-X-KEY`, so the init segment is not encrypted (RFC 8216,
+        // 4.3.2.4).
         assert_eq!(before.contains("#EXT-X-MAP"), format == SegmentFormat::Cmaf);
         assert_eq!(text.matches("#EXT-X-KEY").count(), 1);
         let playlist = parse_media_text(&text);
@@ -350,7 +351,8 @@ fn encrypted_segments_follow_their_key_and_count_their_padding() {
             .into_iter()
             .zip(play_variants(&encrypted));
         for (clear, encrypted) in both {
-            // Each of two segments is longer by up to one block.
+            // The padding makes the video segment and the audio segment longer by up to one cipher
+            // block each.
             let more = encrypted.bandwidth - clear.bandwidth;
             assert!(more > 0 && more < 4 * 16 * 8, "{more}");
         }
@@ -367,7 +369,8 @@ fn a_late_track_has_its_lead_in_the_first_segment() {
         &hls::write_media_playlist(&film, rendition, SegmentFormat::Cmaf, None)
             .expect("CMAF supports every codec"),
     );
-    // The film's boundaries are at 6, 12 and 18 s; the audio starts at 2 s.
+    // The film's boundaries are at 6, 12 and 18 s. The audio starts at 2 s, but the listed duration
+    // of its first segment includes these 2 s.
     assert!((playlist.segments[0].duration - 6.0).abs() < 0.022);
     assert!((playlist.segments[1].duration - 6.0).abs() < 0.022);
     let zero = film.presentation_time_offset.round_to(48_000) as u64;
@@ -396,7 +399,7 @@ fn frame_rates_have_three_decimals() {
     }
 }
 
-/// Video whose later key frames have leading pictures, as open GOPs have.
+/// Builds a video with open GOPs: every key frame except the first has leading pictures.
 fn open_gop_track() -> Track {
     let row = |n: u32| {
         let offset = match n % 50 {
@@ -431,7 +434,8 @@ fn key_frames_of_open_gops_tile_the_film() {
     let keys = hls::write_iframe_playlist(&film, video).expect("video");
     let total: i64 = extinf_nanos(&keys).iter().sum();
     assert_eq!(total, 20_000_000_000);
-    // The second key frame is presented two frames after the leading pictures of its segment.
+    // Two leading pictures of 40 ms each precede the second key frame, so this key frame is
+    // presented at 2.08 s.
     assert_eq!(extinf_nanos(&keys)[0], 2_080_000_000);
 }
 
@@ -445,8 +449,9 @@ fn the_target_duration_covers_the_first_key_frame_of_late_open_gops() {
     };
     let film = Presentation::new(whole.files, &rules).expect("a legal title");
     let keys = hls::write_iframe_playlist(&film, &film.renditions[0]).expect("video");
-    // The duration counts from the start of the audio, 21 ms before the start of the film. The sum
-    // of 0.461 s and 2.08 s rounds to 3 s.
+    // The audio starts 0.461 s before the video, and the listed duration of the first key frame
+    // includes this time. The next key frame follows after 2.08 s, so the sum of 2.541 s rounds to
+    // 3 s.
     assert_eq!(extinf_nanos(&keys)[0], 2_541_328_000);
     assert_eq!(film.target_duration_s, 3);
 }
@@ -465,7 +470,7 @@ fn a_trim_inside_a_gop_is_listed_with_a_precise_start() {
     assert!(!whole.expect("CMAF").contains("EXT-X-START"));
 }
 
-/// EXTINF durations in nanoseconds, as printed.
+/// Returns the printed EXTINF durations in nanoseconds.
 fn extinf_nanos(text: &str) -> Vec<i64> {
     let lines = text
         .lines()
@@ -494,7 +499,7 @@ proptest! {
                 let time = name.expect("CMAF").parse().expect("a time");
                 prop_assert_eq!(title.find_segment(rendition, time), Some(n));
             }
-            // The error stays below a tick.
+            // The printed durations are rounded, but the error of their sum stays below one tick.
             let timescale = i64::from(title.track(rendition).timescale);
             let mut sum = 0;
             let mut exact = title.listed_lead_ticks(rendition) as i64;

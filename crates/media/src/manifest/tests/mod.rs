@@ -1,4 +1,5 @@
-//! Whole manifests of hand-made tracks, parsed by other libraries.
+//! Tests of whole manifests of hand-made tracks. Most tests parse the manifests with other
+//! libraries.
 
 mod dash;
 mod hls;
@@ -31,7 +32,8 @@ fn video_track(size: u32) -> Track {
     fixtures::build_video_track(20, 50, size)
 }
 
-/// Builds three renditions with English audio in each file and French in the first.
+/// Builds a film of three files, each with one video rendition and the same English audio. The
+/// first file also has French audio.
 fn build_film() -> Presentation {
     build_title(vec![
         vec![

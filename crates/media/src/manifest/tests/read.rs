@@ -1,4 +1,4 @@
-//! Written manifests are parsed back to the same title.
+//! Tests that our parsers read the written manifests back to the same title.
 
 use super::build_film;
 use crate::fixtures::any_title;

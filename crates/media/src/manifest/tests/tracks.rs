@@ -1,4 +1,5 @@
-//! Descriptions of tracks in HLS and DASH: captions, purposes, defaults, identifiers and scores.
+//! Tests of the descriptions of tracks in HLS and DASH: captions, purposes, defaults, identifiers
+//! and scores.
 
 use super::{audio_track, build_film, build_title, video_track};
 use crate::codec::MediaFormat;
@@ -41,8 +42,8 @@ fn audio_with_roles(language: &str, size: u32, roles: &[TrackRole]) -> Track {
     }
 }
 
-/// Builds a film with English audio, an English commentary and an English audio description, with
-/// the audio files in this order.
+/// Builds a film with English audio, an English commentary and an English audio description.
+/// `order` is the order of the audio files.
 fn build_film_with_audio_roles(order: &[usize]) -> Presentation {
     let tracks = [
         audio_with_roles("eng", 300, &[]),
@@ -74,7 +75,7 @@ fn captions_are_declared_absent_only_by_the_operator() {
 
 #[test]
 fn commentary_and_audio_description_are_declared_in_hls() {
-    // The first file does not become the default.
+    // The main audio is the default for every order of the files.
     for order in [[0, 1, 2], [1, 2, 0], [2, 1, 0]] {
         let text = multivariant_text(&build_film_with_audio_roles(&order));
         let media = lines_of(&text, "#EXT-X-MEDIA");
@@ -110,7 +111,7 @@ fn commentary_and_audio_description_are_declared_in_dash() {
     let text = mpd_text(&build_film_with_audio_roles(&[1, 2, 0]));
     let sets: Vec<&str> = text.split("<AdaptationSet ").skip(2).collect();
     let role = |value| format!("<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{value}\"/>");
-    // Shaka Player starts with the first.
+    // Shaka Player starts with the first audio set, so the main audio is listed first.
     let [main, commentary, described] = &sets[..] else {
         panic!("{text}")
     };
@@ -129,8 +130,8 @@ fn commentary_and_audio_description_are_declared_in_dash() {
     assert_eq!(preferred, [true, false, false]);
 }
 
-/// Players select by language and characteristics, so only one of each is selected automatically
-/// (RFC 8216, 4.3.4.1.1).
+/// Players select audio by language and characteristics, so only one rendition of each combination
+/// has AUTOSELECT=YES (RFC 8216, 4.3.4.1.1).
 #[test]
 fn only_the_default_of_a_language_is_selected_automatically() {
     let disabled = Track {
@@ -155,7 +156,8 @@ fn only_the_default_of_a_language_is_selected_automatically() {
     );
 }
 
-/// A player that chose a group with nothing but a commentary would have no other audio.
+/// If a group contained only a commentary, a player that chose this group could not play the film's
+/// audio.
 #[test]
 fn a_commentary_in_another_coding_is_in_the_group_of_the_film() {
     let mut commentary = audio_with_roles("fra", 200, &[TrackRole::Commentary]);
@@ -184,7 +186,7 @@ fn a_commentary_in_another_coding_is_in_the_group_of_the_film() {
 
 #[test]
 fn audio_with_another_purpose_is_no_copy() {
-    // Equal but for the purpose.
+    // The files differ only in the purpose of the audio.
     let file = |roles: &[TrackRole]| vec![audio_with_roles("eng", 300, roles)];
     let title = build_title(vec![
         vec![video_track(9_000)],
@@ -244,7 +246,7 @@ fn variants_and_renditions_have_stable_ids() {
             _ => continue,
         };
         let id = attribute(line, name).unwrap_or_else(|| panic!("{line}"));
-        // The part of the URL that does not change with the version of the film.
+        // This part of the URL stays the same when the version of the film changes.
         let stable = uri.and_then(|uri| uri.split('/').nth(1)).expect("a URL");
         assert_eq!(id.strip_suffix(".keyframes").unwrap_or(id), stable);
         let legal = |c: char| c.is_ascii_alphanumeric() || "+/=.-_".contains(c);
@@ -252,7 +254,7 @@ fn variants_and_renditions_have_stable_ids() {
     }
 }
 
-/// Returns the score of each variant, by its bandwidth.
+/// Returns the bandwidth and the score of each variant, sorted by bandwidth.
 fn scores_of(title: &Presentation) -> Vec<(u64, f64)> {
     let text = multivariant_text(title);
     let mut scores: Vec<(u64, f64)> = lines_of(&text, "#EXT-X-STREAM-INF")
@@ -273,7 +275,7 @@ fn scores_rise_with_the_bitrate_and_the_codec() {
     assert_eq!(scores.len(), 3);
     assert!(scores[0].1 > 0.0);
     assert!(scores.windows(2).all(|pair| pair[0].1 < pair[1].1));
-    // HEVC with a little less than the bitrate of AVC is better.
+    // HEVC at a slightly lower bitrate than AVC has a higher score.
     let mut hevc = video_track(8_000);
     hevc.codec = crate::fixtures::hevc_pq_codec();
     let scores = scores_of(&build_title(vec![vec![video_track(9_000), hevc]]));

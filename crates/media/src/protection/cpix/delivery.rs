@@ -1,4 +1,5 @@
-//! Encrypted key values (CPIX 2.3, 4.4; RFC 6030, 6.1): the recipient's document key and MAC key.
+//! Decryption of key values (CPIX 2.3, 4.4; RFC 6030, 6.1) with the document key and the MAC key of
+//! a recipient.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::protection::base64_text::decode_base64;
@@ -7,7 +8,7 @@ use zeroize::Zeroizing;
 
 /// Maximum number of recipients of a document.
 const RECIPIENTS_MAX: usize = 16;
-/// Bytes of a document key: AES-256.
+/// Length of a document key for AES-256, in bytes.
 const DOCUMENT_KEY_BYTES: usize = 32;
 /// Maximum length of an encrypted value, in bytes.
 const CIPHER_BYTES_MAX: usize = 2048;
@@ -16,13 +17,15 @@ const RSA_OAEP: &str = "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p";
 const AES_256_CBC: &str = "http://www.w3.org/2001/04/xmlenc#aes256-cbc";
 const HMAC_SHA512: &str = "http://www.w3.org/2001/04/xmldsig-more#hmac-sha512";
 
-/// The private key of a recipient, and the ciphers. The caller implements it.
+/// Decryption with the private key of a recipient, and with the keys of a document. The caller
+/// implements this trait.
 pub trait KeyDocumentDecryptor {
-    /// Decrypts RSA-OAEP with SHA-1; `None` if the value is for another recipient.
+    /// Decrypts a value with RSA-OAEP and SHA-1. Returns `None` if the value is for another
+    /// recipient.
     fn decrypt_for_recipient(&self, value: &[u8]) -> Option<Zeroizing<Vec<u8>>>;
 
-    /// Decrypts AES-256-CBC with PKCS#7 padding. `value` starts with the IV. `mac` is its
-    /// HMAC-SHA512 and is verified first; `None` if it is wrong.
+    /// Decrypts a value with AES-256-CBC and PKCS#7 padding. `value` starts with the IV. `mac` is
+    /// the HMAC-SHA512 of `value`, and is verified first. Returns `None` if `mac` is wrong.
     fn decrypt_value(
         &self,
         keys: &DocumentKeys,
@@ -31,20 +34,22 @@ pub trait KeyDocumentDecryptor {
     ) -> Option<Zeroizing<Vec<u8>>>;
 }
 
-/// The keys that encrypt and authenticate the values of a document. They are wiped when dropped.
+/// The keys that encrypt and authenticate the values of a document. The memory of the keys is wiped
+/// when they are dropped.
 #[derive(Clone)]
 pub struct DocumentKeys {
-    /// AES-256 key of the values.
+    /// AES-256 key that encrypts the values.
     pub document_key: Zeroizing<Vec<u8>>,
-    /// Key of their HMAC-SHA512.
+    /// Key for the HMAC-SHA512 of the values.
     pub mac_key: Zeroizing<Vec<u8>>,
 }
 
-/// Finds the keys for this recipient.
+/// Finds the document's keys for the recipient whose private key `decryptor` has.
 ///
 /// # Errors
-/// `Unsupported` if no delivery data is for this recipient, or if delivery data uses other
-/// algorithms.
+/// `Unsupported` if no delivery data is for this recipient, or if the delivery data uses other
+/// algorithms; `TooLarge` if there are too many recipients; `Malformed` if an element is missing or
+/// invalid.
 pub(super) fn find_document_keys(
     root: &XmlElement,
     decryptor: &dyn KeyDocumentDecryptor,
@@ -97,7 +102,7 @@ fn read_recipient(
     }
 }
 
-/// Decrypts the value of a `Secret`; `None` if its MAC is wrong.
+/// Decrypts the value of a `Secret` element. Returns `None` if the MAC of the value is wrong.
 ///
 /// # Errors
 /// `Malformed` or `Unsupported` if an element is missing or uses another algorithm.

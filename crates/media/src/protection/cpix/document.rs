@@ -13,15 +13,16 @@ use zeroize::Zeroizing;
 
 /// Maximum size of a key document, in bytes.
 pub const CPIX_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of keys, and of usage rules, in a document.
+/// Maximum number of keys in a document, and maximum number of usage rules.
 const ENTRIES_MAX: usize = 64;
 
 /// The keys of a title.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyDocument {
-    /// At least one.
+    /// The keys. There is at least one key.
     pub keys: Vec<KeyDocumentEntry>,
-    /// Empty only if there is a single key, which then applies to all tracks.
+    /// The usage rules. They are empty only if there is a single key, which then applies to all
+    /// tracks.
     pub rules: Vec<UsageRule>,
     /// Whether the document has signatures. They are not verified.
     pub is_signed: bool,
@@ -32,15 +33,15 @@ pub struct KeyDocument {
 pub struct KeyDocumentEntry {
     /// Key id.
     pub key_id: KeyId,
-    /// The key. It is wiped when it is dropped.
+    /// The key. The memory is wiped when the key is dropped.
     pub key: Zeroizing<[u8; 16]>,
-    /// Whether the document contains the key encrypted.
+    /// Whether the key is encrypted in the document.
     pub is_encrypted: bool,
     /// Constant IV of `cbcs`.
     pub explicit_iv: Option<[u8; 16]>,
     /// Output protection (HDCP) that the key requires (CPIX 2.4).
     pub hdcp_level: Option<HdcpLevel>,
-    /// Systems that the document names for the key.
+    /// DRM systems that the document names for the key.
     pub systems: Vec<SystemSignaling>,
 }
 
@@ -65,8 +66,9 @@ pub fn parse_key_document(text: &str, scheme: ProtectionScheme) -> Result<KeyDoc
 ///
 /// # Errors
 /// `TooLarge` for more than [`CPIX_BYTES_MAX`] bytes or too many entries; `Unsupported` for keys
-/// that `decryptor` cannot decrypt, key hierarchies, rotation, and rules that cannot be evaluated;
-/// `Malformed` otherwise.
+/// that `decryptor` cannot decrypt, keys of another scheme, other CPIX versions, key hierarchies,
+/// key rotation, and rules that cannot be evaluated; `Empty` if there is no key; `Malformed`
+/// otherwise.
 pub fn decrypt_key_document(
     text: &str,
     scheme: ProtectionScheme,
@@ -79,7 +81,7 @@ pub fn decrypt_key_document(
 /// any scheme and need no usage rules.
 ///
 /// # Errors
-/// The errors of [`decrypt_key_document`], except those of rules and periods.
+/// The errors of [`decrypt_key_document`], except the errors for rules and key periods.
 pub fn decrypt_content_keys(
     text: &str,
     decryptor: Option<&dyn KeyDocumentDecryptor>,
@@ -102,13 +104,14 @@ fn read_root<T>(text: &str, read: impl FnOnce(&XmlElement) -> Result<T>) -> Resu
     found
 }
 
-/// The tree contains the keys as text.
+/// Wipes the text of an XML tree, because the tree contains the keys as text.
 fn wipe_text(element: &mut XmlElement) {
     drop(Zeroizing::new(std::mem::take(&mut element.text)));
     element.children.iter_mut().for_each(wipe_text);
 }
 
-/// Decrypts the values of one document. The document's own keys are found when first needed.
+/// Decrypts the values of one document. The document key and the MAC key are decrypted when they
+/// are first needed.
 struct ValueReader<'a> {
     root: &'a XmlElement,
     decryptor: Option<&'a dyn KeyDocumentDecryptor>,
@@ -130,7 +133,8 @@ fn read_document(
     for system in list_entries(root, "DRMSystemList", "DRMSystem")? {
         let key_id = require_key_id(system)?;
         let key = keys.iter_mut().find(|key| key.key_id == key_id);
-        // Key servers may describe keys that are not in the document.
+        // Key servers may also describe keys that are not in the document. Such descriptions are
+        // ignored.
         if let Some(key) = key {
             key.systems.push(signaling::read_system(system)?);
         }
@@ -219,7 +223,7 @@ fn list_entries<'a>(
     list: &'static str,
     entry: &'static str,
 ) -> Result<Vec<&'a XmlElement>> {
-    // Each key may have a description for several systems.
+    // Each key may have one description for each of several DRM systems.
     let most = if list == "DRMSystemList" {
         ENTRIES_MAX * 8
     } else {

@@ -1,4 +1,4 @@
-//! Key documents: the Content Protection Information Exchange Format (DASH-IF CPIX 2.3 and 2.4).
+//! Key documents in the Content Protection Information Exchange Format (DASH-IF CPIX 2.3 and 2.4).
 
 mod delivery;
 mod document;

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// A key to be requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestedKey {
-    /// Key id and tracks.
+    /// Key id, and the tracks to which the key applies.
     pub rule: UsageRule,
     /// Constant IV of `cbcs`.
     pub explicit_iv: [u8; 16],
@@ -52,13 +52,14 @@ pub struct CpixRequest<'a> {
     pub version: CpixVersion,
     /// Name of the title at the key server.
     pub content_id: &'a str,
-    /// Scheme of all keys.
+    /// Protection scheme of all keys.
     pub scheme: ProtectionScheme,
     /// The keys.
     pub keys: &'a [RequestedKey],
-    /// Systems whose signaling is requested.
+    /// DRM systems whose signaling is requested.
     pub systems: &'a [ContentSystem],
-    /// X.509 certificate (DER) for which the key server encrypts the values. Without it, they are plain.
+    /// X.509 certificate (DER) of the recipient, for whom the key server encrypts the key values.
+    /// Without a certificate, the key values in the response are not encrypted.
     pub certificate: Option<&'a [u8]>,
 }
 
@@ -125,7 +126,8 @@ fn write_rule(out: &mut String, key: &RequestedKey) {
     out.push_str("</cpix:ContentKeyUsageRule>\n");
 }
 
-/// Writes the system's empty elements. FairPlay is signaled in HLS only.
+/// Writes the empty elements of a DRM system. FairPlay has no elements for DASH, because it is
+/// signaled in HLS only.
 fn write_system(out: &mut String, version: CpixVersion, key: &RequestedKey, system: ContentSystem) {
     let id = format_key_id(&key.rule.key_id);
     let _ = write!(

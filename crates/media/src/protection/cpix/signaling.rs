@@ -1,12 +1,12 @@
-//! Signaling that a CPIX document defines for a system (2.3, 5.3.3).
+//! Signaling that a CPIX document defines for a DRM system (CPIX 2.3, section 5.3.3).
 
 use crate::error::{Error, Result};
 use crate::protection::base64_text::decode_base64;
 use crate::protection::{ContentSystem, SystemSignaling};
 use crate::xml::{self, XmlElement};
 
-/// Reads a `DRMSystem`. If the element does not define some signaling, Headwater generates it.
-/// Empty elements define nothing.
+/// Reads a `DRMSystem`. Headwater generates the signaling that the element does not define. Empty
+/// child elements define nothing.
 pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignaling> {
     let id = element.attribute("systemId").unwrap_or_default();
     let system = ContentSystem::from_uuid(id);
@@ -47,7 +47,7 @@ fn decode_value(element: &XmlElement) -> Result<Option<Vec<u8>>> {
     decode_base64(text).map(Some).ok_or_else(message)
 }
 
-/// Returns a complete `pssh` box.
+/// Returns the bytes if they are one complete `pssh` box.
 fn check_pssh(bytes: Vec<u8>) -> Result<Vec<u8>> {
     let size = bytes
         .first_chunk()
@@ -62,7 +62,8 @@ fn decode_utf8(bytes: Vec<u8>, name: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::malformed(format!("{name} is not UTF-8")))
 }
 
-/// Returns XML that is complete by itself, because it becomes part of an MPD.
+/// Returns the XML if it is well-formed and contains only elements, because the XML becomes part of
+/// an MPD.
 fn check_xml(bytes: Vec<u8>) -> Result<String> {
     let text = decode_utf8(bytes, "ContentProtectionData")?;
     let wrapped = format!("<ContentProtection>{text}</ContentProtection>");
@@ -78,7 +79,7 @@ fn check_xml(bytes: Vec<u8>) -> Result<String> {
     }
 }
 
-/// Returns the lines if each one starts with `tag`: they become part of a playlist.
+/// Returns the lines if each line starts with `tag`, because the lines become part of a playlist.
 fn check_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
     let text = decode_utf8(bytes, "HLSSignalingData")?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -91,7 +92,8 @@ fn check_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
     }
 }
 
-/// Returns entries of the form `KEYFORMAT:LABEL/…`, which become part of a quoted string.
+/// Returns the text if its entries have the form `KEYFORMAT:LABEL/…`, because the text becomes part
+/// of a quoted-string.
 fn check_allowed_cpc(text: &str) -> Result<String> {
     let is_entry = |entry: &str| entry.contains(':') && !entry.contains(['"', ' ']);
     match text.split(',').all(is_entry) && !text.contains(char::is_control) {

@@ -182,7 +182,7 @@ fn rules_that_cannot_be_evaluated_are_refused_by_name() {
 
 #[test]
 fn signaling_that_would_break_a_manifest_is_refused() {
-    // Two lines, the second another tag.
+    // The value has two lines, and the second line has another tag.
     let two_tags = "<HLSSignalingData>I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU</HLSSignalingData>";
     for cpc in ["a:b&quot;", "a", "", "a:b&#10;,c:d", "a:b, c:d"] {
         let system = format!(
@@ -283,7 +283,7 @@ fn requests_are_documents_without_values() {
     assert_eq!(same.replace("\"multiVariant\"", "\"master\""), text);
     let error = parse_key_document(&text, SCHEME).expect_err("keys without values");
     assert!(error.message.contains("has no value"), "{error}");
-    // A key server responds with the same document, with values.
+    // A key server responds with the same document, in which the values are filled in.
     let value = format!(
         "explicitIV=\"AAAAAAAAAAAAAAAAAAAAAA==\"><Data><Secret><PlainValue>{BLOCK}</PlainValue></Secret></Data></cpix:ContentKey>"
     );
@@ -301,12 +301,13 @@ fn next_random(state: &mut u64) -> usize {
     *state as usize
 }
 
-/// Decrypts nothing: a value is its own plain text, so that mutations get past the ciphers.
+/// Returns values unchanged instead of decrypting them, so that mutated values do not already fail
+/// at the ciphers.
 struct TransparentDecryptor;
 
 impl KeyDocumentDecryptor for TransparentDecryptor {
     fn decrypt_for_recipient(&self, value: &[u8]) -> Option<zeroize::Zeroizing<Vec<u8>>> {
-        // The first recipient is another one.
+        // The value of 15 zero bytes is for another recipient.
         (value != [0; 15]).then(|| value.to_vec().into())
     }
 
@@ -339,7 +340,7 @@ fn signaled_key() -> String {
     document(&key(SD, ""), &systems.concat(), "")
 }
 
-/// Returns a document with an encrypted value, for two recipients.
+/// Returns a document for two recipients, with an encrypted key value.
 fn encrypted_key() -> String {
     let cipher = |algorithm: &str, value: &str| {
         format!(
@@ -353,7 +354,7 @@ fn encrypted_key() -> String {
             "<DeliveryData><DocumentKey Algorithm=\"http://www.w3.org/2001/04/xmlenc#aes256-cbc\"><Data><Secret><EncryptedValue>{document_key}</EncryptedValue></Secret></Data></DocumentKey><MACMethod Algorithm=\"http://www.w3.org/2001/04/xmldsig-more#hmac-sha512\"><Key>{mac_key}</Key></MACMethod></DeliveryData>"
         )
     };
-    // The base64 of 15 and of 32 bytes.
+    // The base64 of 15 and of 32 zero bytes.
     let (other, own) = ("A".repeat(20), "A".repeat(43) + "=");
     let recipients = recipient(&other) + &recipient(&own);
     let value = cipher("aes256-cbc", BLOCK);

@@ -8,8 +8,8 @@ use crate::xml::XmlElement;
 /// Reads a `ContentKeyUsageRule`.
 ///
 /// # Errors
-/// `Unsupported`, with the rule, if it contains anything that cannot be evaluated. A rule that is
-/// only partly understood could map a key to the wrong track.
+/// `Unsupported` if the rule contains a filter that cannot be evaluated, because a rule that is
+/// only partly evaluated could assign a key to the wrong track; `Malformed` if a value is invalid.
 pub(super) fn read_rule(element: &XmlElement) -> Result<UsageRule> {
     let key_id = require_key_id(element)?;
     let mut rule = UsageRule {

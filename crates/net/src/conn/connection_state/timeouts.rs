@@ -1,4 +1,4 @@
-//! The timeouts of a connection, which its worker's sweep checks.
+//! The timeouts of a connection. The worker of the connection checks them in a periodic sweep.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -6,26 +6,28 @@ use std::time::Duration;
 use super::{ConnectionState, WaitState};
 use crate::server::Limits;
 
-/// Time for the client to close after we have closed. Without it, data that still arrives from the
-/// client would make the kernel discard our last response.
+/// Time for the client to close its side after we have closed ours. If we closed the socket
+/// completely at once, data that still arrives from the client would make the kernel discard our
+/// last response.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Time for an idle client to take part in an orderly close, which HTTP/2 requires.
+/// Time for the orderly close of an idle connection. In HTTP/2, the client takes part in this
+/// close.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The sweep's decision about a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SweepVerdict {
     Live,
-    /// Close it in an orderly way.
+    /// Close the connection in an orderly way.
     Close,
-    /// Cut it, for this reason.
+    /// Cut the connection, for this reason.
     Cut(&'static str),
 }
 
 impl ConnectionState {
-    /// Compares the timeouts with the clock. `slack` is the clock's period, so that no timeout
-    /// fires early.
+    /// Compares the timeouts with the clock. `slack`, the period of the coarse clock, is added to
+    /// each timeout, so that no timeout fires early.
     pub(crate) fn judge_timeouts(&self, limits: &Limits, slack: Duration) -> SweepVerdict {
         let now = self.clock.now_ms();
         let over = |since: &AtomicU64, limit: Duration| {
@@ -53,8 +55,9 @@ impl ConnectionState {
         }
     }
 
-    /// Returns whether an HTTP/2 client may have closed its flow-control window: a response is in
-    /// flight, and no handler is running. The caller checks that no bytes were sent for too long.
+    /// Returns whether an HTTP/2 client may have closed its flow-control window. This is possible
+    /// while a response is in flight and no handler is running. The caller checks the time since
+    /// bytes were last sent.
     ///
     /// While the window is closed, no write waits for the socket, so `blocked` is not set.
     fn window_shut(&self) -> bool {
@@ -63,13 +66,14 @@ impl ConnectionState {
             && self.in_flight.load(Relaxed) > 0
     }
 
-    /// Returns whether a draining connection may close without losing a request that is already on
-    /// its way.
+    /// Returns whether a draining connection may close without losing a request that the client has
+    /// already sent.
     ///
-    /// HTTP/2 announces which requests it still accepts. HTTP/1.1 cannot, so the connection must
-    /// have been idle for `quiet`. A response head that was sent before the drain did not contain
-    /// `Connection: close`, so the client may send another request. A TLS handshake may take longer
-    /// than `quiet` on a busy server, and the client's requests follow it.
+    /// An HTTP/2 server announces which requests it still accepts. An HTTP/1.1 server cannot, so
+    /// the connection must have been silent for `quiet`. A response head that was sent before the
+    /// drain did not contain `Connection: close`, so the client may send another request. A TLS
+    /// handshake may take longer than `quiet` on a busy server. The connection stays open during
+    /// the handshake, because the client's first request follows.
     pub(crate) fn may_close(&self, quiet: Duration) -> bool {
         let silent_ms = self
             .clock

@@ -1,4 +1,4 @@
-//! TCP's statistics of a connection, from the kernel.
+//! TCP statistics of a connection, from the kernel.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,18 +7,19 @@ use serde::Serialize;
 
 use super::{congestion_algorithm, get_option};
 
-/// More than any kernel returns so far (280 bytes on 6.18).
+/// Buffer size in bytes for `struct tcp_info`. No kernel returns so many bytes yet (Linux 6.18
+/// returns 280).
 const INFO_BYTES_MAX: usize = 512;
-/// `TCP_CC_INFO`: the algorithm's own statistics.
+/// The socket option `TCP_CC_INFO`, which returns statistics of the congestion control algorithm.
 const TCP_CC_INFO: i32 = 26;
 
-/// TCP's statistics of a connection (`struct tcp_info`). The names of the fields contain the units.
-/// A field that this kernel lacks is `None`.
+/// TCP statistics of a connection (`struct tcp_info`). The names of the fields contain the units. A
+/// field is `None` if the running kernel does not return it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)] // The names are the kernel's, with units.
 pub struct TcpInfo {
     pub algorithm: String,
-    /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    /// Congestion state: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub ca_state: Option<u8>,
     pub rtt_us: Option<u32>,
     pub rttvar_us: Option<u32>,
@@ -45,7 +46,7 @@ pub struct TcpInfo {
     pub dsack_dups: Option<u32>,
     pub snd_wnd_bytes: Option<u32>,
     pub total_rto: Option<u16>,
-    /// BBR's own statistics, if that is the algorithm.
+    /// Statistics of BBR, if BBR is the algorithm.
     pub bbr: Option<BbrInfo>,
 }
 
@@ -54,11 +55,11 @@ pub struct TcpInfo {
 pub struct BbrInfo {
     /// BBR's estimate of the bottleneck bandwidth.
     pub bw_bytes_per_s: u64,
-    /// BBR's minimal round-trip time.
+    /// BBR's estimate of the minimum round-trip time.
     pub min_rtt_us: u32,
     /// Pacing rate as a multiple of the bandwidth.
     pub pacing_gain: f32,
-    /// Window as a multiple of the bandwidth-delay product.
+    /// Congestion window as a multiple of the bandwidth-delay product.
     pub cwnd_gain: f32,
 }
 
@@ -80,8 +81,8 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     })
 }
 
-/// Parses `struct tcp_info`. The offsets are those of `include/uapi/linux/tcp.h`, which only grows
-/// at its end.
+/// Parses `struct tcp_info`. The offsets are those of `include/uapi/linux/tcp.h`. New kernels add
+/// fields only at the end of the struct.
 fn parse_tcp_info(algorithm: String, bytes: &[u8]) -> TcpInfo {
     let at = |offset: usize, len: usize| bytes.get(offset..offset + len);
     let wide = |offset| Some(u64::from_ne_bytes(at(offset, 8)?.try_into().ok()?));
@@ -124,7 +125,7 @@ fn parse_bbr_info(bytes: &[u8]) -> Option<BbrInfo> {
             bytes.get(n * 4..n * 4 + 4)?.try_into().ok()?,
         ))
     };
-    // Gains are in units of 1/256.
+    // The kernel returns gains in units of 1/256.
     let gain = |n| Some(word(n)? as f32 / 256.0);
     Some(BbrInfo {
         bw_bytes_per_s: u64::from(word(1)?) << 32 | u64::from(word(0)?),

@@ -1,4 +1,4 @@
-//! Writes interim responses while the final one is prepared.
+//! Writes interim responses while the final response is prepared.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::io::AsyncWrite;
 
 use crate::conn::{ConnectionIo, ConnectionState};
 
-/// The interim responses of the current request that have been taken from the queue.
+/// Interim responses of the current request that were taken from the queue.
 #[derive(Default)]
 pub(super) struct InterimWriter {
     bytes: Vec<u8>,
@@ -16,8 +16,8 @@ pub(super) struct InterimWriter {
 }
 
 impl InterimWriter {
-    /// Writes the waiting interim responses, as far as the socket accepts them. The task is woken
-    /// when more waits.
+    /// Writes the waiting interim responses until the socket accepts no more bytes. Registers the
+    /// task to be woken when further interim responses arrive.
     ///
     /// # Errors
     /// When the connection is closed.
@@ -27,8 +27,8 @@ impl InterimWriter {
         shared: &ConnectionState,
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
-        // Registers the waker for further interim responses. The call also returns whether a close
-        // was requested, which is ignored here until the response is sent.
+        // Registers the waker for further interim responses. The result reports a requested close,
+        // which is ignored here until the response is sent.
         let _ = shared.poll_closing(cx.waker());
         loop {
             while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
@@ -39,8 +39,8 @@ impl InterimWriter {
                 }
             }
             self.written = 0;
-            // Takes no more while bytes wait: the queue is bounded, and a client that does not read
-            // must not make this buffer grow.
+            // Takes further responses from the queue only when all earlier bytes are written. The
+            // queue is bounded, so a client that does not read cannot make this buffer grow.
             self.bytes = shared.interim.take(shared.request_count());
             if self.bytes.is_empty() {
                 return Ok(());
@@ -48,7 +48,8 @@ impl InterimWriter {
         }
     }
 
-    /// Returns the bytes that must precede the final response. Drops later interim responses.
+    /// Returns the bytes that must be sent before the final response. Later interim responses are
+    /// dropped.
     pub(super) fn take_rest(&mut self, shared: &ConnectionState) -> Vec<u8> {
         shared.interim.close();
         let mut rest = std::mem::take(&mut self.bytes);

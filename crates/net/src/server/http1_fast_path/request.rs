@@ -1,4 +1,4 @@
-//! Parsing the head of a plain request.
+//! Parses the head of a plain request, which is a request that the fast path supports.
 
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
@@ -8,13 +8,13 @@ use super::response_head::ResponseOptions;
 use crate::body::Incoming;
 use crate::headers::take_map;
 
-/// The most header fields; players send about ten.
+/// Limit on the header fields of a plain request. Players send about ten fields.
 const FIELDS_MAX: usize = 32;
 
-/// A request at the start of the read bytes.
+/// A plain request, parsed from the start of the received bytes.
 pub(super) struct PlainRequest {
     pub(super) request: Request<Incoming>,
-    /// Length of its head in bytes.
+    /// Length of the request's head in bytes.
     pub(super) len: usize,
     /// Whether the client wants the connection to close after the response.
     pub(super) closes: bool,
@@ -30,7 +30,8 @@ impl PlainRequest {
     }
 }
 
-/// Parses the request at the start of `bytes`, if it is complete and plain.
+/// Parses the request at the start of `bytes`. Returns `None` if its head is incomplete or the
+/// request is not plain.
 pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Request::new(&mut fields);
@@ -46,7 +47,8 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
         0 => Version::HTTP_10,
         _ => Version::HTTP_11,
     };
-    // HTTP/1.0 closes unless the client requests keep-alive (RFC 9112 section 9.3).
+    // An HTTP/1.0 connection closes unless the client requests keep-alive (RFC 9112 section 9.3).
+    // Such a request is not plain.
     let mut closes = version == Version::HTTP_10;
     let head = Bytes::copy_from_slice(bytes.get(..len)?);
     let shared = |part: &[u8]| {
@@ -82,8 +84,8 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
     })
 }
 
-/// Returns whether the fast path supports a field: it announces neither a body nor a change of the
-/// protocol.
+/// Returns whether the fast path supports a field. Unsupported fields announce a body or a change
+/// of the protocol.
 fn is_plain(name: &HeaderName) -> bool {
     !matches!(
         *name,

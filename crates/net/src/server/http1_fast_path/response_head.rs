@@ -1,4 +1,4 @@
-//! Serializing a response's head (RFC 9112 sections 4 and 6.3).
+//! Serializes the head of a response (RFC 9112 sections 4 and 6.3).
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,14 +12,15 @@ use crate::headers::{SerializedFields, write_field as field};
 /// The way in which a client finds the end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFraming {
-    /// No body, but possibly a length: the response to HEAD.
+    /// No body, but possibly a Content-Length, as in the response to HEAD.
     Silent,
-    /// Neither body nor length (RFC 9110 sections 15.3.5 and 15.4.5).
+    /// Neither a body nor a Content-Length, as in 204 and 304 (RFC 9110 sections 15.3.5 and
+    /// 15.4.5).
     None,
     /// A body of this many bytes.
     Length(u64),
     Chunked,
-    /// A body that ends with the connection (RFC 9112 section 6.3, rule 8).
+    /// A body that ends when the connection closes (RFC 9112 section 6.3, rule 8).
     UntilClose,
 }
 
@@ -35,8 +36,8 @@ pub(super) struct ResponseOptions {
 }
 
 impl BodyFraming {
-    /// Returns the framing for a response with this status; `len` is the body's length, if it is
-    /// known.
+    /// Returns the framing for a response with this status. `len` is the body's length, if the
+    /// length is known.
     pub(super) fn for_response(
         options: ResponseOptions,
         status: StatusCode,
@@ -64,10 +65,10 @@ impl BodyFraming {
     }
 }
 
-/// Writes the head to `out`, with `fields` in addition to those of `parts`.
+/// Writes the head to `out`. The head contains `fields` and the header fields of `parts`.
 ///
-/// Returns whether the connection closes after this response: `options` requires it, or a header
-/// does.
+/// Returns whether the connection closes after this response, because `options` or a Connection
+/// header requires the close.
 pub(super) fn write_head(
     out: &mut Vec<u8>,
     parts: &Parts,
@@ -87,8 +88,8 @@ pub(super) fn write_head(
     }
     for (name, value) in &parts.headers {
         match *name {
-            // Skips the framing fields: `write_framing` adds them. A response to HEAD keeps its
-            // Content-Length.
+            // Skips the framing fields, because `write_framing` adds them. A response to HEAD keeps
+            // its Content-Length.
             CONTENT_LENGTH if framing != BodyFraming::Silent => continue,
             TRANSFER_ENCODING | TRAILER => continue,
             CONNECTION => {
@@ -100,7 +101,7 @@ pub(super) fn write_head(
         }
         field(out, name.as_str(), value.as_bytes());
     }
-    // HTTP/1.0 closes by default.
+    // HTTP/1.0 connections close by default, so the field is not necessary.
     if options.last && !has_connection && options.version != Version::HTTP_10 {
         field(out, "connection", b"close");
     }
@@ -131,7 +132,8 @@ fn is_close(value: &HeaderValue) -> bool {
     words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// Returns the current time as a `Date` (RFC 9110 section 6.6.1), formatted once per second.
+/// Returns the current time as a value of `Date` (RFC 9110 section 6.6.1). Each thread formats the
+/// value at most once per second.
 fn current_date() -> [u8; 29] {
     thread_local! {
         static WRITTEN: Cell<(u64, [u8; 29])> = const { Cell::new((u64::MAX, [0; 29])) };

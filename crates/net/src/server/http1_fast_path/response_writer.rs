@@ -11,7 +11,7 @@ use crate::conn::{ConnectionIo, OutgoingParts};
 use crate::headers::recycle_map;
 use crate::{Body, Chunk};
 
-/// Largest head buffer that is reused.
+/// Largest capacity of a buffer that is stored for reuse.
 const SPARE_BYTES_MAX: usize = 4096;
 
 thread_local! {
@@ -20,13 +20,14 @@ thread_local! {
 
 /// A response in progress: the chunk that is being sent, its framing, and the rest of the body.
 pub(super) struct ResponseWriter {
-    /// The head or a chunk's size, of which `sent` bytes have been sent.
+    /// The bytes before the chunk, which are the head, the chunk's size line, or both. The first
+    /// `sent` bytes have been sent.
     before: Vec<u8>,
     sent: usize,
     chunk: Option<Chunk>,
     after: &'static [u8],
     body: Body,
-    /// Framing of the rest of the body. A `BodyFraming::Length` is the number of bytes that
+    /// Framing of the rest of the body. `BodyFraming::Length` contains the number of bytes that
     /// `take_chunk` has not received yet.
     framing: BodyFraming,
     /// The body has no further chunk.
@@ -36,8 +37,8 @@ pub(super) struct ResponseWriter {
 }
 
 impl ResponseWriter {
-    /// Creates a writer for a response. `interim` are bytes of earlier responses to the same
-    /// request.
+    /// Creates a writer for a response. `interim` contains the unsent bytes of interim responses to
+    /// the same request.
     pub(super) fn new(
         response: Response<Body>,
         options: ResponseOptions,
@@ -91,11 +92,12 @@ impl ResponseWriter {
         }
     }
 
-    /// Accepts the body's next chunk, or its end.
+    /// Accepts the body's next chunk, or `None` at the end of the body.
     ///
     /// # Errors
-    /// When the body's length differs from the declared length. The client must neither take later
-    /// bytes for a part of the body, nor wait for the rest.
+    /// When the body's length differs from the declared length. The error closes the connection, so
+    /// that the client neither takes later bytes for a part of the body nor waits for missing
+    /// bytes.
     fn take_chunk(&mut self, chunk: Option<Chunk>) -> io::Result<()> {
         self.done = chunk.is_none() || self.body.is_done();
         let len = chunk.as_ref().map_or(0, Chunk::len);
@@ -121,7 +123,7 @@ impl ResponseWriter {
     /// Writes the framing around a chunk of `len` bytes (RFC 9112 section 7.1).
     fn frame_chunk(&mut self, len: u64) {
         if len > 0 {
-            // Writing to memory cannot fail.
+            // Ignores the result because writing to memory cannot fail.
             let _ = write!(self.before, "{len:X}\r\n");
         }
         self.after = match (len, self.done) {
@@ -145,7 +147,7 @@ impl ResponseWriter {
         io.poll_send_parts(cx, outgoing)
     }
 
-    /// Removes `count` sent bytes.
+    /// Removes `count` bytes that have been sent.
     fn advance(&mut self, mut count: usize) {
         let head = count.min(self.before.len() - self.sent);
         self.sent += head;
@@ -164,7 +166,7 @@ impl ResponseWriter {
     }
 }
 
-/// Returns a used buffer, so that the next head need not allocate one.
+/// Stores a used buffer, so that the next head needs no allocation.
 fn recycle_buffer(mut buffer: Vec<u8>) {
     if (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {
         buffer.clear();

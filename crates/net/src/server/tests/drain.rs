@@ -34,12 +34,14 @@ fn a_request_sent_as_the_drain_begins_is_answered() {
     server.join().unwrap();
 }
 
-/// The head of the first response does not announce a close.
+/// The server sends the head of the first response before the drain, so this head does not announce
+/// a close.
 #[test]
 fn a_response_sent_before_the_drain_is_followed_by_another() {
     let server = start_server(Limits::default());
     let mut client = server.connect();
-    // Longer than the buffers of both sockets, so that it is still being sent.
+    // The response is longer than the buffers of both sockets, so the server is still sending when
+    // the drain starts.
     let len = 32 << 20;
     client.send_text(&format!("GET /full/{len} HTTP/1.1\r\nHost: x\r\n\r\n"));
     client.wait_for_bytes();

@@ -11,22 +11,24 @@ use super::relayed::{make_certificate, tls_identity, trusting_config};
 use super::support::*;
 use crate::server::{Limits, ListenOptions};
 
-/// The connection preface, an empty SETTINGS frame, and a HEADERS frame of stream 1 that ends the stream:
-/// `GET https://x/` with indexes of the static table (RFC 9113 sections 3.4 and 4.1, RFC 7541 appendix A).
+/// The HTTP/2 connection preface, an empty SETTINGS frame, and a HEADERS frame that ends stream 1
+/// (RFC 9113 sections 3.4 and 4.1). The request is `GET https://x/`, encoded with indexes of the
+/// static table (RFC 7541 appendix A).
 const HTTP2_REQUEST: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
     \x00\x00\x00\x04\x00\x00\x00\x00\x00\
     \x00\x00\x06\x01\x05\x00\x00\x00\x01\x82\x87\x84\x41\x01x";
 const HEADERS: u8 = 1;
 const GOAWAY: u8 = 7;
 
-/// A client that does TLS's steps one at a time.
+/// A client that performs the steps of a TLS handshake separately.
 struct SteppedTlsClient {
     tls: ClientConnection,
     socket: TcpStream,
 }
 
 impl SteppedTlsClient {
-    /// Sends ClientHello, and waits for the server's half of the handshake. The client's half is not sent.
+    /// Sends ClientHello, and waits for the server's handshake messages. The client's remaining
+    /// handshake messages are not sent.
     fn start_handshake(server: &TestServer, config: Arc<rustls::ClientConfig>) -> SteppedTlsClient {
         let socket = TcpStream::connect(server.address).unwrap();
         let timeout = Some(Duration::from_secs(60));
@@ -48,12 +50,14 @@ impl SteppedTlsClient {
         self.tls.process_new_packets().unwrap();
     }
 
-    /// Sends the client's half, and waits until the server has processed it.
+    /// Sends the client's remaining handshake messages, and waits until the server has processed
+    /// them.
     fn finish_handshake(&mut self) {
         while self.tls.wants_write() {
             self.tls.write_tls(&mut self.socket).unwrap();
         }
-        // The server sends tickets when its handshake is complete (RFC 8446 section 4.6.1).
+        // The server sends session tickets after its handshake is complete (RFC 8446 section
+        // 4.6.1).
         while self.tls.tls13_tickets_received() == 0 {
             self.receive_records();
         }
@@ -63,7 +67,7 @@ impl SteppedTlsClient {
         Stream::new(&mut self.tls, &mut self.socket)
     }
 
-    /// Reads a frame of HTTP/2. Returns its type, its stream and its payload.
+    /// Reads an HTTP/2 frame. Returns the type, the stream identifier and the payload of the frame.
     fn read_frame(&mut self) -> std::io::Result<(u8, u32, Vec<u8>)> {
         let mut stream = self.stream();
         let mut head = [0; 9];
@@ -78,8 +82,9 @@ impl SteppedTlsClient {
     }
 }
 
-/// Regression: a connection was closed during its handshake, because its silent time was counted
-/// from the start of the connection. A busy server may need longer than that for a handshake.
+/// Regression: a draining server closed a connection during its TLS handshake, because the server
+/// counted the time since the start of the connection as idle time. A busy server may need longer
+/// for a handshake than the allowed idle time.
 #[test]
 fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
     let made = make_certificate();
@@ -99,8 +104,8 @@ fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
     idle.stream().write_all(request).unwrap();
     assert!(idle.stream().read(&mut [0; 1000]).unwrap() > 0);
     server.shutdown.hand_over();
-    // The server closes the idle connection after a silence. By then, the slow connection has been
-    // silent for longer.
+    // The server closes the idle connection after a quiet time. At this moment, the slow connection
+    // has already been quiet for longer.
     while idle.stream().read(&mut [0; 1000]).unwrap() > 0 {}
     slow.finish_handshake();
     slow.stream().write_all(HTTP2_REQUEST).unwrap();
@@ -118,7 +123,8 @@ fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
             _ => {}
         }
     }
-    // The first of two GOAWAY frames accepts all streams that are on their way (RFC 9113 section 6.8).
+    // The first of two GOAWAY frames contains the highest stream identifier and thus accepts all
+    // requests that are on their way (RFC 9113 section 6.8).
     assert_eq!(
         last_accepted.as_deref(),
         Some(&[0x7f, 0xff, 0xff, 0xff][..])

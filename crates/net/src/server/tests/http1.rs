@@ -36,7 +36,7 @@ fn bytes_in_pipes_arrive_whole_among_others_and_the_connection_goes_on() {
         assert!(response.body == test_pattern(len), "{len} {size}");
         assert!(client.get("/full/4097").body == test_pattern(4097));
     }
-    // A client that pauses its reading gets all bytes too.
+    // A client that pauses reading also gets all bytes.
     client.send_text("GET /piped/9000000/1000,1000000 HTTP/1.1\r\nHost: x\r\n\r\n");
     client.send_text("GET /piped/900000/0,900000 HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut other = server.connect();
@@ -142,7 +142,7 @@ fn the_handler_knows_its_connection() {
     assert_eq!(client.get("/conn").body, b"127.0.0.1 false 2 false");
 }
 
-/// RFC 9112 section 3.2: the response names the reason, and the connection closes.
+/// The response contains the reason, and the connection closes (RFC 9112 section 3.2).
 #[test]
 fn requests_that_name_no_host_are_refused() {
     let server = start_server(Limits::default());
@@ -155,7 +155,7 @@ fn requests_that_name_no_host_are_refused() {
         ),
         ("GET /full/3 HTTP/1.1\r\nHost: x/y\r\n\r\n", "invalid Host"),
         ("GET /full/3 HTTP/1.0\r\nHost: x y\r\n\r\n", "invalid Host"),
-        // Regression: the target `x` was taken for the host of a request for `/`.
+        // Regression: the server took the target `x` for the host of a request for `/`.
         ("GET x HTTP/1.1\r\nHost: x\r\n\r\n", "must be a path"),
     ];
     for (request, what) in cases {
@@ -180,7 +180,7 @@ fn requests_that_name_no_host_are_refused() {
     assert_eq!(client.read_response().status, 200, "HTTP/1.0 needs none");
 }
 
-/// RFC 9112 section 6.1: another hop may see a different end of such a request.
+/// Another hop may find the end of such a request at a different byte (RFC 9112 section 6.1).
 #[test]
 fn a_request_with_two_lengths_is_refused() {
     let server = start_server(Limits::default());
@@ -196,7 +196,7 @@ fn a_request_with_two_lengths_is_refused() {
         (&*format!("{chunked}{length}"), 400),
         (chunked, 200),
     ] {
-        // The tested request is the first on its connection, then it follows another request.
+        // Sends the tested request as the first or the second request of a connection.
         for others in [0, 1] {
             let mut client = server.connect();
             for _ in 0..others {
@@ -277,7 +277,7 @@ fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
     assert!(whole, "bytes from pipes are included");
 }
 
-/// The parser behind TLS drops the length, too.
+/// Connections with TLS use the parser of `hyper`, which also removes the `Content-Length`.
 #[test]
 fn an_encrypted_request_with_two_lengths_is_refused() {
     use std::io::{Read, Write};

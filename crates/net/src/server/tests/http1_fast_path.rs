@@ -1,16 +1,17 @@
-//! The fast path responds exactly as `hyper` does.
+//! Tests that the fast path sends the same responses as `hyper`.
 
 use super::support::*;
 use crate::server::{Limits, ListenOptions};
 
-/// A request field that selects one of the two paths and changes nothing else.
+/// Header fields that select the path of a request and change nothing else. The first entry selects
+/// the fast path, and the second entry selects `hyper`.
 const WAYS: [&str; 2] = ["", "Connection: keep-alive, x\r\n"];
-/// The same for a request that closes the connection.
+/// Header fields that select the path of a request that closes the connection.
 const CLOSING_WAYS: [&str; 2] = ["Connection: close\r\n", "Connection: close, x\r\n"];
 const HTTP_10_WAYS: [&str; 2] = ["", "Connection: x\r\n"];
 
-/// Sends a request, and a second one that closes the connection. Returns both responses without
-/// their dates.
+/// Sends a request, and then a request that closes the connection. Returns both responses without
+/// the Date fields.
 fn read_both_responses(server: &TestServer, request: &str, way: &str) -> String {
     let mut client = server.connect();
     client.send_text(&format!("{request} HTTP/1.1\r\nHost: x\r\n{way}\r\n"));
@@ -18,14 +19,14 @@ fn read_both_responses(server: &TestServer, request: &str, way: &str) -> String 
     remove_dates(&client.read_rest())
 }
 
-/// Reads the response to a request that closes the connection, without its date.
+/// Sends a request that closes the connection. Returns the response without the Date field.
 fn read_last_response(server: &TestServer, request: &str, way: &str) -> String {
     let mut client = server.connect();
     client.send_text(&format!("{request}\r\nHost: x\r\n{way}\r\n"));
     remove_dates(&client.read_rest())
 }
 
-/// Checks the dates of responses, and returns the rest.
+/// Checks the Date fields of responses, and returns the responses without these fields.
 fn remove_dates(all: &[u8]) -> String {
     let all = all.iter().map(|&byte| char::from(byte)).collect::<String>();
     let dated = |line: &str| line.starts_with("date: ");
@@ -107,7 +108,7 @@ fn a_head_in_parts_is_waited_for() {
     let mut client = server.connect();
     assert_eq!(client.get("/full/3").body, test_pattern(3));
     client.send_text("GET /full/100 HTTP/1.1\r\nHo");
-    // The server reads the first part separately.
+    // Waits until the server has read the first part.
     std::thread::sleep(std::time::Duration::from_millis(50));
     client.send_text("st: x\r\n\r\nGET /full/7 HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(client.read_response().body, test_pattern(100));

@@ -49,7 +49,7 @@ async fn many_streams_at_once_arrive_whole() {
                 let response =
                     request_path(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
                 let response = response.unwrap();
-                // The HEADERS frame of an empty body ends the stream, so Content-Length may be
+                // If the body is empty, the HEADERS frame ends the stream, so Content-Length may be
                 // omitted.
                 let declared = response.headers().get("content-length");
                 assert!(declared.is_some_and(|declared| *declared == *len.to_string()) || len == 0);
@@ -144,8 +144,8 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
     assert!(bytes < 60_000_000);
 }
 
-/// Regression: a cache whose key contains only the Host or only `:authority` could store the
-/// response for the other name.
+/// Regression: if the Host and `:authority` differ, a cache whose key contains only one of the two
+/// names could store the response for the other name.
 #[tokio::test]
 async fn a_host_that_differs_from_the_authority_is_refused() {
     let server = start_server(Limits::default());

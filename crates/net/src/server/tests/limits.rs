@@ -55,7 +55,7 @@ fn a_client_that_reads_nothing_is_cut_and_a_slow_handler_is_not() {
     let mut waiting = server.connect();
     waiting.send_text("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut client = server.connect();
-    // More than the sockets' buffers hold.
+    // The response is longer than the buffers of the sockets.
     client.send_text("GET /pieces/30000000/65536 HTTP/1.1\r\nHost: x\r\n\r\n");
     while cut_count(&server, "stalled").is_none() {
         std::thread::yield_now();
@@ -129,7 +129,7 @@ fn a_connection_above_the_limit_gets_503() {
     assert_eq!(refused.read_head().status, 503);
     assert!(refused.read_rest().is_empty());
     drop(held);
-    // The server notices the disconnects after some time.
+    // The server needs some time to notice that the clients have disconnected.
     while server.connect().get_or_refused("/full/1") != 200 {
         std::thread::yield_now();
     }
@@ -139,13 +139,14 @@ impl TestClient {
     fn get_or_refused(&mut self, path: &str) -> u16 {
         use std::io::Write;
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
-        // A refusal may already have closed the connection.
+        // Ignores an error, because the server may already have refused and closed the connection.
         let _ = self.stream.get_mut().write_all(request.as_bytes());
         self.read_head().status
     }
 }
 
-/// Requests `streams` bodies over HTTP/2, with a window of one byte for each.
+/// Requests one body on each of `streams` HTTP/2 streams. Each stream has a flow-control window of
+/// one byte.
 fn request_without_window(server: &TestServer, streams: u32) -> std::net::TcpStream {
     use std::io::Write;
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
@@ -185,10 +186,10 @@ fn a_stream_below_the_minimum_rate_is_cut_while_memory_is_short() {
     });
     let mut stream = request_without_window(&server, 8);
     let cut = "headwater_connections_cut_total{reason=\"slow\"} 1";
-    // The window of the first stream grows byte by byte, so it never stalls.
+    // The client extends the window of the first stream byte by byte, so this stream never stalls.
     let grant = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0, 1];
     while !server.metrics.encode_text().unwrap().contains(cut) {
-        // The server may have cut the connection a moment ago.
+        // Ignores an error, because the server may already have cut the connection.
         let _ = stream.write_all(&grant);
         std::thread::yield_now();
     }
@@ -258,6 +259,6 @@ fn requests_above_the_rate_of_a_network_get_429() {
     assert!(statuses[..60].iter().all(|status| *status == 200));
     assert!(statuses.contains(&429));
     assert_eq!(status_for("X-Forwarded-For: 198.51.100.1\r\n"), 200);
-    // The proxy itself represents many clients.
+    // The proxy's own address represents many clients, so the server does not limit its rate.
     assert!((0..200).all(|_| status_for("") == 200));
 }

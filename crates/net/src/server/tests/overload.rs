@@ -12,8 +12,8 @@ fn start_at(level: OverloadLevel) -> TestServer {
     })
 }
 
-/// Sends a GET request on an HTTP/2 connection of its own, and returns the status or the reason of
-/// the reset.
+/// Sends a GET request on a new HTTP/2 connection. Returns the status, or the reason if the server
+/// resets the stream.
 async fn request_http2(server: &TestServer, path: &str) -> Result<u16, Reason> {
     let stream = tokio::net::TcpStream::connect(server.address);
     let handshake = h2::client::handshake(stream.await.unwrap()).await;

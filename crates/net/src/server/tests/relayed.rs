@@ -1,4 +1,4 @@
-//! Client addresses behind proxies, and certificates that change.
+//! Tests client addresses behind proxies, and certificates that are replaced.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -28,7 +28,7 @@ fn start_behind_proxy(proxy: &[&str], forwarded: &[&str]) -> TestServer {
     })
 }
 
-/// The PROXY address 192.0.2.7:4660.
+/// A PROXY header with the client address 192.0.2.7:4660.
 const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\x0a\0\0\x01\x12\x34\0\x50";
 
 fn request_client_address(server: &TestServer, before: &[u8], lines: &str) -> String {
@@ -51,7 +51,7 @@ fn a_trusted_proxy_names_its_client_in_a_proxy_header() {
     );
     let local = [&HEADER[..12], b"\x20\0\0\0"].concat();
     assert!(request_client_address(&server, &local, "").ends_with(" 127.0.0.1"));
-    // The header is required, and may arrive in parts.
+    // The server closes a connection whose header is missing or incomplete.
     for before in [&b""[..], &HEADER[..20]] {
         let mut client = server.connect();
         client.send_bytes(before);
@@ -109,7 +109,8 @@ pub fn connect_trusting(address: SocketAddr, made: &TestCertificate) -> TlsClien
     rustls::StreamOwned::new(session, TcpStream::connect(address).unwrap())
 }
 
-/// Returns the configuration of a client that trusts only this certificate and offers these protocols.
+/// Returns the configuration of a client that trusts only this certificate and offers these ALPN
+/// protocols.
 pub fn trusting_config(made: &TestCertificate, protocols: &[&[u8]]) -> Arc<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();

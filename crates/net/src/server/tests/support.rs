@@ -19,7 +19,7 @@ use crate::server::{
 };
 use crate::{Body, Chunk, Conn};
 
-/// A running server; dropping it stops it.
+/// A running server, which stops when this value is dropped.
 pub struct TestServer {
     pub address: SocketAddr,
     pub shutdown: Shutdown,
@@ -30,7 +30,7 @@ pub struct TestServer {
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-/// Blocks `/gate` until it is opened, and reports that a request waits.
+/// Blocks requests for `/gate` until the test opens the gate, and reports that a request waits.
 #[derive(Default)]
 pub struct ResponseGate {
     pub open: Notify,
@@ -88,7 +88,7 @@ pub fn start_with_workers(workers: usize, listen: ListenOptions) -> TestServer {
 impl TestServer {
     pub fn connect(&self) -> TestClient {
         let stream = TcpStream::connect(self.address).unwrap();
-        // Lets a broken server fail the test instead of blocking it.
+        // With this timeout, a broken server fails the test instead of blocking the test.
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
@@ -112,7 +112,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Blocks this thread until a handler notifies.
+/// Blocks this thread until a handler sends the notification.
 pub fn wait_for_notification(notify: &tokio::sync::Notify) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -120,12 +120,12 @@ pub fn wait_for_notification(notify: &tokio::sync::Notify) {
     runtime.block_on(notify.notified());
 }
 
-/// Returns `len` bytes that depend on their position.
+/// Returns `len` bytes, each with a value that depends on its position.
 pub fn test_pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
 }
 
-/// Cuts the bytes into pieces of these sizes, which repeat.
+/// Cuts the bytes into pieces. The sizes of the pieces are `sizes`, repeated as often as necessary.
 pub fn cut_into_pieces(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     let mut rest = Bytes::copy_from_slice(whole);
     let mut pieces = Vec::new();
@@ -138,17 +138,20 @@ pub fn cut_into_pieces(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     pieces
 }
 
-/// Serves these paths; the lengths `SIZE,SIZE…` repeat:
+/// Serves these paths. The sizes in `SIZE,SIZE…` are repeated until the body has `LEN` bytes.
 ///
 /// - `/full/LEN`: one buffer
 /// - `/pieces/LEN/SIZE,SIZE…`: many buffers in one chunk
-/// - `/stream/LEN/SIZE,SIZE…`: a stream of chunks; `/piped/…`: with every second piece in a pipe;
-///   `/unsized/…`: of unknown length
-/// - `/short`, `/long`: a stream of a wrong length
-/// - `/status/STATUS`, `/fields`, `/written` (with serialized fields), `/last` (with
-///   `Connection: close`)
-/// - `/gate`, `/hold`: wait for the test
-/// - `/ticket`: the number of earlier requests for it
+/// - `/stream/LEN/SIZE,SIZE…`: a stream of chunks
+/// - `/piped/LEN/SIZE,SIZE…`: a stream of chunks, with every second piece in a pipe
+/// - `/unsized/LEN/SIZE,SIZE…`: a stream of chunks without a declared length
+/// - `/short`, `/long`: a stream that is shorter or longer than its declared length
+/// - `/status/STATUS`: a response with this status
+/// - `/fields`: several header fields
+/// - `/written`: serialized header fields
+/// - `/last`: a response with `Connection: close`
+/// - `/gate`, `/hold`: a response that waits for the test
+/// - `/ticket`: the number of earlier requests for `/ticket`
 /// - `/conn`, `/client`: facts about the connection and the client
 /// - `/panic`
 async fn handle_request(
@@ -235,7 +238,7 @@ fn make_response(status: StatusCode, fields: &[(&'static str, &'static str)]) ->
     builder.body(Body::full("what it is")).unwrap()
 }
 
-/// Puts every second piece into a pipe of its own.
+/// Puts every second piece into a separate pipe.
 fn pipe_every_second(pieces: Vec<Bytes>) -> Vec<Chunk> {
     use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
     let chunk = |(n, piece): (usize, Bytes)| {
@@ -250,7 +253,7 @@ fn pipe_every_second(pieces: Vec<Bytes>) -> Vec<Chunk> {
     pieces.into_iter().enumerate().map(chunk).collect()
 }
 
-/// A stream of chunks that is pending once before each chunk.
+/// A stream of chunks that returns `Pending` once before each chunk.
 struct PendingChunks {
     chunks: std::vec::IntoIter<Chunk>,
     waited: bool,
@@ -347,7 +350,7 @@ impl TestClient {
         }
     }
 
-    /// Reads everything until the connection closes; a reset counts as a close.
+    /// Reads all bytes until the connection closes. A reset is treated as a close.
     pub fn read_rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest);

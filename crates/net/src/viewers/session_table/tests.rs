@@ -10,7 +10,7 @@ fn default_classes() -> ViewerClasses {
     ViewerClasses::new(&crate::config::CollectorSettings::new(&layers).unwrap())
 }
 
-/// Applies reports at times in milliseconds.
+/// Applies reports to a table. Times are in milliseconds since the start of the test.
 struct TableFixture {
     table: SessionTable,
     start: Instant,
@@ -44,7 +44,7 @@ impl TableFixture {
         self.apply_from([192, 0, 2, 7], ms, data, mode, path)
     }
 
-    /// Applies an interval report (event `t`) of a client.
+    /// Applies an interval report (event `t`) that is sent from the address `client`.
     fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> TableChange {
         let data = CmcdData::parse_event(&format!("e=t,sid=\"{id}\",v=2")).unwrap();
         self.apply_from(client, ms, &data, ReportMode::Event, "")
@@ -68,7 +68,7 @@ impl TableFixture {
         })
     }
 
-    /// Returns count and length of the stalls of a session.
+    /// Returns the number of stalls of a session, and their total length in milliseconds.
     fn stalls(&self, ms: u64, id: &str) -> (u64, u64) {
         let now = self.at(ms);
         let mut found = None;
@@ -98,10 +98,12 @@ fn states_of_events_become_stalls_with_the_length_of_the_players_clock() {
     assert_eq!(t.event(1, "e=ps,sid=\"a\",sta=r,ts=5000").report.stalls, 1);
     // An interval report (event `t`) in the middle of a stall does not start another stall.
     assert_eq!(t.event(2, "e=t,sid=\"a\",sta=r,ts=5500").report.stalls, 0);
-    // Both arrive at once, but the player's clock counts.
+    // The reports arrive 2 ms apart, but the length of the stall is measured with the player's
+    // clock (`ts`).
     t.event(3, "e=ps,sid=\"a\",sta=p,ts=7000");
     assert_eq!(t.stalls(3, "a"), (1, 2000));
-    // A request that reports an outdated state, and an event out of order, change nothing.
+    // A request with an outdated state changes nothing. An event that arrives out of order changes
+    // nothing, either.
     t.request(4, "/f/1.m4s", "sid=\"a\",sta=r,v=2");
     t.event(5, "e=ps,sid=\"a\",sta=r,ts=6000");
     assert_eq!(t.stalls(9000, "a"), (1, 2000));
@@ -109,12 +111,12 @@ fn states_of_events_become_stalls_with_the_length_of_the_players_clock() {
         t.event(6, "e=e,sid=\"a\",ec=(\"X\"),ts=8000").report.errors,
         1
     );
-    // The current stall counts until now.
+    // A stall that has not ended is counted up to the time of the query.
     t.event(10, "e=ps,sid=\"a\",sta=r,ts=9000");
     assert_eq!(t.stalls(510, "a"), (2, 2500));
 }
 
-/// dash.js 5.2 reports these states and this delay at its start.
+/// At its start, dash.js 5.2 reports these states and this start-up delay (`msd`).
 #[test]
 fn a_start_that_the_player_calls_rebuffering_is_no_stall() {
     let t = TableFixture::new(10);
@@ -153,7 +155,7 @@ fn bitrates_are_sampled_from_video_segments_or_else_from_intervals() {
     assert_eq!(bitrate(video), Some(500.0));
     let audio = t.request(0, "/f/a/1.m4s", "sid=\"a\",ot=a,br=128");
     assert_eq!(bitrate(audio), None);
-    // From now on, bitrates are sampled from video segments, not from intervals.
+    // After the first request, bitrates are sampled from video segments only, not from intervals.
     assert_eq!(bitrate(t.event(0, "e=t,sid=\"a\",br=(3000;v)")), None);
 }
 
@@ -170,7 +172,7 @@ fn the_session_idle_for_longest_is_evicted_and_idle_ones_end() {
     assert_eq!(t.table.count(t.at(60_004)), 0);
 }
 
-/// Invented session ids of one client evicted the sessions of all others.
+/// Regression: a client that invented session ids evicted the sessions of all other clients.
 #[test]
 fn a_flood_of_sessions_evicts_those_of_its_own_network() {
     let t = TableFixture::new(100);
@@ -185,7 +187,7 @@ fn a_flood_of_sessions_evicts_those_of_its_own_network() {
     let ids = t.ids(2);
     assert_eq!(ids.len(), 100);
     assert!(viewers.iter().all(|id| ids.contains(id)), "{ids:?}");
-    // A viewer that changes its network counts in the new one.
+    // If a viewer changes to another network, its session counts for the new network.
     t.interval_from([203, 0, 113, 9], 3, &viewers[0]);
     for n in 0..100 {
         t.interval_from([203, 0, 113, 1], 4, &format!("again-{n}"));

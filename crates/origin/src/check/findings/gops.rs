@@ -1,11 +1,12 @@
-//! Rules about groups of pictures: where segments and films start within them.
+//! Rules about groups of pictures (GOPs). The rules check where segments and films start within a
+//! GOP.
 
 use super::{Finding, FindingLevel, video_renditions};
 use media::presentation::{Presentation, Rendition};
 use media::time::Time;
 
-/// Reports leading pictures: pictures that are presented before the key frame that starts their
-/// segment. In open GOPs, they refer to the previous segment.
+/// Reports leading pictures. These pictures are presented before the key frame that starts their
+/// segment. In an open GOP, leading pictures refer to pictures of the previous segment.
 pub(super) fn gops_are_closed(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title).filter(|r| r.has_leading_pictures) {
         let count = count_open_segments(title, rendition);
@@ -44,7 +45,7 @@ fn shown_time(title: &Presentation, rendition: &Rendition, sample: u32) -> Time 
     Time::new(ticks, track.timescale)
 }
 
-/// Remedy for a trim inside a GOP.
+/// Remedy for a film that was trimmed inside a GOP.
 const TRIM_FIX: &str =
     "trim the film at a key frame, or encode it when trimming (ffmpeg: without -c copy)";
 
@@ -56,14 +57,13 @@ pub(super) fn choose_note_remedy(message: &str) -> &'static str {
     "export the file again if this is not intended; Headwater serves the file as it is"
 }
 
-/// Reports films whose edit list starts between two key frames, if the hidden pictures before this
-/// point could not be presented at the start. The first visible picture refers to the hidden
-/// pictures before it, so these are served, too.
+/// Reports films whose edit list starts between two key frames. The first visible picture then
+/// refers to hidden pictures, so the hidden pictures since the previous key frame are served, too.
 pub(super) fn trims_start_at_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let hidden = title.hidden_lead(rendition).as_seconds_f64();
-        // If the first key frame is visible, the edit list hides only the pictures presented before
-        // it.
+        // If the first key frame is visible, the edit list hides only leading pictures, and does
+        // not start inside a GOP.
         let is_inside = rendition.segment_cuts.first().is_some_and(|key| {
             let zero = title.presentation_time_offset;
             shown_time(title, rendition, *key) < zero

@@ -1,4 +1,5 @@
-//! Combinations of protection and players that do not work together: one function per rule.
+//! Reports combinations of protection and players that do not work together. Each rule is one
+//! function.
 
 use crate::check::protection::{CheckedProtection, class_of};
 use crate::check::protection_remedies::choose_protection_remedy;
@@ -8,9 +9,9 @@ use media::protection::{
     ContentSystem, KeyId, ProtectionScheme, SystemSignaling, TrackSignaling, format_key_id,
 };
 
-/// Place of findings about all renditions.
+/// Place that is printed for findings about all renditions.
 const PLACE: &str = "protection";
-/// Classes of renditions. Each needs at least as much protection as the one before it.
+/// Classes of renditions. Each class needs at least as much protection as the previous class.
 const CLASSES: [&str; 4] = ["AUDIO", "SD", "HD", "UHD"];
 
 /// An encrypted rendition.
@@ -20,10 +21,10 @@ struct EncryptedRendition<'a> {
     signaling: &'a TrackSignaling,
 }
 
-/// Adds the problems of one kind.
+/// A rule, which adds its findings to the list.
 type ProtectionRule = fn(&[EncryptedRendition<'_>], &mut Vec<Finding>);
 
-/// Applies every rule to the protection of a title. `path`: its path in the library.
+/// Applies every rule to the protection of a title. `path` is the title's path in the library.
 pub(in crate::check) fn find_protection_problems(
     title: &Presentation,
     path: &str,
@@ -90,8 +91,8 @@ fn apple_requires_cbcs(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Fin
     found.push(finding);
 }
 
-/// PlayReady decrypts `cbcs` since version 4.0 (Microsoft, "PlayReady Content Encryption Modes"), and
-/// Widevine since Android 7.1 (Android, "ExoPlayer: Digital rights management").
+/// PlayReady supports `cbcs` from version 4.0 on (Microsoft, "PlayReady Content Encryption Modes"),
+/// and Widevine supports it from Android 7.1 on (Android, "ExoPlayer: Digital rights management").
 fn old_clients_require_cenc(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     let clients = [
         (
@@ -121,7 +122,7 @@ fn old_clients_require_cenc(encrypted: &[EncryptedRendition<'_>], found: &mut Ve
     }
 }
 
-/// A player of HLS finds a key only through an EXT-X-KEY tag (RFC 8216, 4.3.2.4).
+/// An HLS player finds a key only through an EXT-X-KEY tag (RFC 8216, 4.3.2.4).
 fn playlists_contain_keys(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     let lacks_keys = |one: &EncryptedRendition<'_>| !one.signaling.has_hls_keys();
     if encrypted.iter().any(lacks_keys) {
@@ -139,12 +140,14 @@ fn systems_name_their_servers(encrypted: &[EncryptedRendition<'_>], found: &mut 
             let key_id = &rendition.signaling.protection.key_id;
             describe_server(rendition.signal_of(system)?, key_id)
         });
-        // The renditions differ only in their keys, so one finding per system is enough.
+        // The signaling of a system differs between renditions only in the key, so one finding per
+        // system is enough.
         found.extend(signaled.take(1));
     }
 }
 
-/// Reports a system if the manifests do not name its license server.
+/// Reports a system without a configured license server, and FairPlay if its key URI is missing or
+/// has the default form.
 fn describe_server(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
     let name = signal.system.name();
     let setting = format!("drm-license-url-{name}");
@@ -203,7 +206,7 @@ fn keys_separate_classes(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<F
     }
 }
 
-/// Reports a key that video shares with audio, or UHD with lower resolutions.
+/// Reports a key that encrypts both video and audio, or both UHD and a lower resolution.
 fn describe_sharing(key_id: &KeyId, classes: &[&str]) -> Option<Finding> {
     let [lowest, .., highest] = classes else {
         return None;
@@ -234,7 +237,7 @@ impl EncryptedRendition<'_> {
         signals.find(|signal| signal.system == system)
     }
 
-    /// Returns whether ClearKey is the only system. ClearKey licenses have no requirements.
+    /// Returns whether ClearKey is the only system. ClearKey licenses contain no requirements.
     fn has_only_clear_key(&self) -> bool {
         let mut signals = self.signaling.systems.iter();
         signals.all(|signal| signal.system == ContentSystem::ClearKey)

@@ -1,4 +1,4 @@
-//! Each rule reports its problem, and a flawless title has no findings.
+//! These tests check that each rule reports its problem, and that a flawless title has no findings.
 
 use super::*;
 use media::codec::MediaFormat;
@@ -8,15 +8,15 @@ use media::text::{TextRendition, TextSet, parse_vtt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns a track of the built-in film, whose codec the tests use.
+/// Returns a track of the built-in film. The tests use the codec of this track.
 fn read_demo_track(name: &str) -> Track {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo");
     let bytes = std::fs::read(path.join(name)).unwrap();
     index_file_in_memory(&bytes).unwrap().tracks.remove(0)
 }
 
-/// Builds `seconds` of video: 25 frames per second of `size` bytes, with a key frame every `gop`
-/// frames.
+/// Builds a video track of `seconds` seconds with 25 frames per second. Each frame has `size`
+/// bytes, and every `gop`-th frame is a key frame.
 fn video(seconds: u32, gop: u32, size: u32) -> Track {
     let row = |n: u32| (512, 0, size, n.is_multiple_of(gop));
     Track {
@@ -29,7 +29,8 @@ fn video(seconds: u32, gop: u32, size: u32) -> Track {
     }
 }
 
-/// Builds `seconds` of audio: 50 samples per second of 100 bytes.
+/// Builds an audio track of `seconds` seconds with 50 samples per second. Each sample has 100
+/// bytes.
 fn audio(seconds: u32) -> Track {
     Track {
         timescale: 48_000,
@@ -41,8 +42,8 @@ fn audio(seconds: u32) -> Track {
     }
 }
 
-/// Replaces the samples of a track. A row is duration, composition offset, size, and whether it is
-/// a key frame.
+/// Replaces the samples of a track. A row contains the duration, the composition offset and the
+/// size of a sample, and whether the sample is a key frame.
 fn replace_samples(track: Track, rows: impl Iterator<Item = (u32, i32, u32, bool)>) -> Track {
     let mut samples = SampleTableBuilder::default();
     let mut offset = 0;
@@ -95,7 +96,7 @@ fn check_tracks(tracks: Vec<Track>) -> Vec<Finding> {
     check_files(tracks.into_iter().map(index).collect())
 }
 
-/// Asserts that this is the only finding.
+/// Asserts that `found` contains one finding, which has this level and whose text contains `what`.
 fn assert_only_finding(found: &[Finding], level: FindingLevel, what: &str) {
     let [one] = found else {
         panic!("not one finding: {found:#?}");
@@ -138,8 +139,8 @@ fn a_note_about_a_trim_has_its_own_remedy() {
 
 #[test]
 fn key_frames_that_rarely_align_are_reported() {
-    // Key frames every 2 s and every 1.6 s coincide every 8 s: the segments are long, but both
-    // renditions are in one group.
+    // Key frames every 2 s and every 1.6 s coincide every 8 s. The segments are therefore long, but
+    // both renditions are in one switching group.
     let found = check_tracks(vec![video(32, 40, 1000), video(32, 50, 2000)]);
     assert_only_finding(
         &found,
@@ -150,7 +151,7 @@ fn key_frames_that_rarely_align_are_reported() {
 
 #[test]
 fn key_frames_that_never_align_are_reported() {
-    // Key frames every 2 s and every 1.96 s first coincide after 98 s.
+    // Key frames every 2 s and every 1.96 s coincide only every 98 s, and the film lasts 60 s.
     let found = check_tracks(vec![video(60, 49, 1000), video(60, 50, 2000)]);
     assert_only_finding(
         &found,
@@ -188,7 +189,7 @@ fn rare_key_frames_are_reported() {
 
 #[test]
 fn the_key_frame_interval_follows_the_frame_rate_of_the_film() {
-    // 60 frames per second: the same frames with shorter durations.
+    // The video has 60 frames per second, and a key frame every 10 s.
     let rows = (0..60 * 60).map(|n: u32| (1000, 0, 1000, n.is_multiple_of(600)));
     let track = Track {
         timescale: 60_000,
@@ -220,8 +221,8 @@ fn a_rendition_that_starts_late_is_reported() {
 
 #[test]
 fn key_frames_with_another_delay_are_listed_when_they_are_shown() {
-    // The first key frame is shown at its decoding time, the others one frame after their decoding
-    // times.
+    // The first key frame is presented at its decoding time. The other key frames are presented one
+    // frame after their decoding times.
     let row = |n: u32| {
         (
             512,
@@ -264,7 +265,7 @@ fn open_gops_are_reported() {
 fn a_trim_inside_a_gop_is_reported_with_its_cause() {
     let mut trimmed = video(30, 50, 1000);
     trimmed.presentation_offset = -6400;
-    // The audio starts where the edit list starts, so it is not reported as late.
+    // The audio starts where the edit list starts, so the audio is not reported as late.
     assert_only_finding(
         &check_tracks(vec![trimmed, audio(30)]),
         FindingLevel::Warning,
@@ -298,7 +299,8 @@ fn missing_aac_audio_is_reported() {
         "there is no AAC audio",
     );
     let mut aac = audio(30);
-    // With the same language, this track would be taken for a copy of the other one.
+    // If both audio tracks had the same language, the AAC track would count as a copy of the AC-3
+    // track.
     aac.language = "fra".into();
     let files = both().into_iter().chain([aac]).collect();
     assert_eq!(check_tracks(files), [], "AAC next to it is enough");

@@ -4,7 +4,7 @@ use crate::check::report::{Finding, FindingLevel};
 use media::presentation::Presentation;
 use media::text::{CueProblem, TextRendition};
 
-/// A kind of problem: how often it occurs, and where first.
+/// A kind of problem, with the number of occurrences and the place of the first occurrence.
 struct CountedProblem {
     count: usize,
     first: String,
@@ -12,7 +12,8 @@ struct CountedProblem {
     remedy: &'static str,
 }
 
-/// Reports cues that are not shown, or not as intended, and texts without a language.
+/// Reports cues that are not shown, or not shown as intended. Also reports texts without a
+/// language.
 pub(super) fn find_text_problems(title: &Presentation, found: &mut Vec<Finding>) {
     for (name, text) in title.text.renditions() {
         let place = format!("{name} ({})", text.source);
@@ -60,7 +61,7 @@ fn count_problems(title: &Presentation, text: &TextRendition) -> Vec<CountedProb
     counted
 }
 
-/// Returns the message, the remedy and the place.
+/// Returns the message, the remedy and the place of a problem.
 fn describe_problem(problem: &CueProblem) -> (&'static str, &'static str, String) {
     let at = |ms: &i64| format!("{:.3} s", *ms as f64 / 1000.0);
     match problem {

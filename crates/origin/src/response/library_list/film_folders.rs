@@ -15,13 +15,13 @@ pub(super) const TITLES_MAX: usize = 5000;
 /// A folder that contains films.
 pub(super) struct LibraryFolder {
     pub(super) folder: Key,
-    /// Version of all its films together.
+    /// Version hash of all films of the folder together.
     pub(super) version_hash: Option<u64>,
-    /// Its films with their versions.
+    /// The films of the folder, each with its version hash.
     pub(super) files: Vec<(Key, u64)>,
 }
 
-/// Finds the films of a library, skipping unreadable entries. Blocks.
+/// Finds the films of a library. Skips unreadable entries. Blocks the thread.
 pub(super) fn find_films(store: &Store) -> (Vec<LibraryFolder>, IgnoredFiles) {
     let (mut places, mut ignored) = (Vec::new(), IgnoredFiles::default());
     let mut count = 0;

@@ -4,10 +4,10 @@ use crate::check::foreign_containers::IgnoredFile;
 use serde::Serialize;
 use store::Key;
 
-/// Maximum number of files that are named.
+/// Maximum number of ignored files that are described.
 const NAMED_MAX: usize = 5;
 
-/// The number of ignored files, and the first of them.
+/// The number of ignored files, and descriptions of the first [`NAMED_MAX`] files.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct IgnoredFiles {
     count: usize,
@@ -15,7 +15,7 @@ pub(super) struct IgnoredFiles {
 }
 
 impl IgnoredFiles {
-    /// Adds links of a folder that lead out of the library.
+    /// Adds links in a folder that point outside the library.
     pub(super) fn add_links(&mut self, folder: &Key, names: &[String]) {
         for name in names {
             if let Ok(key) = folder.child(name) {
@@ -24,14 +24,15 @@ impl IgnoredFiles {
         }
     }
 
-    /// Adds a file if its name is that of a film in another container than MP4.
+    /// Adds a file if its extension belongs to a film container other than MP4.
     pub(super) fn add_foreign_film(&mut self, key: &Key) {
         if let Some(file) = IgnoredFile::from_name(key.as_str()) {
             self.add(file);
         }
     }
 
-    /// Logs the files with their remedies. `place`: the library.
+    /// Logs why each described file is not listed, with the remedy. `place` is the library's
+    /// location.
     pub(super) fn log(&self, place: &str) {
         for file in &self.first {
             tracing::warn!("{place}: not listed: {}", file.describe());

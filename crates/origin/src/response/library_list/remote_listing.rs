@@ -1,4 +1,4 @@
-//! Titles of a remote library, guessed from its listing. No file is read.
+//! Titles of a remote library, guessed from the names in its listing. No file is read.
 
 use super::film_folders::{DEPTH_MAX, TITLES_MAX};
 use crate::title::file_names::is_server_manifest;
@@ -7,12 +7,12 @@ use crate::title::natural_order::compare_paths;
 use std::collections::VecDeque;
 use store::{FolderEntry, Key, Store};
 
-/// Maximum number of listed folders. Each takes at least one request.
+/// Maximum number of listed folders. Each folder takes at least one request.
 const FOLDERS_MAX: usize = 200;
-/// Suffixes of single-track files: a folder of them is one title.
+/// Suffixes of files with a single track. A folder that contains such files is one title.
 const TRACK_SUFFIXES: [&str; 4] = ["cmfv", "cmfa", "ismv", "isma"];
 
-/// A title found by name.
+/// A title that was found by its name.
 pub(crate) struct ListedTitle {
     pub(crate) key: Key,
     /// `file`, `folder`, or `index` for a server manifest.
@@ -21,11 +21,11 @@ pub(crate) struct ListedTitle {
     pub(crate) bytes: u64,
 }
 
-/// Lists folder by folder, breadth first, skipping unreadable folders below the root. The flag reports
-/// whether there are more titles. Blocks.
+/// Lists the titles folder by folder, breadth first. Skips unreadable folders below the root. The
+/// returned flag is set if a limit was reached, so that titles may be missing. Blocks the thread.
 ///
 /// # Errors
-/// If the root cannot be listed.
+/// Returns an error if the root cannot be listed.
 pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), store::Error> {
     let mut titles = Vec::new();
     let mut ahead = VecDeque::from([(Key::ROOT, 0)]);
@@ -36,7 +36,7 @@ pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
             return Ok((sort_by_path(titles), true));
         }
         folders += 1;
-        // Lists one entry more than the maximum number of titles, to detect whether there are more.
+        // One entry more than the maximum number of titles shows that the list is incomplete.
         let entries = match store.list_at_most(&folder, TITLES_MAX + 1) {
             Ok(entries) => entries,
             Err(error) if folder.is_root() => return Err(error),
@@ -56,9 +56,9 @@ pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
     Ok((sort_by_path(titles), truncated))
 }
 
-/// Returns the titles of one folder: its server manifests if there are any, since they name the
-/// other files. Otherwise, a folder of single-track files is one title. In any other folder, each
-/// file is a title.
+/// Returns the titles of one folder. If the folder contains server manifests, each manifest is a
+/// title, because the manifests name the other files. Otherwise, a folder of single-track files is
+/// one title. In any other folder, each film file is a title.
 fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> {
     let files = || {
         entries

@@ -16,17 +16,17 @@ pub(super) struct TitleCard {
     name: String,
     /// `file`, `folder` or `index`.
     kind: &'static str,
-    /// `None` for a remote title that was not requested yet, and for one that is not indexed in time.
+    /// `None` if the title has not been indexed yet or cannot be played.
     duration_ms: Option<i64>,
     bytes: u64,
     video: Vec<VideoSummary>,
     audio: Vec<AudioSummary>,
     /// The reason why the title cannot be played, if any.
     pub(super) error: Option<String>,
-    /// Whether the files are several films instead of one.
+    /// Whether the files of the title are several films instead of one film.
     #[serde(skip)]
     pub(super) several: bool,
-    /// Whether the next list may contain more about the title, although its files have not changed.
+    /// Whether the next scan builds the card again even if the title's files have not changed.
     #[serde(skip)]
     pub(super) is_temporary: bool,
 }

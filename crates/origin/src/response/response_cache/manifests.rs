@@ -1,8 +1,8 @@
-//! The manifest cache: manifests by URL, in front of routing.
+//! The manifest cache, which finds recently served manifests by their URL before the URL is parsed.
 //!
-//! Parsing a playlist's URL and finding title and text costs more than sending the text. The cache
-//! stores the result under the URL in its canonical spelling, which cannot be the URL of a real
-//! file. An entry is served only while the catalog holds the same title version.
+//! Parsing the URL of a playlist and finding its title and text costs more than sending the text.
+//! The cache stores the text under the canonical spelling of the URL. No static file can have a URL
+//! in this spelling. An entry is served only while the catalog contains the same title version.
 
 use crate::resource_kind::ResourceKind;
 use crate::response::encoded_variants::EncodedVariants;
@@ -32,7 +32,8 @@ struct CachedManifest {
 }
 
 impl ManifestCache {
-    /// Creates the cache. If titles are not cached, it stays empty.
+    /// Creates the cache. If `remembers` is false, because titles are not cached, the cache remains
+    /// empty.
     pub(crate) fn new(remembers: bool) -> ManifestCache {
         ManifestCache {
             entries: Cache::new(ENTRIES_MAX),
@@ -45,7 +46,7 @@ impl ManifestCache {
         path.ends_with(".m3u8") || path.ends_with(".mpd")
     }
 
-    /// Returns the manifest of a URL if its title has not changed.
+    /// Returns the manifest for a URL if the title has not changed since the manifest was written.
     pub(crate) async fn get(
         &self,
         uri: &Uri,
@@ -58,8 +59,8 @@ impl ManifestCache {
         Some((cached.kind, text))
     }
 
-    /// Stores the manifest under a URL in canonical spelling. Other spellings are not stored, so
-    /// there are no more entries than manifests.
+    /// Stores a manifest if its URL is in canonical spelling. Other spellings are not stored, so
+    /// the cache has at most one entry per manifest.
     pub(crate) fn insert(
         &self,
         uri: &Uri,

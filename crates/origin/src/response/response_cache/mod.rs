@@ -1,4 +1,4 @@
-//! Caches of recently served URLs, in front of routing.
+//! Caches for recently served URLs. Manifests and segments are looked up before the URL is parsed.
 
 pub(crate) mod manifests;
 pub(crate) mod segments;

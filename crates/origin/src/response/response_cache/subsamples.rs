@@ -1,5 +1,5 @@
-//! Subsamples of segments that were encrypted recently. With them, a segment that was evicted or
-//! never stored can be sent while its media arrives.
+//! Subsamples of recently encrypted segments. If a segment's subsamples are known, the segment can
+//! be sent while its media arrives, even if the segment itself is not cached.
 
 use media::protection::SubsampleMap;
 use quick_cache::sync::Cache;

@@ -1,16 +1,16 @@
-//! The memory of segments that are stored once their last byte is sent.
+//! Limits the memory that segments hold before they are complete and enter the cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that streams hold until their segment is complete. They are bounded, because any number of
-/// clients may stop reading before the end of a segment.
+/// Bytes that streams hold until their segments are complete. The sum is limited, because any
+/// number of clients may stop reading before the end of a segment.
 pub(crate) struct UnfinishedBytes {
     held: Arc<AtomicU64>,
     bytes_max: u64,
 }
 
-/// A reservation of bytes. Dropping it releases them.
+/// A reservation of bytes. Dropping the reservation releases the bytes.
 pub(crate) struct UnfinishedReservation {
     held: Arc<AtomicU64>,
     bytes: u64,
@@ -24,7 +24,8 @@ impl UnfinishedBytes {
         }
     }
 
-    /// Reserves the bytes of a segment; `None` if others hold too many.
+    /// Reserves the bytes of a segment. Returns `None` if all reservations together would exceed
+    /// the limit.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<UnfinishedReservation> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
         self.held.fetch_update(Relaxed, Relaxed, add).ok()?;

@@ -1,4 +1,4 @@
-//! Writing and reading an object's file.
+//! Writes and reads the file of an object.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,9 +18,10 @@ use crate::storage_meter::Reason;
 /// The reason why a file contains no usable object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TierFileError {
-    /// It is damaged, or contains another object.
+    /// The file is missing, is damaged, or contains another object.
     Broken,
-    /// The system cannot open it now, for example for lack of descriptors.
+    /// The system cannot open or read the file now, for example because the process has no free
+    /// descriptors.
     Unknown,
 }
 
@@ -33,7 +34,7 @@ impl From<io::Error> for TierFileError {
     }
 }
 
-/// Bytes per read when a body is checked.
+/// Number of bytes per read when a body is checked or copied.
 const READ_BYTES: u64 = 1 << 20;
 
 /// An object to store.
@@ -41,9 +42,9 @@ const READ_BYTES: u64 = 1 << 20;
 pub struct TierObject {
     /// The key.
     pub key: String,
-    /// Tags by which it can be purged, separated by spaces.
+    /// Tags by which the object can be purged, separated by spaces.
     pub tags: String,
-    /// Metadata that is returned with it.
+    /// Metadata that is returned with the object.
     pub head: Vec<u8>,
     /// The bytes.
     pub body: TierBody,
@@ -54,12 +55,12 @@ pub struct TierObject {
 pub enum TierBody {
     /// In memory.
     Memory(Vec<Bytes>),
-    /// In a range of a file. The file may have been removed from its folder, but it is open and
-    /// stays readable.
+    /// In a range of an open file. The file may have been removed from its folder, but stays
+    /// readable.
     File(Arc<LocalFile>, Range<u64>),
 }
 
-/// Reads a file's header.
+/// Reads the header of a file. Returns the key and the index entry of the object.
 pub(super) fn read_entry(path: &Path) -> Result<(String, TierEntry), TierFileError> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -72,7 +73,7 @@ pub(super) fn read_entry(path: &Path) -> Result<(String, TierEntry), TierFileErr
     Ok((header.key.to_owned(), shelved))
 }
 
-/// Reads the bytes before the body.
+/// Reads all bytes before the body.
 pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileError> {
     let mut bytes = vec![0; FIXED];
     file.read_exact(&mut bytes)?;
@@ -82,8 +83,8 @@ pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileErro
     Ok(bytes)
 }
 
-/// Writes a complete file and returns its length. Does not call fsync: after a crash, the checksums
-/// of an incomplete file do not match.
+/// Writes a complete file and returns its length in bytes. Does not call `fsync`, because the
+/// checksums reveal a file that is incomplete after a crash.
 pub(super) fn write(path: &Path, object: &TierObject) -> io::Result<u64> {
     let (mut body_len, mut summed) = (0, XxHash3_64::new());
     object.body.for_each_block(|bytes| {
@@ -106,7 +107,7 @@ pub(super) fn write(path: &Path, object: &TierObject) -> io::Result<u64> {
 }
 
 impl TierBody {
-    /// The number of bytes.
+    /// The length of the body in bytes.
     pub fn len(&self) -> u64 {
         match self {
             TierBody::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
@@ -114,7 +115,7 @@ impl TierBody {
         }
     }
 
-    /// Returns whether there are no bytes.
+    /// Returns whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -139,7 +140,7 @@ pub(super) fn for_each_block(
             .read(at..end, Reason::Plain)
             .map_err(|error| match error {
                 Error::Io(error) => error,
-                // The file was truncated.
+                // Any other error means that the file was truncated.
                 _ => io::ErrorKind::UnexpectedEof.into(),
             })?;
         with(&bytes)?;

@@ -1,4 +1,4 @@
-//! Names of files.
+//! Names of the files that contain objects.
 
 use twox_hash::XxHash3_64;
 

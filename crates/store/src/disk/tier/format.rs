@@ -1,38 +1,47 @@
-//! The file format of stored objects: a header, and the body from the start of a page.
+//! The file format of a stored object. A file consists of a header and a body. The body starts at a
+//! page boundary.
 //!
-//! Little-endian: magic and format version (8 bytes); lengths of key, tags and head (4 each) and 4
-//! bytes of zero; length and XXH3-64 of the body (8 each); key, tags, head; XXH3-64 of everything
-//! before; zeros up to a page; the body, to the end of the file.
+//! A file contains the following fields in this order. Integers are little-endian.
+//! - magic and format version (8 bytes)
+//! - lengths of key, tags and head (4 bytes each)
+//! - zeros (4 bytes)
+//! - length of the body (8 bytes)
+//! - XXH3-64 of the body (8 bytes)
+//! - key, tags and head
+//! - XXH3-64 of all bytes before this field (8 bytes)
+//! - zeros up to the next page boundary
+//! - body, up to the end of the file
 
 use twox_hash::XxHash3_64;
 
-/// Changes with the format, so that older files are not read.
+/// Magic and format version. The constant changes with the format, so that files of older formats
+/// are not read.
 const MAGIC: [u8; 8] = *b"HWobj\0\0\x01";
-/// Bytes before the three texts: key, tags and head.
+/// Number of bytes before the key.
 pub(super) const FIXED: usize = 40;
 const SUM: usize = 8;
-/// The alignment of the body, so that the kernel can send whole pages.
+/// Alignment of the body in bytes, so that the kernel can send whole pages.
 const PAGE: usize = 4096;
-/// Longest text in bytes.
+/// Maximum length of the key, the tags or the head, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TierFileHeader<'a> {
     pub(super) key: &'a str,
-    /// Tags by which it can be purged, separated by spaces.
+    /// Tags by which the object can be purged, separated by spaces.
     pub(super) tags: &'a str,
-    /// The owner's metadata.
+    /// Metadata that the caller stores with the object.
     pub(super) head: &'a [u8],
     pub(super) body_len: u64,
     pub(super) body_sum: u64,
 }
 
-/// Lengths of the three texts.
+/// Lengths of the key, the tags and the head, in bytes.
 type FieldLens = [usize; 3];
 
 impl<'a> TierFileHeader<'a> {
-    /// Encodes the header; `None` for texts that are too long.
+    /// Encodes the header. Returns `None` if the key, the tags or the head is too long.
     pub(super) fn write(&self) -> Option<Vec<u8>> {
         let texts = [self.key.as_bytes(), self.tags.as_bytes(), self.head];
         let mut out = Vec::with_capacity(PAGE);
@@ -53,7 +62,8 @@ impl<'a> TierFileHeader<'a> {
         Some(out)
     }
 
-    /// Decodes the header from the first [`start`] bytes of a file.
+    /// Decodes the header from the bytes of a file before the body (see [`body_offset`]). Returns
+    /// `None` if the header is damaged.
     pub(super) fn read(bytes: &'a [u8]) -> Option<TierFileHeader<'a>> {
         let lens = field_lens(bytes)?;
         let end = FIXED + lens.iter().sum::<usize>();
@@ -75,7 +85,7 @@ impl<'a> TierFileHeader<'a> {
     }
 }
 
-/// Returns the offset of the body, according to the first [`FIXED`] bytes of a file.
+/// Reads the offset of the body from the first [`FIXED`] bytes of a file.
 pub(super) fn body_offset(fixed: &[u8]) -> Option<usize> {
     let lens = field_lens(fixed)?;
     let end = FIXED + lens.iter().sum::<usize>() + SUM;

@@ -1,4 +1,4 @@
-//! The index of objects on disk, with the eviction policy.
+//! The in-memory index of the objects on disk. The index also chooses the objects to evict.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 
 use super::file_name::{file_name, hash_key};
 
-/// An object's entry: a few hundred bytes, mostly the key.
+/// The index entry of an object. It takes a few hundred bytes, mostly for the key.
 #[derive(Debug)]
 pub(super) struct TierEntry {
     key: Box<str>,
     tags: Box<str>,
     bytes: u64,
-    /// Whether this process wrote or checked the body.
+    /// Whether this process has written the body or has verified its checksum.
     checked: AtomicBool,
 }
 
-/// Entries by the hash of the key, which is the file name.
+/// Index entries by the hash of the key. The file name of an object is derived from the same hash.
 #[derive(Debug)]
 pub(super) struct TierIndex {
     folder: PathBuf,
@@ -34,9 +34,9 @@ struct TierEntryWeigher;
 #[derive(Debug, Clone)]
 struct UnlinkOnEviction(PathBuf);
 
-/// Files occupy whole blocks of the disk.
+/// Size of a disk block in bytes. A file occupies whole blocks.
 const DISK_BLOCK_BYTES: u64 = 4096;
-/// Estimated size of an object, for the initial allocation only.
+/// Estimated size of an object in bytes. It is used for the initial allocation only.
 const OBJECT_BYTES_LIKELY: u64 = 512 << 10;
 
 impl Weighter<u64, Arc<TierEntry>> for TierEntryWeigher {
@@ -48,9 +48,10 @@ impl Weighter<u64, Arc<TierEntry>> for TierEntryWeigher {
 impl Lifecycle<u64, Arc<TierEntry>> for UnlinkOnEviction {
     type RequestState = ();
 
-    // Unlike `on_evict`, this is not called for replaced entries, whose file has the same name.
+    // Removes the file here and not in `on_evict`, because `on_evict` is also called for replaced
+    // entries. The file of the new entry has the same name as the file of the replaced entry.
     fn before_evict(&self, (): &mut (), hash: &u64, _: &mut Arc<TierEntry>) {
-        // Readers that have the file open can finish reading it.
+        // A reader that has opened the file can still read the whole file.
         let _ = fs::remove_file(self.0.join(file_name(*hash)));
     }
 }
@@ -91,7 +92,7 @@ impl TierIndex {
         }
     }
 
-    /// Returns whether the object is stored. Does not count as a use.
+    /// Returns whether the object is stored. This check does not count as a use of the object.
     pub(super) fn has(&self, hash: u64, key: &str) -> bool {
         let found = self.cache.peek(&hash);
         found.is_some_and(|shelved| *shelved.key == *key)
@@ -103,7 +104,8 @@ impl TierIndex {
         (*found.key == *key).then_some(found)
     }
 
-    /// Adds a file. Returns `false` if it was evicted at once, which removes the file.
+    /// Adds the entry of a file. Returns `false` if the entry was evicted immediately. The eviction
+    /// also removes the file.
     pub(super) fn add(&self, key: &str, shelved: TierEntry) -> bool {
         self.cache.insert(hash_key(key), Arc::new(shelved));
         self.has(hash_key(key), key)

@@ -1,10 +1,11 @@
-//! Complete objects on disk, behind those in memory.
+//! Stores complete objects on disk, as a second tier behind the objects in memory.
 //!
-//! Each file describes itself completely, with checksums of header and body. Files are written
-//! under another name and renamed, so that the process may be killed at any time. A file of an
-//! earlier run is checked before its first use, because a crash of the machine may have damaged it.
-//! At startup, a background task builds the in-memory index from the files. The index evicts by the
-//! same policy as the memory cache. A folder belongs to one process at a time.
+//! Each file contains one object with its key, its metadata, and checksums of header and body. A
+//! file is written under another name and then renamed, so that the process may be killed at any
+//! time. A file of an earlier run is checked before its first use, because a crash of the machine
+//! may have damaged the file. At startup, a background task builds the in-memory index from the
+//! files. The index has the same eviction policy as the memory cache. A folder belongs to one
+//! process at a time.
 
 mod file;
 mod file_name;
@@ -40,7 +41,7 @@ use crate::storage_meter::Meter;
 const PART: &str = "part";
 const LOCK: &str = "lock";
 
-/// Objects on disk. Cheap to clone; clones share the tier.
+/// The disk tier. Clones are cheap and share the tier.
 #[derive(Debug, Clone)]
 pub struct DiskTier {
     shared: Arc<TierState>,
@@ -54,14 +55,14 @@ struct TierState {
     queue: WriteQueue,
     meter: Arc<Meter>,
     counts: [AtomicU64; 3],
-    /// A file that is locked while this process owns the folder.
+    /// The lock file, which is locked while this process owns the folder.
     lock: Mutex<Option<File>>,
 }
 
-/// A stored object.
+/// An object that was found on disk.
 #[derive(Debug)]
 pub struct TierHit {
-    /// The metadata that was stored with it.
+    /// The metadata that was stored with the object.
     pub head: Vec<u8>,
     /// The file.
     pub file: Arc<LocalFile>,
@@ -69,14 +70,15 @@ pub struct TierHit {
     pub body: Range<u64>,
 }
 
-/// Counts of stored objects.
+/// Numbers of objects and files since the tier was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskTierCounts {
-    /// Written.
+    /// Objects that were written.
     pub written: u64,
-    /// Not written: too many objects were waiting, or the disk failed.
+    /// Objects that were not written, because the queue was full or closed, or because the disk
+    /// failed.
     pub dropped: u64,
-    /// Damaged files that were removed.
+    /// Damaged, misnamed or outdated files that were removed.
     pub broken: u64,
 }
 
@@ -85,20 +87,22 @@ const DROPPED: usize = 1;
 const BROKEN: usize = 2;
 
 impl DiskTier {
-    /// Opens a folder and starts to read its files. Creates it, readable for this user only, if it
-    /// does not exist. Stores about `bytes_max` bytes on disk, and queues at most
-    /// `waiting_bytes_max` bytes in memory.
+    /// Opens the tier in `folder`, and starts to read the headers of the files. If the folder does
+    /// not exist, creates it with access for this user only. The files take about `bytes_max` bytes
+    /// on disk, and queued objects take about `waiting_bytes_max` bytes of memory.
     ///
     /// # Errors
-    /// When it cannot be created, or belongs to another process.
+    /// If the folder cannot be created, or belongs to another process.
     pub fn open(folder: &Path, bytes_max: u64, waiting_bytes_max: u64) -> io::Result<DiskTier> {
         DiskTier::open_without(folder, bytes_max, waiting_bytes_max, |_| false)
     }
 
-    /// Opens the tier like [`DiskTier::open`], and removes the files of keys that are `outdated`.
+    /// Opens the tier like [`DiskTier::open`], and removes the files of the keys for which
+    /// `outdated` returns `true`.
     ///
     /// # Errors
-    /// The errors of [`DiskTier::open`]; `AddrInUse` when the folder belongs to another process.
+    /// The errors of [`DiskTier::open`]. The error is `AddrInUse` if the folder belongs to another
+    /// process.
     pub fn open_without(
         folder: &Path,
         bytes_max: u64,
@@ -137,8 +141,8 @@ impl DiskTier {
         })
     }
 
-    /// Stores an object in the background, in place of any other under its key. Returns `false` if
-    /// the queue is full.
+    /// Stores an object in the background, in place of any other object with the same key. Returns
+    /// `false` if the queue is full or closed.
     pub fn put(&self, object: TierObject) -> bool {
         let taken = self.shared.queue.push(object);
         if !taken {
@@ -152,12 +156,12 @@ impl DiskTier {
         self.shared.index.has(hash_key(key), key) || self.shared.queue.has(key)
     }
 
-    /// Returns whether an object is stored.
+    /// Returns whether an object is stored on disk. A queued object does not count.
     pub fn is_written(&self, key: &str) -> bool {
         self.shared.index.has(hash_key(key), key)
     }
 
-    /// Opens and checks an object. Blocks.
+    /// Opens and checks an object. Removes the object if its file is damaged. Blocks.
     pub fn get(&self, key: &str) -> Option<TierHit> {
         let shared = &self.shared;
         let shelved = shared.index.get(hash_key(key), key)?;
@@ -172,19 +176,20 @@ impl DiskTier {
         found.ok()
     }
 
-    /// Removes one object, also from the queue.
+    /// Removes one object from the disk and from the queue.
     pub fn remove(&self, key: &str) {
         self.shared.queue.doom(|job| job.key == key);
         self.shared.index.remove(hash_key(key), key);
     }
 
-    /// Removes all objects that `which` selects by key and tags. Returns their number.
+    /// Removes all objects that `which` selects by key and tags. Returns the number of removed
+    /// objects.
     pub fn purge(&self, which: impl Fn(&str, &str) -> bool) -> usize {
         let waiting = self.shared.queue.doom(|job| which(&job.key, &job.tags));
         waiting + self.shared.index.purge(which)
     }
 
-    /// The bytes of all files.
+    /// The total size of all files in bytes, where each file takes whole disk blocks.
     pub fn bytes(&self) -> u64 {
         self.shared.index.bytes()
     }
@@ -199,12 +204,12 @@ impl DiskTier {
         self.len() == 0
     }
 
-    /// The number of queued objects.
+    /// The number of objects that are queued or are being written.
     pub fn waiting(&self) -> usize {
         self.shared.queue.len()
     }
 
-    /// The counts so far.
+    /// Returns the numbers of objects and files so far.
     pub fn counts(&self) -> DiskTierCounts {
         let [written, dropped, broken] = &self.shared.counts;
         DiskTierCounts {
@@ -214,19 +219,20 @@ impl DiskTier {
         }
     }
 
-    /// Closes the tier as [`DiskTier::close`] does, and leaves the folder to another process. Objects can
-    /// still be removed.
+    /// Closes the tier as [`DiskTier::close`] does, and lets another process open the folder. This
+    /// process can still remove objects.
     pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
         self.close(rest);
         self.shared.unlock_folder();
     }
 
-    /// Writes the queue and then `rest`, and accepts no more. Blocks until that is done.
+    /// Writes the queued objects and then `rest`. Accepts no further objects. Blocks until all
+    /// objects are written.
     pub fn close(&self, rest: impl IntoIterator<Item = TierObject>) {
         self.shared.queue.close();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
-            // Ignores a writer that panicked.
+            // Ignores the error, which means that the writer thread panicked.
             let _ = writer.join();
             for object in rest {
                 self.shared.write_object(&queue::WriteJob::new(object));
@@ -247,7 +253,7 @@ impl TierState {
         }
     }
 
-    /// Reads the headers of all files into the index, and removes damaged files.
+    /// Adds the entries of all files to the index. Removes damaged, misnamed and outdated files.
     fn scan_folder(&self, outdated: impl Fn(&str) -> bool) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
@@ -261,21 +267,20 @@ impl TierState {
                     let known = read_entry(&path).map(|(key, shelved)| {
                         let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
-                        // A file that is already in the index was written after the start, so it is
-                        // kept.
+                        // A file that is already in the index stays, even if its key is outdated.
                         right
                             && (self.index.has(hash_key(&key), &key)
                                 || (!is_outdated && self.index.add(&key, shelved)))
                     });
-                    // An unreadable file is left for the next start.
+                    // A file that cannot be opened now stays, and is read at the next start.
                     let useless = matches!(known, Ok(false) | Err(TierFileError::Broken));
                     if useless && fs::remove_file(&path).is_ok() {
                         self.count_event(BROKEN);
                     }
                 }
-                // A partial file of a process that was killed.
+                // Removes the partial file of a process that was killed.
                 Some(PART) => drop(fs::remove_file(&path)),
-                // Leaves foreign files alone.
+                // Does not touch files of other programs.
                 _ => {}
             }
         }
@@ -294,21 +299,22 @@ impl TierState {
                 if self.index.add(&object.key, shelved) {
                     self.count_event(WRITTEN);
                 }
-                // A purge during the write only marked the job. A later purge finds the object in
-                // the index.
+                // A purge during the write only marked the job, so the object is removed here. A
+                // later purge finds the object in the index.
                 if job.is_doomed() {
                     self.index.remove(hash_key(&object.key), &object.key);
                 }
             }
             Err(_) => {
-                // The file may not exist.
+                // Ignores the error, because the file may not exist.
                 let _ = fs::remove_file(&part);
                 self.count_event(DROPPED);
             }
         }
     }
 
-    /// Opens and checks an object's file. The body is checked only the first time.
+    /// Opens an object's file and checks the header. Checks the body only if this process has not
+    /// checked or written the body before.
     fn read_object(&self, key: &str, shelved: &TierEntry) -> Result<TierHit, TierFileError> {
         let file = File::open(self.folder.join(file_name(hash_key(key))))?;
         let identity = ObjectVersion::of(&rustix::fs::fstat(&file).map_err(io::Error::from)?);

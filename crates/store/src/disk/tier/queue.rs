@@ -1,4 +1,4 @@
-//! The queue of objects to write, bounded by bytes.
+//! The queue of objects to write. The total size of their bodies is limited.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,8 @@ impl WriteQueue {
         }
     }
 
-    /// Adds an object. Returns `false` if the queue is full. One object always fits.
+    /// Adds an object. Returns `false` if the queue is full or closed. An empty queue accepts an
+    /// object of any size.
     pub(super) fn push(&self, object: TierObject) -> bool {
         let mut inner = self.lock();
         let bytes = inner.bytes.saturating_add(object.body.len());
@@ -64,7 +65,7 @@ impl WriteQueue {
         true
     }
 
-    /// Waits for the next object; `None` once the queue is closed.
+    /// Waits for the next object. Returns `None` when the queue is closed and empty.
     pub(super) fn next(&self) -> Option<Arc<WriteJob>> {
         let mut inner = self.lock();
         loop {
@@ -83,7 +84,7 @@ impl WriteQueue {
         }
     }
 
-    /// Records that the last returned object has been written.
+    /// Records that the writer has finished the job that [`WriteQueue::next`] returned last.
     pub(super) fn done(&self) {
         self.lock().current = None;
     }
@@ -99,7 +100,8 @@ impl WriteQueue {
         all.any(|job| job.object.key == key && !job.is_doomed())
     }
 
-    /// Marks the selected objects as purged. Returns their number.
+    /// Marks the objects that `which` selects as purged. Returns the number of objects that were
+    /// newly marked.
     pub(super) fn doom(&self, which: impl Fn(&TierObject) -> bool) -> usize {
         let inner = self.lock();
         let all = inner.waiting.iter().chain(&inner.current);

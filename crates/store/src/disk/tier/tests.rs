@@ -1,4 +1,5 @@
-//! Only stored objects are returned, whatever happens to files and processes.
+//! Tests that the tier returns only objects that were stored, even if files are damaged or
+//! processes are killed.
 
 use bytes::Bytes;
 
@@ -84,7 +85,8 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
         all.iter().all(|each| is_stored(&tier, each)),
         "checked already"
     );
-    // Stores an object again from its own file. The file is replaced while its bytes are read.
+    // Stores an object again from its own file. The tier replaces the file while it reads from this
+    // file.
     let found = tier.get("/c").unwrap();
     let copy = TierObject {
         body: TierBody::File(found.file, found.body),
@@ -151,7 +153,7 @@ fn damaged_files_are_noticed_and_removed() {
     let tier = open_tier(dir.path());
     wait_until(&tier, 1);
     assert!(is_stored(&tier, &one));
-    // The file of one object under the name of another one.
+    // The file of one object has the name of another object's file.
     tier.close([]);
     drop(tier);
     fs::rename(&path, path.with_file_name(file_name(7))).unwrap();
@@ -170,7 +172,8 @@ fn an_unreadable_file_does_not_count_as_damaged() {
     tier.close([]);
     let path = list_files(dir.path()).remove(0);
     let aside = dir.path().join("aside");
-    // A symlink to itself: opening it fails, but not with the error for a missing file.
+    // The path is a symlink to itself. Opening the path fails, but not with the error for a missing
+    // file.
     let hide = || {
         fs::rename(&path, &aside).unwrap();
         std::os::unix::fs::symlink(&path, &path).unwrap();
@@ -211,7 +214,7 @@ fn the_folder_is_bounded_and_partial_files_are_removed() {
     assert!(!dir.path().join("0.part").exists());
     assert!(dir.path().join("mine.txt").exists());
     drop(tier);
-    // A smaller bound applies as soon as the tier is opened.
+    // If the tier is opened with a smaller limit, it removes objects immediately.
     let tier = DiskTier::open(dir.path(), 1 << 19, LOTS).unwrap();
     tier.close([]);
     assert!(tier.bytes() <= 1 << 19);

@@ -1,11 +1,12 @@
-//! A link that collapses within a segment.
+//! Tests with a link whose bandwidth collapses while a segment is being received.
 
 use super::super::super::abr::{AbandonRule, DynamicRule, HlsJsRule, ShakaRule};
 use super::super::super::cmcd::CmcdFormat;
 use super::*;
 
-/// Plays two minutes over a link of 6 Mb/s. Soon after a segment was requested, the link falls to
-/// 0.6 Mb/s for a minute. A segment of the highest level then takes longer than the buffer lasts.
+/// Plays a title of two minutes over a link of 6 Mb/s. Shortly after the request of a segment, the
+/// bandwidth falls to 0.6 Mb/s for one minute. A segment of the highest level then takes more than
+/// 13 s to arrive, but the buffer holds at most 10 s.
 fn play_over_collapse(rule: RuleFactory, abandon: AbandonRule) -> (SimulatedOrigin, Viewer) {
     let (steady, _) = play_over(&constant_rate(6e6), rule(), abandon);
     let videos = steady
@@ -42,8 +43,8 @@ fn play_over(
     (world, viewer)
 }
 
-/// Returns the level and the segment number of each video request, and its index among all
-/// requests.
+/// Returns all video requests, each as (level, segment number, index among all requests). The level
+/// is the bitrate in kilobits per second.
 fn video_requests(world: &SimulatedOrigin) -> Vec<(u32, u32, usize)> {
     let requests = world.requests.iter().enumerate();
     let videos = requests.filter(|(_, (_, purpose, _))| *purpose == FetchPurpose::Video);
@@ -54,14 +55,14 @@ fn video_requests(world: &SimulatedOrigin) -> Vec<(u32, u32, usize)> {
     parts.collect()
 }
 
-/// Returns whether a segment was requested again at a lower level.
+/// Returns whether the second request is for the same segment as the first, at a lower level.
 fn is_lowered(pair: &[(u32, u32, usize)]) -> bool {
     pair[0].1 == pair[1].1 && pair[0].0 > pair[1].0
 }
 
 type RuleFactory = fn() -> Box<dyn AbrRule>;
 
-/// The rules of each player.
+/// The abandonment rule and the bitrate rule of each player.
 const PLAYERS: [(AbandonRule, RuleFactory); 3] = [
     (AbandonRule::HlsJs, || Box::<HlsJsRule>::default()),
     (AbandonRule::DashJs, || Box::<DynamicRule>::default()),
@@ -74,8 +75,8 @@ fn a_segment_in_a_collapse_is_abandoned_for_a_lower_level() {
         let (world, viewer) = play_over_collapse(rule, abandon);
         let summary = viewer.summary();
         let videos = video_requests(&world);
-        // Skips the start, where Shaka Player may also abandon a segment after its first
-        // measurement.
+        // Skips the start of playback. There, Shaka Player may abandon a segment after the first
+        // throughput measurement.
         let start = videos.partition_point(|video| world.requests[video.2].0 < 19_800_000);
         let in_collapse = &videos[start..];
         let Some([first, second]) = in_collapse.windows(2).find(|pair| is_lowered(pair)) else {
@@ -83,11 +84,11 @@ fn a_segment_in_a_collapse_is_abandoned_for_a_lower_level() {
         };
         assert_eq!(summary.abandoned as usize, world.cancelled.len());
         assert!(summary.abandoned > 0 && summary.abandoned_bytes > 0);
-        // Two minutes of segments, and those that were requested again.
+        // The title has 60 segments. Each abandoned segment was requested once more.
         assert_eq!(videos.len(), 60 + world.cancelled.len(), "{abandon:?}");
         let [before, after] = [first.2, second.2].map(|n| &world.reports[n]);
         assert_eq!(after.bitrate_kbps, Some(second.0));
-        // dash.js measures complete segments only.
+        // dash.js measures the throughput of complete segments only.
         let is_sampled = after.throughput_kbps < before.throughput_kbps;
         assert!(is_sampled || abandon == AbandonRule::DashJs, "{abandon:?}");
     }
@@ -112,8 +113,9 @@ fn fixed_levels_are_never_abandoned() {
 
 #[test]
 fn a_steady_link_abandons_nothing() {
-    // Shaka Player is left out: it follows its estimate within a segment, and audio requests in
-    // between lower the estimate.
+    // Shaka Player is left out. During a segment, Shaka Player chooses the level again from the
+    // throughput estimate. Audio responses lower this estimate, so segments are abandoned even on a
+    // steady link.
     for (abandon, rule) in [PLAYERS[0], PLAYERS[1]] {
         let (world, _) = play_over(&constant_rate(3e6), rule(), abandon);
         let videos = video_requests(&world);

@@ -1,10 +1,11 @@
-//! Which resources of an HLS title are fetched, and when.
+//! Tests which resources of an HLS title a viewer fetches, and when.
 
 use super::super::super::title_ladder::AudioPreference;
 use super::*;
 use media::manifest::read::{SegmentList, hls};
 
-/// Plays to the end with immediate responses that contain `document`. Returns the requested paths.
+/// Plays the title to its end. Each response arrives after 5 ms and contains the result of
+/// `document`. Returns the requested paths.
 fn play_to_end(
     viewer: &mut Viewer,
     mut document: impl FnMut(&MediaFetch) -> Option<ParsedDocument>,

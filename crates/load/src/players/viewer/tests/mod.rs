@@ -1,4 +1,4 @@
-//! Hours of playback over simulated links.
+//! Tests of viewers over simulated links, in virtual time.
 
 mod abandoned_segments;
 mod hls_playlists;

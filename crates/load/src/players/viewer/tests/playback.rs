@@ -1,4 +1,4 @@
-//! Playback over simulated links: start-up, stalls, levels, leaving, seeking.
+//! Tests of playback over simulated links: start-up, stalls, levels, leaving and seeking.
 
 use super::super::super::cmcd::CmcdFormat;
 use super::*;
@@ -17,7 +17,8 @@ fn a_title_plays_without_stalls_over_a_fast_link() {
         (30, 30)
     );
     assert_eq!(world.count(FetchPurpose::Manifest), 1);
-    // One init segment each of the lowest level, the highest level and the audio.
+    // The viewer fetches three init segments: one of the lowest level, one of the highest level,
+    // and one of the audio.
     assert_eq!(world.count(FetchPurpose::Init), 3);
     let summary = viewer.summary();
     assert_eq!((summary.stalls, summary.played_ms), (0, 60_000));
@@ -25,7 +26,7 @@ fn a_title_plays_without_stalls_over_a_fast_link() {
     assert!((50..400).contains(&delay_ms), "{delay_ms}");
     assert!((60_000_000..61_000_000).contains(&ended), "{ended}");
     assert_eq!(summary.switches, 1);
-    // Two seconds at 0.5 Mb/s, then 58 at 4.
+    // The viewer plays 2 s at 0.5 Mb/s, and then 58 s at 4 Mb/s.
     assert!(
         (summary.bitrate_kbps - (500.0 * 2.0 + 4000.0 * 58.0) / 60.0).abs() < 1.0,
         "{summary:?}"
@@ -37,7 +38,8 @@ fn the_buffer_never_exceeds_its_limit() {
     let mut world = SimulatedOrigin::new(test_manifest(300), &constant_rate(50e6));
     let mut viewer = test_viewer(test_plan(), FixedLevel::Highest);
     world.play_viewer(&mut viewer);
-    // Segment n starts at 2n and must not be requested before 2n + 2 − 30 s have been played.
+    // Segment `number` (from 1) ends at 2 · `number` s. The buffer of 30 s has room for the segment
+    // only after 2 · `number` − 30 s have been played.
     for (at, purpose, path) in &world.requests {
         if matches!(purpose, FetchPurpose::Video | FetchPurpose::Audio) {
             let number: u64 = path.rsplit('/').next().unwrap().parse().unwrap();
@@ -50,7 +52,8 @@ fn the_buffer_never_exceeds_its_limit() {
 
 #[test]
 fn a_link_too_slow_for_the_title_stalls_as_long_as_expected() {
-    // 4 Mb/s of video and 128 kb/s of audio over 2.064 Mb/s: half the required speed.
+    // The title needs 4.128 Mb/s: 4 Mb/s for video and 128 kb/s for audio. The link has half of
+    // this bandwidth.
     let mut world = SimulatedOrigin::new(test_manifest(100), &constant_rate(2.064e6));
     world.latency = 0;
     let mut viewer = test_viewer(test_plan(), FixedLevel::Highest);
@@ -172,7 +175,8 @@ fn viewers_leave_give_up_and_seek_as_planned() {
             .filter(|requests| requests.2 == path)
             .count()
     };
-    // 300 s is in segment 151, 60 s in segment 31; the second seek stays within the buffer.
+    // The first seek goes to 300 s, which is in segment 151. The second seek stays within the
+    // buffer. The third seek goes to 60 s, which is in segment 31. Segment 100 is never requested.
     assert_eq!(
         (
             requests("/v500/151"),
@@ -183,7 +187,7 @@ fn viewers_leave_give_up_and_seek_as_planned() {
     );
     assert_eq!(seeker.summary().stalls, 0);
     assert!(seeker.journal.seek_wait_ms < 500, "{:?}", seeker.journal);
-    // About forty seconds were watched, whatever the position.
+    // Almost 40 s were played. Media that a seek skips does not count as played.
     assert!(
         (38_000..40_000).contains(&seeker.summary().played_ms),
         "{:?}",
@@ -222,7 +226,7 @@ fn cmcd_describes_each_request() {
     );
 }
 
-/// Plays 20 seconds. Returns the path of the first video segment.
+/// Plays a title of 20 s. Returns the path of the first video segment that is requested.
 fn first_video_path(start_level: StartLevel, rule: Box<dyn AbrRule>) -> String {
     let mut world = SimulatedOrigin::new(test_manifest(20), &constant_rate(20e6));
     let settings = PlaybackSettings {
@@ -242,7 +246,8 @@ fn the_first_level_fits_the_assumed_throughput() {
     assert!(first_path(StartLevel::RuleChoice).starts_with("/v500/"));
     assert!(first_path(StartLevel::Throughput(100_000.0)).starts_with("/v500/"));
     assert!(first_path(StartLevel::Throughput(1e9)).starts_with("/v4000/"));
-    // The manifest lists the lowest level first.
+    // The manifest lists the level of 500 kb/s first, so `FirstListed` assumes 500 kb/s, limited to
+    // the bounds.
     let bounds = |bps_min, bps_max| StartLevel::FirstListed { bps_min, bps_max };
     assert!(first_path(bounds(0.1e6, 5e6)).starts_with("/v500/"));
     assert!(first_path(bounds(2e6, 5e6)).starts_with("/v2000/"));
@@ -272,7 +277,7 @@ fn a_viewer_sleeps_after_its_last_segment() {
         Box::<abr::BolaRule>::default(),
     ];
     for rule in rules {
-        // The simulated origin panics if the viewer wakes up every microsecond.
+        // The simulated origin would panic if the viewer woke up every microsecond.
         let mut world = SimulatedOrigin::new(test_manifest(120), &constant_rate(3e6));
         let mut viewer = Viewer::new(Arc::new(PlaybackSettings::default()), test_plan(), rule, 0);
         world.play_viewer(&mut viewer);
@@ -285,7 +290,7 @@ fn a_viewer_needs_little_memory() {
     let mut world = SimulatedOrigin::new(test_manifest(3600), &constant_rate(9e6));
     let mut viewer = test_viewer(test_plan(), abr::RandomLevel::new(1));
     world.play_viewer(&mut viewer);
-    // An hour of two-second segments, each at another level than the one before.
+    // The viewer has played an hour of two-second segments at random levels.
     assert!(
         viewer.memory_bytes() < 32 << 10,
         "{}",

@@ -1,4 +1,4 @@
-//! A title, a server and a link in virtual time.
+//! Simulates a title, a server and a link in virtual time.
 
 use super::super::super::cmcd::CmcdReport;
 use super::super::super::player_interface::DocumentFormat;
@@ -24,25 +24,28 @@ pub(super) fn test_manifest(seconds: u32) -> String {
     )
 }
 
-/// A server and a link. After the latency, a response is transferred at the current bandwidth.
-/// Responses are transferred one after another, or, if `parallel` is set, each as if it were alone.
+/// A simulated server and its link. A response starts after the latency, and is transferred at the
+/// current bandwidth. Normally, responses are transferred one after another. If `parallel` is set,
+/// each response is transferred as if it were the only response.
 pub(super) struct SimulatedOrigin {
     manifest: String,
-    /// Start times and their bandwidths in bits per second; zero transfers nothing.
+    /// Bandwidth of the link in bits per second, from each start time on. A bandwidth of 0
+    /// transfers nothing.
     rates: Vec<(Micros, f64)>,
     pub(super) latency: Micros,
     busy_until: Micros,
     waiting: BTreeMap<(Micros, u32), FetchResult>,
     pub(super) requests: Vec<(Micros, FetchPurpose, String)>,
-    /// CMCD received.
+    /// CMCD reports that the server has received.
     pub(super) reports: Vec<CmcdReport>,
-    /// Fails requests whose path contains this text; the number is the remaining failures.
+    /// A text, and the number of remaining failures. Requests whose path contains the text fail
+    /// until this number is 0.
     pub(super) failing: Option<(&'static str, u32)>,
     /// Subtitles that the viewer shows.
     pub(super) text: TextPreference,
-    /// Every response has the whole bandwidth to itself.
+    /// Each response has the whole bandwidth of the link.
     pub(super) parallel: bool,
-    /// Cancelled fetches.
+    /// IDs of the cancelled fetches.
     pub(super) cancelled: Vec<u32>,
 }
 
@@ -128,7 +131,7 @@ impl SimulatedOrigin {
         self.waiting.insert((done, fetch.id), result);
     }
 
-    /// Plays to the end and returns the time of the end.
+    /// Plays until the session of the viewer has ended. Returns the time of the end.
     pub(super) fn play_viewer(&mut self, viewer: &mut Viewer) -> Micros {
         let mut now = 0;
         for _ in 0..1_000_000 {

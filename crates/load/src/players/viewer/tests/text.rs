@@ -1,9 +1,11 @@
-//! Subtitles are fetched in parallel with video and audio, but playback never waits for them.
+//! Tests of subtitles. Viewers fetch subtitles in parallel with video and audio, but playback never
+//! waits for subtitles.
 
 use super::super::super::text_choice::TextPreference;
 use super::*;
 
-/// A title with two languages of subtitles, which last as long as the film.
+/// Returns a manifest with subtitles in English and in German. The subtitles are as long as the
+/// film.
 fn manifest_with_text(seconds: u32) -> String {
     let template = "<SegmentTemplate timescale='1' duration='2' initialization='$RepresentationID$/i' media='$RepresentationID$/$Number$'/>";
     let set = |language: &str| {
@@ -15,7 +17,7 @@ fn manifest_with_text(seconds: u32) -> String {
     test_manifest(seconds).replace("</Period>", &sets)
 }
 
-/// Plays a minute of film. Returns the origin and the played milliseconds.
+/// Plays a film of one minute. Returns the origin and the number of played milliseconds.
 fn play_with_text(text: TextPreference, failing: bool) -> (SimulatedOrigin, u64) {
     let mut origin = SimulatedOrigin::new(manifest_with_text(60), &constant_rate(10e6));
     origin.text = text;

@@ -1,9 +1,10 @@
-//! Tests of the limit on audio that is requested ahead of video.
+//! Tests how far audio is requested ahead of video.
 
 use super::*;
 
-/// Plays a minute of media. Video arrives at half of its bitrate, audio arrives fast. Returns the
-/// largest lead of audio: the number of requested audio segments minus that of video segments.
+/// Plays one minute of media. The bandwidth is half the bitrate of the video, but a multiple of the
+/// bitrate of the audio. At any time, the lead of audio is the number of requested audio segments
+/// minus the number of requested video segments. Returns the largest lead.
 fn audio_lead(track_sync: TrackSync) -> usize {
     let mut world = SimulatedOrigin::new(test_manifest(60), &constant_rate(2e6));
     world.parallel = true;
@@ -27,8 +28,8 @@ fn audio_lead(track_sync: TrackSync) -> usize {
 
 #[test]
 fn audio_waits_for_video_as_in_each_player() {
-    // Only the buffer limit of 30 seconds bounds the lead of audio, and some of these seconds were
-    // played.
+    // Without synchronization, the lead of audio is limited only by the buffer of 30 s, which
+    // contains 15 segments. The test requires about half of this lead.
     assert!(audio_lead(TrackSync::Independent) >= 8);
     for track_sync in [TrackSync::HlsJs, TrackSync::DashJs, TrackSync::Shaka] {
         assert!(audio_lead(track_sync) <= 1, "{track_sync:?}");

@@ -7,26 +7,26 @@ use super::super::decimal;
 pub(super) struct AttributeList<'a>(pub(super) &'a str);
 
 impl<'a> AttributeList<'a> {
-    /// Returns the first value of a name, without quotes.
+    /// Returns the value of the first attribute with this name, without quotes.
     pub(super) fn get(self, name: &str) -> Option<&'a str> {
         self.iter()
             .find(|(found, _)| *found == name)
             .map(|(_, value)| value)
     }
 
-    /// Returns a decimal integer.
+    /// Returns the value of an attribute as an integer.
     pub(super) fn get_integer(self, name: &str) -> Option<u64> {
-        // Some packagers write bitrates with a fraction.
+        // Ignores a fraction, because some packagers write bitrates with a fraction.
         self.get(name)?.split('.').next()?.parse().ok()
     }
 
-    /// Returns a resolution such as `1280x720`.
+    /// Returns the value of an attribute as a resolution such as `1280x720`.
     pub(super) fn get_resolution(self, name: &str) -> Option<(u32, u32)> {
         let (width, height) = self.get(name)?.split_once(['x', 'X'])?;
         Some((width.parse().ok()?, height.parse().ok()?))
     }
 
-    /// Returns a decimal number.
+    /// Returns the value of an attribute as a decimal number.
     pub(super) fn get_decimal(self, name: &str) -> Option<f64> {
         decimal::parse_seconds(self.get(name)?)
             .map(|nanos| nanos as f64 / f64::from(decimal::NANOS_PER_SECOND))

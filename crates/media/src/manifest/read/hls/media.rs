@@ -1,4 +1,4 @@
-//! Parsing of media playlists: segments with durations, byte ranges and init segments.
+//! Parses media playlists into segments with durations, byte ranges and init segments.
 
 use super::super::decimal::{self, NANOS_PER_SECOND};
 use super::super::segment_list::{InitSegment, SegmentAddress, SegmentList, SegmentRow};
@@ -33,15 +33,15 @@ struct MediaPlaylistReader<'a> {
     base: Arc<Url>,
     segments: SegmentList,
     variables: PlaylistVariables,
-    /// State of tags that apply to the next segment.
+    /// Values of tags that apply only to the next segment.
     duration_ns: Option<i64>,
     range: Option<(u64, Option<u64>)>,
     is_gap: bool,
-    /// State of tags that apply to all following segments.
+    /// Values of tags that apply to all following segments.
     init_index: Option<u16>,
     media_sequence: u64,
     start_ns: i64,
-    /// Resource and end of the last byte range.
+    /// Index of the previous segment's address, and end of the segment's byte range.
     last_range: Option<(u32, u64)>,
     has_endlist: bool,
     is_iframes_only: bool,
@@ -94,7 +94,7 @@ impl<'a> MediaPlaylistReader<'a> {
         Ok(())
     }
 
-    /// Reads the init segment of all following segments.
+    /// Reads EXT-X-MAP, which sets the init segment of all following segments.
     fn read_map(&mut self, list: &str, line: &PlaylistLine<'_>) -> Result<()> {
         let list = self.variables.substitute(list, line)?;
         let attributes = AttributeList(&list);
@@ -149,8 +149,8 @@ impl<'a> MediaPlaylistReader<'a> {
         Ok(())
     }
 
-    /// Returns a byte range. A range without an offset starts at the end of the previous range of
-    /// the same resource.
+    /// Returns the byte range of a segment. Without an offset, the range starts where the range of
+    /// the previous segment ends. Both ranges must then be in the same resource.
     fn resolve_byte_range(
         &self,
         address: u32,
@@ -177,7 +177,8 @@ fn parse_byte_range(text: &str) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// Returns a range; `None` if it is empty, because empty ranges cannot be requested.
+/// Returns the range of `len` bytes from byte `at` on. Returns `None` if the range is empty,
+/// because empty ranges cannot be requested.
 fn to_range(at: u64, len: u64) -> Option<Range<u64>> {
     let end = at.checked_add(len)?;
     (len > 0).then_some(at..end)

@@ -1,4 +1,4 @@
-//! Parsing of HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis).
+//! Parses HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis).
 
 mod attributes;
 mod media;
@@ -13,7 +13,7 @@ use super::{MANIFEST_BYTES_MAX, ParsedManifest, SegmentList};
 use crate::error::{Error, ErrorKind, Result};
 use url::Url;
 
-/// A parsed playlist, by kind.
+/// A parsed playlist of either kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParsedPlaylist {
     /// A playlist that lists other playlists.
@@ -29,17 +29,18 @@ pub struct MediaPlaylist {
     pub segments: SegmentList,
     /// Whether `EXT-X-ENDLIST` is missing, so that segments may be added.
     pub is_live: bool,
-    /// Whether it is an I-frame playlist, which is not played.
+    /// Whether this is an I-frame playlist. Such playlists are not played.
     pub is_iframes_only: bool,
     /// Whether segments are encrypted.
     pub is_encrypted: bool,
 }
 
-/// Parses a playlist that was fetched from `url`, after redirects.
+/// Parses a playlist. `url` is the URL from which it was fetched, after redirects.
 ///
 /// # Errors
-/// `Malformed`, with the line, if it is not a playlist; `TooLarge` over
-/// [`MANIFEST_BYTES_MAX`] or [`super::SEGMENTS_MAX`]; `Empty` if it lists nothing.
+/// `Malformed` if the playlist is invalid; the location names the line, if possible. `TooLarge` if
+/// the playlist exceeds [`MANIFEST_BYTES_MAX`] or [`super::SEGMENTS_MAX`]; `Empty` if it lists no
+/// media.
 pub fn parse_playlist(url: &Url, bytes: &[u8]) -> Result<ParsedPlaylist> {
     if bytes.len() > MANIFEST_BYTES_MAX {
         let message = format!("a playlist of more than {MANIFEST_BYTES_MAX} bytes");

@@ -1,4 +1,4 @@
-//! Parsing of multivariant playlists: variants and their renditions.
+//! Parses multivariant playlists into variants and their renditions.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind, SegmentSource, resolve_url};
 use super::playlist_lines::{PlaylistLine, numbered_lines};
@@ -6,10 +6,10 @@ use super::{AttributeList, PlaylistVariables};
 use crate::error::{Error, ErrorKind, Result};
 use url::Url;
 
-/// Maximum number of variants and renditions of one playlist.
+/// Maximum number of variants and renditions in one playlist, in total.
 const RENDITIONS_MAX: usize = 4096;
 
-/// Codecs of audio (the first four letters of RFC 6381).
+/// Prefixes of the RFC 6381 codec strings of audio codecs.
 const AUDIO_CODECS: [&str; 10] = [
     "mp4a", "ac-3", "ec-3", "ac-4", "opus", "Opus", "fLaC", "flac", "alac", "mp3",
 ];
@@ -69,7 +69,7 @@ fn add_variant(
     title.renditions.push(ManifestRendition {
         id: uri.to_string(),
         kind,
-        // An audio-only variant is not a member of a group.
+        // An audio-only variant refers to no audio group.
         group: list
             .get("AUDIO")
             .map(str::to_string)
@@ -84,8 +84,8 @@ fn add_variant(
     Ok(())
 }
 
-/// Adds a rendition. A rendition without a URI is part of the variants' segments, so there is
-/// nothing to fetch.
+/// Adds the rendition of an EXT-X-MEDIA tag. A rendition without a URI is ignored, because its
+/// media is in the segments of the variants.
 fn add_media_rendition(
     title: &mut ParsedManifest,
     url: &Url,
@@ -121,7 +121,7 @@ fn add_media_rendition(
     Ok(())
 }
 
-/// Marks variants as video only, if their audio group has playlists of its own.
+/// Marks variants as video without audio, if their audio group has its own playlists.
 fn mark_demuxed(title: &mut ParsedManifest) {
     let audio = title
         .renditions

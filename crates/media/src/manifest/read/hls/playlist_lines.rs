@@ -5,14 +5,15 @@ use crate::error::{Error, ErrorKind, Result};
 /// Maximum length of a line, in bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// One non-empty line, trimmed.
+/// One non-empty line, without white space at the start and the end.
 pub(super) struct PlaylistLine<'a> {
     pub(super) number: usize,
     pub(super) text: &'a str,
 }
 
 impl<'a> PlaylistLine<'a> {
-    /// Returns the text after a tag's name and colon; empty for a tag without a value.
+    /// Returns the value of the tag called `name`, which is the text after the name and a colon.
+    /// Returns an empty text for a tag without a value, and `None` for any other line.
     pub(super) fn tag_value(&self, name: &str) -> Option<&'a str> {
         let rest = self.text.strip_prefix(name)?;
         match rest.strip_prefix(':') {
@@ -26,7 +27,7 @@ impl<'a> PlaylistLine<'a> {
         self.text.starts_with('#')
     }
 
-    /// Adds this line to the location of an error.
+    /// Sets the location of an error to this line.
     pub(super) fn locate_error(&self, error: Error) -> Error {
         Error {
             location: format!("line {}", self.number),

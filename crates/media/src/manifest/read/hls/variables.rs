@@ -1,4 +1,5 @@
-//! `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3): `{$name}` is replaced by a value.
+//! Variables of `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3). A playlist contains
+//! `{$name}` in place of the value.
 
 use super::AttributeList;
 use super::playlist_lines::{LINE_BYTES_MAX, PlaylistLine};
@@ -14,8 +15,8 @@ const VARIABLES_MAX: usize = 256;
 pub(super) struct PlaylistVariables(HashMap<String, String>);
 
 impl PlaylistVariables {
-    /// Adds a definition by value, or from the query of the playlist's own URL. `IMPORT` is
-    /// refused, because a media playlist is parsed without its multivariant playlist.
+    /// Adds a variable. Its value is in the tag, or in the query of the playlist's own URL.
+    /// `IMPORT` is refused, because a media playlist is parsed without its multivariant playlist.
     pub(super) fn define(&mut self, line: &PlaylistLine<'_>, url: &Url) -> Result<()> {
         let attributes = AttributeList(line.tag_value("#EXT-X-DEFINE").unwrap_or_default());
         let (name, value) = if let Some(name) = attributes.get("NAME") {
@@ -42,7 +43,7 @@ impl PlaylistVariables {
         Ok(())
     }
 
-    /// Replaces variables once. Values are not substituted again.
+    /// Replaces the variables in `text`. Variables in the inserted values are not replaced.
     pub(super) fn substitute<'a>(
         &self,
         text: &'a str,

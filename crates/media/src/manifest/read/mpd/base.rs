@@ -6,7 +6,7 @@ use crate::xml::XmlElement;
 use std::sync::Arc;
 use url::Url;
 
-/// Inherited values at one depth (5.3.9.2.2, 5.6).
+/// The values that an element inherits (ISO/IEC 23009-1, 5.3.9.2.2 and 5.6).
 #[derive(Debug, Clone)]
 pub(super) struct ElementScope<'a> {
     pub(super) base: Arc<Url>,
@@ -45,7 +45,8 @@ impl<'a> ElementScope<'a> {
             .map(|element| element.name.as_str())
     }
 
-    /// Returns an attribute of the segment information, from the innermost element that has it.
+    /// Returns an attribute of the segment information. Only elements with the same name as the
+    /// innermost element count. The innermost of these elements that has the attribute is used.
     pub(super) fn attribute(&self, name: &str) -> Option<&'a str> {
         self.addressing_elements()
             .find_map(|element| element.attribute(name))
@@ -59,7 +60,8 @@ impl<'a> ElementScope<'a> {
         holder.map_or(Ok(None), |element| element.parse_u64_attribute(name))
     }
 
-    /// Returns a child of the segment information, from the innermost element that has it.
+    /// Returns a child of the segment information. Only elements with the same name as the
+    /// innermost element count. The innermost of these elements that has the child is used.
     pub(super) fn child_element(&self, name: &'static str) -> Option<&'a XmlElement> {
         self.addressing_elements()
             .find_map(|element| element.first_child(name))

@@ -13,17 +13,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::xml::{self, XmlElement};
 use url::Url;
 
-/// Maximum number of representations of one MPD, all periods together.
+/// Maximum number of representations in one MPD, counted over all periods.
 const REPRESENTATIONS_MAX: usize = 4096;
 
 /// Parses an MPD that was fetched from `url`, after redirects.
 ///
-/// Periods are joined. In the next period, each representation is continued by one of the same
-/// kind: preferably with the same language, then with the same id, then with the nearest bandwidth.
+/// Joins the periods, so that each representation continues in the next period with a
+/// representation of the same kind. The choice prefers the same language, then the same id, then
+/// the nearest bandwidth.
 ///
 /// # Errors
-/// `Malformed`, with the element, if it is not an MPD; `TooLarge` over a limit; `Empty` if
-/// nothing in it plays.
+/// `Malformed` or `Truncated` if the bytes are not a valid MPD; `TooLarge` over a limit;
+/// `Unsupported` for a URL that is neither `http` nor `https`; `Empty` if the MPD has no
+/// representation that can be played.
 pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
     if bytes.len() > MANIFEST_BYTES_MAX {
         let message = format!("an MPD of more than {MANIFEST_BYTES_MAX} bytes");
@@ -61,7 +63,8 @@ pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
     Ok(title)
 }
 
-/// Returns the periods with their times (5.3.2.1). Missing values follow from the adjacent periods.
+/// Returns the periods with their start times and durations (5.3.2.1). Missing values are derived
+/// from the adjacent periods or from the duration of the presentation.
 fn period_spans(mpd: &XmlElement) -> Result<Vec<(&XmlElement, PeriodSpan)>> {
     let total = mpd
         .attribute("mediaPresentationDuration")
@@ -98,7 +101,7 @@ fn period_spans(mpd: &XmlElement) -> Result<Vec<(&XmlElement, PeriodSpan)>> {
     Ok(spans)
 }
 
-/// Appends the segment sources of a further period to each rendition.
+/// Appends the segment sources of the next period to each rendition.
 fn join_period(title: &mut ParsedManifest, found: Vec<ManifestRendition>) -> Result<()> {
     if title.renditions.len() + found.len() > REPRESENTATIONS_MAX {
         let message = format!("more than {REPRESENTATIONS_MAX} representations");

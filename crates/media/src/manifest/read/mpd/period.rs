@@ -1,4 +1,4 @@
-//! Parsing of periods: the adaptation sets that can be played, and notes on ignored ones.
+//! Parsing of periods into renditions. Ignored adaptation sets are recorded as notes.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind};
 use super::base::ElementScope;
@@ -8,8 +8,8 @@ use super::timeline::SegmentBudget;
 use crate::error::Result;
 use crate::xml::XmlElement;
 
-/// Scheme of trick mode sets (DASH-IF IOP, 3.2.9). They serve fast-forward only, so they are
-/// ignored.
+/// Scheme of trick mode adaptation sets (DASH-IF IOP, 3.2.9). The parser ignores these sets,
+/// because they are only for trick play such as fast-forward.
 const TRICK_MODE_SCHEME: &str = "http://dashif.org/guidelines/trickmode";
 
 pub(super) fn parse_period(
@@ -52,7 +52,8 @@ fn is_trick_mode(set: &XmlElement) -> bool {
     schemes.any(|scheme| scheme == TRICK_MODE_SCHEME)
 }
 
-/// Derives the kind from `contentType`, the MIME type or the codecs.
+/// Derives the kind from `contentType` or the MIME type. If both are missing, `width` means video,
+/// and `audioSamplingRate` means audio.
 fn rendition_kind(set: &XmlElement, described: &XmlElement) -> Option<RenditionKind> {
     let either = |name| described.attribute(name).or_else(|| set.attribute(name));
     let component = set.children_named("ContentComponent").count();
@@ -94,7 +95,7 @@ fn parse_rendition(
     })
 }
 
-/// Parses `25` or `30000/1001`.
+/// Parses a frame rate such as `25` or `30000/1001`.
 fn parse_frame_rate(text: &str) -> Option<f64> {
     let (frames, seconds) = text.split_once('/').unwrap_or((text, "1"));
     let (frames, seconds): (f64, f64) = (frames.parse().ok()?, seconds.parse().ok()?);

@@ -1,6 +1,6 @@
-//! The time of a period.
+//! Start and duration of a period.
 
-/// Start of a period, and its duration if known, in nanoseconds.
+/// Start and duration of a period in nanoseconds. The duration may be unknown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeriodSpan {
     pub(super) start_ns: i64,

@@ -37,8 +37,8 @@ pub(super) fn parse_segment_sources(
     .map_err(add_location)
 }
 
-/// Returns ticks per second, and the shift from the representation's timeline to the
-/// presentation's.
+/// Returns the timescale in ticks per second, and the shift in ticks. The sum of a media time and
+/// the shift is the presentation time.
 fn parse_timescale_and_shift(scope: &ElementScope<'_>, span: PeriodSpan) -> Result<(u32, i64)> {
     let timescale = scope.parse_u64_attribute("timescale")?.unwrap_or(1);
     let timescale = u32::try_from(timescale)
@@ -114,7 +114,7 @@ fn parse_segment_list(
     if one_by_one {
         return Err(Error::malformed("SegmentList without durations"));
     }
-    // Without a timeline, the list itself decides the number of segments.
+    // The shorter of the two lists, URLs or start times, determines the number of segments.
     for (n, (url, tick)) in urls.iter().zip(ticks).enumerate() {
         let address = segments.push_address(SegmentAddress {
             base: Arc::clone(&scope.base),
@@ -135,8 +135,8 @@ fn parse_segment_list(
     Ok(SegmentSource::Segments(segments))
 }
 
-/// Parses `SegmentBase`, or a representation without addressing: one file that has a segment index
-/// or is one segment.
+/// Parses a representation that is one file, with or without `SegmentBase`. Either the file has a
+/// segment index, or the whole file is one segment.
 fn parse_segment_base(
     scope: &ElementScope<'_>,
     span: PeriodSpan,
@@ -150,7 +150,8 @@ fn parse_segment_base(
         let init = first
             .and_then(|init| init.attribute("range"))
             .and_then(parse_range);
-        // Without a range, the init segment is everything before the index: the `moov` is there.
+        // Without a range, the init segment is everything before the index, because the `moov` is
+        // there.
         let init =
             init.or_else(|| (index.start > 0 && init_url.is_none()).then_some(0..index.start));
         let offset = scope

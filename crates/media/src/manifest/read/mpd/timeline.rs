@@ -1,4 +1,5 @@
-//! Start times of segments: `SegmentTimeline`, or one duration for all (5.3.9.6).
+//! Start times and durations of segments, from a `SegmentTimeline` or from one duration for all
+//! segments (5.3.9.6).
 
 use super::super::SEGMENTS_MAX;
 use super::super::decimal::NANOS_PER_SECOND;
@@ -9,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::time::Time;
 use crate::xml::XmlElement;
 
-/// Remaining number of segments that the whole MPD may list.
+/// Number of segments that the rest of the MPD may still list. The limit applies to the whole MPD.
 #[derive(Debug)]
 pub(super) struct SegmentBudget(u64);
 
@@ -23,7 +24,7 @@ impl SegmentBudget {
     /// Takes `count` segments from the budget.
     ///
     /// # Errors
-    /// `TooLarge` if all segments together exceed [`SEGMENTS_MAX`].
+    /// `TooLarge` if the segments of the whole MPD exceed [`SEGMENTS_MAX`].
     pub(super) fn take(&mut self, count: u64) -> Result<()> {
         let left = self.0.checked_sub(count);
         self.0 = left.ok_or_else(|| {
@@ -33,7 +34,7 @@ impl SegmentBudget {
     }
 }
 
-/// One segment on the representation's own timeline, in its ticks.
+/// A segment on the representation's own timeline, in ticks of the representation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimelineSegment {
     pub(super) time: u64,
@@ -58,7 +59,7 @@ pub(super) fn expand_timeline(
         return expand_entries(timeline, until, budget);
     }
     let Some(duration) = scope.parse_u64_attribute("duration")? else {
-        // One segment for the whole period.
+        // Without a duration, one segment covers the whole period.
         budget.take(1)?;
         return Ok(vec![TimelineSegment {
             time: offset,
@@ -90,7 +91,7 @@ pub(super) fn expand_timeline(
         .collect()
 }
 
-/// Expands `S` elements with their repetitions.
+/// Expands `S` elements to segments, including the repetitions of `S@r`.
 fn expand_entries(
     timeline: &XmlElement,
     until: Option<u64>,
@@ -118,8 +119,8 @@ fn expand_entries(
     Ok(ticks)
 }
 
-/// Returns the number of segments of an `S`. With a negative `r`, the segment repeats until the
-/// next `S` or the end of the period.
+/// Returns the number of segments of an `S` element. If `S@r` is negative, the segment repeats
+/// until the next `S` element or the end of the period.
 fn repeat_count(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
     let repeat = entry.attribute("r").map_or(Ok(0), str::parse::<i64>);
     let repeat = repeat.map_err(|_| Error::malformed("S@r is not a number"))?;

@@ -18,7 +18,7 @@ fn segments_of(title: &ParsedManifest, n: usize) -> &SegmentList {
     }
 }
 
-/// An MPD with one video representation and this content in its adaptation set.
+/// Returns an MPD with one video representation, whose adaptation set also contains `inside`.
 fn video_mpd(inside: &str) -> String {
     format!(
         "<MPD type='static' mediaPresentationDuration='PT10S'><Period><AdaptationSet contentType='video'>{inside}\
@@ -43,8 +43,8 @@ fn timelines_are_expanded_exactly() {
     let starts: Vec<i64> = (0..found.len())
         .map(|n| found.start_time(n).round_to(90_000))
         .collect();
-    // The last entry repeats until the end of the period: after 10 s, which is tick 900000 of the
-    // presentation and tick 909000 of the media.
+    // The last entry repeats until the end of the period. The period ends after 10 s, at tick
+    // 900000 of the presentation and tick 909000 of the media.
     assert_eq!(
         starts,
         [0, 180_000, 360_000, 540_000, 631_000, 721_000, 811_000]
@@ -136,7 +136,8 @@ fn a_sidx_gives_byte_ranges() {
             .flat_map(|word| word.to_be_bytes())
             .collect::<Vec<u8>>()
     };
-    // Version 0, track 1, 1000 ticks per second, from 500, offset of 10 bytes, two references.
+    // The fields are version 0, track 1, 1000 ticks per second, earliest presentation time 500,
+    // first offset 10 bytes, and two references.
     sidx.extend(words(&[
         0,
         1,
@@ -163,7 +164,7 @@ fn a_sidx_gives_byte_ranges() {
         Some(4766..9766)
     );
     assert!(index.parse_segments(&sidx[..50]).is_err() && index.parse_segments(b"").is_err());
-    // References to further indexes are refused.
+    // A reference to a further `sidx` is refused.
     sidx[32] |= 0x80;
     assert_eq!(
         index.parse_segments(&sidx).unwrap_err().kind,
@@ -223,7 +224,7 @@ fn trick_modes_images_and_links_are_ignored() {
 const MALFORMED: error::ErrorKind = error::ErrorKind::Malformed;
 const LARGE: error::ErrorKind = error::ErrorKind::TooLarge;
 
-/// Documents with the expected error.
+/// Returns invalid documents, each with the kind of the expected error and a part of its message.
 fn faulty_documents() -> Vec<(String, error::ErrorKind, &'static str)> {
     let timeline = |entries: &str| {
         video_mpd(&format!(
