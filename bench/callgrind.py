@@ -80,7 +80,7 @@ def main():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/debug/examples")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/callgrind-programs")
     parser.add_argument("--only", default="", help="only paths whose name contains this")
     parser.add_argument("--renew", action="store_true", help="store the new counts")
     return parser.parse_args()
