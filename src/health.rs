@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum number of bytes that are read of a response, which is enough for the status line.
+/// Maximum number of bytes that are read from a response. This number is enough for the status
+/// line.
 const STATUS_BYTES_MAX: u64 = 64;
 
 pub(crate) fn health_command() -> Command {

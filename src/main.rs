@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Some(("edge", flags)) => edge::run_command(flags),
         Some(("check", flags)) => origin::check::run_check(flags),
         Some(("load", flags)) => load::run(flags),
-        Some(("lab", flags)) => lab::run(flags),
+        Some(("lab", flags)) => lab::run_lab_command(flags),
         Some(("health", flags)) => health::check_health(flags),
         Some(("completions", flags)) => print_completions(flags),
         Some(("man-pages", flags)) => man_pages::write_man_pages(build_command(), flags),
@@ -74,12 +74,12 @@ fn build_command() -> Command {
         .about("Video on demand from plain files")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(origin::config::serve_command())
-        .subcommand(origin::index_command::index_command())
-        .subcommand(edge::config::command())
+        .subcommand(origin::config::define_serve_command())
+        .subcommand(origin::index_command::define_index_command())
+        .subcommand(edge::config::define_edge_command())
         .subcommand(origin::check::define_check_command())
         .subcommand(load::command())
-        .subcommand(lab::command())
+        .subcommand(lab::define_lab_command())
         .subcommand(health::health_command())
         .subcommand(man_pages::man_pages_command())
         .subcommand(

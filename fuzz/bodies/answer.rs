@@ -1,5 +1,5 @@
 //! Checks that no origin response makes the edge panic. The edge must never forward hop-by-hop
-//! headers, a changed body, or a truncated body as a complete body.
+//! headers or a changed body, and must never forward a truncated body as a complete body.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
-use http1::{HeadLimits, ResponseHead};
+use http1::{HeadLimits, ResponseFraming};
 use net::Body;
 
 use super::wire::{Message, bytes_sent_for};
@@ -75,9 +75,9 @@ fn decode_response(bytes: &[u8]) -> Option<ReceivedResponse> {
 }
 
 /// Returns the first head that is not interim, and the bytes after this head.
-fn final_head(mut bytes: &[u8]) -> Option<(ResponseHead, HeaderMap, &[u8])> {
+fn final_head(mut bytes: &[u8]) -> Option<(ResponseFraming, HeaderMap, &[u8])> {
     loop {
-        let parsed = ResponseHead::parse_to_map(bytes, HeadLimits::default(), false);
+        let parsed = ResponseFraming::parse_to_map(bytes, HeadLimits::default(), false);
         let (head, headers) = parsed.ok()??;
         bytes = &bytes[head.len..];
         if !head.is_interim() {
@@ -200,11 +200,11 @@ fn check_cached(received: &ReceivedResponse, request: &HeaderMap, flags: u8) {
     object
         .body
         .growing
-        .push(Bytes::copy_from_slice(&received.body));
+        .append_bytes(Bytes::copy_from_slice(&received.body));
     if received.whole {
-        object.body.complete_with(false);
+        object.body.complete_body(false);
     } else {
-        object.body.fail("cut");
+        object.body.end_with_error("cut");
     }
     let revalidated = object.merge_304(&received.headers, lifetime, request);
     assert_eq!(revalidated.status, object.status);

@@ -27,10 +27,10 @@ pub fn run(data: &[u8]) {
         }
     }
     for child in BoxIterator::new(data, 0).flatten() {
-        let _ = stsd::parse(&child);
-        let _ = dref::find_location(&child, 1);
+        let _ = stsd::parse_stsd(&child);
+        let _ = dref::find_data_reference(&child, 1);
         let _ = udta::find_track_name(&child);
-        let _ = media::codec::Codec::parse(child.bytes);
+        let _ = media::codec::Codec::from_sample_entry(child.bytes);
     }
 }
 
@@ -47,19 +47,19 @@ fn check_headers(data: &[u8]) {
         }
     }
     let _ = hdlr::Hdlr::parse(data);
-    let _ = elng::parse(data);
+    let _ = elng::parse_elng(data);
     let _ = tfhd::Tfhd::parse(data);
-    let _ = tfdt::parse(data);
+    let _ = tfdt::parse_tfdt(data);
     let _ = trex::Trex::parse(data);
 }
 
 fn check_tables(data: &[u8]) {
     let room = data.len();
-    assert!(stts::parse(data).map_or(0, Iterator::count) * 8 <= room);
-    assert!(ctts::parse(data).map_or(0, Iterator::count) * 8 <= room);
-    assert!(stsc::parse(data).map_or(0, Iterator::count) * 12 <= room);
-    assert!(stss::parse(data).map_or(0, Iterator::count) * 4 <= room);
-    assert!(elst::parse(data).map_or(0, |edits| edits.len()) * 12 <= room);
+    assert!(stts::parse_stts(data).map_or(0, Iterator::count) * 8 <= room);
+    assert!(ctts::parse_ctts(data).map_or(0, Iterator::count) * 8 <= room);
+    assert!(stsc::parse_stsc(data).map_or(0, Iterator::count) * 12 <= room);
+    assert!(stss::parse_stss(data).map_or(0, Iterator::count) * 4 <= room);
+    assert!(elst::parse_elst(data).map_or(0, |edits| edits.len()) * 12 <= room);
     assert!(sidx::Sidx::parse(data).map_or(0, |sidx| sidx.references.len()) * 12 <= room);
     for sizes in [SampleSizes::parse_stsz(data), SampleSizes::parse_stz2(data)]
         .into_iter()

@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(halves.next().unwrap_or_default()) {
         headers.insert("cmcd-request", value);
     }
-    let cmcd = CmcdData::parse(Some(&query), &headers);
+    let cmcd = CmcdData::parse_cmcd(Some(&query), &headers);
     assert!(cmcd.iter().count() <= 64);
     assert_eq!(cmcd.is_empty(), cmcd.iter().next().is_none());
     assert!(cmcd.iter().all(|(key, _)| !key.is_empty()));
@@ -28,12 +28,12 @@ fn check_event(line: &str) {
     let Some(event) = CmcdData::parse_event(line) else {
         return;
     };
-    assert_eq!(event.number("v"), Some(2.0));
-    assert!(event.text("e").is_some());
+    assert_eq!(event.numeric_value("v"), Some(2.0));
+    assert!(event.string_value("e").is_some());
     let record = event.to_full_record();
     assert_eq!(record.len(), event.iter().count());
     for (key, value) in &record {
-        let items = event.items(key).len();
+        let items = event.list_items(key).len();
         assert_eq!(value.as_array().map_or(0, Vec::len), items, "{key}");
         assert!(items <= 32);
     }

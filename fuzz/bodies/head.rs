@@ -10,18 +10,18 @@ use hyper::service::service_fn;
 
 use super::wire::{Wire, run};
 use crate::Body;
-use crate::server::plain_request;
+use crate::server::parse_fast_path_request;
 
 /// `bytes` is the data that a client sends.
 pub fn run_case(bytes: &[u8]) {
-    let Some((request, len)) = plain_request(bytes) else {
+    let Some((request, len)) = parse_fast_path_request(bytes) else {
         return;
     };
     assert!(request.body().is_end_stream());
     let (head, rest) = bytes.split_at(len);
     assert!(head.ends_with(b"\n"));
     let ours = request.into_parts().0;
-    // hyper must parse the same request with and without further bytes after it.
+    // hyper must parse the same request with and without further bytes after the request.
     for bytes in [head, bytes] {
         let theirs = parse_requests(bytes);
         let theirs = theirs.first().expect("hyper accepts it");

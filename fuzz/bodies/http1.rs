@@ -1,7 +1,7 @@
 //! Checks that the result of decoding does not depend on the pieces in which a response arrives,
 //! and that no response causes a panic.
 
-use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
+use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseFraming};
 
 /// The result of decoding a whole body.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub fn run(data: &[u8]) {
     };
     let split = usize::from(*split) + 1;
     let limits = HeadLimits::default();
-    let Ok(Some((head, _))) = ResponseHead::parse_to_map(received, limits, false) else {
+    let Ok(Some((head, _))) = ResponseFraming::parse_to_map(received, limits, false) else {
         return;
     };
     let (bytes, rest) = received.split_at(head.len);
     for cut in [split.min(bytes.len() - 1), bytes.len() - 1] {
-        let partial = ResponseHead::parse(&bytes[..cut], limits, false, |_, _, _| {});
+        let partial = ResponseFraming::parse(&bytes[..cut], limits, false, |_, _, _| {});
         assert_eq!(
             partial,
             Ok(None),
@@ -42,8 +42,8 @@ pub fn run(data: &[u8]) {
 }
 
 /// Decodes a body that is received in pieces. The lengths of the pieces are `lens`, repeated. Bytes
-/// that the decoder does not consume are passed again with the next piece, as from the buffer of a
-/// connection.
+/// that the decoder does not consume are passed again with the next piece, because a connection
+/// also keeps such bytes in its buffer.
 pub fn decode_in_pieces(
     mut body: BodyDecoder,
     stream: &[u8],

@@ -42,7 +42,7 @@ fn check_target(name: &str) {
             "{name:?}"
         );
     }
-    // Escaping the resolved key again gives the same target.
+    // If the resolved key is escaped and resolved again, the target is the same.
     if let ReferenceTarget::SameStore(key) = &target {
         let again = references::escape_path(key.as_str());
         let top = Key::parse("title.ism").unwrap_or_default();

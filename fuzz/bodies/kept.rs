@@ -7,7 +7,7 @@ use crate::record::{CacheRecord, RecordError};
 /// damage is a list of changes, each with an offset. A change flips a bit, inserts a byte or
 /// truncates the file.
 pub fn run(data: &[u8]) {
-    if let Err(error) = CacheRecord::read(data, "film", b"1") {
+    if let Err(error) = CacheRecord::decode_value(data, "film", b"1") {
         assert!(matches!(error, RecordError::Broken | RecordError::Other));
     }
     let Some(([name, version, value, damage], rest)) = data.split_first_chunk::<4>() else {
@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
         value,
     };
     let whole = record.encode();
-    assert_eq!(CacheRecord::read(&whole, &name, version), Ok(value));
+    assert_eq!(CacheRecord::decode_value(&whole, &name, version), Ok(value));
     let mut damaged = whole.clone();
     for change in damage.chunks_exact(3) {
         let at = usize::from(u16::from_le_bytes([change[0], change[1]]));
@@ -42,7 +42,7 @@ pub fn run(data: &[u8]) {
             byte => damaged.insert(at.min(damaged.len()), byte),
         }
     }
-    let read = CacheRecord::read(&damaged, &name, version);
+    let read = CacheRecord::decode_value(&damaged, &name, version);
     assert_eq!(read == Ok(value), damaged == whole);
     assert!(damaged == whole || read.is_err());
 }

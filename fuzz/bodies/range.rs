@@ -9,8 +9,7 @@ use http::{Method, StatusCode};
 use std::ops::Range;
 
 /// The first two bytes of `data` are the length of the resource. The bytes up to the line break are
-/// the Range header. The rest is the value of a conditional header, and is tried for each of these
-/// headers.
+/// the Range header. The rest is a value that is tried in each conditional header.
 pub fn run(data: &[u8]) {
     let Some((len, lines)) = data.split_first_chunk() else {
         return;
@@ -88,7 +87,7 @@ fn check_headers(range: &[u8], condition: &[u8], len: u64) {
         return;
     };
     let modified = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(784_111_777);
-    let ours = Validators::from_etag("\"v1\"").modified_at(modified);
+    let ours = Validators::from_etag("\"v1\"").with_modification_time(modified);
     let conditions = [
         header::IF_RANGE,
         header::IF_MATCH,

@@ -21,9 +21,9 @@ pub fn run(data: &[u8]) {
         (Err(whole), Err(parts)) => return assert_eq!(whole, parts),
         (whole, parts) => panic!("whole: {whole:?}, in parts: {parts:?}"),
     };
-    assert_eq!(whole.locations(), parts.locations());
+    assert_eq!(whole.data_references(), parts.data_references());
     assert_eq!(whole.recorded_media_len(), parts.recorded_media_len());
-    for n in 0..whole.locations().len() {
+    for n in 0..whole.data_references().len() {
         let (index, again) = (whole.build_index(n, len), parts.build_index(n, len));
         assert_eq!(format!("{index:?}"), format!("{again:?}"));
         if let Ok(index) = index {

@@ -17,7 +17,7 @@ use net::config::{SettingLayers, SettingSources};
 use super::wire::{Message, Wire, bytes_sent_for, run};
 use crate::cache_outcome::CacheOutcome;
 use crate::cached_object::CachedObject;
-use crate::config::{EdgeSettings, SETTINGS, TABLES, command};
+use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
 use crate::deliver;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
 use crate::request_facts::{LocalReply, RequestFacts};
@@ -68,7 +68,7 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
     assert!(received.normalized_target.starts_with('/'));
     // If a key contained a line break, a client could add a line to the name of a variant.
     assert!(!received.primary_key.contains('\n'));
-    let cmcd = CmcdData::parse(Some(received.query), received.headers);
+    let cmcd = CmcdData::parse_cmcd(Some(received.query), received.headers);
     assert!(cmcd.iter().count() <= 64);
     let host = received.forwarded_host(settings);
     let fetch_request = received.to_fetch_request(0, None, settings, &instance);
@@ -85,7 +85,7 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
 /// one Host.
 fn check_forwarded(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
     let Ok(uri) = received.target.parse() else {
-        // The edge cannot send a request with an invalid target either.
+        // Like this test, the edge cannot send a request with an invalid target.
         return;
     };
     let mut request = Request::new(Body::empty());
@@ -191,9 +191,12 @@ fn cached_object() -> &'static (Arc<CachedObject>, Vec<u8>) {
         let len = Some(body.len() as u64);
         let object = CachedObject::new(StatusCode::OK, &headers, lifetime, len, &HeaderMap::new());
         for piece in body.chunks(1000) {
-            object.body.growing.push(Bytes::copy_from_slice(piece));
+            object
+                .body
+                .growing
+                .append_bytes(Bytes::copy_from_slice(piece));
         }
-        object.body.complete_with(false);
+        object.body.complete_body(false);
         (Arc::new(object), body)
     })
 }
@@ -203,8 +206,8 @@ fn settings(client_host: bool) -> &'static EdgeSettings {
     BOTH[usize::from(client_host)].get_or_init(|| {
         let host = if client_host { "client" } else { "origin" };
         let arguments = ["edge", "--origin", "http://origin", "--forward-host", host];
-        let flags =
-            command().get_matches_from(arguments.into_iter().chain(["--forward", "x-tenant"]));
+        let flags = define_edge_command()
+            .get_matches_from(arguments.into_iter().chain(["--forward", "x-tenant"]));
         let layers = SettingLayers::new(&SettingSources {
             settings: SETTINGS,
             tables: TABLES,

@@ -31,7 +31,7 @@ pub fn run_case(data: &[u8]) {
         }
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let cmcd = CmcdData::parse(Some(query), &headers);
+    let cmcd = CmcdData::parse_cmcd(Some(query), &headers);
     let early = RuleVariables {
         method: &Method::GET,
         host: "edge",
@@ -56,7 +56,7 @@ pub fn run_case(data: &[u8]) {
     let won = explained
         .last()
         .is_some_and(|last| last.verdict == Ok(true));
-    let chosen = rules.choose_for_response(&late);
+    let chosen = rules.choose_response_rule(&late);
     assert_eq!(chosen.is_some(), won);
     let Some(chosen) = chosen else {
         return;

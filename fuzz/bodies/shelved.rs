@@ -7,11 +7,11 @@ use crate::format::{self, FIXED, TierFileHeader};
 /// list of offsets, each with a bit to flip.
 pub fn run(data: &[u8]) {
     // Also parses the data itself as a file that another program wrote.
-    if let Some(header) = TierFileHeader::read(data) {
-        let again = header.write();
+    if let Some(header) = TierFileHeader::decode_header(data) {
+        let again = header.encode_header();
         let start = format::body_offset(data);
         assert_eq!(again.as_ref().map(Vec::len), start);
-        assert!(again.is_some_and(|again| TierFileHeader::read(&again) == Some(header)));
+        assert!(again.is_some_and(|again| TierFileHeader::decode_header(&again) == Some(header)));
     }
     let Some(([key, tags, head], rest)) = data.split_first_chunk::<3>() else {
         return;
@@ -32,12 +32,12 @@ pub fn run(data: &[u8]) {
         body_len: head.len() as u64,
         body_sum: format::checksum(head),
     };
-    let Some(written) = header.write() else {
+    let Some(written) = header.encode_header() else {
         return;
     };
     assert_eq!(written.len() % 4096, 0);
     assert_eq!(format::body_offset(&written[..FIXED]), Some(written.len()));
-    assert_eq!(TierFileHeader::read(&written), Some(header));
+    assert_eq!(TierFileHeader::decode_header(&written), Some(header));
     let declared_len = FIXED + key.len() + tags.len() + head.len() + 8;
     let mut damaged = written.clone();
     for change in rest.chunks_exact(3) {
@@ -45,6 +45,6 @@ pub fn run(data: &[u8]) {
         damaged[at] ^= 1 << (change[2] % 8);
     }
     if damaged != written {
-        assert_eq!(TierFileHeader::read(&damaged), None);
+        assert_eq!(TierFileHeader::decode_header(&damaged), None);
     }
 }

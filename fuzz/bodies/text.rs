@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     check_list(&parse(&decode_text(data, &mut problems), &mut problems));
 }
 
-/// Returns a list of the cues of a sample. Each cue ends at one second.
+/// Returns a list of the cues of a sample. Sets the end of each cue to one second.
 fn list_of(cues: impl IntoIterator<Item = Cue>) -> CueList {
     let cues = cues.into_iter().map(|cue| Cue {
         end_ms: 1000,

@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
     let Some((&[lengths, low, high, count, offset], rest)) = data.split_first_chunk() else {
         return;
     };
-    let mut codec = Codec::parse(ENTRY).unwrap();
+    let mut codec = Codec::from_sample_entry(ENTRY).unwrap();
     let MediaFormat::Video(video) = &mut codec.format else {
         return;
     };

@@ -1,15 +1,15 @@
 //! Checks that no workflow description makes its parser, its checks or its translation panic, or
 //! report errors without a limit. A description must keep all values when it is converted to TOML
-//! and back. The same must hold for a conversion from any TOML and back.
+//! and back. TOML must also keep all values when it is converted to a description and back.
 
 use crate::nbmp::{
     ConformanceLevel, DEPTH_MAX, DescriptionKind, OFFENCES_MAX, REST, find_json_path,
-    parse_bounded, to_experiment, to_workflow, validate_description,
+    parse_bounded_json, to_experiment, to_workflow, validate_description,
 };
 use serde_json::Value;
 
 pub fn run(data: &[u8]) {
-    if let Ok(workflow) = parse_bounded(data) {
+    if let Ok(workflow) = parse_bounded_json(data) {
         for kind in [
             DescriptionKind::Workflow,
             DescriptionKind::Task,

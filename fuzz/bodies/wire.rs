@@ -16,7 +16,7 @@ pub struct Wire {
     input: Vec<u8>,
     read_len: usize,
     written: Arc<Mutex<Vec<u8>>>,
-    /// Whether input is available only after a head has been written.
+    /// Whether input is available only after a request head has been written.
     after_head: bool,
 }
 

@@ -207,8 +207,8 @@ impl Bench {
         self.lab(0, &arguments)
     }
 
-    /// Returns the command that runs the document on agents, with this NATS server URL and `more`
-    /// arguments.
+    /// Returns the command that runs the document on agents, with this NATS server URL and the
+    /// additional arguments `more`.
     pub fn run_at(&self, url: &str, more: &[&str]) -> Command {
         let (document, out) = (self.path("parts.toml"), self.path("out"));
         let arguments = [

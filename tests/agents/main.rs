@@ -189,7 +189,8 @@ fn a_function_that_exits_on_another_agent_discards_the_run() {
     };
     bench.once();
     let ill = bench.path("steps/ill");
-    // The child process continues to serve, so the requests of the sinks succeed.
+    // The HTTP server is a child process that outlives the function, so the requests of the sinks
+    // succeed.
     bench.edit(
         "exec python3 -m http.server --bind 0.0.0.0 --directory {page} {port}",
         &format!(

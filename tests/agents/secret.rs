@@ -135,7 +135,7 @@ impl Trust<'_> {
     }
 }
 
-/// Returns a NATS JWT about the key `of`, signed by `by`.
+/// Returns a NATS JWT whose subject is the key `of`. The issuer `by` signs the token.
 fn claim(kind: &str, of: &KeyPair, by: &KeyPair) -> String {
     let coded = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
     let part = |value: &Value| coded(value.to_string().as_bytes());

@@ -51,7 +51,7 @@ fn has_function(program: &str, step: &JourneyStep) -> bool {
     let declared = [format!("fn {name}("), format!("fn {name}<")];
     let own = crates.join(program).join("src").join(&step.file);
     [own, crates.join(&step.file)].into_iter().any(|path| {
-        // A folder is a module whose functions are in `mod.rs`.
+        // If the path names the folder of a module, the functions are in the folder's `mod.rs`.
         let file = if path.is_dir() {
             path.join("mod.rs")
         } else {

@@ -45,8 +45,8 @@ pub struct ExportedFamilies {
 }
 
 impl ExportedFamilies {
-    /// Returns the metric families of both servers. If both export a family, the declaration is the
-    /// same.
+    /// Returns the metric families of both servers. If both servers export a family, their
+    /// declarations of the family are equal.
     pub fn merge(&self) -> BTreeMap<String, MetricFamily> {
         let mut merged = self.edge.clone();
         merged.extend(self.origin.clone());
@@ -95,7 +95,7 @@ fn read_families() -> ExportedFamilies {
     let config = ["--config", &in_folder("edge.toml")];
     let (edge, admin, token) = start_edge(&origin, &config, &in_folder("edge"));
     request_some_paths(edge.address);
-    // Stops the origin, so that the edge suspends it after a failed request.
+    // Stops the origin, so that the edge suspends the origin after a failed request.
     drop(origin);
     for path in ["/1", "/2", "/3"] {
         get(edge.address, path, "");
@@ -123,7 +123,7 @@ fn metrics_of_a_run(origin: &RunningServer) -> String {
 }
 
 /// Checks that the page contains every declared metric. A metric would be missing if the test
-/// caused no event that creates it.
+/// caused no event that creates the metric.
 fn assert_every_declaration_is_on(page: &str) {
     let mut declared = 0;
     for file in source_files(&crate::project_root().join("crates")) {
@@ -155,8 +155,8 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Some metric families have no series before the first request. TCP is sampled only during long
-/// responses.
+/// Some metric families have no series before the first request. The film is among the paths
+/// because TCP is sampled only during long responses.
 fn request_some_paths(address: SocketAddr) {
     for path in [
         "/",

@@ -66,8 +66,9 @@ fn the_limits_are_the_defaults_of_their_settings() {
     let defaults = list_defaults();
     let mut compared = 0;
     for row in read_limits() {
-        // The limit equals the default of the first setting, or the defaults of all settings.
-        // Further settings may describe how the limit is applied.
+        // The limit equals either the default of the row's first setting, or a list of the defaults
+        // of all settings in the row. In the first case, the further settings only describe how the
+        // limit is applied.
         let expected: Vec<&str> = row
             .settings
             .iter()

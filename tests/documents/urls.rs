@@ -135,7 +135,7 @@ fn each_url_in_the_manifests_of_a_film_is_documented() {
         for url in urls_of_playlist(&playlist, &text) {
             count += 1;
             let documented = SEGMENT_URLS.iter().chain(TEXT_URLS);
-            let matching = documented.filter(|form| form.is_match(&url));
+            let matching = documented.filter(|form| form.is_form_of_url(&url));
             assert_eq!(matching.count(), 1, "{url}");
             if url.contains(".m3u8") {
                 waiting.push(url);

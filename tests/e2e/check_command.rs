@@ -377,7 +377,7 @@ fn a_folder_ends_with_a_summary() {
     let output = run_check(&[path_text(&folder.0), "--json"]);
     let document: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(document["ignored"][0]["file"], "g/the x.mkv");
-    // Checks a folder that contains no other film, and then the film itself.
+    // Checks the folder of this film, which contains no other film, and then the film itself.
     let other = folder.0.join("g");
     for target in [path_text(&other), path_text(&other.join("the x.mkv"))] {
         let output = run_check(&[target]);

@@ -77,8 +77,9 @@ fn a_killed_edge_serves_only_complete_objects_from_disk() {
                 break;
             }
             let new = format!("/{round}-{n}");
-            // The second request for `new` writes the object to disk. In between, an earlier object
-            // is requested, often one from before a restart.
+            // The second request for `new` writes the object to disk. Between the two requests for
+            // `new`, the edge gets a request for an older object, which was often cached before a
+            // restart.
             let old = targets.get(random as usize % (targets.len() + 1));
             let old = old.unwrap_or(&new).clone();
             for target in [&new, &old, &new] {

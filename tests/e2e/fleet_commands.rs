@@ -260,7 +260,8 @@ fn an_edge_that_was_away_executes_the_commands_of_its_absence_once() {
     let one = fleet.start_edge("one");
     wait_for_commands(&one, "purge", "ok", 1);
     assert_eq!(one.get_text("/a.bin"), "second");
-    // The edge acknowledged the reload before its absence, so it does not execute the reload again.
+    // The edge acknowledged the reload before it was stopped. After the restart, it does not
+    // execute the reload again.
     assert_eq!(count_commands(&one, "reload", "ok"), 0);
 }
 

@@ -1,5 +1,6 @@
-//! Tests `headwater index`. Index MP4s and server manifests are served byte for byte like the films
-//! themselves. An index MP4 that is requested as a file expands to the film.
+//! Tests `headwater index`. A title that is served through a server manifest and an index MP4 has
+//! the same bytes as the film itself. If the index MP4 is requested as a file, the response is the
+//! whole film as a progressive MP4.
 
 use crate::ffmpeg::{ProbedStream, decode_video_hashes, probe_streams, write_probe_input};
 use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
@@ -270,7 +271,7 @@ fn an_expanded_film_has_ranges_conditions_and_head() {
         304
     );
     assert_eq!(server.get(url).header("etag"), Some(&*etag), "stable");
-    // An index MP4 of another film changes the ETag.
+    // If the film is replaced and indexed again, the ETag changes.
     let other = fixture_path("short.mp4").unwrap();
     std::fs::copy(other, library.0.join("next.mp4")).unwrap();
     std::fs::rename(library.0.join("next.mp4"), library.0.join("film.mp4")).unwrap();

@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the folder of films with parts that cannot be served; `None` if ffmpeg is not installed.
+/// Returns the folder of films with parts that cannot be served. Returns `None` if ffmpeg is not
+/// installed.
 fn tracks_folder() -> Option<PathBuf> {
     fixtures_folder().map(|folder| folder.join("tracks"))
 }

@@ -259,7 +259,8 @@ fn members_in_dns_have_the_certificate_of_the_configured_name() {
     let refused = edge.get("/a.bin");
     edge.terminate();
     assert_eq!(refused.status, 502);
-    // The records contain the cause, because responses to viewers do not.
+    // The test looks for the cause in the records, because responses to viewers do not contain the
+    // cause.
     let recorded = std::fs::read_to_string(&records).unwrap();
     assert!(recorded.contains("certificate"), "{recorded}");
 }

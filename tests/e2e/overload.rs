@@ -74,8 +74,8 @@ fn fill_cache(edge: &mut HeadwaterServer) {
         let response = loop {
             let response = edge.get(&target);
             match response.status {
-                // The cache shrinks every 100 ms. If it does not, the test fails after 600
-                // refusals.
+                // The cache shrinks every 100 ms. If the cache does not shrink, the test fails
+                // after 600 refusals.
                 503 if refused < 600 => {
                     assert_eq!(response.header("retry-after"), Some("1"));
                     refused += 1;

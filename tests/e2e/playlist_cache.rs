@@ -95,7 +95,8 @@ fn a_replaced_film_gets_new_playlists() {
     }
 }
 
-/// The kernel sends the whole playlist without a copy. Ranges of the playlist are copied.
+/// If the whole playlist is requested, the kernel sends the playlist without a copy. Ranges of the
+/// playlist are copied.
 #[test]
 fn a_long_playlist_arrives_complete() {
     let folder = TempFolder::new();

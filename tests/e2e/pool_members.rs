@@ -140,8 +140,8 @@ pub fn start_origin_with(
 ) -> HeadwaterServer {
     let (films, listen) = (folder.0.join("films"), format_address(ip, port));
     let mut command = Command::new("sh");
-    // The test support always passes `serve --listen 127.0.0.1:0`. The script replaces these three
-    // arguments with an address of its own.
+    // The test support always passes `serve --listen 127.0.0.1:0`. The script removes these three
+    // arguments, so that each origin can listen at another address.
     let script = "shift 3; exec \"$0\" serve --listen \"$@\"";
     command.args(["-c", script, env!("CARGO_BIN_EXE_headwater")]);
     let own = [&listen, films.to_str().unwrap()];
@@ -225,7 +225,8 @@ impl PassingLoad {
     }
 }
 
-/// Larger than all socket buffers between an origin and its client together.
+/// Length of a large film, which exceeds the total size of all socket buffers between an origin and
+/// its client.
 const LARGE_BYTES: u64 = 64 << 20;
 const LARGE_FILES: u32 = 30;
 

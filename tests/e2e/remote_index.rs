@@ -86,7 +86,8 @@ fn replaced_media_is_noticed_by_its_entity_tag() {
 
     // Replaces the film while the first server runs. The second server starts after the change.
     let mut other = std::fs::read(&film).unwrap();
-    // Changes only media data, because the index tables are at the end of the file.
+    // The changed range contains only media data, because the index tables are at the end of the
+    // file.
     let (from, to) = (other.len() / 4, other.len() / 2);
     other[from..to].iter_mut().for_each(|byte| *byte ^= 0x55);
     std::fs::write(&film, &other).unwrap();

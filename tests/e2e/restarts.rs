@@ -146,7 +146,8 @@ fn a_successor_that_fails_or_is_another_program_leaves_the_process_alone() {
 #[test]
 fn a_killed_process_leaves_no_obstacle() {
     let setup = RestartSetup::new();
-    // Dropping the server kills the process, so that the file of its handover socket remains.
+    // Dropping the server kills the process. The file of the process's handover socket therefore
+    // remains.
     drop(setup.start_origin());
     assert_eq!(setup.start_origin().get_text("/readyz"), "ready\n");
 }

@@ -310,8 +310,8 @@ fn drip_until_cut(server: &HeadwaterServer) {
     assert_eq!(cut("stalled"), 0);
 }
 
-/// A stream that accepts one byte now and then never reaches the stall timeout. The server measures
-/// its rate over 30 seconds.
+/// The client permits one more byte about every 100 ms, so the stream never reaches the stall
+/// timeout. The server measures the rate of the stream over 30 seconds.
 #[test]
 fn streams_below_the_minimum_rate_are_cut_while_memory_is_short() {
     let setup = AttackSetup::new();

@@ -60,8 +60,8 @@ impl HeadwaterServer {
         HeadwaterServer::spawn(command, "serve", args)
     }
 
-    /// Starts a command with the name of a `headwater` program, `--listen` and the arguments
-    /// appended.
+    /// Appends the name of a `headwater` program, `--listen` and the arguments to a command, and
+    /// starts the command.
     pub fn spawn(mut command: Command, program: &str, args: &[&str]) -> HeadwaterServer {
         let mut child = command
             .args([program, "--listen", "127.0.0.1:0"])
@@ -158,7 +158,7 @@ impl HeadwaterServer {
         self.child.wait().unwrap().code()
     }
 
-    /// Sends a signal. Its name is given without the prefix SIG.
+    /// Sends a signal. The parameter is the name of the signal without the prefix SIG.
     pub fn send_signal(&self, name: &str) {
         let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
         Command::new("kill").args([&signal, &pid]).status().unwrap();

@@ -123,7 +123,8 @@ fn text_of_a_remote_film_costs_one_listing_and_no_request_per_segment() {
 /// Number of cues in the long film.
 const CUES: usize = 36;
 
-/// Writes `film.mp4` from video noise. More than 1 MiB of video is between two cues.
+/// Writes `film.mp4` from video noise. More than 1 MiB of video separates each cue from the next
+/// cue.
 fn write_interleaved_film(folder: &TempFolder) -> Option<()> {
     fixture_path("avc.mp4")?;
     let cue = |n: usize| {

@@ -18,10 +18,12 @@ use serde_json::Value;
 use std::path::Path;
 
 const CALLER: &str = "00f067aa0ba902b7";
-/// Maximum number of cold requests. The spans of one of these requests must add up to the request.
-/// On a busy machine, a request may wait for a processor, and no span covers this time.
+/// Maximum number of cold requests. For at least one of these requests, the durations of the child
+/// spans must add up to the duration of the request. On a busy machine, a request may wait for a
+/// processor, and no span covers this time.
 const ATTEMPTS: u32 = 6;
-/// Maximum difference between a span and the sum of its child spans, as a share of the span.
+/// Maximum difference between a span's duration and the sum of its child spans' durations, as a
+/// share of the span's duration.
 const TOLERANCE: f64 = 0.05;
 
 fn trace_id(n: u32) -> String {
@@ -145,7 +147,7 @@ fn check_origin(spans: &[DecodedSpan], request: &DecodedSpan, parts: &[&str], at
     }
 }
 
-/// Returns the sum of a span's child spans as a share of the span.
+/// Returns the sum of the durations of a span's child spans, as a share of the span's duration.
 fn add_up(spans: &[DecodedSpan], whole: &DecodedSpan) -> f64 {
     let parts = find_children(spans, whole);
     let sum: u64 = parts.iter().map(|part| part.end_ns - part.start_ns).sum();
@@ -231,7 +233,8 @@ fn only_requests_of_sampled_callers_have_spans() {
     let unsampled = sampled(1).replace("-01", "-00");
     origin.request("GET", manifest, &[("traceparent", &unsampled)]);
     origin.request("GET", "/healthz", &[("traceparent", &sampled(2))]);
-    // Spans are exported in order, so the spans of the earlier requests would have arrived before.
+    // Spans are exported in order. If the earlier requests had spans, these spans would have
+    // arrived before the span of `/healthz`.
     let spans = collector.wait_for("", |spans| !find_spans(spans, "request").is_empty());
     let paths: Vec<_> = spans
         .iter()

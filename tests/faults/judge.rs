@@ -1,7 +1,8 @@
 //! Checks the invariants of a run:
 //!
 //! 1. A response contains only bytes that the origin sent for this URL and validator.
-//! 2. A stored response is not used after its lifetime, or for other clients, without permission.
+//! 2. The edge uses a stored response after its lifetime, or for another client, only if the
+//!    headers permit this.
 //! 3. Every request ends. A request fails only if a fault or a timeout caused the failure.
 
 use std::collections::HashMap;
@@ -22,8 +23,8 @@ const ORIGIN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct RunJudge<'a> {
     origin: &'a OriginState,
     resources: &'a [Resource],
-    /// Serial numbers of the responses that are for one client only, with the start of each
-    /// request.
+    /// Serial numbers of received responses that only one client may use. The value is the start of
+    /// the client's request.
     receivers: HashMap<u64, Instant>,
     pub violations: Vec<String>,
 }

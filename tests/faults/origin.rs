@@ -39,7 +39,8 @@ enum OriginFault {
     NotModified,
 }
 
-/// Each stall lasts as long as a timeout of the edge, so this list contains each stall only once.
+/// The list contains each stall once and each other fault twice. Stalls are rarer because each
+/// stall lasts as long as a timeout of the edge.
 const FAULTS: [OriginFault; 14] = [
     OriginFault::CloseBeforeHead,
     OriginFault::CloseBeforeHead,
@@ -173,8 +174,8 @@ impl OriginState {
             .then(|| random.pick(&FAULTS))
     }
 
-    /// Records a fault. Replaces the record with the same resource and start, whose end was not
-    /// known.
+    /// Records a fault. Replaces the provisional record of this fault, which has the same resource
+    /// and start but a later end.
     fn record_fault(&self, path: &str, start: Instant, end: Instant) {
         let mut records = self.records.lock().unwrap();
         records

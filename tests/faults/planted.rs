@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The names of the bugs, as in the calls of `is_planted`.
+/// The names of the bugs, as in the calls of `is_bug_planted`.
 const BUGS: [&str; 12] = [
     "age-ignored",
     "age-on-disk-forgotten",

@@ -9,8 +9,7 @@ impl SeededRandom {
         SeededRandom(seed)
     }
 
-    /// Returns a generator for a name and a count. Each name and count has its own sequence of
-    /// numbers.
+    /// Returns a generator whose sequence of numbers depends on the seed, the name and the count.
     pub fn for_name(seed: u64, name: &str, count: u64) -> SeededRandom {
         let text = name
             .bytes()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::random::{SeededRandom, mix};
 
-/// The rules for caches in a resource's responses.
+/// The caching rules that the responses for a resource declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachingPolicy {
     /// Responses stay fresh for longer than a run.

@@ -13,8 +13,8 @@ use crate::plan::{DiskDamage, FaultPlan, PlanStep, PlannedRequest};
 use crate::random::SeededRandom;
 use crate::support::{HeadwaterServer, TempFolder};
 
-/// Longer than the lifetime of the policy `Brief` and the delay that the judge permits, which are
-/// one second each.
+/// Pause of a plan. It is longer than the sum of the lifetime of the policy `Brief` and the delay
+/// that the judge permits, which are one second each.
 const PAUSE: Duration = Duration::from_millis(2500);
 
 struct FaultRun<'a> {
@@ -157,7 +157,8 @@ impl FaultRun<'_> {
     }
 }
 
-/// Returns the files below a folder that contain objects. Smaller files contain no object.
+/// Returns the files below a folder that contain objects. Files of 100 bytes or less contain no
+/// object.
 fn list_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());

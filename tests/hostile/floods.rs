@@ -63,7 +63,8 @@ pub const FLOODS: &[Flood] = &[
     }),
     flood("header lists that decode to a thousand times their bytes", 20, Open, |n| {
         let mut block = request_block("GET");
-        // The field enters the dynamic table once (RFC 7541 section 6.2.1).
+        // The first copy of the field is a literal that enters the dynamic table (RFC 7541 section
+        // 6.2.1). Each of the 10,000 further copies is a reference of one byte.
         let mut entry = encode_field("x", &"y".repeat(3000));
         entry[0] = 0x40;
         block.extend(entry);

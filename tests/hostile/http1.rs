@@ -2,7 +2,7 @@
 
 use crate::targets::{AttackedServers, ByteStream, read_available};
 
-/// A request, and the status with which `serve` and the edge must each respond.
+/// A request, and the expected statuses of `serve` and of the edge.
 pub struct HostileRequest {
     pub text: String,
     pub serve: u16,
@@ -10,7 +10,7 @@ pub struct HostileRequest {
     pub reason: &'static str,
 }
 
-/// Bytes that are sent after each request with a body. No server may parse them as a request.
+/// Bytes that follow each request with a body. No server may parse these bytes as a request.
 const HIDDEN: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 
 /// Requests whose end is ambiguous, so that two parsers could disagree. A row contains header

@@ -1,8 +1,9 @@
 //! Sends the tables of hostile requests to nginx and Varnish, which run with default settings and
 //! short timeouts.
 //!
-//! `peers.md` lists the differences between Headwater and these peers, so that a change of either
-//! is noticed. `make judge` runs this comparison. `UPDATE_DOCUMENTS=1` rewrites the list.
+//! `peers.md` lists the differences between Headwater and these peers, so that the test notices a
+//! change of Headwater or of a peer. `make judge` runs this comparison. `UPDATE_DOCUMENTS=1`
+//! rewrites the list.
 
 mod servers;
 
@@ -32,8 +33,9 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 type Probe = Box<dyn Fn(&SocketAddr, &SocketAddr) -> String + Send + Sync>;
 
-/// A row with its input, the results of `serve` and of the edge, and a function. The function
-/// returns the result of a peer, from the peer's addresses for HTTP/1.1 and HTTP/2.
+/// A row with its input, and with the results of `serve` and of the edge. The function `probe`
+/// sends the input to a peer and returns the result. The parameters of `probe` are the peer's
+/// addresses for HTTP/1.1 and HTTP/2.
 struct ComparedRow {
     input: String,
     serve: String,

@@ -1,4 +1,5 @@
-//! Tests on the command line that `headwater lab run` measures, cleans up, stops and resumes.
+//! Runs the command `headwater lab run`, and tests that the command measures, cleans up, stops and
+//! resumes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -171,7 +172,7 @@ fn known_numbers_are_measured_and_compared() {
     let Some(bench) = Bench::new("known_numbers_are_measured_and_compared", "0") else {
         return;
     };
-    // Fewer than six rounds give no confidence interval.
+    // A confidence interval needs at least six rounds.
     bench.edit("rounds = 3", "rounds = 6");
     let output = bench.run();
     assert_eq!(
@@ -190,8 +191,9 @@ fn known_numbers_are_measured_and_compared() {
     assert_ne!(factor(0), factor(1));
     let summary = bench.summary();
     let claims = summary["claims"].as_array().unwrap();
-    // A round measures its number followed by the digit of the factor, such as 13 and 11. The
-    // ratios of the rounds are therefore 13/11, 23/21, 33/31, 43/41, 53/51 and 63/61.
+    // Each measured value consists of two digits: the number of the round, and the factor. Round 1
+    // measures 13 for factor 3, and 11 for factor 1. The ratios of the six rounds are therefore
+    // 13/11, 23/21, 33/31, 43/41, 53/51 and 63/61.
     let median = ((33.0 / 31.0) * (43.0_f64 / 41.0)).sqrt();
     assert!(
         (claims[0]["value"].as_f64().unwrap() - median).abs() < 1e-9,
@@ -319,7 +321,7 @@ fn a_stopped_or_killed_run_leaves_nothing_and_resumes() {
         );
         bench.nothing_stays();
         let before = bench.records();
-        // Adds an incomplete line, as a crash can leave it.
+        // Adds an incomplete line, which a crash during a write can leave in the file.
         let torn = std::fs::read_to_string(bench.path("out/runs.jsonl")).unwrap() + "{\"round\":";
         std::fs::write(bench.path("out/runs.jsonl"), torn).unwrap();
         let output = bench.run();
@@ -344,7 +346,8 @@ fn a_time_slice_ends_between_runs_and_resumes() {
     assert_eq!(over.status.code(), Some(4), "{}", text(&over.stderr));
     assert!(text(&over.stderr).contains("the time is over"));
     assert_eq!(bench.records().len(), 0);
-    // Each time slice leaves a report, so that unfinished results can be committed.
+    // Each time slice ends with a report, so that the results of an unfinished experiment can be
+    // committed.
     assert!(Path::new(&out).join("report.md").exists());
     let rest = lab(&["run", &document, "--out", &out, "--for", "24h"]);
     assert_ne!(rest.status.code(), Some(4), "{}", text(&rest.stderr));

@@ -68,8 +68,9 @@ impl LinkedEdge {
         })
     }
 
-    /// Fetches paths one after the other on one connection. Returns the bytes per second of each
-    /// response, from the request to the last byte. The round-trip time is subtracted.
+    /// Fetches paths one after the other on one connection. Returns the rate of each response in
+    /// bytes per second. The time is measured from the request to the last byte, minus one
+    /// round-trip time.
     fn fetch(&self, paths: &[&str]) -> Vec<f64> {
         let mut curl = self.bed.at_client("curl");
         curl.args(["--silent", "--show-error", "--fail", "--max-time", "60"]);
@@ -262,8 +263,8 @@ fn the_pace_follows_the_buffer_of_the_player() {
     }
 }
 
-/// Only a route can set the initial window. Without such a route, the edge logs and counts the
-/// refusal, and sends the response.
+/// Only a route can set the initial window. Without such a route, the edge logs and counts that the
+/// rule's window has no effect, and still sends the response.
 #[test]
 fn an_initial_window_needs_a_route() {
     let rules = format_rule("wide", "initial-window = 40");

@@ -124,7 +124,7 @@ fn names_are_followed_to_the_file_that_declares_them() {
     }
 }
 
-/// Returns the other files that each file of a crate uses, tests excluded.
+/// Returns, for each file of a crate, the other files that the file uses. Ignores tests.
 fn uses(folder: &Path) -> Uses {
     let sources: Vec<_> = files(folder, &["rs"])
         .into_iter()

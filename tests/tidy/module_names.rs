@@ -4,8 +4,8 @@
 use super::rust_source::{blank_literals, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of consecutive re-exports to follow. A longer chain is a loop of names outside of
-/// the crate.
+/// Maximum number of consecutive re-exports to follow. A longer chain occurs only if imports form a
+/// loop and no file of the crate declares the name.
 const REEXPORTS_MAX: usize = 16;
 
 /// Keywords whose next word is the name of an item.
@@ -44,7 +44,7 @@ enum Meaning {
 }
 
 impl ModuleNames {
-    /// Reads the text of a file, from which the tests are already removed.
+    /// Reads the text of a file. The caller has already removed the tests from the text.
     pub(crate) fn add_file(&mut self, module: &str, text: &str) {
         let code = blank_literals(text);
         self.read_block(module, module, &tokens(&code));
@@ -87,7 +87,7 @@ impl ModuleNames {
         self.0.insert(path.to_owned(), module);
     }
 
-    /// Returns the other files whose items each file uses.
+    /// Returns, for each file, the other files whose items the file uses.
     pub(crate) fn file_uses(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (path, module) in &self.0 {
@@ -101,8 +101,8 @@ impl ModuleNames {
     }
 
     /// Returns the file that declares the item at a path. Returns None if the path is a module or
-    /// leads to another crate. A macro may declare an unknown item, which is attributed to the
-    /// module in the path.
+    /// leads to another crate. Attributes an unknown item to the module in the path, because a
+    /// macro may declare the item.
     fn declaring_file(&self, module: &str, path: &[String]) -> Option<String> {
         match self.resolve(module, path, REEXPORTS_MAX)? {
             Meaning::Item(module) => Some(self.0.get(&module)?.file.clone()),
@@ -237,8 +237,9 @@ pub(crate) fn join(module: &str, name: &str) -> String {
     }
 }
 
-/// Returns the paths in attributes such as `#[serde(with = "super::json_number")]`. Each path ends
-/// with an added `*`, which stands for an item if the path is a module.
+/// Returns the paths in attributes such as `#[serde(with = "super::json_number")]`. Adds the
+/// component `*` to each path. If the path names a module, the `*` stands for an item of the
+/// module.
 fn attribute_paths(text: &str) -> impl Iterator<Item = Vec<String>> {
     let values = text
         .split("= \"")

@@ -22,8 +22,8 @@ fn c_with_few_workers_keeps_the_contract() {
     assert_conforms("c", &["--workers", "20"]);
 }
 
-/// In this form, which the paper in ../README.md describes, a worker serves one request and then
-/// queues the connection again.
+/// With `--requeue`, a worker serves one request and then queues the connection again. The paper in
+/// ../README.md describes this form.
 #[test]
 fn c_that_queues_connections_again_keeps_the_contract() {
     assert_conforms("c", &["--requeue"]);
@@ -185,7 +185,8 @@ fn answers_head_without_body(server: &Server) {
     let length = FILM_BYTES.to_string();
     assert_eq!(response.header("content-length"), Some(&*length));
     assert_eq!(client.request("HEAD", "/absent.mp4", &[]).status, 404);
-    // If the previous response had a body, the body would corrupt this response.
+    // If a response to HEAD had a body, the client would read the body as the start of this
+    // response.
     let next = client.request("GET", "/film.mp4", &[("Range", "bytes=1-1")]);
     assert_eq!((next.status, next.body.len()), (206, 1));
 }

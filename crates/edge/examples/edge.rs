@@ -1,8 +1,8 @@
-//! Runs `headwater edge` alone, so that `bench/callgrind.py` can count its instructions without
-//! building the other programs.
+//! Builds `headwater edge` as a separate program. `bench/callgrind.py` counts the instructions of
+//! this program without building the other programs.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    edge::run_command(&edge::config::command().get_matches())
+    edge::run_command(&edge::config::define_edge_command().get_matches())
 }

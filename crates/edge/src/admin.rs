@@ -28,7 +28,7 @@ pub struct AdminPort {
     pub token: Arc<str>,
     /// Connections of the main port.
     pub connections: OpenConnections,
-    /// Worker index that selects the idle upstream connections of this port.
+    /// Index of the upstream connection pool that requests of this port use.
     pub worker: usize,
     /// Time at which the process started.
     pub started_at: Instant,
@@ -40,10 +40,10 @@ pub async fn handle_admin_request(
     request: Request<Incoming>,
     conn: Conn,
 ) -> Response<Body> {
-    let edge = admin.edge.current();
+    let edge = admin.edge.current_edge();
     let (head, body) = request.into_parts();
     let (method, uri) = (&head.method, &head.uri);
-    // Load balancers have no token, so health checks do not require it.
+    // Load balancers have no token, so health checks do not require a token.
     match uri.path() {
         "/healthz" => return request_facts::text_response("ok\n"),
         "/readyz" => return edge.ready_response(),
@@ -54,7 +54,7 @@ pub async fn handle_admin_request(
     }
     if *method == Method::POST && is_cross_site(&head.headers) {
         let what = "requests from pages of other sites are not allowed";
-        return Error::client(StatusCode::FORBIDDEN, what).response();
+        return Error::new_client_error(StatusCode::FORBIDDEN, what).to_response();
     }
     let collector = edge.collector.as_deref();
     if let Some(response) = viewers::admin_response(collector, method, uri.path()) {
@@ -69,16 +69,16 @@ pub async fn handle_admin_request(
             Ok((what, soft)) => {
                 json_response(&json!({ "purged": edge.purge_objects(&what, soft) }))
             }
-            Err(why) => Error::client(StatusCode::BAD_REQUEST, why).response(),
+            Err(why) => Error::new_client_error(StatusCode::BAD_REQUEST, why).to_response(),
         },
-        (&Method::POST, "/reload") => match admin.edge.reload() {
+        (&Method::POST, "/reload") => match admin.edge.reload_settings() {
             Ok(fixed) => json_response(&json!({ "reloaded": true, "takes_a_restart": fixed })),
-            Err(wrong) => Error::client(StatusCode::BAD_REQUEST, wrong).response(),
+            Err(wrong) => Error::new_client_error(StatusCode::BAD_REQUEST, wrong).to_response(),
         },
         (&Method::POST, "/warm") => {
             let list = match net::body::read_request_body(body, LIST_BYTES_MAX).await {
                 Ok(bytes) => parse_warm_list(&bytes, query),
-                Err(error) => return error.response(),
+                Err(error) => return error.to_response(),
             };
             match list {
                 Ok(urls) => {
@@ -87,13 +87,13 @@ pub async fn handle_admin_request(
                         .await;
                     json_response(&json!(warmed))
                 }
-                Err(why) => Error::client(StatusCode::BAD_REQUEST, why).response(),
+                Err(why) => Error::new_client_error(StatusCode::BAD_REQUEST, why).to_response(),
             }
         }
         _ => {
             let what =
                 "not found; use GET /, /status, /metrics, /viewers, or POST /purge, /warm, /reload";
-            Error::client(StatusCode::NOT_FOUND, what).response()
+            Error::new_client_error(StatusCode::NOT_FOUND, what).to_response()
         }
     }
 }
@@ -106,15 +106,16 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))
 }
 
-/// Parses a list of URLs. The query may contain the folder of relative URLs, as in `base=/film/`.
+/// Parses a list of URLs. The query may contain the folder to which relative URLs refer, as in
+/// `base=/film/`.
 fn parse_warm_list(bytes: &[u8], query: &str) -> Result<Vec<Uri>, String> {
     let base = query.split('&').find_map(|part| part.strip_prefix("base="));
     let text = std::str::from_utf8(bytes).map_err(|_| "the list is not UTF-8 text")?;
     warm::parse_url_list(text, base.unwrap_or_default())
 }
 
-/// Parses the query of a purge. It contains one of `url=/a`, `prefix=/film/` and `tag=film`, and
-/// optionally `soft`.
+/// Parses the query of a purge. The query contains exactly one of `url=/a`, `prefix=/film/` and
+/// `tag=film`, and optionally `soft`.
 fn parse_purge_query(query: &str) -> Result<(PurgeTarget, bool), &'static str> {
     let (mut what, mut soft) = (None, false);
     for part in query.split('&').filter(|part| !part.is_empty()) {

@@ -1,5 +1,5 @@
-//! Applies the rules to a request when it arrives. Applies them to the connection and the response
-//! headers before the first byte of the response is sent.
+//! Applies the rules to a request when it arrives. Before the first byte of the response is sent,
+//! applies the rules to the connection and the response headers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ const CMCD_PREFIX: &str = "cmcd-";
 pub struct RuleApplier {
     rules: Arc<RuleSet>,
     sampler: TcpSampler,
-    /// Whether the record format contains CMCD data.
+    /// Whether access records contain CMCD data.
     records_cmcd: bool,
     matches: CounterFamily,
     refused: CounterFamily,
@@ -61,7 +61,12 @@ impl RuleApplier {
             matches: metrics.counter_family(&MATCHES, &["rule"]),
             refused: metrics
                 .counter_family(&REFUSED, &["option"])
-                .with_label_values(&["congestion", "pace", "notsent-lowat", "initial-window"]),
+                .with_initialized_counters(&[
+                    "congestion",
+                    "pace",
+                    "notsent-lowat",
+                    "initial-window",
+                ]),
         }
     }
 
@@ -77,7 +82,7 @@ impl RuleApplier {
     /// Otherwise, returns empty data.
     pub fn parse_cmcd(&self, facts: &RequestFacts<'_>) -> CmcdData {
         if self.records_cmcd || !self.rules.is_empty() || has_cmcd(facts) {
-            CmcdData::parse(Some(facts.query), facts.headers)
+            CmcdData::parse_cmcd(Some(facts.query), facts.headers)
         } else {
             CmcdData::default()
         }
@@ -127,11 +132,11 @@ impl RuleApplier {
         let known = (len > 0).then_some(len);
         let (status, headers) = (response.status().as_u16(), response.headers());
         let variables = RuleVariables {
-            response: Some((status, headers, known, outcome.result())),
+            response: Some((status, headers, known, outcome.result_label())),
             tcp: tcp.as_ref(),
             ..rule_variables(facts, cmcd, conn.client())
         };
-        let choice = self.rules.choose_for_response(&variables)?;
+        let choice = self.rules.choose_response_rule(&variables)?;
         if !choice.transport.is_empty() {
             for refused in conn.apply_transport(&choice.transport) {
                 self.refused.with_labels(&[refused.option]).inc();
@@ -151,7 +156,7 @@ impl RuleApplier {
 
     /// Samples the connection's TCP statistics until the response has been sent.
     pub fn sample_tcp(&self, pending: &PendingRecord, conn: &Conn, response: &mut Response<Body>) {
-        self.sampler.sample_response(pending, conn, response);
+        self.sampler.sample_connection(pending, conn, response);
     }
 }
 

@@ -28,9 +28,9 @@ pub struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Returns the key of block `n`. In this key, the line of the block starts with a space. The
-    /// lines of a variant start with a header name, so a block's line is never mistaken for a
-    /// variant's line.
+    /// Returns the key of block `n`. The key is the object's key and one more line, which starts
+    /// with a space. The lines that identify a variant start with a header name, so the two kinds
+    /// of lines cannot be confused.
     pub fn block_key(&self, n: u64) -> CacheKey {
         let BlockLayout {
             object_key,

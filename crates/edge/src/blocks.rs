@@ -11,13 +11,13 @@ use futures_util::stream::{StreamExt, try_unfold};
 use http::StatusCode;
 use net::body::BodyCut;
 use net::{Body, Chunk, Error, range};
-use store::cache::{FetchTicket, GrowingReader};
+use store::cache::{GrowingReader, LeadOrFollow};
 
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
 use crate::cached_object::CachedObject;
 use crate::fetch::{FetchOutcome, FetchRequest, block::start_block_fetch};
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 
 /// Maximum number of lookups of a block before the client's response is aborted. A lookup is
 /// repeated, for example, when another request's fetch of the block failed.
@@ -39,7 +39,7 @@ pub struct BlockBody {
     pub object: Arc<CachedObject>,
     /// The first block. It is fetched before the response head is written, so that a failure of
     /// this fetch can still be reported with an error response.
-    pub first: Option<Arc<ObjectBody>>,
+    pub first: Option<Arc<SharedObjectBody>>,
 }
 
 /// The read position of one client in a [`BlockBody`].
@@ -112,10 +112,10 @@ impl BlockCursor {
             }
             if let Some(filed) = block.disk_body() {
                 self.at = range.end;
-                return filed.read_frame(within).await.map(Some);
+                return filed.read_chunk_from_disk(within).await.map(Some);
             }
             // The reader keeps all bytes of the block in memory. A block is small enough for this.
-            self.reader = block.growing.read(within);
+            self.reader = block.growing.open_reader(within);
         }
     }
 }
@@ -128,7 +128,7 @@ impl Edge {
         request: &Arc<FetchRequest>,
         object: &Arc<CachedObject>,
         n: u64,
-    ) -> Result<Arc<ObjectBody>, BlockError> {
+    ) -> Result<Arc<SharedObjectBody>, BlockError> {
         let Some(layout) = &object.blocks else {
             return Err(BlockError::ValidatorChanged);
         };
@@ -141,14 +141,15 @@ impl Edge {
                 self.load_from_disk(&key).await;
                 continue;
             }
-            let outcome = match self.flights.join(&key) {
-                // Another fetch may have finished between the lookup and the join.
-                FetchTicket::Lead(_) if self.memory.get(&key).is_some() => continue,
-                FetchTicket::Lead(lead) => {
+            let outcome = match self.flights.lead_or_join(&key) {
+                // Another fetch may have stored the block between the lookup and the call of
+                // `join`.
+                LeadOrFollow::Lead(_) if self.memory.get(&key).is_some() => continue,
+                LeadOrFollow::Lead(lead) => {
                     let outcome = start_block_fetch(self, lead, request, object, n);
                     outcome.await.ok()
                 }
-                FetchTicket::Follow(follow) => follow.wait().await,
+                LeadOrFollow::Follow(follow) => follow.wait_for_result().await,
             };
             match outcome {
                 Some(FetchOutcome::Block(block)) => return Ok(block),
@@ -158,7 +159,7 @@ impl Edge {
             }
         }
         let what = format_args!("{LOOKUPS_MAX} fetches of a byte range failed");
-        let error = Error::upstream(StatusCode::BAD_GATEWAY, what);
+        let error = Error::new_upstream_error(StatusCode::BAD_GATEWAY, what);
         Err(BlockError::OriginFailed(Arc::new(error)))
     }
 }

@@ -9,7 +9,7 @@ use store::cache::MemoryWeight;
 
 use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 
 /// Approximate size of an entry in bytes, without its headers and body.
 const ENTRY_BYTES: u64 = 1024;
@@ -24,7 +24,7 @@ pub enum CacheEntry {
     /// A cached object.
     Object(Arc<CachedObject>),
     /// A block of a large object.
-    Block(Arc<ObjectBody>),
+    Block(Arc<SharedObjectBody>),
     /// The URL has variants. The index contains the names of the request headers that select a
     /// variant, and the keys of the variants.
     Variants(Arc<VariantIndex>),
@@ -33,8 +33,8 @@ pub enum CacheEntry {
     Unshareable {
         until: Instant,
         /// Whether all requests bypass the cache before `until`. If not, one request at a time
-        /// leads a fetch, because its response may be shareable. For large objects, such fetches
-        /// would cost the origin too much.
+        /// leads a fetch, because the response may be shareable. The field is true for large
+        /// objects, because such fetches would cost the origin too much.
         always_pass: bool,
     },
 }
@@ -82,7 +82,7 @@ impl VariantIndex {
 }
 
 impl MemoryWeight for CacheEntry {
-    fn bytes(&self) -> u64 {
+    fn weight_bytes(&self) -> u64 {
         match self {
             CacheEntry::Object(object) => {
                 let heads = ENTRY_BYTES + PREPARED_BYTES + object.header_bytes();
@@ -96,7 +96,7 @@ impl MemoryWeight for CacheEntry {
 }
 
 impl MemoryWeight for CacheKey {
-    fn bytes(&self) -> u64 {
+    fn weight_bytes(&self) -> u64 {
         self.as_str().len() as u64
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 
 /// The properties that two requests must share to get the same response. Cheap to clone.
 ///
@@ -22,7 +22,7 @@ impl CacheKey {
     }
 
     /// Returns the key without the lines of a variant or block.
-    pub fn primary(&self) -> &str {
+    pub fn primary_key(&self) -> &str {
         self.0.split('\n').next().unwrap_or_default()
     }
 
@@ -30,7 +30,7 @@ impl CacheKey {
     pub fn for_variant(&self, names: &[HeaderName], request: &HeaderMap) -> CacheKey {
         let mut text = self.0.to_string();
         for name in names {
-            if is_planted("vary-ignored") {
+            if is_bug_planted("vary-ignored") {
                 break;
             }
             // Writing to a string cannot fail.
@@ -65,7 +65,8 @@ pub fn selecting_value(request: &HeaderMap, name: &HeaderName) -> String {
         }
         match value.to_str() {
             Ok(value) => text.push_str(value.trim()),
-            // Invalid text must differ from all valid text, and from other invalid text.
+            // A value that is not valid text must differ from all valid values and from all other
+            // invalid values.
             Err(_) => {
                 let _ = write!(text, "\u{fffd}{}", value.as_bytes().escape_ascii());
             }
@@ -166,8 +167,8 @@ mod tests {
         }
     }
 
-    /// Regression: invalid text was treated like an absent header, so one client's variant was
-    /// served to all clients.
+    /// Regression: a header value that was not valid text was treated like an absent header.
+    /// Therefore, the variant of one client was served to other clients.
     #[test]
     fn invalid_header_values_are_separate_variants() {
         let of = |value: &[u8]| {

@@ -189,7 +189,7 @@ pub enum CacheOutcome {
     Local,
 }
 
-/// The result of responses that the edge generates itself.
+/// Name of the result for responses that the edge generates itself.
 pub const LOCAL_RESULT: &str = "own";
 
 /// The names of all results, in the order of [`CacheOutcome::result_index`].
@@ -206,7 +206,7 @@ pub const CACHE_RESULTS: &[&str] = &[
 
 impl CacheOutcome {
     /// Returns the value of the metric label `result` and of the record field `cache`.
-    pub fn result(self) -> &'static str {
+    pub fn result_label(self) -> &'static str {
         CACHE_RESULTS
             .get(self.result_index())
             .copied()
@@ -228,7 +228,7 @@ impl CacheOutcome {
     }
 
     /// Returns the value of the metric label `reason` and of the record field `reason`.
-    pub fn reason(self) -> &'static str {
+    pub fn reason_label(self) -> &'static str {
         match self {
             CacheOutcome::Hit => "fresh",
             CacheOutcome::DiskHit => "disk",
@@ -282,7 +282,7 @@ impl CacheOutcome {
         }
         let detail = match self {
             CacheOutcome::Miss(_, Some(uncacheable)) => uncacheable.name(),
-            _ => self.reason(),
+            _ => self.reason_label(),
         };
         let _ = write!(text, "; detail={detail}");
         text

@@ -13,7 +13,7 @@ use crate::block_layout::BlockLayout;
 use crate::cache_key::selecting_value;
 use crate::freshness::FreshnessLifetime;
 use crate::headers::{SURROGATE_KEY, end_to_end_headers};
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 
 /// A response with its freshness lifetime. During the fetch, the body is still growing. In the
 /// memory tier, the body is complete, or it is stored in blocks.
@@ -30,8 +30,8 @@ pub struct CachedObject {
     pub received_at: Instant,
     /// Length of the body, if the origin declared it.
     pub declared_len: Option<u64>,
-    /// The body. It is empty if the object is stored in blocks.
-    pub body: Arc<ObjectBody>,
+    /// The body, which is empty if the object is stored in blocks.
+    pub body: Arc<SharedObjectBody>,
     /// Layout of the blocks, if the body is stored in blocks.
     pub blocks: Option<BlockLayout>,
     /// The request headers that select the variant, with their values in the request that fetched
@@ -133,7 +133,7 @@ impl CachedObject {
     }
 
     /// Returns a copy of the object with `content` as its body.
-    pub fn with_body(&self, content: ObjectBody) -> CachedObject {
+    pub fn with_body(&self, content: SharedObjectBody) -> CachedObject {
         CachedObject {
             status: self.status,
             headers: self.headers.clone(),
@@ -230,9 +230,9 @@ fn declared_vary_names(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| name.trim().parse().ok()).collect()
 }
 
-/// Returns the request headers that a response varies by even if Vary does not list them. A
-/// response with a CORS header for a single origin, or with a content encoding, does not suit all
-/// clients.
+/// Returns the request headers that a response varies by even if Vary does not list them. A CORS
+/// header for a single origin implies `Origin`, and a content encoding implies `Accept-Encoding`. A
+/// response with such a header does not suit all clients.
 fn implied_vary_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let differs_from = |name: HeaderName, all: &[u8]| {
         let mut values = headers.get_all(name).iter();

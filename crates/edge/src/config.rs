@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use http::HeaderName;
 use net::config::{
-    CommonSettings, SettingLayers, UsageError, bytes, duration, listen_address, read_admin_port,
+    CommonSettings, SettingLayers, UsageError, parse_bytes, parse_duration, parse_listen_address,
+    read_admin_port,
 };
 use upstream::UpstreamLimits;
 
 use crate::freshness::FreshnessPolicy;
-use crate::origins::{self, BalanceMethod, HealthPolicy, OriginPolicy, OriginPool, OriginPools};
+use crate::origins::{
+    self, BalanceMethod, HealthPolicy, OriginPolicy, OriginPoolSettings, PoolSettingsByName,
+};
 pub use crate::rules::TABLES;
 use crate::rules::{self, RuleSet};
 
@@ -21,7 +24,7 @@ use crate::rules::{self, RuleSet};
 #[derive(Debug, Clone)]
 pub struct EdgeSettings {
     /// The origin pools.
-    pub pools: OriginPools,
+    pub pools: PoolSettingsByName,
     /// Timeouts, failure handling and retries of origins.
     pub treatment: OriginPolicy,
     /// Interval of the health probes.
@@ -45,7 +48,7 @@ pub struct EdgeSettings {
     pub forward: Vec<HeaderName>,
     /// Whether requests with a cookie bypass the cache.
     pub passes_cookies: bool,
-    /// Defaults for responses that declare no lifetime.
+    /// The operator's settings for the freshness of responses.
     pub policy: FreshnessPolicy,
     /// Address of the admin port, and the file with the port's token.
     pub admin: Option<(String, PathBuf)>,
@@ -64,54 +67,75 @@ pub struct EdgeSettings {
     pub common: CommonSettings,
 }
 
+/// Reads a setting that is a time; zero if it is not set.
+fn read_time(layers: &SettingLayers, name: &str) -> Result<Duration, UsageError> {
+    Ok(layers
+        .parse_setting(name, parse_duration)?
+        .unwrap_or_default())
+}
+
+/// Reads how the edge treats origins: the limits of requests, and the health policy.
+fn read_origin_policy(layers: &SettingLayers) -> Result<OriginPolicy, UsageError> {
+    Ok(OriginPolicy {
+        limits: UpstreamLimits {
+            connect_timeout: read_time(layers, "origin-connect-timeout")?,
+            first_byte_timeout: read_time(layers, "origin-first-byte-timeout")?,
+            body_gap_timeout: read_time(layers, "origin-between-timeout")?,
+            requests_max: layers
+                .parse_setting("origin-at-once", parse_positive)?
+                .unwrap_or(1024),
+            ..UpstreamLimits::default()
+        },
+        care: HealthPolicy {
+            failures_max: layers
+                .parse_setting("origin-failures", parse_positive)?
+                .unwrap_or(3),
+            retry_after: read_time(layers, "origin-retry-after")?,
+            slow_start: read_time(layers, "origin-slow-start")?,
+        },
+        retry_share: layers
+            .parse_setting("origin-retries", parse_percent)?
+            .unwrap_or(0.0),
+    })
+}
+
 impl EdgeSettings {
     /// Parses the settings.
     ///
     /// # Errors
     /// [`UsageError`] for the first invalid value, with the setting's name and source.
     pub fn from_layers(layers: &SettingLayers) -> Result<EdgeSettings, UsageError> {
-        let time = |name| Ok::<_, UsageError>(layers.with(name, duration)?.unwrap_or_default());
+        let time = |name| read_time(layers, name);
         let name = |text: &String| {
             let wrong = |_| UsageError(format!("forward: invalid header name {text:?}"));
             text.parse().map_err(wrong)
         };
         Ok(EdgeSettings {
-            treatment: OriginPolicy {
-                limits: UpstreamLimits {
-                    connect_timeout: time("origin-connect-timeout")?,
-                    first_byte_timeout: time("origin-first-byte-timeout")?,
-                    body_gap_timeout: time("origin-between-timeout")?,
-                    requests_max: layers
-                        .with("origin-at-once", parse_positive)?
-                        .unwrap_or(1024),
-                    ..UpstreamLimits::default()
-                },
-                care: HealthPolicy {
-                    failures_max: layers.with("origin-failures", parse_positive)?.unwrap_or(3),
-                    retry_after: time("origin-retry-after")?,
-                    slow_start: time("origin-slow-start")?,
-                },
-                retry_share: layers.with("origin-retries", parse_percent)?.unwrap_or(0.0),
-            },
+            treatment: read_origin_policy(layers)?,
             health_interval: time("origin-health-interval")?.max(HEALTH_INTERVAL_MIN),
             dns_interval: time("origin-dns-interval")?.max(DNS_INTERVAL_MIN),
-            dns_servers: layers.list_with("dns-server", parse_dns_server)?,
-            body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
-            listen: layers.list_with("listen", listen_address)?,
-            memory_bytes: read_memory(layers)?,
-            disk: match layers.path("disk-dir") {
-                Some(folder) => Some((folder, layers.with("disk", parse_disk)?.unwrap_or(0))),
+            dns_servers: layers.parse_list_setting("dns-server", parse_dns_server)?,
+            body_bytes_max: layers.parse_setting("body-max", parse_bytes)?.unwrap_or(0),
+            listen: layers.parse_list_setting("listen", parse_listen_address)?,
+            memory_bytes: read_memory_setting(layers)?,
+            disk: match layers.setting_path("disk-dir") {
+                Some(folder) => Some((
+                    folder,
+                    layers.parse_setting("disk", parse_disk_size)?.unwrap_or(0),
+                )),
                 None => None,
             },
             client_host: layers
-                .with("forward-host", parse_forward_host)?
+                .parse_setting("forward-host", parse_host_policy)?
                 .unwrap_or(false),
             forward: layers
-                .list("forward")
+                .setting_texts("forward")
                 .iter()
                 .map(name)
                 .collect::<Result<_, _>>()?,
-            passes_cookies: layers.with("cookies", parse_cookies)?.unwrap_or(false),
+            passes_cookies: layers
+                .parse_setting("cookies", parse_cookie_policy)?
+                .unwrap_or(false),
             policy: FreshnessPolicy {
                 negative: time("negative-ttl")?,
                 heuristic_max: time("heuristic-max")?,
@@ -119,14 +143,14 @@ impl EdgeSettings {
                 stale_if_error: time("stale-if-error")?,
             },
             admin: read_admin_port(layers)?,
-            edge_secret: layers.path("edge-secret-file"),
-            origin_certificate: origins::check_pair(
-                layers.path("origin-cert"),
-                layers.path("origin-key"),
+            edge_secret: layers.setting_path("edge-secret-file"),
+            origin_certificate: origins::pair_certificate_and_key(
+                layers.setting_path("origin-cert"),
+                layers.setting_path("origin-key"),
             )?,
             nats: NatsSettings::from_layers(layers)?,
             tcp_interval: time("tcp-interval")?,
-            rules: Arc::new(match layers.file() {
+            rules: Arc::new(match layers.settings_file() {
                 Some((path, text)) => rules::read_rules(path, text)?,
                 None => RuleSet::default(),
             }),
@@ -174,8 +198,8 @@ impl EdgeSettings {
     pub const UNSHAREABLE_TTL: Duration = Duration::from_secs(10);
 }
 
-/// Minimum value of `memory`. An object may take 1/32 of the memory tier, so objects of almost 512
-/// KiB fit.
+/// Minimum value of `memory`. An object may take 1/32 of the memory tier. With the minimum of 16
+/// MiB, objects of almost 512 KiB are cached as a whole.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Minimum interval of the probes. More frequent probes would put too much load on the origins.
@@ -190,22 +214,22 @@ fn parse_dns_server(text: &str) -> Result<SocketAddr, String> {
     address.map_err(|_| "must be an address, such as 127.0.0.1:8600".into())
 }
 
-fn read_pools(layers: &SettingLayers) -> Result<OriginPools, UsageError> {
-    let balance = layers.with("origin-balance", BalanceMethod::parse_method)?;
-    let health = layers.one("origin-health").map(str::to_owned);
-    let origins = layers.list("origin");
+fn read_pools(layers: &SettingLayers) -> Result<PoolSettingsByName, UsageError> {
+    let balance = layers.parse_setting("origin-balance", BalanceMethod::parse_method)?;
+    let health = layers.setting_text("origin-health").map(str::to_owned);
+    let origins = layers.setting_texts("origin");
     if origins.is_empty() {
         let missing = "--origin is missing; add the URL of an origin, such as \
                        --origin http://127.0.0.1:8080";
         return Err(UsageError(missing.into()));
     }
-    let usual = OriginPool::new(&origins, balance.unwrap_or(BalanceMethod::Path), health);
+    let usual = OriginPoolSettings::new(&origins, balance.unwrap_or(BalanceMethod::Path), health);
     let usual = usual.map_err(|why| UsageError(format!("origin: {why}")))?;
-    let usual = usual.with_authorities_file(layers.path("origin-ca").as_deref());
+    let usual = usual.with_authorities_file(layers.setting_path("origin-ca").as_deref());
     let usual = usual.map_err(|why| UsageError(format!("origin-ca: {why}")))?;
-    let mut pools = match layers.file() {
+    let mut pools = match layers.settings_file() {
         Some((path, text)) => origins::read_pools(path, text, &usual)?,
-        None => OriginPools::new(),
+        None => PoolSettingsByName::new(),
     };
     pools.insert("".into(), usual);
     Ok(pools)
@@ -222,30 +246,29 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     Ok(f64::from(percent) / 100.0)
 }
 
-/// Reads `memory`. If the value is a percentage and results in less than the minimum, returns the
-/// minimum.
-fn read_memory(layers: &SettingLayers) -> Result<u64, UsageError> {
-    let bytes = layers.memory_bytes("memory")?.unwrap_or(0);
+/// Reads `memory`. If a percentage results in less than [`MEMORY_BYTES_MIN`], returns this minimum.
+fn read_memory_setting(layers: &SettingLayers) -> Result<u64, UsageError> {
+    let bytes = layers.parse_memory_setting("memory")?.unwrap_or(0);
     let check = |text: &str| match bytes {
         enough if enough >= MEMORY_BYTES_MIN => Ok(enough),
         _ if text.contains('%') => Ok(MEMORY_BYTES_MIN),
         _ => Err("must be at least 16MiB".into()),
     };
-    Ok(layers.with("memory", check)?.unwrap_or(bytes))
+    Ok(layers.parse_setting("memory", check)?.unwrap_or(bytes))
 }
 
-/// Minimum value of `disk`. With the default `memory`, the largest object in memory has at most 32
-/// MiB, so it fits on disk.
+/// Minimum value of `disk`. By default, `memory` is at most 1 GiB, so an object in memory has at
+/// most 32 MiB (1/32) and fits on disk.
 const DISK_BYTES_MIN: u64 = 64 << 20;
 
-fn parse_disk(text: &str) -> Result<u64, String> {
-    match bytes(text)? {
+fn parse_disk_size(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
         enough if enough >= DISK_BYTES_MIN => Ok(enough),
         _ => Err("must be at least 64MiB".into()),
     }
 }
 
-fn parse_forward_host(text: &str) -> Result<bool, String> {
+fn parse_host_policy(text: &str) -> Result<bool, String> {
     match text {
         "origin" => Ok(false),
         "client" => Ok(true),
@@ -253,7 +276,7 @@ fn parse_forward_host(text: &str) -> Result<bool, String> {
     }
 }
 
-fn parse_cookies(text: &str) -> Result<bool, String> {
+fn parse_cookie_policy(text: &str) -> Result<bool, String> {
     match text {
         "cache" => Ok(false),
         "pass" => Ok(true),
@@ -268,4 +291,4 @@ mod settings_table;
 mod tests;
 
 pub use nats_settings::NatsSettings;
-pub use settings_table::{SETTINGS, command, shorten_edge_help};
+pub use settings_table::{SETTINGS, define_edge_command, shorten_edge_help};

@@ -64,7 +64,7 @@ impl ContentKind {
         };
         let is_known = |(known, _): &&(&str, ContentKind)| known.eq_ignore_ascii_case(suffix);
         match SUFFIXES.iter().find(is_known) {
-            Some((_, Segment)) if names_init(stem) => Init,
+            Some((_, Segment)) if is_init_segment_name(stem) => Init,
             Some((_, Segment)) if path.contains(TEXT_FOLDER) => Text,
             Some((_, kind)) => *kind,
             None => Other,
@@ -74,7 +74,7 @@ impl ContentKind {
 
 /// Returns whether a file name contains the word `init`. Common packagers use names like `init`,
 /// `init-stream0` and `video_init`.
-fn names_init(stem: &str) -> bool {
+fn is_init_segment_name(stem: &str) -> bool {
     let mut words = stem.split(|c: char| !c.is_ascii_alphabetic());
     words.any(|word| word.eq_ignore_ascii_case("init"))
 }

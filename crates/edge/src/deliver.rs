@@ -14,7 +14,7 @@ use net::body::BodyCut;
 use net::conditional::evaluate_conditions;
 use net::range::{self, Multipart, RequestedRanges};
 use net::{Body, Error};
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 
 use crate::blocks::BlockBody;
 use crate::cache_outcome::CacheOutcome;
@@ -75,8 +75,8 @@ fn add_cache_headers(
         outcome,
         CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
     );
-    // On a miss, Age is sent only if it is above zero, for example because the response comes from
-    // a cache between the origin and the edge.
+    // On a miss, Age is sent only if it is above zero. For example, a cache between the origin and
+    // the edge may have sent the response.
     if age_s > 0 || !matches!(outcome, CacheOutcome::Miss(..)) {
         headers.insert(header::AGE, age_s.into());
     }
@@ -185,7 +185,7 @@ fn respond_to_precondition(
 ) -> Response<Body> {
     if status != StatusCode::NOT_MODIFIED {
         let what = "the cached object does not match the conditions of the request";
-        return reject_request(object, Error::client(status, what), outcome);
+        return reject_request(object, Error::new_client_error(status, what), outcome);
     }
     // A 304 contains the headers that identify the object and control its storage (RFC 9110 section
     // 15.4.5).
@@ -204,7 +204,7 @@ fn respond_to_precondition(
 
 /// Builds an error response with the object's Age, and with Via and Cache-Status.
 fn reject_request(object: &CachedObject, error: Error, outcome: CacheOutcome) -> Response<Body> {
-    let mut response = error.response();
+    let mut response = error.to_response();
     add_cache_headers(response.headers_mut(), object, object.age_s(), outcome);
     response
 }
@@ -227,7 +227,7 @@ fn respond_with_body(
     let body = match (wanted, len) {
         (RequestedRanges::Unsatisfiable, Some(len)) => {
             let what = format_args!("no requested range is within the {len} bytes");
-            let error = Error::client(StatusCode::RANGE_NOT_SATISFIABLE, what);
+            let error = Error::new_client_error(StatusCode::RANGE_NOT_SATISFIABLE, what);
             let mut response = reject_request(object, error, outcome);
             let value = range::content_range_unsatisfied(len);
             response.headers_mut().insert(header::CONTENT_RANGE, value);
@@ -235,7 +235,7 @@ fn respond_with_body(
         }
         (RequestedRanges::Ranges(ranges), Some(len)) => {
             match (ranges.as_slice(), object.body.chunks()) {
-                ([one], _) if is_planted("range-shifted") && one.end < len => {
+                ([one], _) if is_bug_planted("range-shifted") && one.end < len => {
                     status = StatusCode::PARTIAL_CONTENT;
                     headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
                     range_body(object, one.start + 1..one.end + 1, blocks)?
@@ -272,7 +272,8 @@ fn range_body(
     blocks: Option<BlockBody>,
 ) -> Option<Body> {
     if object.blocks.is_some() {
-        // Without `blocks`, the method is HEAD, so only the length is sent.
+        // `blocks` is absent only for HEAD requests. The response to HEAD contains the length of
+        // the body, but no body.
         let none = futures_util::stream::empty::<Result<Bytes, BodyCut>>;
         let len = range.end - range.start;
         return Some(match blocks {
@@ -281,7 +282,7 @@ fn range_body(
         });
     }
     if let Some(filed) = object.body.disk_body() {
-        return Some(filed.send_range(&range));
+        return Some(filed.to_response_body(&range));
     }
     match object.body.chunks() {
         Some([one]) if range.end - range.start == one.len() as u64 => {
@@ -303,7 +304,7 @@ fn growing_body(object: &Arc<CachedObject>, range: Range<u64>, len: Option<u64>)
     let reader = object
         .body
         .growing
-        .read(range)?
+        .open_reader(range)?
         .map_err(BodyCut::new)
         .boxed();
     Some(match len {
@@ -333,15 +334,15 @@ fn multipart_body(
 /// Builds the 504 response for a client that accepts only a cached response.
 pub fn refuse_uncached() -> Response<Body> {
     let what = "no fresh response is cached, and the request demands one (only-if-cached)";
-    Error::client(StatusCode::GATEWAY_TIMEOUT, what).response()
+    Error::new_client_error(StatusCode::GATEWAY_TIMEOUT, what).to_response()
 }
 
 /// Builds an error response. Its Cache-Status distinguishes the response from an error response of
 /// the origin.
 pub fn error_response(error: &Error, outcome: CacheOutcome) -> Response<Body> {
-    let mut response = error.response();
+    let mut response = error.to_response();
     let mut text = String::from(crate::cache_outcome::NAME);
-    let _ = write!(text, "; detail={}", outcome.reason());
+    let _ = write!(text, "; detail={}", outcome.reason_label());
     if let Ok(value) = HeaderValue::try_from(text) {
         response.headers_mut().append(CACHE_STATUS, value);
     }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use net::ProgramError;
 use net::metrics::{Counter, Gauge, MetricSpec, Metrics};
-use store::cache::{EvictionListener, FetchTicket, MemoryCache};
+use store::cache::{EvictionListener, LeadOrFollow, MemoryCache};
 use store::{DiskTier, TierHit, TierObject};
 
 use crate::Edge;
@@ -19,7 +19,7 @@ use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
 use crate::config::EdgeSettings;
 use crate::disk_body::DiskBody;
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 
 mod deferred_tier;
 mod persisted_entry;
@@ -81,13 +81,13 @@ pub fn open_tiers(
 ) -> Result<CacheTiers, ProgramError> {
     let tier = DeferredTier::new(settings.disk.clone());
     let what = format!("--disk-dir: cannot open {}", tier.folder_text());
-    match tier.try_open() {
+    match tier.try_open_tier() {
         Err(error) if replaces && error.kind() == io::ErrorKind::AddrInUse => Ok(false),
         opened => opened.map_err(ProgramError::cannot(what)),
     }?;
     let evicted = tier.clone();
     let leaving: EvictionListener<CacheKey, CacheEntry> = Arc::new(move |key, entry| {
-        if let Some(tier) = evicted.get() {
+        if let Some(tier) = evicted.get_if_open() {
             write_if_absent(tier, key, entry);
         }
     });
@@ -112,12 +112,16 @@ type CacheTiers = (Arc<MemoryCache<CacheKey, CacheEntry>>, Arc<DiskCache>);
 impl DiskCache {
     /// Updates the metrics.
     pub fn update_metrics(&self) {
-        let Some(tier) = self.tier.get() else {
+        let Some(tier) = self.tier.get_if_open() else {
             return;
         };
         let to_gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let bytes = i64::try_from(tier.bytes()).unwrap_or(i64::MAX);
-        let values = [bytes, to_gauge(tier.len()), to_gauge(tier.waiting())];
+        let bytes = i64::try_from(tier.stored_bytes()).unwrap_or(i64::MAX);
+        let values = [
+            bytes,
+            to_gauge(tier.len()),
+            to_gauge(tier.unwritten_count()),
+        ];
         for (gauge, value) in self.gauges.iter().zip(values) {
             gauge.set(value);
         }
@@ -130,20 +134,22 @@ impl DiskCache {
 
     /// Returns the figures for the status page, or null while no disk tier is open.
     pub fn describe_status(&self) -> serde_json::Value {
-        let Some(tier) = self.tier.get() else {
+        let Some(tier) = self.tier.get_if_open() else {
             return serde_json::Value::Null;
         };
         let counts = tier.counts();
         serde_json::json!({
-            "bytes": tier.bytes(), "bytes_max": self.bytes_max, "objects": tier.len(),
-            "waiting": tier.waiting(), "written": counts.written, "dropped": counts.dropped,
+            "bytes": tier.stored_bytes(), "bytes_max": self.bytes_max, "objects": tier.len(),
+            "waiting": tier.unwritten_count(), "written": counts.written, "dropped": counts.dropped,
             "broken": counts.broken,
         })
     }
 
     /// Returns whether an entry can be read from disk now.
     pub fn has_entry(&self, key: &str) -> bool {
-        self.tier.get().is_some_and(|tier| tier.is_written(key))
+        self.tier
+            .get_if_open()
+            .is_some_and(|tier| tier.is_written(key))
     }
 
     /// Returns whether an entry may be on disk. While a configured tier is not open, this is
@@ -159,8 +165,8 @@ impl DiskCache {
 
     /// Opens the disk tier if no other process uses it any more. Returns true if no further attempt
     /// is needed, because the tier is open, is not configured, or cannot be opened.
-    pub fn try_open(&self) -> bool {
-        match self.tier.try_open() {
+    pub fn try_open_tier(&self) -> bool {
+        match self.tier.try_open_tier() {
             Ok(opened) => {
                 self.write_reused();
                 opened
@@ -175,16 +181,16 @@ impl DiskCache {
 
     /// Writes the objects that are only in memory, and releases the disk tier for a successor
     /// process. Blocks the thread.
-    pub fn release(&self) {
-        self.tier.release(self.unwritten_objects());
+    pub fn flush_and_release(&self) {
+        self.tier.flush_and_release(self.unwritten_objects());
     }
 
     /// Returns the objects in memory that are not on disk.
     fn unwritten_objects(&self) -> Vec<TierObject> {
-        let Some(tier) = self.tier.get() else {
+        let Some(tier) = self.tier.get_if_open() else {
             return Vec::new();
         };
-        let entries = self.memory.all().into_iter();
+        let entries = self.memory.all_entries().into_iter();
         let rest = entries.filter(|(key, _)| !tier.has(key.as_str()));
         rest.filter_map(|(key, entry)| to_tier_object(&key, &entry))
             .collect()
@@ -193,14 +199,15 @@ impl DiskCache {
     /// Writes an entry, unless the entry is already on disk or is of a kind that is never stored on
     /// disk.
     pub fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) {
-        if let Some(tier) = self.tier.get() {
+        if let Some(tier) = self.tier.get_if_open() {
             write_if_absent(tier, key, entry);
         }
     }
 
-    /// Writes the objects that were used a second time before the tier was open.
+    /// Writes the objects that were used a second time before the tier was open, and the variant
+    /// indexes.
     fn write_reused(&self) {
-        for (key, entry) in self.memory.all() {
+        for (key, entry) in self.memory.all_entries() {
             let is_due = match &entry {
                 CacheEntry::Object(object) => object.is_reused.load(Relaxed),
                 CacheEntry::Variants(_) => true,
@@ -272,23 +279,23 @@ fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<TierObject> {
     })
 }
 
-fn read_entry(found: TierHit) -> Option<CacheEntry> {
+fn decode_tier_hit(found: TierHit) -> Option<CacheEntry> {
     let stored = PersistedEntry::from_json(&found.head)?;
     let filed = DiskBody::new(found.file, found.body);
-    stored.into_entry(ObjectBody::from_disk(filed), SystemTime::now())
+    stored.into_entry(SharedObjectBody::from_disk(filed), SystemTime::now())
 }
 
 impl Edge {
     /// Loads an entry from disk into memory. Concurrent requests for the same key share one read.
     pub(crate) async fn load_from_disk(&self, key: &CacheKey) {
-        let Some(tier) = self.disk.tier.get() else {
+        let Some(tier) = self.disk.tier.get_if_open() else {
             return;
         };
-        match self.flights.join(key) {
-            FetchTicket::Lead(lead) => {
+        match self.flights.lead_or_join(key) {
+            LeadOrFollow::Lead(lead) => {
                 let (tier, name) = (tier.clone(), key.clone());
                 let found = tokio::task::spawn_blocking(move || {
-                    let found = read_entry(tier.get(name.as_str())?);
+                    let found = decode_tier_hit(tier.get(name.as_str())?);
                     if found.is_none() {
                         // The format of the entry is unknown, for example because another version
                         // of the program wrote the entry.
@@ -297,16 +304,16 @@ impl Edge {
                     found
                 });
                 if let Ok(Some(entry)) = found.await
-                    && !lead.purged()
+                    && !lead.is_purged()
                 {
                     self.memory.insert(key.clone(), entry);
-                    if lead.purged() {
+                    if lead.is_purged() {
                         self.memory.remove(key);
                     }
                 }
             }
             // The outcome is ignored, because the caller does another lookup in any case.
-            FetchTicket::Follow(follow) => drop(follow.wait().await),
+            LeadOrFollow::Follow(follow) => drop(follow.wait_for_result().await),
         }
     }
 
@@ -348,10 +355,10 @@ impl Edge {
         self.disk
             .write_entry(&key, &CacheEntry::Object(object.clone()));
         if !object.vary.is_empty()
-            && let Some(varies @ CacheEntry::Variants(_)) = self.memory.get(key.primary())
+            && let Some(varies @ CacheEntry::Variants(_)) = self.memory.get(key.primary_key())
         {
             self.disk
-                .write_entry(&CacheKey::from(key.primary()), &varies);
+                .write_entry(&CacheKey::from(key.primary_key()), &varies);
         }
     }
 
@@ -362,10 +369,10 @@ impl Edge {
         if !object.body.belongs_in_arena() {
             return;
         }
-        let FetchTicket::Lead(lead) = self.flights.join(key) else {
+        let LeadOrFollow::Lead(lead) = self.flights.lead_or_join(key) else {
             return;
         };
-        if !self.is_current(key, object) {
+        if !self.is_still_cached(key, object) {
             return;
         }
         let (arena, copied) = (self.arena.clone(), object.clone());
@@ -377,12 +384,12 @@ impl Edge {
         tokio::spawn(async move {
             // The object may have been evicted or replaced during the copy.
             if let Ok(Some(content)) = copy_task.await
-                && edge.is_current(&key, &object)
+                && edge.is_still_cached(&key, &object)
             {
                 let in_arena = Arc::new(object.with_body(content));
                 edge.memory
                     .insert(key.clone(), CacheEntry::Object(in_arena));
-                if lead.purged() {
+                if lead.is_purged() {
                     edge.memory.remove(&key);
                 }
             }
@@ -390,16 +397,16 @@ impl Edge {
     }
 
     /// Returns whether exactly this object is still cached in memory under this key.
-    fn is_current(&self, key: &CacheKey, object: &Arc<CachedObject>) -> bool {
+    fn is_still_cached(&self, key: &CacheKey, object: &Arc<CachedObject>) -> bool {
         matches!(self.memory.get(key), Some(CacheEntry::Object(now)) if Arc::ptr_eq(&now, object))
     }
 }
 
-/// Writes the queued objects, and the objects that are only in memory. This happens when the last
-/// request has finished. Blocks the thread.
+/// Writes the queued objects, and the objects that are only in memory. The tier is dropped when the
+/// last request has finished. Blocks the thread.
 impl Drop for DiskCache {
     fn drop(&mut self) {
-        if let Some(tier) = self.tier.get() {
+        if let Some(tier) = self.tier.get_if_open() {
             tier.close(self.unwritten_objects());
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{StreamExt, try_unfold};
 use net::body::BodyCut;
 use net::{Body, BodyFile, BodyPart, Chunk};
-use store::{LocalFile, Reason, TierBody};
+use store::{LocalFile, RequestReason, TierBody};
 
 /// Maximum size of a frame. Bytes that are not in the page cache are read and sent in frames.
 const FRAME_BYTES: u64 = 1 << 20;
@@ -36,9 +36,9 @@ impl DiskBody {
     /// Returns a range of this body as a response body. If all bytes are in the page cache, the
     /// response body is a single chunk. Otherwise, a blocking thread reads the bytes into the page
     /// cache frame by frame.
-    pub fn send_range(&self, range: &Range<u64>) -> Body {
+    pub fn to_response_body(&self, range: &Range<u64>) -> Body {
         let part = self.file_range(range);
-        if self.file.resident(&part)
+        if self.file.is_range_resident(&part)
             && let Ok(chunk) = self.file_chunk(part)
         {
             return Body::from_chunk(chunk);
@@ -50,7 +50,7 @@ impl DiskBody {
                 return Ok(None);
             }
             let end = rest.end.min(rest.start + FRAME_BYTES);
-            let frame = filed.read_frame(rest.start..end).await?;
+            let frame = filed.read_chunk_from_disk(rest.start..end).await?;
             Ok::<_, BodyCut>(Some((frame, (filed, end..rest.end))))
         });
         Body::sized_stream(len, frames.boxed())
@@ -58,10 +58,10 @@ impl DiskBody {
 
     /// Reads one frame into the page cache, and returns it as a chunk. May wait for the storage
     /// device.
-    pub async fn read_frame(&self, range: Range<u64>) -> Result<Chunk, BodyCut> {
+    pub async fn read_chunk_from_disk(&self, range: Range<u64>) -> Result<Chunk, BodyCut> {
         let (part, file) = (self.file_range(&range), self.file.clone());
         let wanted = part.clone();
-        let read = tokio::task::spawn_blocking(move || file.warm(wanted, Reason::Plain));
+        let read = tokio::task::spawn_blocking(move || file.warm(wanted, RequestReason::Plain));
         let read = read.await.map_err(BodyCut::new)?;
         let chunk = read.and_then(|()| self.file_chunk(part));
         chunk.map_err(|error| BodyCut::new(format_args!("{error:?}")))
@@ -69,8 +69,9 @@ impl DiskBody {
 
     /// Returns a range of the file as a chunk for the response writer.
     fn file_chunk(&self, range: Range<u64>) -> Result<Chunk, store::Error> {
-        self.file.count_ranges([range.clone()], Reason::Plain)?;
-        let identity = self.file.identity();
+        self.file
+            .check_and_count_request([range.clone()], RequestReason::Plain)?;
+        let identity = self.file.version();
         let (len, modified_ns) = (identity.len, identity.mtime_ns);
         let file = BodyFile::new(self.file.clone(), self.file.mapping(), len, modified_ns);
         Ok(Chunk::from_parts(Some(file), vec![BodyPart::File(range)]))

@@ -48,21 +48,21 @@ impl Edge {
         }
         let error = Error {
             status: StatusCode::SERVICE_UNAVAILABLE,
-            ..Error::internal("shutting down")
+            ..Error::new_internal_error("shutting down")
         };
-        error.response()
+        error.to_response()
     }
 
     /// Responds to `/metrics` in the format that the request's headers prefer.
     pub(crate) fn metrics_response(&self, headers: &HeaderMap) -> Response<Body> {
         self.disk.update_metrics();
-        let cached = (self.memory.bytes(), self.memory.len());
+        let cached = (self.memory.stored_bytes(), self.memory.len());
         self.telemetry
             .render_metrics(headers, cached, &self.flights)
     }
 
     /// Returns the number of requests for each cache result.
-    pub(crate) fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
-        self.telemetry.results_by_name()
+    pub(crate) fn request_counts_by_result(&self) -> BTreeMap<&'static str, u64> {
+        self.telemetry.request_counts_by_result()
     }
 }

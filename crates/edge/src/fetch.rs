@@ -22,7 +22,7 @@ use std::time::Duration;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 use store::cache::FetchLeader;
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 use tokio::sync::oneshot;
 use upstream::UpstreamResponse;
 
@@ -47,7 +47,7 @@ pub fn start_fetch(
 ) -> oneshot::Receiver<LeaderReply> {
     lead.set_span(request.span_context());
     let (reply_sender, reply) = oneshot::channel();
-    let hold = edge.shutdown.hold();
+    let hold = edge.shutdown.hold_shutdown();
     tokio::spawn(async move {
         edge.run_fetch(lead, request, reply_sender).await;
         drop(hold);
@@ -75,7 +75,7 @@ impl Edge {
             (Err(_), Some(stale)) => {
                 return report_outcome(&lead, leader, FetchOutcome::StaleOnError(stale), None);
             }
-            (Err(_), None) if is_planted("failure-not-reported") => {
+            (Err(_), None) if is_bug_planted("failure-not-reported") => {
                 return std::future::pending().await;
             }
             (Err(error), None) => {
@@ -90,7 +90,7 @@ impl Edge {
         };
         let upstream_us = Some(upstream_us(&reply));
         if reply.response.status == StatusCode::NOT_MODIFIED {
-            let outcome = self.revalidate_object(&lead, &request, reply);
+            let outcome = self.apply_304(&lead, &request, reply);
             return report_outcome(&lead, leader, outcome, upstream_us);
         }
         match self.judge_reply(&request, &reply) {
@@ -133,7 +133,7 @@ impl Edge {
                     let always_pass = reason == UncacheableReason::TooLarge;
                     self.mark_unshareable(&request.primary_key, always_pass);
                 }
-                lead.publish(FetchOutcome::Private(reason));
+                lead.publish_result(FetchOutcome::Private(reason));
                 let _ = leader.send(LeaderReply::Private(Box::new(reply), reason));
             }
         }
@@ -216,10 +216,10 @@ fn report_outcome(
     upstream_us: Option<u64>,
 ) {
     let first_bytes = match &outcome {
-        FetchOutcome::Stored(object, _) => object.body.growing.read(0..u64::MAX),
+        FetchOutcome::Stored(object, _) => object.body.growing.open_reader(0..u64::MAX),
         _ => None,
     };
-    lead.publish(outcome.clone());
+    lead.publish_result(outcome.clone());
     let _ = leader.send(LeaderReply::Shared {
         outcome,
         upstream_us,
@@ -258,7 +258,7 @@ fn has_error_status(reply: &OriginResponse) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// Returns whether the response is an error response that all waiting requests may share.
+/// Returns whether the response is an error response that waiting requests may share.
 fn is_shareable_error(reply: &OriginResponse, reason: UncacheableReason) -> bool {
     has_error_status(reply)
         && !matches!(

@@ -3,9 +3,9 @@
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use net::access_token::TIMING_TOKEN;
 use net::edge_secret::EDGE_AUTH;
 use net::record::{CHARS_MAX, REQUEST_ID};
-use net::token::TIMING_TOKEN;
 use trace::{OpenSpan, SpanKind, TraceContext};
 
 use crate::cache_outcome::NAME;
@@ -35,9 +35,10 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 ];
 
 /// Request headers that are forwarded to the origin with a request whose response may be stored.
-/// Any other header is not part of the cache key, so it could poison the shared response. If the
-/// response depends on one of these headers, the origin lists the header in Vary, or the edge
-/// infers it from the response ([`crate::cached_object::vary_names`]).
+/// Other headers are not part of the cache key, so they could poison the shared response if they
+/// were forwarded. If the response depends on one of these headers, the origin has to list the
+/// header in Vary. For some headers, the edge infers the dependence from the response
+/// ([`crate::cached_object::vary_names`]).
 static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -137,7 +138,7 @@ pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
     }
     let disguised: Vec<HeaderName> = forwarded
         .keys()
-        .filter(|n| is_disguised(n))
+        .filter(|n| is_disguised_header(n))
         .cloned()
         .collect();
     for name in disguised {
@@ -151,7 +152,7 @@ const PER_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, he
 
 /// Returns whether a name with `_`, such as `Transfer_Encoding`, imitates a header that is not
 /// forwarded (`Transfer-Encoding`). CGI-like servers do not distinguish `_` and `-`.
-fn is_disguised(name: &HeaderName) -> bool {
+fn is_disguised_header(name: &HeaderName) -> bool {
     let plain = name.as_str().replace('_', "-");
     plain != name.as_str()
         && (HOP_BY_HOP

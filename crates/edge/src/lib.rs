@@ -4,7 +4,7 @@
 //!
 //! 1. `handle_request`: `request_facts` reads method, target, cache key and directives, and rejects
 //!    forwarding loops. `apply_rules` evaluates the rules for requests.
-//! 2. `lookup` searches the memory tier for the key, or for the key of the variant.
+//! 2. `lookup_memory` searches the memory tier for the key, or for the key of the variant.
 //! 3. `lookup_disk` loads the entry from the disk tier into memory, if the entry is only on disk.
 //! 4. `plan` decides between hit, stale, fetch, pass and refuse, and gives the reason.
 //! 5. `fetch_or_join`: the first request for a key leads a fetch (`fetch_as_leader`), and all other
@@ -59,7 +59,7 @@ mod telemetry;
 
 // Operation.
 mod admin;
-mod explain;
+mod explain_rules;
 #[cfg(feature = "nats")]
 mod fleet;
 #[cfg(any(test, fuzzing))]

@@ -25,7 +25,7 @@ const FILED_BYTES: u64 = 64 << 10;
 
 /// A body that all its readers share.
 #[derive(Debug, Default)]
-pub struct ObjectBody {
+pub struct SharedObjectBody {
     /// The chunks received so far. If the complete body is in memory, its chunks also stay here.
     pub growing: Arc<GrowingBody>,
     /// The complete body, readable without a lock.
@@ -41,10 +41,10 @@ enum CompleteBody {
     File(DiskBody),
 }
 
-impl ObjectBody {
+impl SharedObjectBody {
     /// Creates a complete body that is stored in a file of the disk tier.
-    pub fn from_disk(filed: DiskBody) -> ObjectBody {
-        ObjectBody {
+    pub fn from_disk(filed: DiskBody) -> SharedObjectBody {
+        SharedObjectBody {
             growing: Arc::default(),
             complete: OnceLock::from(CompleteBody::File(filed)),
         }
@@ -86,7 +86,7 @@ impl ObjectBody {
     pub fn single_chunk_body(&self, piece: &Bytes) -> Body {
         match self.complete.get() {
             Some(CompleteBody::Arena(_)) => Body::from_chunk(Chunk::from_arena(piece.clone())),
-            _ => Body::full(piece.clone()),
+            _ => Body::from_bytes(piece.clone()),
         }
     }
 
@@ -117,14 +117,14 @@ impl ObjectBody {
     }
 
     /// Ends the body with an error.
-    pub fn fail(&self, why: &str) {
-        self.growing.end(Err(BodyFailure(why.into())));
+    pub fn end_with_error(&self, why: &str) {
+        self.growing.end_body(Err(BodyFailure(why.into())));
     }
 
     /// Completes the body. Chunks that are small, or that retain larger buffers, are repacked.
     /// Callers set `exact` if no chunk retains memory beyond its own bytes.
-    pub fn complete_with(&self, exact: bool) {
-        self.growing.end(Ok(()));
+    pub fn complete_body(&self, exact: bool) {
+        self.growing.end_body(Ok(()));
         let Some(received) = self.growing.pieces() else {
             return;
         };
@@ -132,7 +132,7 @@ impl ObjectBody {
             received
         } else {
             let pieces = repack_chunks(received);
-            self.growing.repack(pieces.clone());
+            self.growing.replace_blocks(pieces.clone());
             pieces
         };
         // Only the fetch calls this function, and only once, so no body has been set before.
@@ -149,15 +149,17 @@ impl ObjectBody {
 
     /// Copies the body into the arena. Returns `None` if the body does not belong in the arena, or
     /// if the arena is full.
-    pub fn copy_to_arena(&self, arena: &Arena) -> Option<ObjectBody> {
+    pub fn copy_to_arena(&self, arena: &Arena) -> Option<SharedObjectBody> {
         let heap_body = self.complete.get().filter(|_| self.belongs_in_arena());
         let Some(CompleteBody::Heap(pieces)) = heap_body else {
             return None;
         };
         // If the arena is full, the body stays on the heap.
-        let copied = arena.copy_parts(pieces.iter().map(AsRef::as_ref)).ok()?;
+        let copied = arena
+            .copy_into_arena(pieces.iter().map(AsRef::as_ref))
+            .ok()?;
         let pieces = vec![copied.bytes().clone()];
-        Some(ObjectBody {
+        Some(SharedObjectBody {
             growing: Arc::new(GrowingBody::from_complete_body(pieces.clone())),
             complete: OnceLock::from(CompleteBody::Arena(pieces)),
         })
@@ -199,15 +201,15 @@ mod tests {
             &[700_000; 5],
             &[PIECE_BYTES + 1, 2],
         ] {
-            let content = ObjectBody::default();
+            let content = SharedObjectBody::default();
             let mut all = Vec::new();
             for (n, size) in sizes.iter().enumerate() {
                 let part: Vec<u8> = (0..*size).map(|i| (i * 7 + n) as u8).collect();
                 all.extend_from_slice(&part);
-                content.growing.push(part.into());
+                content.growing.append_bytes(part.into());
             }
             assert_eq!(content.chunks(), None);
-            content.complete_with(false);
+            content.complete_body(false);
             let pieces = content.chunks().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);
@@ -224,11 +226,11 @@ mod tests {
     #[test]
     fn large_exact_chunks_are_not_copied() {
         for (size, stays) in [(LEFT_BYTES_MIN, true), (LEFT_BYTES_MIN - 1, false)] {
-            let content = ObjectBody::default();
+            let content = SharedObjectBody::default();
             let came: Vec<Bytes> = (0..4u8).map(|n| vec![n; size as usize].into()).collect();
             came.iter()
-                .for_each(|piece| content.growing.push(piece.clone()));
-            content.complete_with(true);
+                .for_each(|piece| content.growing.append_bytes(piece.clone()));
+            content.complete_body(true);
             let kept = content.chunks().unwrap();
             assert_eq!(kept.concat(), came.concat());
             assert_eq!(kept[0].as_ptr() == came[0].as_ptr(), stays);

@@ -15,11 +15,11 @@ mod states;
 mod title_folder;
 
 pub use choice::BalanceMethod;
-pub use credentials::{EdgeCredentials, check_pair};
+pub use credentials::{EdgeCredentials, pair_certificate_and_key};
 pub use health::HealthPolicy;
 pub use origin_metrics::OriginMetrics;
 pub use origin_policy::OriginPolicy;
-pub use pools::{OriginPool, OriginPools, read_pools};
+pub use pools::{OriginPoolSettings, PoolSettingsByName, read_pools};
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +35,7 @@ use upstream::{
 };
 
 use self::health::HealthChange;
-use self::member::{ListedMember, MemberSettings, PoolMember};
+use self::member::{MemberSettings, PoolMember, WeightedMember};
 use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 
@@ -93,7 +93,7 @@ impl OriginClient {
     /// # Errors
     /// When a URL names no server.
     pub fn new(
-        pools: &OriginPools,
+        pools: &PoolSettingsByName,
         treatment: &OriginPolicy,
         counts: OriginMetrics,
         credentials: EdgeCredentials,
@@ -108,7 +108,7 @@ impl OriginClient {
     /// When a URL names no server.
     pub fn with_settings(
         &self,
-        pools: &OriginPools,
+        pools: &PoolSettingsByName,
         treatment: &OriginPolicy,
     ) -> io::Result<OriginClient> {
         let shared = (self.counts.clone(), self.credentials.clone());
@@ -116,7 +116,7 @@ impl OriginClient {
     }
 
     fn build_pools(
-        pools: &OriginPools,
+        pools: &PoolSettingsByName,
         treatment: &OriginPolicy,
         (counts, credentials): (OriginMetrics, EdgeCredentials),
         old: Option<&OriginClient>,
@@ -148,7 +148,7 @@ impl OriginClient {
             counts,
             credentials,
         };
-        client.count_members();
+        client.update_member_count_metric();
         Ok(client)
     }
 
@@ -163,7 +163,7 @@ impl OriginClient {
     ) -> Result<OriginResponse, Error> {
         let pool = self.find_pool(origin_request.pool)?;
         let mut request = origin_request.take_http_request(())?;
-        self.authenticate(pool, request.headers_mut());
+        self.add_edge_secret(pool, request.headers_mut());
         let started = Instant::now();
         let mut last = Err(empty_pool_failure());
         let attempts = self
@@ -175,7 +175,10 @@ impl OriginClient {
             }
             let host = origin_request.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
-            let sent = member.upstream.send(origin_request.worker, &request).await;
+            let sent = member
+                .upstream
+                .send_repeatable(origin_request.worker, &request)
+                .await;
             let failed = self.record_result(pool, &member, &sent);
             last = sent;
             if !failed {
@@ -183,7 +186,7 @@ impl OriginClient {
             }
         }
         self.counts.record_response_time(&last, started);
-        to_response(last, started)
+        to_origin_response(last, started)
     }
 
     /// Sends a request that must not be repeated. Tries another origin only if the previous origin
@@ -215,7 +218,7 @@ impl OriginClient {
             }
             let host = origin_request.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
-            self.authenticate(pool, request.headers_mut());
+            self.add_edge_secret(pool, request.headers_mut());
             let sent = member
                 .upstream
                 .send_once(origin_request.worker, *request)
@@ -225,13 +228,14 @@ impl OriginClient {
                 failed
             });
             self.record_result(pool, &member, &last);
-            // The next origin would receive the same broken body.
+            // If the client's upload failed, the next origin could not receive a complete body
+            // either.
             if last.as_ref().is_err_and(|failed| failed.is_upload) {
                 break;
             }
         }
         self.counts.record_response_time(&last, started);
-        to_response(last, started)
+        to_origin_response(last, started)
     }
 
     /// Returns the secret and the certificate that authenticate the edge to the origins.
@@ -241,16 +245,16 @@ impl OriginClient {
 
     /// Adds the edge's secret to the request headers if the origins of the pool may receive the
     /// secret.
-    fn authenticate(&self, pool: &PoolState, headers: &mut HeaderMap) {
+    fn add_edge_secret(&self, pool: &PoolState, headers: &mut HeaderMap) {
         headers.remove(EDGE_AUTH);
         let secret = self.credentials.secret.as_ref();
         if let Some(secret) = secret.filter(|_| pool.gets_secret) {
-            secret.authenticate(headers);
+            secret.attach_secret(headers);
         }
     }
 
     fn find_pool(&self, name: &str) -> Result<&PoolState, Error> {
-        let missing = || Error::internal(format_args!("pool {name:?} no longer exists"));
+        let missing = || Error::new_internal_error(format_args!("pool {name:?} no longer exists"));
         self.pools.get(name).ok_or_else(missing)
     }
 
@@ -262,13 +266,13 @@ impl OriginClient {
         now: Instant,
     ) -> impl Iterator<Item = Arc<PoolMember>> + use<> {
         pool.lock_budget()
-            .add_share(self.treatment.retry_share, now);
+            .credit_request(self.treatment.retry_share, now);
         let patience = self.treatment.limits.connect_timeout;
-        let members = pool.members.list_resolved(patience).await;
+        let members = pool.members.list_members_when_resolved(patience).await;
         let order = if members.len() == 1 {
             vec![0]
         } else {
-            let share = |listed: &ListedMember| {
+            let share = |listed: &WeightedMember| {
                 let share = self.current_share(pool, &listed.member, now);
                 (listed.member.seed, share * listed.weight)
             };
@@ -331,11 +335,11 @@ impl OriginClient {
         } else {
             member.lock_health().record_response(probed, now)
         };
-        self.log_change(member, change);
+        self.log_health_change(member, change);
         failed
     }
 
-    fn log_change(&self, member: &PoolMember, change: HealthChange) {
+    fn log_health_change(&self, member: &PoolMember, change: HealthChange) {
         let origin = &member.url;
         match change {
             HealthChange::Nothing => return,
@@ -346,7 +350,7 @@ impl OriginClient {
             HealthChange::Recovered => tracing::info!(origin, "origin is healthy again"),
         }
         let suspended = |pool: &PoolState| {
-            let members = pool.members.list();
+            let members = pool.members.list_members();
             let members = members.iter();
             members
                 .filter(|listed| listed.member.lock_health().is_suspended())
@@ -367,7 +371,7 @@ impl PoolState {
 impl OriginRequest<'_> {
     /// Builds the request without a Host header. Moves the headers out of `self`.
     fn take_http_request<B>(&mut self, body: B) -> Result<Request<B>, Error> {
-        let uri: Uri = self.target.parse().map_err(Error::internal)?;
+        let uri: Uri = self.target.parse().map_err(Error::new_internal_error)?;
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
@@ -388,7 +392,7 @@ fn empty_pool_failure() -> UpstreamError {
     }
 }
 
-fn to_response(
+fn to_origin_response(
     last: Result<UpstreamResponse, UpstreamError>,
     started: Instant,
 ) -> Result<OriginResponse, Error> {
@@ -406,22 +410,22 @@ fn map_failure(failed: &UpstreamError) -> Error {
     let error = match (failed.is_upload, failed.is_timeout) {
         (true, true) => {
             let what = "the body of the request did not arrive in time";
-            Error::client(StatusCode::REQUEST_TIMEOUT, what)
+            Error::new_client_error(StatusCode::REQUEST_TIMEOUT, what)
         }
         (true, false) => {
             let what = "the body of the request is incomplete";
-            Error::client(StatusCode::BAD_REQUEST, what)
+            Error::new_client_error(StatusCode::BAD_REQUEST, what)
         }
         (false, true) => {
             let what = "the origin does not respond in time";
-            Error::upstream(StatusCode::GATEWAY_TIMEOUT, what)
+            Error::new_upstream_error(StatusCode::GATEWAY_TIMEOUT, what)
         }
         (false, false) => {
             let what = match failed.may_have_arrived {
                 true => "the origin sent no valid response",
                 false => "the origin is not reachable",
             };
-            Error::upstream(StatusCode::BAD_GATEWAY, what)
+            Error::new_upstream_error(StatusCode::BAD_GATEWAY, what)
         }
     };
     error.with_detail(failed)

@@ -20,7 +20,8 @@ pub enum RequestPlan {
     /// Fetch from the origin. Concurrent requests for the same key share this fetch.
     Fetch(MissReason),
     /// Fetch from the origin if no other request for this key is fetching. Otherwise, pass. This
-    /// plan applies after an unshareable response, until a response for this key is shareable.
+    /// plan applies after an unshareable response, until the unshareable mark expires or a response
+    /// for this key is shareable.
     FetchUncoalesced,
     /// Send the request to the origin for this client alone.
     Pass(PassReason),

@@ -22,7 +22,7 @@ pub enum PurgeTarget {
 
 impl PurgeTarget {
     fn matches_entry(&self, key: &CacheKey, object: Option<&CachedObject>) -> bool {
-        let target = key.primary();
+        let target = key.primary_key();
         match self {
             PurgeTarget::Url(url) => target == url,
             PurgeTarget::Prefix(prefix) => target.starts_with(prefix.as_str()),
@@ -54,7 +54,8 @@ impl Edge {
     /// Removes the cached responses of a key after a request that may have changed the resource at
     /// the origin (RFC 9111 section 4.4). Responses of fetches in progress are not stored.
     pub fn invalidate_key(&self, key: &str) {
-        self.flights.purge(|other, _| is_key_or_variant(other, key));
+        self.flights
+            .mark_purged(|other, _| is_key_or_variant(other, key));
         let mut keys = vec![CacheKey::from(key)];
         if self.memory.get(key).is_none() && self.disk.may_have_entry(key) {
             // Memory has no list of the variants, so the purge finds variants on disk by their
@@ -78,12 +79,13 @@ impl Edge {
     }
 
     /// Removes objects. A `soft` purge only marks the objects in memory. The edge revalidates a
-    /// marked object before the next use, or serves it if the origin fails. Responses of fetches in
-    /// progress are delivered but not stored. Returns the number of affected objects and fetches.
+    /// marked object before the next use. If the origin fails, the edge may serve the stale object.
+    /// Responses of fetches in progress are delivered but not stored. Returns the number of
+    /// affected objects and fetches.
     pub fn purge_objects(&self, target: &PurgeTarget, soft: bool) -> usize {
         // Fetches are marked before stored objects are removed. A fetch checks its mark after it
         // has stored its object, so an object that is stored during the purge is removed, too.
-        let marked_fetches = self.flights.purge(|key, outcome| {
+        let marked_fetches = self.flights.mark_purged(|key, outcome| {
             match outcome {
                 Some(FetchOutcome::Stored(object, _) | FetchOutcome::Revalidated(object)) => {
                     target.matches_entry(key, Some(object))

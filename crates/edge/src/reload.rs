@@ -36,7 +36,7 @@ impl ReloadableEdge {
     }
 
     /// Returns the edge with the current settings. A request uses one edge from start to end.
-    pub fn current(&self) -> Arc<Edge> {
+    pub fn current_edge(&self) -> Arc<Edge> {
         self.current.load_full()
     }
 
@@ -50,12 +50,12 @@ impl ReloadableEdge {
     ///
     /// # Errors
     /// [`UsageError`] when the settings are invalid. The current settings then stay in use.
-    pub fn reload(&self) -> Result<Vec<&'static str>, UsageError> {
+    pub fn reload_settings(&self) -> Result<Vec<&'static str>, UsageError> {
         let _turn = self
             .reload_lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.current().reopen_records();
+        self.current_edge().reopen_records();
         let result = (self.read)().and_then(|settings| self.replace_settings(settings));
         match &result {
             Ok(fixed) if fixed.is_empty() => tracing::info!("settings reloaded"),
@@ -73,7 +73,7 @@ impl ReloadableEdge {
         &self,
         mut settings: EdgeSettings,
     ) -> Result<Vec<&'static str>, UsageError> {
-        let old = self.current();
+        let old = self.current_edge();
         let fixed = settings.retain_fixed_settings(&old.settings);
         self.current.store(Arc::new(old.with_settings(settings)?));
         self.reloaded.notify_one();

@@ -1,6 +1,6 @@
 //! The states of a request, from its head to its response.
 //!
-//! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup`, `lookup_disk`, then the
+//! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup_memory`, `lookup_disk`, then the
 //! plan) → `fetch_or_join` → `fetch_as_leader` → `respond_with_outcome` → `deliver_object`. A
 //! request that cannot use the cache continues with `fetch_uncoalesced`, `pass` or
 //! `pass_with_body`.
@@ -38,10 +38,13 @@ impl Edge {
         // Splits the request before the future is created. Otherwise, the future would reserve
         // memory for the request and for its parts.
         let (parts, mut body) = request.into_parts();
-        async move { self.handle_parts(worker, &parts, &mut body, &conn).await }
+        async move {
+            self.serve_and_record(worker, &parts, &mut body, &conn)
+                .await
+        }
     }
 
-    async fn handle_parts(
+    async fn serve_and_record(
         self: &Arc<Edge>,
         worker: usize,
         parts: &Parts,
@@ -56,14 +59,14 @@ impl Edge {
             facts.connection = Some(conn);
         }
         let (mut response, mut summary) = match &mut facts {
-            Ok(facts) => match pending.active_trace() {
+            Ok(facts) => match pending.trace_of_request() {
                 None => {
                     self.serve_with_rules(worker, facts, body, &pending, conn)
                         .await
                 }
                 Some(trace) => {
                     let served = self.serve_with_rules(worker, facts, body, &pending, conn);
-                    Box::pin(trace::run_with(trace.clone(), served)).await
+                    Box::pin(trace::run_with_trace(trace.clone(), served)).await
                 }
             },
             Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),
@@ -74,7 +77,7 @@ impl Edge {
             }
             Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
         };
-        if let Err(error) = conn.admit(&mut response) {
+        if let Err(error) = conn.reserve_send_memory(&mut response) {
             response = deliver::error_response(&error, summary.outcome);
             summary.error = Some(error);
         }
@@ -98,7 +101,7 @@ impl Edge {
             return local_response(discovery_response(false));
         };
         let result = collector
-            .respond(&parts.method, &parts.headers, body, conn)
+            .respond_to_event_request(&parts.method, &parts.headers, body, conn)
             .await;
         match result {
             Ok(response) => local_response(response),
@@ -139,7 +142,7 @@ impl Edge {
             .into_iter()
             .for_each(|pool| facts.use_pool(pool));
         let (mut response, mut summary) = if let Some(status) = actions.deny {
-            let error = Error::client(status, "denied by a rule");
+            let error = Error::new_client_error(status, "denied by a rule");
             let response = deliver::error_response(&error, CacheOutcome::Denied);
             (
                 response,

@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use net::viewers::CmcdCollector;
 use net::{Body, Conn, Error};
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 use upstream::InterimHandler;
 
 use crate::cache_key::{CacheKey, strip_cmcd, unescape_unreserved};
@@ -31,7 +31,8 @@ pub struct RequestFacts<'a> {
     pub directives: CacheDirectives,
     /// Path and query without CMCD, as sent to the origin.
     pub target: Cow<'a, str>,
-    /// The target with unreserved characters unescaped (RFC 3986), for the cache key and the rules.
+    /// The target with percent-encoded unreserved characters decoded (RFC 3986), for the cache key
+    /// and the rules.
     pub normalized_target: Cow<'a, str>,
     /// Cache key without the header values that select a variant.
     pub primary_key: Cow<'a, str>,
@@ -80,7 +81,7 @@ impl<'a> RequestFacts<'a> {
         instance: &HeaderValue,
         client: IpAddr,
     ) -> Result<RequestFacts<'a>, LocalReply> {
-        let reject = |error: Error| LocalReply::Rejected(Box::new(error.response()));
+        let reject = |error: Error| LocalReply::Rejected(Box::new(error.to_response()));
         // The edge serves these paths on the main port only if there is no admin port. Otherwise,
         // the main port forwards requests for these paths to the origin.
         match parts.uri.path() {
@@ -96,14 +97,18 @@ impl<'a> RequestFacts<'a> {
         }
         if REFUSED_METHODS.contains(&parts.method) {
             let what = format_args!("method {} is not supported", parts.method);
-            let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+            let mut response =
+                Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what).to_response();
             let allowed = HeaderValue::from_static(ALLOWED_METHODS);
             response.headers_mut().insert(header::ALLOW, allowed);
             return Err(LocalReply::Rejected(Box::new(response)));
         }
         if has_looped(&parts.headers, instance) {
             let what = "request loop: the origin forwards requests to this edge";
-            return Err(reject(Error::client(StatusCode::LOOP_DETECTED, what)));
+            return Err(reject(Error::new_client_error(
+                StatusCode::LOOP_DETECTED,
+                what,
+            )));
         }
         let target = parts
             .uri
@@ -111,7 +116,10 @@ impl<'a> RequestFacts<'a> {
             .map_or("/", |target| target.as_str());
         if !target.starts_with('/') {
             let what = "the request target must be a path";
-            return Err(reject(Error::client(StatusCode::BAD_REQUEST, what)));
+            return Err(reject(Error::new_client_error(
+                StatusCode::BAD_REQUEST,
+                what,
+            )));
         }
         let target = strip_cmcd(target);
         let host = effective_host(parts);
@@ -119,7 +127,7 @@ impl<'a> RequestFacts<'a> {
             Cow::Borrowed(_) => target.clone(),
             Cow::Owned(normalized) => normalized.into(),
         };
-        let key = if is_planted("key-without-query") {
+        let key = if is_bug_planted("key-without-query") {
             parts.uri.path().into()
         } else if settings.client_host {
             format!("{host}{normalized_target}").into()
@@ -142,8 +150,9 @@ impl<'a> RequestFacts<'a> {
         })
     }
 
-    /// Returns whether the request may change something at the origin, as any request with an
-    /// unknown method may. The edge passes such a request once, with its body.
+    /// Returns whether the method is unsafe, which means that the request may change something at
+    /// the origin. Unknown methods count as unsafe. The edge passes an unsafe request once, with
+    /// its body.
     pub fn has_unsafe_method(&self) -> bool {
         !READ_METHODS.contains(self.method)
     }
@@ -160,7 +169,7 @@ impl<'a> RequestFacts<'a> {
         self.pool = Some(pool);
     }
 
-    /// Returns whether the client requests only ranges.
+    /// Returns whether the request has a Range header.
     pub fn has_range(&self) -> bool {
         self.headers.contains_key(header::RANGE)
     }
@@ -193,7 +202,7 @@ impl<'a> RequestFacts<'a> {
         let sender = self.connection?.interim_sender();
         Some(InterimHandler::new(move |status, headers| {
             if let Some(headers) = interim_headers(status, headers) {
-                sender.send(status, &headers);
+                sender.send_interim(status, &headers);
             }
         }))
     }
@@ -259,7 +268,7 @@ fn effective_host(parts: &Parts) -> Cow<'_, str> {
 
 /// Builds a plain-text response for operators and load balancers.
 pub fn text_response(text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+    let mut response = Response::new(Body::from_bytes(Bytes::from_static(text.as_bytes())));
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(header::CONTENT_TYPE, kind);

@@ -118,7 +118,7 @@ impl RuleSet {
     }
 
     /// Returns the first matching rule for a response.
-    pub fn choose_for_response(&self, facts: &RuleVariables<'_>) -> Option<RuleChoice<'_>> {
+    pub fn choose_response_rule(&self, facts: &RuleVariables<'_>) -> Option<RuleChoice<'_>> {
         let rule = self.rules.iter().find(|rule| self.is_match(rule, facts))?;
         let transport = TransportOptions {
             congestion: rule.congestion.clone(),

@@ -38,7 +38,7 @@ pub fn run_command(flags: &ArgMatches) -> ExitCode {
 
 fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     if let Some(("explain", flags)) = flags.subcommand() {
-        return Ok(crate::explain::print_explanation(flags)?);
+        return Ok(crate::explain_rules::print_rule_verdicts(flags)?);
     }
     #[cfg(feature = "nats")]
     if let Some((name, flags)) = flags.subcommand()
@@ -46,7 +46,7 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     {
         return published;
     }
-    let layers = SettingLayers::read(SETTINGS, TABLES, flags)?;
+    let layers = SettingLayers::read_settings(SETTINGS, TABLES, flags)?;
     if layers.print {
         // Ignores the error, because the reader may have closed the pipe (`| head`).
         let _ = write!(io::stdout(), "{layers}");
@@ -57,7 +57,7 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     let flags = flags.clone();
     // A reload uses the same flags, but reads the environment and the settings file again.
     let running = start_edge(
-        move || EdgeSettings::from_layers(&SettingLayers::read(SETTINGS, TABLES, &flags)?),
+        move || EdgeSettings::from_layers(&SettingLayers::read_settings(SETTINGS, TABLES, &flags)?),
         shutdown,
     )?;
     running.announce();
@@ -84,7 +84,7 @@ pub fn start_edge(
     };
     let metrics = Metrics::of_process(PROGRAM);
     shutdown.register_metrics(&metrics);
-    let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
+    let overload = OverloadManager::start_memory_monitor(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
@@ -104,17 +104,17 @@ pub fn start_edge(
     #[cfg(feature = "nats")]
     let nats = settings.nats.clone();
     let handover_socket = settings.common.handover_socket.clone();
-    let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;
+    let mut inherited = InheritedPorts::take_inherited_ports(PROGRAM, handover_socket.as_deref())?;
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
-    running.follow_tls(&settings.common, server.certificates())?;
+    running.watch_tls_files(&settings.common, server.certificates())?;
     let replaces = inherited.has_predecessor();
     let edge = build_edge(settings, workers, &metrics, &shutdown, overload, replaces)?;
-    running.close_on_exit(edge.telemetry.recorder());
-    running.close_on_exit(edge.collector.as_ref().and_then(|c| c.recorder()));
+    running.close_recorder_on_exit(edge.telemetry.recorder());
+    running.close_recorder_on_exit(edge.collector.as_ref().and_then(|c| c.recorder()));
     edge.origins
         .credentials()
         .clone()
@@ -131,11 +131,11 @@ pub fn start_edge(
     let reload_target = live.clone();
     running.on_hangup(move || {
         // `reload` logs the error.
-        let _ = reload_target.reload();
+        let _ = reload_target.reload_settings();
     })?;
     running.start_server(MAIN, server, move |worker| {
         let live = live.clone();
-        move |request, conn| live.current().handle_request(worker, request, conn)
+        move |request, conn| live.current_edge().handle_request(worker, request, conn)
     })?;
     open_disk_later(&mut running, &disk)?;
     if handover_socket.is_some() {
@@ -181,9 +181,9 @@ fn start_health_probes(
     worker: usize,
 ) -> Result<(), ProgramError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
-    running.until_drained("health", move || async move {
+    running.spawn_until_drained("health", move || async move {
         loop {
-            let edge = live.current();
+            let edge = live.current_edge();
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
                 () = edge.origins.probe_origins(worker) => {}
@@ -203,9 +203,9 @@ fn start_resolutions(
     live: &Arc<ReloadableEdge>,
 ) -> Result<(), ProgramError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
-    running.until_drained("resolve", move || async move {
+    running.spawn_until_drained("resolve", move || async move {
         loop {
-            let edge = live.current();
+            let edge = live.current_edge();
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
                 () = edge.origins.refresh_members(&edge.settings.dns_servers) => {}
@@ -232,8 +232,8 @@ fn open_disk_later(
         return Ok(());
     }
     let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
-    running.until_drained("open-disk", move || async move {
-        while !disk.try_open() {
+    running.spawn_until_drained("open-disk", move || async move {
+        while !disk.try_open_tier() {
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
                 () = tokio::time::sleep(DISK_RETRY_INTERVAL) => {}
@@ -250,17 +250,20 @@ fn release_disk_to_successor(
     disk: &Arc<DiskCache>,
 ) -> Result<(), ProgramError> {
     let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
-    running.until_drained("release-disk", move || async move {
+    running.spawn_until_drained("release-disk", move || async move {
         shutdown.wait_until_draining().await;
         if shutdown.is_handed_over() {
-            disk.release();
+            disk.flush_and_release();
         }
     })
 }
 
 fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, ProgramError> {
     let tracing = &settings.common.tracing;
-    let headers = tracing.otlp_headers.clone().map(CollectorHeaders::read);
+    let headers = tracing
+        .otlp_headers
+        .clone()
+        .map(CollectorHeaders::from_file);
     let headers = headers.transpose();
     let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
     let ratio = tracing.sample_ratio();
@@ -269,7 +272,8 @@ fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, Prog
     let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();
     let timing = timing.map_err(ProgramError::cannot("--server-timing-token-file"))?;
-    let timing = timing.map(|token| Box::new(move |headers: &_| token.is_in(headers)) as _);
+    let timing =
+        timing.map(|token| Box::new(move |headers: &_| token.has_required_token(headers)) as _);
     Ok(RequestTracing::new(tracer, timing))
 }
 
@@ -282,7 +286,7 @@ fn build_edge(
     replaces: bool,
 ) -> Result<Edge, ProgramError> {
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
-    let credentials = EdgeCredentials::read(&settings)?;
+    let credentials = EdgeCredentials::read_credentials(&settings)?;
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts, credentials);
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
     let tracing = start_tracing(&settings)?;

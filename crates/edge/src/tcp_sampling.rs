@@ -7,7 +7,7 @@ use http::Response;
 use http_body::Body as _;
 use net::metrics::{HistogramFamily, MetricSpec, Metrics};
 use net::record::{BoundedText, Recorder, TcpRecord, micros};
-use net::{Body, Conn, ConnectionWatch, TcpInfo};
+use net::{Body, Conn, TcpInfo, WeakConnection};
 
 use crate::telemetry::PendingRecord;
 
@@ -65,8 +65,9 @@ impl TcpSampler {
     }
 
     /// Samples the connection when the response ends, for the histograms. If TCP records are
-    /// enabled, also samples from the start of the response until the client's acknowledgement.
-    pub fn sample_response(
+    /// enabled, also samples the connection from the start of the response until the client's
+    /// acknowledgement, for the records.
+    pub fn sample_connection(
         &self,
         pending: &PendingRecord,
         conn: &Conn,
@@ -89,7 +90,7 @@ impl TcpSampler {
                 started,
             });
         let (rtt, delivery) = (self.rtt.clone(), self.delivery.clone());
-        let watch = conn.watch();
+        let watch = conn.weak_handle();
         let sampled = recorder.zip(name).map(|(recorder, name)| {
             if let Some(info) = watch.tcp_info() {
                 recorder.record_tcp(name.to_record("start", info));
@@ -117,8 +118,8 @@ impl TcpSampler {
             }
             if let Some((recorder, name, sent)) = sampled {
                 recorder.record_tcp(name.to_record("sent", info));
-                // Sending fails if the sampling task has already stopped because the connection was
-                // closed.
+                // Sending the signal fails if the sampling task has already stopped because the
+                // connection was closed.
                 let _ = sent.send(());
             }
         });
@@ -137,7 +138,7 @@ fn observe_histograms(rtt: &HistogramFamily, delivery: &HistogramFamily, info: &
 /// Samples the connection until the response is written, and then until the client has acknowledged
 /// all bytes. If `interval` is zero, records only the sample after the acknowledgement.
 async fn sample_until_acked(
-    watch: ConnectionWatch,
+    watch: WeakConnection,
     interval: Duration,
     recorder: Recorder,
     name: ResponseIdentity,

@@ -91,8 +91,8 @@ pub struct RequestSummary {
 
 impl PendingRecord {
     /// Returns the trace of the request, if the request is traced.
-    pub fn active_trace(&self) -> Option<&ActiveTrace> {
-        self.traced.as_ref().map(|traced| traced.active_trace())
+    pub fn trace_of_request(&self) -> Option<&ActiveTrace> {
+        self.traced.as_ref().map(|traced| traced.trace_of_request())
     }
 
     /// Returns the request id and the time of arrival, if the request is recorded.
@@ -119,8 +119,11 @@ impl RequestTelemetry {
             ),
             tracing,
             spans_dropped: metrics.counter(&TRACE_SPANS_DROPPED),
-            hits: results.with_labels(&[CacheOutcome::Hit.result()]),
-            fresh: reasons.with_labels(&[CacheOutcome::Hit.result(), CacheOutcome::Hit.reason()]),
+            hits: results.with_labels(&[CacheOutcome::Hit.result_label()]),
+            fresh: reasons.with_labels(&[
+                CacheOutcome::Hit.result_label(),
+                CacheOutcome::Hit.reason_label(),
+            ]),
             results,
             reasons,
             bytes: metrics.gauge(&CACHE_BYTES),
@@ -161,17 +164,17 @@ impl RequestTelemetry {
             .set(i64::try_from(memory_use.0).unwrap_or(i64::MAX));
         set(&self.objects, memory_use.1);
         set(&self.flights, flights.len());
-        set(&self.followers, flights.followers());
+        set(&self.followers, flights.follower_count());
         let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
         let new = dropped
             .unwrap_or(0)
             .saturating_sub(self.spans_dropped.get());
         self.spans_dropped.inc_by(new);
-        self.metrics.response(request_headers)
+        self.metrics.scrape_response(request_headers)
     }
 
     /// Returns the number of requests for each cache result.
-    pub fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
+    pub fn request_counts_by_result(&self) -> BTreeMap<&'static str, u64> {
         let names = CACHE_RESULTS.iter().filter(|name| **name != LOCAL_RESULT);
         names
             .map(|name| (*name, self.results.with_labels(&[name]).get()))
@@ -222,7 +225,7 @@ impl RequestTelemetry {
         if let Some(traced) = &traced {
             headers::add_server_timing(
                 response.headers_mut(),
-                traced.active_trace().server_timing(),
+                traced.trace_of_request().server_timing(),
             );
         }
         response.body_mut().on_end(true, move |end| {
@@ -233,7 +236,7 @@ impl RequestTelemetry {
                 if let Some(trace_id) = traced.exported_trace_id() {
                     timings.record_exemplar(timing, started, end, trace_id);
                 }
-                traced.end(status, ("headwater.cache", summary.outcome.result()));
+                traced.end_request(status, ("headwater.cache", summary.outcome.result_label()));
             }
             let Some(mut access) = access else {
                 return;
@@ -248,8 +251,8 @@ impl RequestTelemetry {
             let error = summary.error.map(|error| error.cause().to_owned());
             access.error = error.or(cut).map(Into::into);
             access.cached = (summary.outcome != CacheOutcome::Local).then(|| CacheFacts {
-                cache: summary.outcome.result(),
-                reason: summary.outcome.reason(),
+                cache: summary.outcome.result_label(),
+                reason: summary.outcome.reason_label(),
                 upstream_us: summary.upstream_us,
                 rule: summary.rule.map(Into::into),
             });
@@ -257,8 +260,8 @@ impl RequestTelemetry {
             tracing::debug!(
                 path = access.path.as_str(),
                 status = access.status,
-                cache = summary.outcome.result(),
-                reason = summary.outcome.reason(),
+                cache = summary.outcome.result_label(),
+                reason = summary.outcome.reason_label(),
                 total_us = access.total_us,
                 complete = access.complete,
                 "request"
@@ -277,9 +280,9 @@ impl RequestTelemetry {
                 self.fresh.inc();
             }
             _ => {
-                self.results.with_labels(&[outcome.result()]).inc();
+                self.results.with_labels(&[outcome.result_label()]).inc();
                 self.reasons
-                    .with_labels(&[outcome.result(), outcome.reason()])
+                    .with_labels(&[outcome.result_label(), outcome.reason_label()])
                     .inc();
             }
         }

@@ -26,15 +26,15 @@ const NAMED_MAX: usize = 20;
 /// The results of one list of URLs.
 #[derive(Debug, Default, Serialize)]
 pub struct WarmReport {
-    /// URLs on the list.
+    /// Number of URLs on the list.
     pub listed: usize,
-    /// URLs that were fetched now.
+    /// Number of URLs that were fetched into the cache.
     pub fetched: usize,
-    /// URLs that were already cached.
+    /// Number of URLs that were already cached.
     pub here: usize,
-    /// URLs that were fetched but are not cacheable.
+    /// Number of URLs that were fetched but are not cacheable.
     pub passed: usize,
-    /// URLs that failed.
+    /// Number of URLs that could not be fetched.
     pub failed: usize,
     /// The first failures, with their reasons.
     pub failures: Vec<String>,

@@ -72,7 +72,7 @@ fn a_request_is_in_flight_until_its_response_is_sent() {
     exchange.respond(200, &["Cache-Control: max-age=60"], b"late");
     assert_eq!(client.read_response("GET").text(), "late");
     edge.wait_for_metric(name, 1);
-    // A request is also no longer in flight if its client has disconnected.
+    // If the client disconnects, its request is no longer in flight.
     let mut client = edge.connect();
     client.send("GET", "/abandoned", &[]);
     let _exchange = origin.next_request();

@@ -85,7 +85,7 @@ fn start_setup(origin: std::net::SocketAddr) -> RulesSetup {
 }
 
 impl RulesSetup {
-    /// Drains the edge, so that it writes all records, and returns the records.
+    /// Drains the edge, so that the edge writes all records. Returns the records.
     fn read_records(mut self) -> Vec<Value> {
         self.edge.drain();
         let text = std::fs::read_to_string(&self.records).unwrap();

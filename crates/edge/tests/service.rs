@@ -1,4 +1,4 @@
-//! The edge as a service: reloads, proxies in front of it, and its local paths.
+//! The edge as a service: reloads, proxies in front of the edge, and the edge's local paths.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -216,7 +216,7 @@ fn only_a_trusted_proxy_sets_the_client_address() {
 }
 
 /// Without an admin port, the main port serves the paths for health and metrics. With an admin
-/// port, it forwards requests for these paths to the origin.
+/// port, the main port forwards requests for these paths to the origin.
 #[test]
 fn local_paths_move_to_the_admin_port() {
     let served = start_setup(&start_origin("the origin's"), &[]);
@@ -278,8 +278,8 @@ fn an_outcome_has_one_name_in_header_record_and_metric() {
         address.0
     );
     let mut served = start_setup(&text, &["--records", records.to_str().unwrap()]);
-    // Each case is the method, the target, a header line, the outcome, and the reason for not
-    // storing the response if `Cache-Status` reports that reason.
+    // Each case is the method, the target, a header line and the outcome. If `Cache-Status` reports
+    // why the response is not stored, the last value is this reason.
     let cases = [
         ("GET", "/a", "X: y", "miss absent", None),
         ("GET", "/a", "X: y", "hit fresh", None),

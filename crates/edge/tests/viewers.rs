@@ -1,5 +1,5 @@
-//! The CMCD collector of the edge, which receives reports with requests and as events, and shows
-//! them to operators in metrics, pages and records.
+//! The CMCD collector of the edge. The collector receives reports in request mode and in event
+//! mode, and shows the reports to operators in metrics, pages and records.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -225,8 +225,8 @@ fn the_page_of_viewers_escapes_hostile_names_and_needs_the_token() {
     let text = page.text();
     assert!(!text.contains("<img"), "{text}");
     let escaped = "&lt;img src=x onerror=alert(1)&gt;&amp;&#39;";
-    // The name is shown as session, as title and title group, as pathway and pathway group, and as
-    // error.
+    // The page contains the name six times: as session, title, title group, pathway, pathway group
+    // and error.
     assert_eq!(text.matches(escaped).count(), 6, "{text}");
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("script-src 'self'"), "{policy}");

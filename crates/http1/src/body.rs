@@ -39,17 +39,17 @@ impl BodyDecoder {
     /// Returns the number of body bytes before the next framing bytes (such as a chunk-size line).
     /// Returns 0 if framing bytes are next. The caller may read these body bytes without the
     /// decoder and then report them to [`BodyDecoder::consume_data`].
-    pub fn data_ahead(&self) -> u64 {
+    pub fn bytes_until_framing(&self) -> u64 {
         match self {
             BodyDecoder::Length(remaining) => *remaining,
-            BodyDecoder::Chunked(chunks) => chunks.data_ahead(),
+            BodyDecoder::Chunked(chunks) => chunks.bytes_until_framing(),
             BodyDecoder::UntilClose => u64::MAX,
             BodyDecoder::Closed => 0,
         }
     }
 
     /// Records that the caller has taken `count` body bytes, which must be at most
-    /// [`BodyDecoder::data_ahead`].
+    /// [`BodyDecoder::bytes_until_framing`].
     pub fn consume_data(&mut self, count: u64) {
         match self {
             BodyDecoder::Length(remaining) => *remaining = remaining.saturating_sub(count),
@@ -70,7 +70,8 @@ impl BodyDecoder {
             _ => 0,
         };
         let available = received.len() - start;
-        let len = usize::try_from(self.data_ahead()).map_or(available, |data| data.min(available));
+        let len = usize::try_from(self.bytes_until_framing())
+            .map_or(available, |data| data.min(available));
         self.consume_data(len as u64);
         Ok(start..start + len)
     }

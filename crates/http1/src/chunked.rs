@@ -2,7 +2,7 @@
 
 use crate::ProtocolError;
 
-/// Maximum size of a chunk-size line in bytes, with padding and extensions.
+/// Maximum size of a chunk-size line in bytes, including white space and extensions.
 const SIZE_LINE_BYTES_MAX: u16 = 4 << 10;
 /// Maximum total size of the chunk extensions of a body, in bytes. The decoder ignores extensions.
 /// Without this limit, a sender could send almost 4 KiB of extensions with each byte of data.
@@ -19,12 +19,12 @@ const SIZE_DIGITS_MAX: u8 = 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkedDecoder {
     state: ChunkState,
-    /// While a size line is read, the size so far. While data is read, the remaining bytes of the
-    /// chunk.
+    /// While a size line is read, the value of the digits read so far. While data is read, the
+    /// number of remaining bytes of the chunk.
     size: u64,
-    /// Bytes of the current size line.
+    /// Number of bytes read so far from the current size line.
     line_bytes: u16,
-    /// Bytes of all extensions so far.
+    /// Number of extension bytes read so far in the whole body.
     extension_bytes: u16,
     trailer_bytes: u16,
     trailer_fields: u8,
@@ -69,7 +69,7 @@ impl ChunkedDecoder {
     }
 
     /// Returns the number of data bytes before the next framing bytes.
-    pub fn data_ahead(&self) -> u64 {
+    pub fn bytes_until_framing(&self) -> u64 {
         match self.state {
             ChunkState::Data => self.size,
             _ => 0,
@@ -77,7 +77,7 @@ impl ChunkedDecoder {
     }
 
     /// Records that the caller has taken `count` data bytes, which must be at most
-    /// [`ChunkedDecoder::data_ahead`].
+    /// [`ChunkedDecoder::bytes_until_framing`].
     pub fn consume_data(&mut self, count: u64) {
         self.size = self.size.saturating_sub(count);
         if self.state == ChunkState::Data && self.size == 0 {

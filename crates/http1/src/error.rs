@@ -18,7 +18,7 @@ pub enum ProtocolError {
     ContentLengths,
     /// The transfer coding is not exactly `chunked`, or an HTTP/1.0 response has a transfer coding.
     TransferEncoding,
-    /// A chunk's size line is malformed, or its size has more than 15 digits.
+    /// A chunk-size line is malformed, or the chunk size has more than 15 digits.
     ChunkSize,
     /// A chunk-size line is too long, or the total size of a body's chunk extensions exceeds the
     /// limit.

@@ -5,8 +5,8 @@ use http::Method;
 /// Appends the head of a request: the request line, the fields in the given order, and the empty
 /// line.
 ///
-/// Names and values must be valid, like those in an [`http::HeaderMap`]. `target` must not contain
-/// spaces or control characters, like the target of an [`http::Uri`]. The caller must include the
+/// Field names and values must be valid, as they are in an [`http::HeaderMap`]. `target` must be
+/// free of spaces and control characters, as it is in an [`http::Uri`]. The caller must include the
 /// fields that frame the body.
 pub fn write_request_head<'a>(
     out: &mut Vec<u8>,

@@ -29,7 +29,7 @@ impl Default for HeadLimits {
 
 /// The facts of a response's head that decide how to read its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseHead {
+pub struct ResponseFraming {
     /// Status code, from 100 to 999.
     pub status: u16,
     /// Length of the head in bytes. The body starts after the head.
@@ -52,9 +52,9 @@ struct FramingFields {
     has_keep_alive: bool,
 }
 
-impl ResponseHead {
-    /// Parses the head at the start of `received`. Calls `on_field` with the status, the name and
-    /// the value of each field. Returns `None` while the head is incomplete.
+impl ResponseFraming {
+    /// Parses the head at the start of `received`. For each field, calls `on_field` with the
+    /// status, the field's name and the field's value. Returns `None` while the head is incomplete.
     ///
     /// `to_head` means that the request was `HEAD`, so no body follows, even if the fields declare
     /// a body.
@@ -66,7 +66,7 @@ impl ResponseHead {
         limits: HeadLimits,
         to_head: bool,
         mut on_field: impl FnMut(u16, &str, &[u8]),
-    ) -> Result<Option<ResponseHead>, ProtocolError> {
+    ) -> Result<Option<ResponseFraming>, ProtocolError> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let fields = &mut fields[..limits.fields_max.min(FIELDS_MAX)];
         let mut parsed = httparse::Response::new(&mut []);
@@ -86,7 +86,7 @@ impl ResponseHead {
         }
         let is_http11 = parsed.version == Some(1);
         let body = framing.body_decoder(status, to_head, is_http11)?;
-        Ok(Some(ResponseHead {
+        Ok(Some(ResponseFraming {
             status,
             len,
             body,
@@ -94,17 +94,17 @@ impl ResponseHead {
         }))
     }
 
-    /// Parses the head like [`ResponseHead::parse`], and returns all fields in a map.
+    /// Parses the head like [`ResponseFraming::parse`], and returns all fields in a map.
     ///
     /// # Errors
-    /// The same as for [`ResponseHead::parse`].
+    /// The same as for [`ResponseFraming::parse`].
     pub fn parse_to_map(
         received: &[u8],
         limits: HeadLimits,
         to_head: bool,
-    ) -> Result<Option<(ResponseHead, HeaderMap)>, ProtocolError> {
+    ) -> Result<Option<(ResponseFraming, HeaderMap)>, ProtocolError> {
         let (mut headers, mut is_valid) = (HeaderMap::new(), true);
-        let head = ResponseHead::parse(received, limits, to_head, |_, name, value| {
+        let head = ResponseFraming::parse(received, limits, to_head, |_, name, value| {
             let name = HeaderName::from_bytes(name.as_bytes());
             match (name, HeaderValue::from_bytes(value)) {
                 (Ok(name), Ok(value)) => is_valid &= headers.try_append(name, value).is_ok(),

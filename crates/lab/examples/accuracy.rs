@@ -47,7 +47,7 @@ fn measure_goodput(mbit: u64) {
     );
 }
 
-/// Measures TCP goodput over a link without a rate, where the machine is the bottleneck.
+/// Measures TCP goodput over a link without a rate limit, where the machine is the bottleneck.
 fn measure_capacity() {
     let bed = TestLink::new("", direction_shape(None, 0), 1).unwrap();
     let took = bed.time_download(1_000_000_000, &["cubic"]).as_secs_f64();

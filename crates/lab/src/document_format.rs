@@ -24,8 +24,8 @@ impl ParsedDocument {
     /// other text as TOML.
     ///
     /// # Errors
-    /// The text has faults. If its syntax is invalid, its content is not checked.
-    pub fn parse(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
+    /// The text has faults. If the syntax is invalid, the content is not checked.
+    pub fn parse_and_check(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
         if text.trim_start().starts_with('{') {
             return parse_json(text);
         }
@@ -68,5 +68,5 @@ fn check_nbmp_table(_: ParsedDocument) -> Result<ParsedDocument, Vec<DocumentFau
 
 #[cfg(not(feature = "nbmp"))]
 fn missing_feature_fault(what: &str) -> DocumentFault {
-    DocumentFault::without_place(crate::commands::missing_feature_message(what, "nbmp"))
+    DocumentFault::of_whole_document(crate::commands::missing_feature_message(what, "nbmp"))
 }

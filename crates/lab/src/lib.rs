@@ -22,4 +22,4 @@ pub mod report;
 #[cfg(feature = "nbmp")]
 mod serve;
 
-pub use commands::{command, run};
+pub use commands::{define_lab_command, run_lab_command};

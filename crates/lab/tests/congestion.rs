@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 3;
 const LINKS: usize = 2;
 
 /// Returns the mean time in seconds of downloads of 5 MB over concurrent links, with reno and with
-/// bbr. Returns `None` if a link was too late.
+/// bbr. Returns `None` if a link delivered packets too late.
 fn measure_round() -> Option<[f64; 2]> {
     // The link has a rate of 20 Mbit/s and a round-trip time of 200 ms. Its queue holds a tenth of
     // the bandwidth-delay product.
@@ -28,11 +28,11 @@ fn measure_round() -> Option<[f64; 2]> {
         let (name, shallow) = (*name, shallow.clone());
         std::thread::spawn(move || {
             let bed = TestLink::new("congestion", shallow, 1).unwrap();
-            // The socket starts with bbr and then switches to the tested congestion control. The
-            // edge does the same after a request, and the kernel keeps pacing the socket. A socket
-            // that starts with reno sends bursts, which a shallow queue drops long before the rate
-            // is reached. Reno would then take about 2.5 times as long as bbr, instead of 1.5
-            // times.
+            // The socket starts with bbr and then switches to the tested congestion control, as the
+            // edge does after a request. The kernel continues to pace a socket that has used bbr. A
+            // socket that starts with reno sends bursts, which a shallow queue drops long before
+            // the rate is reached. Reno would then take about 2.5 times as long as bbr, instead of
+            // 1.5 times.
             let seconds = bed.time_download(5_000_000, &["bbr", name]).as_secs_f64();
             let report = bed.link.report();
             (seconds, report.lateness_us.p99)

@@ -5,9 +5,10 @@
 
 use lab::experiment::{ExperimentDocument, check_document};
 use lab::nbmp::{
-    ConformanceLevel, DescriptionKind, OWN_FUNCTIONS, parse_bounded, to_experiment, to_workflow,
+    ConformanceLevel, DescriptionKind, OWN_FUNCTIONS, parse_bounded_json, to_experiment,
+    to_workflow,
 };
-use lab::nbmp::{find_ignored, find_unsupported, validate_description};
+use lab::nbmp::{find_ignored_members, find_unsupported_members, validate_description};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toml::Table;
@@ -43,14 +44,18 @@ fn every_experiment_survives_a_round_trip() {
         assert_eq!(offences, [], "{path}: {workflow:#}");
         // The lab supports every member of these workflows.
         assert_eq!(
-            (find_unsupported(&workflow), find_ignored(&workflow)),
+            (
+                find_unsupported_members(&workflow),
+                find_ignored_members(&workflow)
+            ),
             (vec![], vec![]),
             "{path}"
         );
         // Serializes the workflow to text and parses it again, because experiments are read from
         // files.
         let workflow =
-            parse_bounded(serde_json::to_string_pretty(&workflow).unwrap().as_bytes()).unwrap();
+            parse_bounded_json(serde_json::to_string_pretty(&workflow).unwrap().as_bytes())
+                .unwrap();
         let again = to_experiment(&workflow);
         assert_eq!(again, table, "{path}");
         let written = toml::to_string_pretty(&again).unwrap();
@@ -129,7 +134,7 @@ fn public_descriptions_survive_a_round_trip() {
     let premiere = include_str!("nbmp/premiere.wdd.json");
     let terse = include_str!("nbmp/terse.wdd.json");
     for text in [premiere, terse] {
-        assert_round_trip(&parse_bounded(text.as_bytes()).unwrap());
+        assert_round_trip(&parse_bounded_json(text.as_bytes()).unwrap());
     }
 }
 
@@ -238,7 +243,7 @@ fn any_expectations() -> BoxedStrategy<toml::Value> {
         .boxed()
 }
 
-/// Generates experiments with the right structure, although their names do not always resolve.
+/// Generates experiments with the right structure. References to names do not always resolve.
 fn any_experiment() -> BoxedStrategy<Table> {
     let inputs = || {
         prop::collection::vec(any_name().prop_map(toml::Value::from), 1..3)
@@ -366,7 +371,7 @@ proptest! {
     #[test]
     fn any_experiment_survives_a_round_trip(table in any_experiment()) {
         prop_assume!(table.contains_key("name"));
-        let workflow = parse_bounded(to_workflow(&table).to_string().as_bytes()).unwrap();
+        let workflow = parse_bounded_json(to_workflow(&table).to_string().as_bytes()).unwrap();
         prop_assert_eq!(to_experiment(&workflow), table);
     }
 

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lab::nbmp::{
-    ConformanceLevel, DescriptionKind, parse_bounded, to_experiment, to_workflow,
+    ConformanceLevel, DescriptionKind, parse_bounded_json, to_experiment, to_workflow,
     validate_description,
 };
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn assert_round_trip(document: &Value) {
 #[test]
 fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
     for (text, missed) in OURS {
-        let document = parse_bounded(text.as_bytes()).unwrap();
+        let document = parse_bounded_json(text.as_bytes()).unwrap();
         assert_eq!(
             fault_paths(
                 &document,
@@ -57,7 +57,7 @@ fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
         assert_round_trip(&document);
     }
     let task = include_str!("nbmp/elsewhere/copy.tdd.json");
-    let task = parse_bounded(task.as_bytes()).unwrap();
+    let task = parse_bounded_json(task.as_bytes()).unwrap();
     assert_eq!(
         fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Lenient),
         [""; 0]
@@ -90,7 +90,7 @@ fn public_documents_are_accepted() {
     }
     assert_eq!(all.len(), 10, "{all:?}");
     for path in all {
-        let document = parse_bounded(&std::fs::read(&path).unwrap()).unwrap();
+        let document = parse_bounded_json(&std::fs::read(&path).unwrap()).unwrap();
         let kind = match path.extension().and_then(|extension| extension.to_str()) {
             Some("tdd") => DescriptionKind::Task,
             _ => DescriptionKind::Workflow,
@@ -111,7 +111,7 @@ fn a_conforming_public_document_is_strictly_valid() {
         println!("SKIPPED a_conforming_public_document_is_strictly_valid: not here");
         return;
     };
-    let document = parse_bounded(&text).unwrap();
+    let document = parse_bounded_json(&text).unwrap();
     assert_eq!(
         validate_description(
             &document,

@@ -87,8 +87,8 @@ struct Bench {
 
 impl Bench {
     /// Writes a catalogue, an experiment document, and the records of a run of `recorded`. The
-    /// document `recorded` may be another version of `document`. The slow arm takes 3 times as long
-    /// as the fast arm without loss, and 30 times as long with loss.
+    /// document `recorded` may be another version of `document`. Without loss, the slow arm takes 3
+    /// times as long as the fast arm. With loss, the slow arm takes 30 times as long.
     fn new(catalogue: &str, document: &str, recorded: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("claims.toml"), catalogue).unwrap();
@@ -96,7 +96,7 @@ impl Bench {
         let results = folder.path().join("known");
         std::fs::create_dir(&results).unwrap();
         std::fs::write(results.join("runs.jsonl"), sample_lines(recorded)).unwrap();
-        RunRecord::compress_folder(&results).unwrap();
+        RunRecord::compress_records(&results).unwrap();
         std::fs::remove_file(results.join("runs.jsonl")).unwrap();
         Bench { folder }
     }
@@ -106,7 +106,7 @@ impl Bench {
     }
 
     fn page(&self) -> Result<String, String> {
-        let read = Findings::read(&self.path("claims.toml"), &[self.path("known")]);
+        let read = Findings::judge_result_folders(&self.path("claims.toml"), &[self.path("known")]);
         read.map(|findings| findings.markdown())
             .map_err(|error| error.to_string())
     }
@@ -140,8 +140,9 @@ fn find_verdict(page: &str, claim: u32) -> String {
 #[test]
 fn verdicts_are_recomputed_from_raw_records() {
     let page = Bench::new(CATALOGUE, DOCUMENT, DOCUMENT).page().unwrap();
-    // The least favorable loss rate decides claim 1. The source of claim 2 does not report the loss
-    // rate (`any-of`), so the most favorable loss rate decides claim 2.
+    // Each loss rate has its own verdict. The least favorable of these verdicts decides claim 1.
+    // The source of claim 2 does not report the loss rate (`any-of`), so the most favorable verdict
+    // decides claim 2.
     assert_eq!(find_verdict(&page, 1), "stronger", "{page}");
     assert_eq!(find_verdict(&page, 2), "repeated");
     assert_eq!(find_verdict(&page, 3), "contradicted");
@@ -206,12 +207,13 @@ fn an_expectation_that_no_run_of_the_catalogue_contains_is_refused() {
     );
 }
 
-/// The catalogue lists all claims of the four source documents. `Findings::read` fails unless every
-/// claim has an expectation, or a reason why the claim cannot be measured.
+/// The catalogue lists all claims of the four source documents. `Findings::judge_result_folders`
+/// fails unless every claim has an expectation, or a reason why the claim cannot be measured.
 #[test]
 fn the_catalogue_covers_all_claims_of_the_source_documents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let findings = Findings::read(&root.join("experiments/claims/claims.toml"), &[]).unwrap();
+    let findings =
+        Findings::judge_result_folders(&root.join("experiments/claims/claims.toml"), &[]).unwrap();
     let page = findings.markdown();
     assert!(page.contains("**33 claims: 33 not measured.**"), "{page}");
     for number in (1..=35).filter(|number| ![9, 17].contains(number)) {

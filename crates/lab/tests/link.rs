@@ -128,8 +128,8 @@ fn a_full_queue_drops_the_newest() {
     let counts = bed.link.report().down;
     assert_eq!(counts.dropped + counts.delivered, 100, "{counts:?}");
     assert!(counts.queue_max_bytes <= 10_000, "{counts:?}");
-    // Nine packets fit in the queue. More packets arrive if the machine needs a second or two to
-    // send all 100 packets.
+    // Nine packets fit in the queue. If the machine needs a second or two to send all 100 packets,
+    // more packets arrive, because the queue drains meanwhile.
     assert!((9..60).contains(&came.len()), "{came:?}");
     assert_eq!(came[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lab::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, parse_bounded, validate_description,
+    ConformanceLevel, DescriptionKind, NbmpFault, parse_bounded_json, validate_description,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn validate_at(document: &Value, level: ConformanceLevel) -> Vec<NbmpFault> {
 }
 
 fn read_premiere() -> Value {
-    parse_bounded(PREMIERE.as_bytes()).unwrap()
+    parse_bounded_json(PREMIERE.as_bytes()).unwrap()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn valid_descriptions_are_accepted() {
     for level in [ConformanceLevel::Strict, ConformanceLevel::Lenient] {
         assert_eq!(validate_at(&read_premiere(), level), []);
     }
-    let terse = parse_bounded(TERSE.as_bytes()).unwrap();
+    let terse = parse_bounded_json(TERSE.as_bytes()).unwrap();
     assert_eq!(validate_at(&terse, ConformanceLevel::Lenient), []);
     assert!(validate_at(&terse, ConformanceLevel::Strict).len() > 20);
 }

@@ -39,10 +39,10 @@ fn netem_delays_both_directions_or_reports_why_it_cannot() {
     let link = NetemLink::start(&client, &server, 5, &LinkShape { down, up, seed: 1 }).unwrap();
     let [at_client, at_server] = link.addresses();
     let here = client
-        .within(|| UdpSocket::bind((at_client, 4000)))
+        .run_in_namespace(|| UdpSocket::bind((at_client, 4000)))
         .unwrap();
     let there = server
-        .within(|| UdpSocket::bind((at_server, 4000)))
+        .run_in_namespace(|| UdpSocket::bind((at_server, 4000)))
         .unwrap();
     let began = Instant::now();
     here.send_to(b"ping", (at_server, 4000)).unwrap();

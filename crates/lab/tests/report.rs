@@ -9,7 +9,7 @@ use lab::experiment::{
     Arm, ExperimentDocument, HistogramRecord, MachineDescription, RunPlan, RunRecord,
     check_document,
 };
-use lab::report::{Comparison, ExperimentReport, FindingOutcome, ResultSet, Verdict};
+use lab::report::{ExperimentReport, FindingOutcome, FolderComparison, ResultSet, Verdict};
 use serde_json::Value;
 
 const DOCUMENT: &str = r#"
@@ -99,8 +99,8 @@ fn sample_histogram(scale: u64) -> HistogramRecord {
 }
 
 /// Returns records in which the slow arm takes three times as long as the fast arm, apart from
-/// noise. The series `out` is about 0.99 × in × size in the first six of eight steps, and 0.5 × in
-/// × size in the last two steps.
+/// noise. The values of the series `out` are about 0.99 × `in` × `size` in the first six of eight
+/// steps, and 0.5 × `in` × `size` in the last two steps.
 fn sample_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
     let mut all = Vec::new();
     for round in 0..plan.rounds {
@@ -207,9 +207,9 @@ fn a_report_finds_the_effects_in_its_records() {
     let fit = &find_plot(&json, "linear fit")["panels"][0]["table"]["rows"];
     for row in fit.as_array().unwrap() {
         let cell = |n: usize| serde_json::from_str::<Value>(row[n].as_str().unwrap()).unwrap();
-        // Each row covers 32 runs: two losses, two sizes and eight rounds. Each run has six steps
-        // below the knee and two steps beyond the knee. The lowest knee is at the seventh step of
-        // size 1.
+        // Each row covers 32 runs (two loss rates × two sizes × eight rounds). Each run has six
+        // steps below the knee and two steps beyond the knee. The lowest knee is at the seventh
+        // step of size 1.
         assert_eq!(
             (row[1].as_str().unwrap(), row[7].as_str().unwrap()),
             ("192", "64"),
@@ -222,7 +222,7 @@ fn a_report_finds_the_effects_in_its_records() {
     let percentiles = &find_plot(&json, "by percentile")["panels"][0]["table"]["rows"];
     // The record's factor `times` halves all values. The slow arm recorded 30, 60, … 30000, so its
     // median is 7500. The fast arm recorded 10, 20, … 10000, so its median is 2500. Each panel has
-    // one loss and one size, so each row contains the samples of eight rounds.
+    // one loss rate and one size, so each row contains the samples of eight rounds.
     assert_eq!(
         (percentiles[0][0].as_str(), percentiles[0][1].as_str()),
         (Some("slow"), Some("8000"))
@@ -324,9 +324,9 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
             ..MachineDescription::default()
         }],
     };
-    let same = Comparison::new(&[folder("a", 1.0, 2), folder("b", 1.0, 2)]);
+    let same = FolderComparison::new(&[folder("a", 1.0, 2), folder("b", 1.0, 2)]);
     assert_eq!(same.rows.len(), 8);
-    let beyond = |found: &Comparison| {
+    let beyond = |found: &FolderComparison| {
         let changes = found
             .rows
             .iter()
@@ -334,7 +334,7 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
         changes.filter(|change| change.beyond_noise).count()
     };
     assert_eq!((beyond(&same), same.differs.len()), (0, 0));
-    let other = Comparison::new(&[folder("a", 1.0, 2), folder("<b>", 1.2, 4)]);
+    let other = FolderComparison::new(&[folder("a", 1.0, 2), folder("<b>", 1.2, 4)]);
     assert_eq!(beyond(&other), 8);
     assert_eq!(other.differs[0].what, "cores");
     assert_eq!(other.differs[0].values, ["2", "4"]);
@@ -374,7 +374,7 @@ fn plots_are_suggested_by_default() {
     assert_eq!(missing.next(), None, "{titles:?}");
     // A report can also be created without runs.
     let none = ExperimentReport::new(&plan, text, &[], Vec::new());
-    assert!(none.failed() && none.plots.is_empty());
+    assert!(none.has_failed() && none.plots.is_empty());
     assert!(none.html().contains("no run counts") && none.json().is_ok());
 }
 

@@ -338,7 +338,7 @@ fn only_mergeable_sinks_run_in_parts() {
             "{found:?}"
         );
     }
-    // Without links, all places count as one place, so two functions cannot use the same port.
+    // Without links, all places are one place, so two functions cannot use the same port.
     let two = text("sum /x", "b") + "[place.c]\n[function.g]\nrun='x'\nport=80\nat='c'\n";
     assert_eq!(find_faults(&two)[0].path, "function.g.port");
 }

@@ -1,10 +1,11 @@
-//! Runs one job on a generated film, to count its instructions or to measure its time.
+//! Runs one job, to count the instructions or to measure the time of the job.
 //!
 //! `hot JOB HOURS TIMES` prints nothing; `bench/callgrind.py` counts the instructions of the
 //! process. `hot JOB HOURS TIMES ms` prints the median time of a run in milliseconds, for
 //! `bench/table.py`. The constant `JOBS` lists the jobs.
 
-// The test muxer, which is included by its path, needs the names `crate::bytes` and `crate::index`.
+// The test muxer below is included with `#[path]` and refers to `crate::bytes` and `crate::index`.
+// The imports of `bytes` and `index` define these names.
 use media::codec::Codec;
 use media::index::{Index, Indexer};
 use media::manifest::dash::{self, SegmentAddressing};
@@ -20,17 +21,18 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use testing::{MuxTrack, MuxedFile, ProgressiveLayout, mux_progressive, sample_row};
+use testing::{MuxTrack, ProgressiveLayout, SyntheticMediaFile, mux_progressive, sample_row};
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/index/testing/mod.rs"]
 mod testing;
 
 type JobRun = Box<dyn Fn()>;
-/// Prepares a job on a film of this many hours.
+/// Function that prepares a job. The argument is the duration of the film in hours.
 type JobSetup = fn(u32) -> media::Result<JobRun>;
 
-/// The jobs by name. The preparation of a job runs once, however often the job runs.
+/// Name and setup function of each job. The setup function runs once, even if the job runs many
+/// times.
 const JOBS: &[(&str, JobSetup)] = &[
     ("index", prepare_index),
     ("cut", prepare_cut),
@@ -157,7 +159,8 @@ fn prepare_cut(hours: u32) -> media::Result<JobRun> {
     prepare_cold(hours, |_| ())
 }
 
-/// Prepares a job that starts with only the indexes in memory, and cuts the segments in each run.
+/// Prepares a job whose input is the indexes. Each run cuts the segments again, and then calls
+/// `text`.
 fn prepare_cold(hours: u32, text: impl Fn(&Presentation) + 'static) -> media::Result<JobRun> {
     let files = build_ladder(hours)?;
     cut_ladder(&files)?;
@@ -221,7 +224,7 @@ fn prepare_text_segments(hours: u32) -> media::Result<JobRun> {
         black_box(write_vtt_segment(
             &cues,
             shown,
-            grid.zero(),
+            grid.served_film_start(),
             SegmentFormat::Ts,
         ));
         black_box(write_wvtt_segment(&grid, &cues, n));
@@ -239,7 +242,8 @@ fn prepare_imsc_segment(hours: u32) -> media::Result<JobRun> {
     })
 }
 
-/// Prepares a job that muxes the video of the built-in film as one segment of about 1 MB.
+/// Prepares a job that muxes the video of the built-in film as one transport stream segment of
+/// about 1 MB.
 fn prepare_transport_stream(_: u32) -> media::Result<JobRun> {
     let file = include_bytes!("../../../media/demo/video-540p.mp4");
     let mut indexer = Indexer::new(file.len() as u64);
@@ -294,13 +298,14 @@ fn cut_ladder(files: &[Arc<Index>]) -> media::Result<Presentation> {
     )
 }
 
-/// Builds the indexes of eight video renditions. Each file also contains the audio.
+/// Builds the indexes of eight video renditions. Each rendition is in its own file, which also
+/// contains the audio.
 fn build_ladder(hours: u32) -> media::Result<Vec<Arc<Index>>> {
     let files = (1..=8).map(|weight| index_muxed(&build_film(hours, weight)).map(Arc::new));
     files.collect()
 }
 
-fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
+fn index_muxed(muxed: &SyntheticMediaFile) -> media::Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {
         indexer.feed(&muxed.read_range(range))?;
@@ -310,7 +315,7 @@ fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
 
 /// Builds a film with 25 frames per second, a key frame every 2 s, and audio. Three of every five
 /// frames are B-frames. The file interleaves video and audio about every half second.
-fn build_film(hours: u32, weight: u32) -> MuxedFile {
+fn build_film(hours: u32, weight: u32) -> SyntheticMediaFile {
     let cts = |n: u32| [2, 5, 2, 0, 1].get(n as usize % 5).copied().unwrap_or(0) * 512;
     let size = |n: u32| weight * (600 + n.wrapping_mul(2_654_435_761) % 9_000);
     let pictures =

@@ -1,14 +1,15 @@
-//! Measures what an index of a large generated film costs: the milliseconds to build the index, and
-//! the bytes of memory per sample.
+//! Measures the time in milliseconds to index large generated films, and the memory of each index
+//! in bytes per sample.
 //!
 //! Run this example with `cargo run --release -p media --example index_cost`.
 
-// The test muxer, which is included by its path, needs the names `crate::bytes` and `crate::index`.
+// The test muxer below is included with `#[path]` and refers to `crate::bytes` and `crate::index`.
+// The imports of `bytes` and `index` define these names.
 use media::index::{Index, Indexer};
 use media::{bytes, index};
 use std::time::Instant;
 use testing::{
-    MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
+    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, SyntheticMediaFile, mux_fragmented,
     mux_progressive, sample_row,
 };
 
@@ -43,7 +44,7 @@ fn main() {
     });
 }
 
-fn print_cost(name: &str, make: impl FnOnce() -> MuxedFile) {
+fn print_cost(name: &str, make: impl FnOnce() -> SyntheticMediaFile) {
     let muxed = make();
     let metadata = muxed.bytes_before_media.len() + muxed.bytes_after_media.len();
     let mut times: Vec<f64> = Vec::new();
@@ -68,9 +69,9 @@ fn heap_bytes_and_samples(index: &Index) -> (usize, u32) {
     (index.heap_bytes(), samples)
 }
 
-/// Indexes a generated file. Each range is copied, like a read from the page cache, so the measured
-/// time includes the time to read.
-fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
+/// Indexes a generated file. Copies each requested range, as a read from the page cache does. The
+/// measured time therefore includes the copying.
+fn index_muxed(muxed: &SyntheticMediaFile) -> media::Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {
         indexer.feed(&muxed.read_range(range))?;
@@ -105,16 +106,16 @@ fn audio_track(frames: u32) -> MuxTrack {
 }
 
 /// Writes a file that interleaves the tracks every half second, with the `moov` box at the end.
-fn mux_interleaved(tracks: &[MuxTrack]) -> MuxedFile {
+fn mux_interleaved(tracks: &[MuxTrack]) -> SyntheticMediaFile {
     mux_chunked(tracks, &[12, 23])
 }
 
 /// Writes a file with one or two samples per chunk, which is the worst case for an index.
-fn mux_scattered(tracks: &[MuxTrack]) -> MuxedFile {
+fn mux_scattered(tracks: &[MuxTrack]) -> SyntheticMediaFile {
     mux_chunked(tracks, &[1, 2])
 }
 
-fn mux_chunked(tracks: &[MuxTrack], samples: &[u32]) -> MuxedFile {
+fn mux_chunked(tracks: &[MuxTrack], samples: &[u32]) -> SyntheticMediaFile {
     let rounds = tracks.first().map_or(0, |track| track.rows.len()) as u32;
     let round = (0..tracks.len()).zip(samples.iter().copied());
     let chunks = (0..rounds / samples.first().copied().unwrap_or(1)).flat_map(|_| round.clone());
@@ -126,9 +127,9 @@ fn mux_chunked(tracks: &[MuxTrack], samples: &[u32]) -> MuxedFile {
     mux_progressive(tracks, &layout)
 }
 
-fn mux_fragments(tracks: &[MuxTrack]) -> MuxedFile {
-    // The test muxer stores the media of fragments in memory, so samples have only a tenth of the
-    // size.
+fn mux_fragments(tracks: &[MuxTrack]) -> SyntheticMediaFile {
+    // The test muxer stores the media of fragments in memory. To limit this memory, each sample has
+    // about a tenth of its usual size.
     let mut tracks = tracks.to_vec();
     let rows = tracks.iter_mut().flat_map(|track| &mut track.rows);
     rows.for_each(|row| row.size = row.size / 10 + 1);

@@ -25,7 +25,7 @@ pub struct Error {
 /// Classes of errors, distinguished by what the owner of the file can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The file ends before the end of something that it declares.
+    /// The file or a box ends before the end of its declared content.
     Truncated,
     /// The bytes contradict the standard, or contradict other bytes of the file.
     Malformed,
@@ -60,8 +60,8 @@ impl Error {
         Error::new(ErrorKind::Unsupported, message)
     }
 
-    /// Adds the box that encloses the current location to the location.
-    pub fn in_box(mut self, name: [u8; 4]) -> Error {
+    /// Puts the name of the enclosing box in front of the location.
+    pub fn with_enclosing_box(mut self, name: [u8; 4]) -> Error {
         let name = format_fourcc(name);
         self.location = if self.location.is_empty() {
             name
@@ -72,13 +72,13 @@ impl Error {
     }
 
     /// Adds the ID of the track to the message.
-    pub(crate) fn message_in_track(mut self, id: u32) -> Error {
+    pub(crate) fn with_track_id(mut self, id: u32) -> Error {
         self.message = format!("track {id}: {}", self.message);
         self
     }
 
     /// Sets the byte offset, unless a more exact offset is already set.
-    pub fn at_byte(mut self, at: u64) -> Error {
+    pub fn with_byte_offset(mut self, at: u64) -> Error {
         self.byte_offset.get_or_insert(at);
         self
     }

@@ -16,7 +16,7 @@ fn parse_hex_entry(hex: &str) -> Codec {
         u8::from_str_radix(pair, 16).expect("hexadecimal")
     };
     let entry: Vec<u8> = digits.chunks(2).map(byte).collect();
-    Codec::parse(&entry).expect("a sample entry as FFmpeg writes it")
+    Codec::from_sample_entry(&entry).expect("a sample entry as FFmpeg writes it")
 }
 
 /// Returns an AVC codec with this picture size and BT.709 colour.
@@ -129,10 +129,10 @@ pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
 }
 
 prop_compose! {
-    /// Any valid video track. Durations are constant or varying, and may be zero. Frames may be
-    /// reordered, and any frame may be a key frame. Samples before the first key frame cannot be
-    /// decoded.
-    pub(crate) fn any_video()(
+    /// Generates valid video tracks. Durations are constant or varying, and may be zero. Frames may
+    /// be reordered, and every frame may be a key frame. Up to two samples may precede the first
+    /// key frame. Such samples cannot be decoded.
+    pub(crate) fn arbitrary_video_track()(
         timescale in prop_oneof![Just(12_800u32), Just(90_000), Just(24_000), Just(1000), Just(10_000_000)],
         frame in prop_oneof![Just((1, 25)), Just((1001, 30_000)), Just((1, 60))],
         varying in prop_oneof![3 => Just(0u32), 1 => Just(3u32)],
@@ -151,8 +151,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Any valid audio track.
-    pub(crate) fn any_audio()(
+    /// Generates valid audio tracks.
+    pub(crate) fn arbitrary_audio_track()(
         timescale in prop_oneof![Just(48_000u32), Just(44_100), Just(90_000)],
         duration in prop_oneof![Just(1024u32), Just(1536), Just(960)],
         origin in -3000i64..200_000,
@@ -166,11 +166,11 @@ prop_compose! {
     }
 }
 
-/// Any valid title, with a few video and audio tracks in one file, or in one file per track. All
-/// tracks are short, so their durations are similar enough for one title.
-pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
-    let videos = proptest::collection::vec(any_video(), 0..4);
-    let audios = proptest::collection::vec(any_audio(), 0..3);
+/// Generates valid titles, with a few video and audio tracks in one file, or in one file per track.
+/// All tracks are short, so their durations are similar enough for one title.
+pub(crate) fn arbitrary_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
+    let videos = proptest::collection::vec(arbitrary_video_track(), 0..4);
+    let audios = proptest::collection::vec(arbitrary_audio_track(), 0..3);
     (videos, audios, any::<bool>())
         .prop_filter("at least one track", |(v, a, _)| {
             !v.is_empty() || !a.is_empty()

@@ -11,8 +11,8 @@
 //!    is read.
 //! 4. [`manifest`] writes the HLS playlists and DASH MPDs of a presentation.
 //!
-//! [`text`] parses subtitles and splits them at the same segment boundaries. [`protection`] adds
-//! Common Encryption to the segments and manifests of a presentation.
+//! [`text`] parses subtitles and splits them at the segment boundaries of the presentation.
+//! [`protection`] adds Common Encryption to the segments and manifests of a presentation.
 //!
 //! In addition, [`mp4`] writes index MP4s (an index stored as a file) and progressive MP4s. [`ism`]
 //! reads and writes server manifests, and [`ts`] muxes transport streams and packed audio.

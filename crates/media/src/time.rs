@@ -67,7 +67,7 @@ impl Time {
         self.ticks as f64 / self.timescale as f64
     }
 
-    /// Returns the time in nanoseconds, rounded to the nearest, for printing decimals.
+    /// Returns the time, rounded to the nearest nanosecond.
     pub fn as_nanos(self) -> i64 {
         self.round_to(1_000_000_000)
     }

@@ -88,7 +88,7 @@ impl XmlElement {
 /// # Errors
 /// `Malformed` for invalid XML, `Truncated` for an element without an end, and `TooLarge` for a
 /// document that exceeds a limit.
-pub(crate) fn parse_document(text: &str) -> Result<XmlElement> {
+pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
     let mut reader = quick_xml::Reader::from_str(text);
     // The open elements, outermost first. The first entry is a placeholder for the document.
     let mut open = vec![XmlElement::default()];
@@ -96,15 +96,15 @@ pub(crate) fn parse_document(text: &str) -> Result<XmlElement> {
     loop {
         let at = reader.buffer_position();
         let malformed = |error: &dyn std::fmt::Display| {
-            Error::malformed(format!("not XML: {error}")).at_byte(at)
+            Error::malformed(format!("not XML: {error}")).with_byte_offset(at)
         };
         match reader.read_event().map_err(|error| malformed(&error))? {
             Event::Start(start) => {
-                open.push(read_element(&start).map_err(|error| error.at_byte(at))?);
+                open.push(read_element(&start).map_err(|error| error.with_byte_offset(at))?);
                 elements += 1;
             }
             Event::Empty(start) => {
-                let child = read_element(&start).map_err(|error| error.at_byte(at))?;
+                let child = read_element(&start).map_err(|error| error.with_byte_offset(at))?;
                 elements += 1;
                 append_child(&mut open, child);
             }
@@ -124,8 +124,10 @@ pub(crate) fn parse_document(text: &str) -> Result<XmlElement> {
             Event::Eof => break,
             _ => {}
         }
-        check_limit(open.len(), DEPTH_MAX, "elements deep").map_err(|error| error.at_byte(at))?;
-        check_limit(elements, ELEMENTS_MAX, "elements").map_err(|error| error.at_byte(at))?;
+        check_limit(open.len(), DEPTH_MAX, "elements deep")
+            .map_err(|error| error.with_byte_offset(at))?;
+        check_limit(elements, ELEMENTS_MAX, "elements")
+            .map_err(|error| error.with_byte_offset(at))?;
     }
     if open.len() > 1 {
         let name = open.pop().unwrap_or_default().name;
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn namespaces_are_dropped_and_entities_decoded() {
-        let root = parse_document(
+        let root = parse_xml_document(
             "<?xml version='1.0'?><!DOCTYPE x><d:MPD a:b='1 &amp; 2'><!-- c --><d:U>x&amp;y<![CDATA[&]]></d:U></d:MPD>",
         )
         .unwrap();
@@ -199,11 +201,14 @@ mod tests {
     #[test]
     fn entity_bombs_and_truncated_documents_are_refused() {
         let deep = "<a>".repeat(DEPTH_MAX + 1);
-        assert_eq!(parse_document(&deep).unwrap_err().kind, ErrorKind::TooLarge);
+        assert_eq!(
+            parse_xml_document(&deep).unwrap_err().kind,
+            ErrorKind::TooLarge
+        );
         let laughs = "<!DOCTYPE l [<!ENTITY a 'ha'><!ENTITY b '&a;&a;'>]><MPD>&b;</MPD>";
-        assert!(parse_document(laughs).is_err());
+        assert!(parse_xml_document(laughs).is_err());
         for stump in ["", "<", "<MPD", "<MPD>", "<MPD></XML>", "garbage", "</MPD>"] {
-            assert!(parse_document(stump).is_err(), "{stump}");
+            assert!(parse_xml_document(stump).is_err(), "{stump}");
         }
     }
 }

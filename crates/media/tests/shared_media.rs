@@ -1,4 +1,4 @@
-//! Indexes real files of other encoders, if they are available.
+//! Indexes real files of various encoders, if the files are available.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ fn index_shared_file(name: &str) -> Option<media::Result<Index>> {
 }
 
 /// Codec, language, timescale, presentation offset, sample count, sync sample count, duration in
-/// ticks, bytes.
+/// ticks, size of all samples in bytes.
 type TrackFacts = (&'static str, &'static str, u32, i64, u32, usize, u64, u64);
 
 #[test]
@@ -74,6 +74,6 @@ const PROG_8S: &[TrackFacts] = &[
     ("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386),
 ];
 const BBB_AAC: &[TrackFacts] = &[("mp4a.40.2", "eng", 48000, 0, 235, 235, 240640, 79082)];
-/// The language code in this file is 0, which means English only in QuickTime files.
+/// The language code in this file is 0. In QuickTime files, but not in MP4 files, 0 means English.
 const V300: &[TrackFacts] = &[("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386)];
 const OPUS: &[TrackFacts] = &[("opus", "mon", 48000, -312, 50, 50, 48000, 16000)];

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p net --example send -- 127.0.0.1:0 1` starts the server with one worker
 //! and prints the address. Then run `wrk -c 32 -d 5 http://…/small`. Each response to `/small` is
-//! 5 KB from memory. Each response to `/large` is 1 MB in 16 blocks, from a different place in a
-//! 200 MB buffer.
+//! 5 KB from memory. Each response to `/large` is 1 MB in 16 blocks. Each of these responses starts
+//! at a different position in a 200 MB buffer.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn main() -> std::io::Result<()> {
                 "/large" => {
                     Body::from_pieces(large_body(&media, count.fetch_add(1, Ordering::Relaxed)))
                 }
-                _ => Body::full(small.clone()),
+                _ => Body::from_bytes(small.clone()),
             };
             async move { Response::new(body) }
         }
@@ -53,8 +53,8 @@ fn main() -> std::io::Result<()> {
     server.run(factory, Shutdown::on_signals()?)
 }
 
-/// Returns 1 MB of `media` as blocks, with gaps of seven bytes between the blocks. Each `n` selects
-/// another place in `media`.
+/// Returns 1 MB of `media` as blocks, with gaps of seven bytes between the blocks. `n` selects the
+/// position of the first block.
 fn large_body(media: &Bytes, n: usize) -> Vec<Bytes> {
     const STEP: usize = LARGE + 4097;
     let start = n * STEP % (MEDIA - 2 * LARGE);

@@ -11,7 +11,9 @@ use http::header::{
 use http::{Response, StatusCode};
 
 use crate::config::UsageError;
-use crate::{Body, Error, InheritedListener, Limits, ListenOptions, ProgramError, Server, token};
+use crate::{
+    Body, Error, InheritedListener, Limits, ListenOptions, ProgramError, Server, access_token,
+};
 
 /// The name of the admin port in the log and in the announcement of its address.
 pub const ADMIN: &str = "admin";
@@ -33,7 +35,7 @@ pub fn bind_admin_port(
     let Some((listen, token_file)) = settings else {
         return Ok(None);
     };
-    let token = token::read_token(token_file)
+    let token = access_token::read_token(token_file)
         .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
     let options = ListenOptions {
         addresses: vec![listen.clone()],
@@ -53,11 +55,11 @@ pub fn bind_admin_port(
 /// Returns a 401 response if the request does not contain the token. Browsers then prompt for the
 /// token and may show `realm`, which must contain neither quotes nor backslashes.
 pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
-    if token::has_valid_token(headers, token) {
+    if access_token::has_valid_token(headers, token) {
         return None;
     }
     let what = "token required; send Authorization: Bearer TOKEN, or the token as the password";
-    let mut response = Error::client(StatusCode::UNAUTHORIZED, what).response();
+    let mut response = Error::new_client_error(StatusCode::UNAUTHORIZED, what).to_response();
     if let Ok(challenge) = HeaderValue::try_from(format!("Basic realm=\"{realm}\"")) {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
@@ -71,7 +73,7 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 
 /// Returns a response with a status page, which is compiled into the program.
 pub fn page_response(page: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::full(page));
+    let mut response = Response::new(Body::from_bytes(page));
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     headers.insert(CONTENT_TYPE, kind);
@@ -81,7 +83,7 @@ pub fn page_response(page: &'static str) -> Response<Body> {
 
 /// Returns a response with a JSON document.
 pub fn json_response(value: &serde_json::Value) -> Response<Body> {
-    let mut response = Response::new(Body::full(format!("{value}\n")));
+    let mut response = Response::new(Body::from_bytes(format!("{value}\n")));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response

@@ -74,7 +74,7 @@ impl Body {
     }
 
     /// Creates a body from one buffer.
-    pub fn full(bytes: impl Into<Bytes>) -> Body {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Body {
         Body::from_chunk(Chunk::from(bytes.into()))
     }
 
@@ -194,10 +194,10 @@ impl Body {
 
     /// Discards the bytes of the body, as in the response to HEAD. Set `Content-Length` before this
     /// call, because the length of the body becomes 0.
-    pub(crate) fn discard_bytes(&mut self) {
+    pub(crate) fn empty_for_head_request(&mut self) {
         self.kind = BodySource::Done;
         if let Some(progress) = &self.progress {
-            progress.expect_nothing();
+            progress.mark_bodiless();
         }
     }
 
@@ -302,7 +302,7 @@ impl Body {
         if item.is_none()
             && let Some(progress) = &self.progress
         {
-            progress.expect_bytes(*given);
+            progress.set_expected_bytes(*given);
         }
         if done {
             self.kind = BodySource::Done;
@@ -325,7 +325,7 @@ impl Default for Body {
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Body {
-        Body::full(bytes)
+        Body::from_bytes(bytes)
     }
 }
 

@@ -14,8 +14,8 @@ pub struct Validators {
     pub etag: Option<HeaderValue>,
     /// Time of the last change.
     pub modified: Option<LastModified>,
-    /// The `Date` header of a cached response. If `modified` is missing, this date replaces it for
-    /// If-Modified-Since (RFC 9111 section 4.3.2).
+    /// The `Date` header of a cached response. If `modified` is missing, If-Modified-Since is
+    /// compared with this date (RFC 9111 section 4.3.2).
     pub date: Option<LastModified>,
 }
 
@@ -49,8 +49,7 @@ pub enum ConditionOutcome {
 }
 
 impl ConditionOutcome {
-    /// Returns the status of a response without the representation, or `None` if the request
-    /// proceeds.
+    /// Returns the status 304 or 412, or `None` if the request proceeds.
     pub fn status(self) -> Option<StatusCode> {
         match self {
             ConditionOutcome::Proceed => None,
@@ -91,13 +90,13 @@ impl Validators {
 
     /// Sets the time of the last change.
     #[must_use]
-    pub fn modified_at(mut self, modified: SystemTime) -> Validators {
+    pub fn with_modification_time(mut self, modified: SystemTime) -> Validators {
         self.modified = LastModified::from_time(modified);
         self
     }
 
     /// Inserts the validators into `headers` as ETag and Last-Modified.
-    pub fn write_headers(&self, headers: &mut HeaderMap) {
+    pub fn insert_validator_headers(&self, headers: &mut HeaderMap) {
         if let Some(etag) = &self.etag {
             headers.insert(header::ETAG, etag.clone());
         }
@@ -129,18 +128,18 @@ pub fn evaluate_conditions(
     }
     let reads = method == Method::GET || method == Method::HEAD;
     if headers.contains_key(header::IF_MATCH) {
-        if !any_tag(headers, header::IF_MATCH, ours, |a, b| a.same_strongly(b)) {
+        if !matches_any_tag(headers, header::IF_MATCH, ours, |a, b| a.same_strongly(b)) {
             return ConditionOutcome::Failed;
         }
     } else if let (Some(theirs), Some(ours)) = (
-        header_seconds(headers, &header::IF_UNMODIFIED_SINCE),
+        parse_date_header(headers, &header::IF_UNMODIFIED_SINCE),
         ours.modified_s(),
     ) && ours > theirs
     {
         return ConditionOutcome::Failed;
     }
     if headers.contains_key(header::IF_NONE_MATCH) {
-        return match any_tag(headers, header::IF_NONE_MATCH, ours, |a, b| {
+        return match matches_any_tag(headers, header::IF_NONE_MATCH, ours, |a, b| {
             a.matches_weakly(b)
         }) {
             true if reads => ConditionOutcome::NotModified,
@@ -150,7 +149,7 @@ pub fn evaluate_conditions(
     }
     let date = ours.date.as_ref().map(|date| date.seconds);
     match (
-        header_seconds(headers, &header::IF_MODIFIED_SINCE),
+        parse_date_header(headers, &header::IF_MODIFIED_SINCE),
         ours.modified_s().or(date),
     ) {
         (Some(theirs), Some(ours)) if reads && ours <= theirs => ConditionOutcome::NotModified,
@@ -158,9 +157,10 @@ pub fn evaluate_conditions(
     }
 }
 
-/// Returns whether If-Range is absent, or contains our strong tag or our exact date (RFC 9110
-/// section 13.1.5).
-pub fn range_holds(headers: &HeaderMap, ours: &Validators) -> bool {
+/// Returns whether If-Range is absent or matches our validators (RFC 9110 section 13.1.5). An
+/// entity tag matches if it is strong and equal to our tag. A date matches if it is equal to our
+/// time of the last change.
+pub fn matches_if_range(headers: &HeaderMap, ours: &Validators) -> bool {
     let Some(value) = headers.get(header::IF_RANGE) else {
         return true;
     };
@@ -202,7 +202,7 @@ fn unix_seconds(time: SystemTime) -> Option<u64> {
         .map(|since| since.as_secs())
 }
 
-fn header_seconds(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+fn parse_date_header(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     parse_date(headers.get(name)?.to_str().ok()?)
 }
 
@@ -210,8 +210,9 @@ fn parse_date(text: &str) -> Option<u64> {
     parse_http_date(text).and_then(unix_seconds)
 }
 
-/// Returns whether the header `name` is `*`, or lists an entity tag that is the `same` as ours.
-fn any_tag(
+/// Returns whether the header `name` is `*`, or lists an entity tag that matches our tag. `same`
+/// compares two tags.
+fn matches_any_tag(
     headers: &HeaderMap,
     name: HeaderName,
     ours: &Validators,

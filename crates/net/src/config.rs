@@ -6,33 +6,33 @@
 
 mod address;
 mod closest_name;
-mod collector;
+mod cmcd_collector;
 mod common;
-mod environment;
 mod help;
 mod key_values;
 mod layers;
 mod mask_secrets;
+mod scoped_layers;
 mod setting;
-mod table_layer;
 mod tracing_settings;
 mod units;
+mod unknown_variables;
 
-pub use address::listen_address;
-pub use collector::{COLLECTOR, CollectorSettings};
+pub use address::parse_listen_address;
+pub use cmcd_collector::{COLLECTOR, CmcdCollectorSettings};
 pub(crate) use common::SEND_MEMORY;
 pub use common::{COMMON, CommonSettings, LogFormat, read_admin_port};
-pub use environment::unknown_variables;
 pub use help::{
     CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS, TRACE_OPTIONS, group_flags,
     shorten_help,
 };
 pub use layers::{SettingLayers, SettingSources};
 pub use mask_secrets::mask_secrets;
-pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
-pub use table_layer::ScopedLayers;
+pub use scoped_layers::ScopedLayers;
+pub use setting::{CONFIG, PRINT, Setting, setting_flags, table_flags};
 pub use tracing_settings::{TRACING, TracingSettings};
-pub use units::{bytes, count, duration, memory_bytes, switch};
+pub use units::{parse_bytes, parse_count, parse_duration, parse_memory_bytes, parse_switch};
+pub use unknown_variables::unknown_variables;
 
 use std::fmt;
 

@@ -59,17 +59,19 @@ impl Conn {
         self.shared.copy_policy().is_some()
     }
 
-    /// Reserves memory for a response that needs copies. Call this for every response, before the
-    /// response is recorded.
+    /// Reserves memory for a response that needs copies. Call this for every response before the
+    /// response is recorded, because an error must replace the response.
     ///
     /// # Errors
     /// An error with status 503 if the copies of other responses use up `send-memory`.
-    pub fn admit(&self, response: &mut Response<Body>) -> Result<(), Error> {
+    pub fn reserve_send_memory(&self, response: &mut Response<Body>) -> Result<(), Error> {
         match self.shared.copy_policy() {
-            Some(copying) if !response.body_mut().admit(&copying) => Err(Error {
+            Some(copying) if !response.body_mut().reserve_first_frame(&copying) => Err(Error {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 retry: true,
-                ..Error::internal("send-memory is used up: too many clients read too slowly")
+                ..Error::new_internal_error(
+                    "send-memory is used up: too many clients read too slowly",
+                )
             }),
             _ => Ok(()),
         }
@@ -100,17 +102,18 @@ impl Conn {
         self.shared.apply_transport(wanted)
     }
 
-    /// Returns a handle that reads the connection's state later without keeping it open.
-    pub fn watch(&self) -> ConnectionWatch {
-        ConnectionWatch(Arc::downgrade(&self.shared))
+    /// Returns a handle that can read the connection's state later. The handle does not keep the
+    /// connection open.
+    pub fn weak_handle(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.shared))
     }
 }
 
 /// A handle to a connection that may already be closed.
 #[derive(Debug, Clone)]
-pub struct ConnectionWatch(pub(crate) Weak<ConnectionState>);
+pub struct WeakConnection(pub(crate) Weak<ConnectionState>);
 
-impl ConnectionWatch {
+impl WeakConnection {
     /// Returns TCP's statistics, or `None` if the connection is closed or the kernel provides no
     /// statistics.
     pub fn tcp_info(&self) -> Option<TcpInfo> {

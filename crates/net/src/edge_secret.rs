@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::token::equals_in_constant_time;
+use crate::access_token::equals_in_constant_time;
 use crate::{ProgramError, RunningProgram};
 
 /// The header with the secret.
@@ -41,8 +41,8 @@ impl EdgeSecret {
     ///
     /// # Errors
     /// An error with the name of the file, if the file is unreadable or contains an invalid value.
-    pub fn read(path: PathBuf) -> io::Result<EdgeSecret> {
-        let values = read_values(&path)?;
+    pub fn read_secret(path: PathBuf) -> io::Result<EdgeSecret> {
+        let values = read_secret_values(&path)?;
         Ok(EdgeSecret {
             path: path.into(),
             values: Arc::new(RwLock::new(values)),
@@ -63,8 +63,9 @@ impl EdgeSecret {
             .fold(false, |any, value| any | is_equal(value))
     }
 
-    /// Adds the first value to the headers of a request, and replaces any other value there.
-    pub fn authenticate(&self, headers: &mut HeaderMap) {
+    /// Adds the header with the first value to a request. An existing header of the same name is
+    /// replaced.
+    pub fn attach_secret(&self, headers: &mut HeaderMap) {
         let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = values.first() {
             headers.insert(EDGE_AUTH, value.clone());
@@ -72,8 +73,8 @@ impl EdgeSecret {
     }
 
     /// Reads the file again. Returns whether the values changed.
-    fn reload(&self) -> io::Result<bool> {
-        let new = read_values(&self.path)?;
+    fn reload_secret(&self) -> io::Result<bool> {
+        let new = read_secret_values(&self.path)?;
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         let is_changed = *values != new;
         *values = new;
@@ -88,25 +89,25 @@ impl fmt::Debug for EdgeSecret {
 }
 
 impl RunningProgram {
-    /// Reads the secret again at intervals while the program runs, because the file, or the target
-    /// of a symbolic link, may be replaced. An invalid file is ignored with a warning, and the old
-    /// values stay valid.
+    /// Reads the secret's file again at intervals while the program runs. A changed file, or a
+    /// changed target of a symbolic link, therefore takes effect without a restart. An invalid file
+    /// is ignored with a warning, and the old values stay valid.
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
-    pub fn follow_secret(&mut self, secret: Option<EdgeSecret>) -> Result<(), ProgramError> {
+    pub fn watch_secret_file(&mut self, secret: Option<EdgeSecret>) -> Result<(), ProgramError> {
         let Some(secret) = secret else {
             return Ok(());
         };
         let shutdown = self.shutdown().clone();
-        self.until_drained("secret", move || async move {
+        self.spawn_until_drained("secret", move || async move {
             let mut last_error = None;
             loop {
                 tokio::select! {
                     () = shutdown.wait_until_draining() => return,
                     () = tokio::time::sleep(PERIOD) => {}
                 }
-                match secret.reload() {
+                match secret.reload_secret() {
                     Ok(true) => tracing::info!("loaded a changed edge secret"),
                     Ok(false) => last_error = None,
                     Err(error) => {
@@ -122,7 +123,7 @@ impl RunningProgram {
     }
 }
 
-fn read_values(path: &Path) -> io::Result<Vec<HeaderValue>> {
+fn read_secret_values(path: &Path) -> io::Result<Vec<HeaderValue>> {
     let named = |what: &dyn fmt::Display| {
         let message = format!("cannot use secret file {}: {what}", path.display());
         io::Error::other(message)
@@ -134,12 +135,12 @@ fn read_values(path: &Path) -> io::Result<Vec<HeaderValue>> {
     if !(1..=VALUES_MAX).contains(&lines.len()) {
         return Err(named(&format!("expected 1 to {VALUES_MAX} lines")));
     }
-    let values = lines.into_iter().map(parse_value);
+    let values = lines.into_iter().map(parse_secret_value);
     let values: Result<_, String> = values.collect();
     values.map_err(|why| named(&why))
 }
 
-fn parse_value(line: &str) -> Result<HeaderValue, String> {
+fn parse_secret_value(line: &str) -> Result<HeaderValue, String> {
     if !(SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&line.len()) {
         return Err(format!(
             "a secret must have {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} characters"
@@ -173,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         std::fs::write(&path, format!("{NEW}\n{OLD}\n")).unwrap();
-        let secret = EdgeSecret::read(path.clone()).unwrap();
+        let secret = EdgeSecret::read_secret(path.clone()).unwrap();
         assert!(
             secret.has_valid_secret(&headers_with(NEW))
                 && secret.has_valid_secret(&headers_with(OLD))
@@ -183,25 +184,27 @@ mod tests {
         }
         assert!(!secret.has_valid_secret(&HeaderMap::new()));
         let mut headers = headers_with("forged");
-        secret.authenticate(&mut headers);
+        secret.attach_secret(&mut headers);
         assert_eq!(headers, headers_with(NEW));
         assert!(!format!("{headers:?} {secret:?}").contains(NEW));
         std::fs::write(&path, NEW).unwrap();
-        assert!(secret.reload().unwrap() && !secret.reload().unwrap());
+        assert!(secret.reload_secret().unwrap() && !secret.reload_secret().unwrap());
         assert!(!secret.has_valid_secret(&headers_with(OLD)));
         std::fs::write(&path, "short").unwrap();
-        assert!(secret.reload().is_err() && secret.has_valid_secret(&headers_with(NEW)));
+        assert!(secret.reload_secret().is_err() && secret.has_valid_secret(&headers_with(NEW)));
     }
 
     #[test]
     fn invalid_files_are_refused_without_their_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
-        assert!(EdgeSecret::read(path.clone()).is_err(), "no file");
+        assert!(EdgeSecret::read_secret(path.clone()).is_err(), "no file");
         let many = format!("{OLD}\n").repeat(VALUES_MAX + 1);
         for wrong in ["", "short-secret", "a secret with spaces inside", &many] {
             std::fs::write(&path, wrong).unwrap();
-            let error = EdgeSecret::read(path.clone()).unwrap_err().to_string();
+            let error = EdgeSecret::read_secret(path.clone())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("secret file"), "{error}");
             assert!(wrong.is_empty() || !error.contains(wrong), "{error}");
         }

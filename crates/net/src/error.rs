@@ -40,8 +40,8 @@ pub struct Error {
     pub status: StatusCode,
     /// Whether the same request may succeed a little later.
     pub retry: bool,
-    /// The cause and its place, such as an object, an MP4 box or a byte. The client receives this
-    /// text. The record also contains this text, unless there is a `detail`.
+    /// The cause and its place, such as an object, an MP4 box or a byte position. The client
+    /// receives this text. The record also contains this text, unless there is a `detail`.
     pub context: String,
     /// The cause for operators, such as the address of a server. Only the record contains this
     /// text.
@@ -53,7 +53,7 @@ const HEADER_CHARS_MAX: usize = 400;
 
 impl Error {
     /// Creates an error that the client caused, with a 4xx status.
-    pub fn client(status: StatusCode, context: impl fmt::Display) -> Error {
+    pub fn new_client_error(status: StatusCode, context: impl fmt::Display) -> Error {
         Error {
             side: ErrorSide::Client,
             status,
@@ -65,7 +65,7 @@ impl Error {
 
     /// Creates an error of the storage or server behind this server, with status 502, 503 or 504. A
     /// retry may help.
-    pub fn upstream(status: StatusCode, context: impl fmt::Display) -> Error {
+    pub fn new_upstream_error(status: StatusCode, context: impl fmt::Display) -> Error {
         Error {
             side: ErrorSide::Upstream,
             status,
@@ -76,7 +76,7 @@ impl Error {
     }
 
     /// Creates an error of this server, with status 500.
-    pub fn internal(context: impl fmt::Display) -> Error {
+    pub fn new_internal_error(context: impl fmt::Display) -> Error {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Error {
             side: ErrorSide::Internal,
@@ -111,8 +111,8 @@ impl Error {
     /// Caches may store an error of the client for one second, which absorbs a burst of wrong
     /// requests. Caches must not store a failure of the server. They must not store a 429 either,
     /// because it concerns only one client.
-    pub fn response(&self) -> Response<Body> {
-        let mut response = Response::new(Body::full(format!("{self}\n")));
+    pub fn to_response(&self) -> Response<Body> {
+        let mut response = Response::new(Body::from_bytes(format!("{self}\n")));
         *response.status_mut() = self.status;
         let is_private = self.status == StatusCode::TOO_MANY_REQUESTS;
         let caching = if self.status.is_server_error() || is_private {
@@ -170,7 +170,7 @@ mod tests {
             "no title \u{7f}\r\nSet-Cookie: a=b\u{e9}\0 {}",
             "x".repeat(10_000)
         );
-        let response = Error::client(StatusCode::NOT_FOUND, context).response();
+        let response = Error::new_client_error(StatusCode::NOT_FOUND, context).to_response();
         let header = response.headers()[ERROR].to_str().unwrap();
         assert!(
             header.starts_with("client; no title ???Set-Cookie: a=b?? xxx"),
@@ -181,13 +181,14 @@ mod tests {
 
     #[test]
     fn the_detail_is_for_the_record_only() {
-        let error = Error::upstream(StatusCode::BAD_GATEWAY, "the origin is not reachable");
+        let error =
+            Error::new_upstream_error(StatusCode::BAD_GATEWAY, "the origin is not reachable");
         assert_eq!(error.cause(), "the origin is not reachable");
         let detailed = error.clone().with_detail("127.0.0.1:9: refused");
         assert_eq!(detailed.cause(), "127.0.0.1:9: refused");
         assert_eq!(detailed.to_string(), error.to_string());
         assert_eq!(
-            detailed.response().headers()[ERROR],
+            detailed.to_response().headers()[ERROR],
             "upstream; the origin is not reachable"
         );
     }
@@ -196,21 +197,26 @@ mod tests {
     fn a_client_error_is_cacheable_for_a_second_and_a_server_error_is_not() {
         let cases = [
             (
-                Error::client(StatusCode::GONE, "old version"),
+                Error::new_client_error(StatusCode::GONE, "old version"),
                 410,
                 "max-age=1",
                 None,
             ),
             (
-                Error::upstream(StatusCode::BAD_GATEWAY, "reset"),
+                Error::new_upstream_error(StatusCode::BAD_GATEWAY, "reset"),
                 502,
                 "no-store",
                 Some("1"),
             ),
-            (Error::internal("disk full"), 500, "no-store", None),
+            (
+                Error::new_internal_error("disk full"),
+                500,
+                "no-store",
+                None,
+            ),
         ];
         for (error, status, caching, retry_after) in cases {
-            let response = error.response();
+            let response = error.to_response();
             assert_eq!(response.status(), status);
             assert_eq!(response.headers()[CACHE_CONTROL], caching);
             let retry = response

@@ -5,13 +5,13 @@ use http::{Response, StatusCode};
 
 use crate::Body;
 
-pub use self::fields::SerializedFields;
-pub(crate) use self::fields::write_field;
 pub use self::header_map_pool::recycle_map;
 pub(crate) use self::header_map_pool::take_map;
+pub use self::serialized_fields::SerializedFields;
+pub(crate) use self::serialized_fields::write_field;
 
-mod fields;
 mod header_map_pool;
+mod serialized_fields;
 
 /// The header with the reason of a failed request, in the form `side; reason`.
 pub const ERROR: HeaderName = HeaderName::from_static("headwater-error");
@@ -31,8 +31,8 @@ pub fn allow_any_origin(headers: &mut HeaderMap) {
     );
 }
 
-/// Returns the response to `OPTIONS`. It lists the permitted methods and headers, also for web
-/// pages of other origins.
+/// Returns the response to `OPTIONS`. The response lists the permitted methods. For the CORS
+/// preflight requests of other origins, it also lists the permitted request headers.
 pub fn preflight_response() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -7,21 +7,22 @@
 //! [`record`] writes a record of the request and [`metrics`] counts the request.
 //!
 //! This crate contains no routes, files, cache or media. The modules that only compute ([`range`],
-//! [`conditional`], [`encoding`]) use neither sockets nor a clock.
+//! [`conditional`], [`content_coding`]) use neither sockets nor a clock.
 
 // The code in `fuzz/bodies` refers to this crate as `net`, because other crates also run parts of
 // this code.
 #[cfg(any(test, fuzzing))]
 extern crate self as net;
 
+pub mod access_token;
 pub mod admin_port;
 pub mod body;
 pub mod cmcd;
 pub mod conditional;
 pub mod config;
 pub mod conn;
+pub mod content_coding;
 pub mod edge_secret;
-pub mod encoding;
 pub mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
@@ -30,22 +31,21 @@ pub mod http_date;
 mod io_error;
 pub mod lifecycle;
 pub mod metrics;
-pub mod network;
 pub mod overload;
 pub mod range;
 pub mod record;
 pub mod resources;
 mod send_memory;
 pub mod server;
-pub mod token;
+pub mod trusted_networks;
 pub mod viewers;
 
 pub use body::{Body, BodyFile, BodyPart, Chunk};
-pub use conn::{Conn, ConnectionWatch, TcpInfo, TransportOptions};
+pub use conn::{Conn, TcpInfo, TransportOptions, WeakConnection};
 pub use error::Error;
 pub use io_error::describe_io_error;
 pub use lifecycle::{ProgramError, RunningProgram};
-pub use network::{Cidr, TrustedNetworks};
 pub use overload::{OverloadLevel, OverloadManager};
 pub use send_memory::MinRate;
 pub use server::{InheritedListener, Limits, ListenOptions, Server, Shutdown};
+pub use trusted_networks::{Cidr, TrustedNetworks};

@@ -74,7 +74,8 @@ impl From<UsageError> for ProgramError {
 #[derive(Debug)]
 pub struct RunningProgram {
     shutdown: Shutdown,
-    /// Ends the admin port, which continues to report the drain until the main port has finished.
+    /// Ends the admin port. The admin port stays open, and reports the drain, until the main port
+    /// has finished.
     admin_shutdown: Shutdown,
     ports: Vec<ServedPort>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -121,15 +122,15 @@ impl RunningProgram {
         self.notices.push(line);
     }
 
-    /// Offers each port that is started after this call to a successor, if `common` contains a
-    /// hand-over socket.
+    /// If `common` contains a hand-over socket, makes the program offer its ports to a successor.
+    /// Only ports that are started after this call are offered.
     pub fn offer_ports_of(&mut self, common: &CommonSettings) {
         self.offers_ports = common.handover_socket.is_some();
     }
 
     /// Adds a recorder that [`RunningProgram::join`] closes. All records are then written before
     /// `join` returns.
-    pub fn close_on_exit(&mut self, recorder: Option<&Recorder>) {
+    pub fn close_recorder_on_exit(&mut self, recorder: Option<&Recorder>) {
         self.records.extend(recorder.cloned());
     }
 
@@ -180,7 +181,7 @@ impl RunningProgram {
     /// belong to the successor.
     fn hand_over_with_main(&mut self, admin_shutdown: Shutdown) -> Result<(), ProgramError> {
         let shutdown = self.shutdown.clone();
-        self.until_drained("admin-hand-over", move || async move {
+        self.spawn_until_drained("admin-hand-over", move || async move {
             shutdown.wait_until_draining().await;
             if shutdown.is_handed_over() {
                 admin_shutdown.hand_over();
@@ -209,7 +210,11 @@ impl RunningProgram {
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
-    pub fn until_drained<W, R>(&mut self, name: &'static str, work: W) -> Result<(), ProgramError>
+    pub fn spawn_until_drained<W, R>(
+        &mut self,
+        name: &'static str,
+        work: W,
+    ) -> Result<(), ProgramError>
     where
         W: FnOnce() -> R + Send + 'static,
         R: Future<Output = ()>,
@@ -285,7 +290,7 @@ impl RunningProgram {
                 name => name,
             };
             for address in &port.addresses {
-                // Ignores the error for the same reason.
+                // Ignores the error, because our standard output may be closed.
                 let _ = writeln!(out, "{verb} on {scheme}://{address}");
             }
         }
@@ -315,10 +320,11 @@ impl RunningProgram {
         result.map_err(ProgramError::cannot("the server failed"))
     }
 
-    /// Reports the start of the drain to the service manager, unless a successor may take over.
+    /// Reports the start of the drain to the service manager, unless the ports are offered to a
+    /// successor.
     fn announce_stop(&mut self) -> io::Result<()> {
-        // After a hand-over, the service continues in the successor.
-        if self.offers_ports || !service_manager::is_present() {
+        // The drain may be part of a hand-over, after which the service continues in the successor.
+        if self.offers_ports || !service_manager::has_service_manager() {
             return Ok(());
         }
         let shutdown = self.shutdown.clone();
@@ -326,7 +332,7 @@ impl RunningProgram {
             shutdown.wait_until_draining().await;
             notify_service_manager(ServiceState::Stopping);
         };
-        self.until_drained("service-manager", wait)
+        self.spawn_until_drained("service-manager", wait)
             .map_err(|error| io::Error::other(error.to_string()))
     }
 }

@@ -26,8 +26,8 @@ mod durations;
 mod exemplars;
 mod histogram_group;
 mod process;
-mod response;
 mod scrape_gauge;
+mod scrape_response;
 mod text_format;
 
 /// Prefix of every metric name. Only the metrics of the process have no prefix.
@@ -130,15 +130,15 @@ impl Metrics {
     }
 
     /// Registers a histogram of durations.
-    pub fn durations(&self, row: &MetricSpec) -> Arc<DurationHistogram> {
+    pub fn duration_histogram(&self, row: &MetricSpec) -> Arc<DurationHistogram> {
         let histogram = Arc::<DurationHistogram>::default();
         self.register_metric(row, DurationMetric(Arc::clone(&histogram)));
         histogram
     }
 
-    /// Registers a gauge. `read` returns its value whenever the metrics are requested. If `read`
-    /// returns `None`, the gauge has no sample.
-    pub(crate) fn gauge_of(
+    /// Registers a gauge. `read` returns the gauge's value whenever the metrics are requested. If
+    /// `read` returns `None`, the gauge has no sample.
+    pub(crate) fn register_scrape_gauge(
         &self,
         row: &MetricSpec,
         read: impl Fn() -> Option<u64> + Send + Sync + 'static,
@@ -148,7 +148,7 @@ impl Metrics {
 
     /// Registers a gauge per combination of label values. `read` returns all samples whenever the
     /// metrics are requested.
-    pub(crate) fn gauge_family_of(
+    pub(crate) fn register_scrape_gauge_family(
         &self,
         row: &MetricSpec,
         read: impl Fn() -> Vec<(SampleLabels, u64)> + Send + Sync + 'static,
@@ -222,7 +222,7 @@ impl CounterFamily {
     /// Creates one counter per value of the family's only label, before any event. If a counter
     /// appeared only with its first event, Prometheus would miss this first increase.
     #[must_use]
-    pub fn with_label_values(self, values: &[&str]) -> CounterFamily {
+    pub fn with_initialized_counters(self, values: &[&str]) -> CounterFamily {
         for value in values {
             self.with_labels(&[value]);
         }
@@ -272,11 +272,11 @@ const STATUSES: [u16; 20] = [
 /// use, a counter of a status in `STATUSES` is found without a lock.
 #[derive(Debug, Clone)]
 pub struct TrafficMetrics {
-    inner: Arc<TrafficCells>,
+    inner: Arc<TrafficCounters>,
 }
 
 #[derive(Debug)]
-struct TrafficCells {
+struct TrafficCounters {
     kinds: &'static [&'static str],
     requests: CounterFamily,
     cells: Vec<[OnceLock<Counter>; STATUSES.len()]>,
@@ -294,7 +294,7 @@ impl TrafficMetrics {
             .map(|kind| bytes.with_labels(&[kind]))
             .collect();
         TrafficMetrics {
-            inner: Arc::new(TrafficCells {
+            inner: Arc::new(TrafficCounters {
                 kinds,
                 requests,
                 cells,
@@ -305,7 +305,7 @@ impl TrafficMetrics {
 
     /// Counts one response with this status. `kind` is an index into the declared kinds.
     pub fn count_request(&self, kind: usize, status: StatusCode) {
-        let TrafficCells {
+        let TrafficCounters {
             kinds,
             requests,
             cells,

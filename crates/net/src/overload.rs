@@ -16,8 +16,9 @@ use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use crate::resources::MemoryLimit;
 
-/// The shortest pause between measurements, which applies near the limit. In 100 ms, a server that
-/// fills its cache at 1 GB/s uses 100 MB, about a tenth of a limit of 1 GiB.
+/// The shortest pause between measurements, which applies near the limit. In this pause, a server
+/// that fills its cache at 1 GB/s allocates 100 MB. With a limit of 1 GiB, this is less than the
+/// 10 % that remain above `CONSTRAINED_PERCENT`.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const CONSTRAINED_PERCENT: u64 = 90;
@@ -94,7 +95,10 @@ impl OverloadManager {
     ///
     /// # Errors
     /// When the system cannot create a thread.
-    pub fn start(limit: MemoryLimit, metrics: &Metrics) -> io::Result<OverloadManager> {
+    pub fn start_memory_monitor(
+        limit: MemoryLimit,
+        metrics: &Metrics,
+    ) -> io::Result<OverloadManager> {
         let limit_gauge = metrics.gauge(&LIMIT);
         limit_gauge.set(i64::try_from(limit.bytes()).unwrap_or(i64::MAX));
         let refused = metrics.counter_family(&REFUSED, &["action"]);
@@ -105,7 +109,7 @@ impl OverloadManager {
             responses: refused.with_labels(&["response"]),
             ..OverloadState::default()
         });
-        state.measure(&limit);
+        state.measure_memory(&limit);
         let watched = Arc::downgrade(&state);
         std::thread::Builder::new()
             .name("memory".into())
@@ -114,7 +118,7 @@ impl OverloadManager {
     }
 
     #[cfg(test)]
-    pub(crate) fn fixed(level: OverloadLevel) -> OverloadManager {
+    pub(crate) fn with_fixed_level(level: OverloadLevel) -> OverloadManager {
         let manager = OverloadManager::default();
         manager.0.level.store(level as u8, Relaxed);
         manager
@@ -147,8 +151,8 @@ impl OverloadManager {
     }
 
     /// Returns whether an HTTP/2 stream is refused. The client may repeat a refused request on
-    /// another server or later (RFC 9113 section 8.7). At the next higher level, HTTP/2 requests
-    /// get 503 like all other requests.
+    /// another server or later (RFC 9113 section 8.7). At [`OverloadLevel::Overloaded`], HTTP/2
+    /// requests get 503 like all other requests.
     pub(crate) fn refuses_stream<B>(&self, request: &Request<B>, essential: &[&str]) -> bool {
         let refused = self.level() == OverloadLevel::Constrained
             && request.version() >= Version::HTTP_2
@@ -159,8 +163,8 @@ impl OverloadManager {
         refused
     }
 
-    /// Returns the error for a request that must be refused, or `None`. Paths in `essential` are
-    /// always served, because health probes and metrics must show the overload.
+    /// Returns the error for a request that must be refused, or `None` for any other request. Paths
+    /// in `essential` are always served, because health probes and metrics must show the overload.
     pub(crate) fn find_refusal<B>(
         &self,
         request: &Request<B>,
@@ -174,7 +178,7 @@ impl OverloadManager {
         Some(Error {
             status: StatusCode::SERVICE_UNAVAILABLE,
             retry: true,
-            ..Error::internal("the server is short of memory")
+            ..Error::new_internal_error("the server is short of memory")
         })
     }
 }
@@ -187,7 +191,7 @@ impl fmt::Debug for OverloadManager {
 
 impl OverloadState {
     /// Measures the memory in use, and returns the pause until the next measurement.
-    fn measure(&self, limit: &MemoryLimit) -> Duration {
+    fn measure_memory(&self, limit: &MemoryLimit) -> Duration {
         let Some(used_bytes) = limit.used_bytes() else {
             return PAUSE_MAX;
         };
@@ -203,8 +207,8 @@ impl OverloadState {
     }
 }
 
-/// Returns the time in which the memory use reaches the first threshold, within the limits on the
-/// pause. The assumed growth is 1 GB/s, which is one byte per nanosecond.
+/// Returns the time until the memory use could reach `CONSTRAINED_PERCENT`, limited to the range
+/// from `PAUSE_MIN` to `PAUSE_MAX`. The assumed growth is 1 GB/s, which is one byte per nanosecond.
 fn next_measurement_delay(used_bytes: u64, limit_bytes: u64) -> Duration {
     let threshold = limit_bytes / 100 * CONSTRAINED_PERCENT;
     Duration::from_nanos(threshold.saturating_sub(used_bytes)).clamp(PAUSE_MIN, PAUSE_MAX)
@@ -212,7 +216,7 @@ fn next_measurement_delay(used_bytes: u64, limit_bytes: u64) -> Duration {
 
 fn watch_memory(watched: &Weak<OverloadState>, limit: &MemoryLimit) {
     while let Some(state) = watched.upgrade() {
-        let pause = state.measure(limit);
+        let pause = state.measure_memory(limit);
         drop(state);
         std::thread::sleep(pause);
     }
@@ -251,7 +255,9 @@ mod tests {
     #[test]
     fn a_measurement_sets_the_level_and_calls_the_actions() {
         let metrics = Metrics::new();
-        let manager = OverloadManager::start(MemoryLimit::of_process(1), &metrics).unwrap();
+        let manager =
+            OverloadManager::start_memory_monitor(MemoryLimit::from_configured_bytes(1), &metrics)
+                .unwrap();
         assert_eq!(manager.level(), OverloadLevel::Overloaded);
         let (sender, received) = std::sync::mpsc::channel();
         manager.on_measurement(move |level| sender.send(level).unwrap_or_default());
@@ -259,8 +265,8 @@ mod tests {
         let text = metrics.encode_text().unwrap();
         assert!(text.contains("headwater_overload_level 2\n"), "{text}");
         assert!(text.contains("headwater_memory_limit_bytes 1\n"), "{text}");
-        let roomy = MemoryLimit::of_process(u64::MAX);
-        let manager = OverloadManager::start(roomy, &Metrics::new()).unwrap();
+        let roomy = MemoryLimit::from_configured_bytes(u64::MAX);
+        let manager = OverloadManager::start_memory_monitor(roomy, &Metrics::new()).unwrap();
         assert_eq!(manager.level(), OverloadLevel::Normal);
     }
 }

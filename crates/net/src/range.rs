@@ -17,7 +17,8 @@ use http::{HeaderMap, HeaderValue, Method, header};
 
 use crate::conditional::{self, Validators};
 
-// The fuzz target includes this file outside of its crate, so the path must be explicit.
+// The fuzz target compiles this file as a module of another crate, so the path of the submodule
+// must be explicit.
 #[path = "range/multipart.rs"]
 mod multipart;
 
@@ -57,7 +58,7 @@ pub fn requested_ranges(
     let (Some(value), None) = (lines.next(), lines.next()) else {
         return RequestedRanges::Whole;
     };
-    if method != Method::GET || !conditional::range_holds(headers, ours) {
+    if method != Method::GET || !conditional::matches_if_range(headers, ours) {
         return RequestedRanges::Whole;
     }
     value
@@ -80,7 +81,7 @@ pub fn parse_ranges(value: &str, len: u64) -> RequestedRanges {
             continue;
         }
         count += 1;
-        match parse_one(spec, len) {
+        match parse_range_spec(spec, len) {
             _ if count > RANGES_MAX => return RequestedRanges::Whole,
             ParsedRange::Malformed => return RequestedRanges::Whole,
             ParsedRange::Outside => {}
@@ -96,8 +97,8 @@ fn check_ranges(ranges: Vec<Range<u64>>, count: usize, len: u64) -> RequestedRan
         .iter()
         .try_fold(0u64, |sum, range| sum.checked_add(range.end - range.start));
     let longer = total.is_none_or(|total| total > len);
-    // Ranges with a total of 0 bytes are suffixes of an empty representation. Content-Range cannot
-    // express such a range.
+    // If the ranges contain no bytes, they are suffix ranges of an empty representation.
+    // Content-Range cannot express an empty range.
     if count == 0 || longer || (total == Some(0) && !ranges.is_empty()) {
         RequestedRanges::Whole
     } else if ranges.is_empty() {
@@ -114,7 +115,7 @@ enum ParsedRange {
 }
 
 /// Parses one range of the form `first-last`, `first-` or `-suffix` (section 14.1.1).
-fn parse_one(spec: &str, len: u64) -> ParsedRange {
+fn parse_range_spec(spec: &str, len: u64) -> ParsedRange {
     let Some((first, last)) = spec.split_once('-') else {
         return ParsedRange::Malformed;
     };
@@ -148,17 +149,17 @@ fn parse_number(text: &str) -> Option<u64> {
 /// Returns `bytes first-last/len`, the Content-Range of a 206 response with one range.
 pub fn content_range(range: &Range<u64>, len: u64) -> HeaderValue {
     let last = range.end.saturating_sub(1);
-    text_value(format!("bytes {}-{last}/{len}", range.start))
+    into_header_value(format!("bytes {}-{last}/{len}", range.start))
 }
 
 /// Returns `bytes */len`, the Content-Range of a 416 response.
 pub fn content_range_unsatisfied(len: u64) -> HeaderValue {
-    text_value(format!("bytes */{len}"))
+    into_header_value(format!("bytes */{len}"))
 }
 
 /// Converts text to a header value. All callers pass printable ASCII, so the conversion cannot
 /// fail.
-fn text_value(text: String) -> HeaderValue {
+fn into_header_value(text: String) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 

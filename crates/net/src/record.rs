@@ -28,7 +28,7 @@ pub const CHARS_MAX: usize = 512;
 #[derive(Debug, Clone, Serialize)]
 pub struct AccessRecord {
     /// Time when the request's header had been read, RFC 3339 in UTC.
-    #[serde(serialize_with = "time::rfc3339")]
+    #[serde(serialize_with = "time::serialize_rfc3339")]
     pub time: SystemTime,
     /// Always `access`. It distinguishes the kinds of records when they are in one file.
     pub record: &'static str,
@@ -90,7 +90,7 @@ pub struct CacheFacts {
 #[derive(Debug, Clone, Serialize)]
 pub struct TcpRecord {
     /// Time of the sample.
-    #[serde(serialize_with = "time::rfc3339")]
+    #[serde(serialize_with = "time::serialize_rfc3339")]
     pub time: SystemTime,
     /// `tcp`.
     pub record: &'static str,
@@ -114,7 +114,7 @@ pub struct TcpRecord {
 #[derive(Debug, Clone, Serialize)]
 pub struct CmcdRecord {
     /// Time of arrival, RFC 3339 in UTC.
-    #[serde(serialize_with = "time::rfc3339")]
+    #[serde(serialize_with = "time::serialize_rfc3339")]
     pub time: SystemTime,
     /// `cmcd`.
     pub record: &'static str,
@@ -178,7 +178,7 @@ impl AccessRecord {
 #[derive(Debug, Clone, Serialize)]
 pub struct StorageRequestRecord {
     /// Time when the request was sent, RFC 3339 in UTC.
-    #[serde(serialize_with = "time::rfc3339")]
+    #[serde(serialize_with = "time::serialize_rfc3339")]
     pub time: SystemTime,
     /// `storage`.
     pub record: &'static str,

@@ -24,19 +24,19 @@ pub struct MemoryLimit {
 impl MemoryLimit {
     /// Returns the lowest limit of all control groups, or the machine's RAM if no group has a lower
     /// limit.
-    pub fn detect() -> MemoryLimit {
+    pub fn detect_memory_limit() -> MemoryLimit {
         MemoryLimit::from_groups(&ControlGroups::of_this_process(), ram_bytes())
     }
 
     /// Creates a limit that an operator has set. The memory of the process itself is compared with
     /// this limit.
-    pub fn of_process(bytes: u64) -> MemoryLimit {
+    pub fn from_configured_bytes(bytes: u64) -> MemoryLimit {
         let groups = Vec::new();
         MemoryLimit { bytes, groups }
     }
 
     fn from_groups(groups: &ControlGroups, ram_bytes: u64) -> MemoryLimit {
-        let mut groups = MemoryGroup::find_limited(groups);
+        let mut groups = MemoryGroup::find_limited_groups(groups);
         groups.retain(|group| group.limit_bytes < ram_bytes);
         let limit_min = groups.iter().map(|group| group.limit_bytes).min();
         MemoryLimit {

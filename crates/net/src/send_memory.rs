@@ -2,9 +2,9 @@
 //! yet.
 //!
 //! The kernel sends most bytes without a copy. TLS and HTTP/2 need copies, and a client that does
-//! not read keeps these copies in memory. Each connection with copies therefore reads a body in
-//! small frames, and only when the connection can send. Each frame is counted in the server's
-//! [`SendMemory`] until the bytes of the frame are sent. Four rules apply:
+//! not read keeps these copies in memory. A connection that needs copies therefore reads a response
+//! body in small frames, and only when the connection can send. Each frame is counted in the
+//! server's [`SendMemory`] until the bytes of the frame are sent. Four rules apply:
 //!
 //! - If the budget is used up, new responses that need copies are refused with 503.
 //! - If the budget is used up, responses in flight continue in frames of [`SMALL_FRAME_BYTES`].
@@ -71,7 +71,7 @@ impl SendMemory {
 
     /// Adds `bytes` to the used bytes, unless the sum would exceed the budget. Returns whether the
     /// bytes were added.
-    fn try_add(&self, bytes: u64) -> bool {
+    fn try_reserve_bytes(&self, bytes: u64) -> bool {
         let before = self.0.used_bytes.fetch_add(bytes, Relaxed);
         let fits = before.saturating_add(bytes) <= self.0.limit_bytes;
         if fits {
@@ -82,12 +82,12 @@ impl SendMemory {
         fits
     }
 
-    fn add(&self, bytes: u64) {
+    fn reserve_bytes(&self, bytes: u64) {
         self.0.used_bytes.fetch_add(bytes, Relaxed);
         self.0.used.inc_by(bytes as i64);
     }
 
-    fn release(&self, bytes: u64) {
+    fn release_bytes(&self, bytes: u64) {
         self.0.used_bytes.fetch_sub(bytes, Relaxed);
         self.0.used.dec_by(bytes as i64);
     }
@@ -119,7 +119,7 @@ impl ConnectionMemory {
     }
 
     /// Starts to count the frames of one response.
-    pub(crate) fn open_stream(self: &Arc<Self>, now_ms: u64) -> Arc<StreamMemory> {
+    pub(crate) fn track_response(self: &Arc<Self>, now_ms: u64) -> Arc<StreamMemory> {
         let stream = Arc::new(StreamMemory {
             connection: self.clone(),
             held_bytes: AtomicU64::new(0),
@@ -187,7 +187,7 @@ impl StreamMemory {
     /// up.
     pub(crate) fn admit_response(self: &Arc<Self>, wanted: u64) -> Option<SendPermit> {
         let bytes = self.frame_share(wanted);
-        if self.connection.budget.try_add(bytes) {
+        if self.connection.budget.try_reserve_bytes(bytes) {
             return Some(self.issue_permit(bytes));
         }
         self.connection.budget.0.refused.inc();
@@ -198,10 +198,10 @@ impl StreamMemory {
     /// if memory is short.
     pub(crate) fn reserve_frame(self: &Arc<Self>, wanted: u64) -> SendPermit {
         let mut bytes = self.frame_share(wanted);
-        if !self.connection.budget.try_add(bytes) {
+        if !self.connection.budget.try_reserve_bytes(bytes) {
             bytes = bytes.min(SMALL_FRAME_BYTES);
             // The budget can be exceeded by at most one small frame for each response in flight.
-            self.connection.budget.add(bytes);
+            self.connection.budget.reserve_bytes(bytes);
         }
         self.issue_permit(bytes)
     }
@@ -231,7 +231,8 @@ impl StreamMemory {
         let mut window = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = self.sent_bytes.load(Relaxed);
         if self.held_bytes.load(Relaxed) == 0 {
-            // No counted bytes wait for the client, so the client cannot be too slow.
+            // All counted bytes of the response have been sent, so the server does not wait for the
+            // client.
             *window = RateWindow {
                 start_ms: now_ms,
                 start_sent_bytes: sent,
@@ -270,27 +271,27 @@ impl SendPermit {
     /// Keeps `bytes` and releases the rest.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let surplus = self.bytes.saturating_sub(bytes);
-        self.release(surplus);
+        self.release_bytes(surplus);
     }
 
-    /// Records that the connection has accepted `count` bytes. The minimum rate is checked against
-    /// these bytes.
+    /// Records that the connection has accepted `count` bytes. The rate of the response is computed
+    /// from these bytes and compared with the minimum rate.
     pub(crate) fn note_sent(&self, count: u64) {
         self.stream.sent_bytes.fetch_add(count, Relaxed);
     }
 
-    fn release(&mut self, bytes: u64) {
+    fn release_bytes(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.stream.held_bytes.fetch_sub(bytes, Relaxed);
         let connection = &self.stream.connection;
         connection.held_bytes.fetch_sub(bytes, Relaxed);
-        connection.budget.release(bytes);
+        connection.budget.release_bytes(bytes);
     }
 }
 
 impl Drop for SendPermit {
     fn drop(&mut self) {
-        self.release(self.bytes);
+        self.release_bytes(self.bytes);
     }
 }
 
@@ -306,7 +307,7 @@ mod tests {
     #[test]
     fn a_used_up_budget_refuses_new_responses_and_shrinks_frames() {
         let connection = test_connection(100_000, u64::MAX);
-        let (one, other) = (connection.open_stream(0), connection.open_stream(0));
+        let (one, other) = (connection.track_response(0), connection.track_response(0));
         let first = one.admit_response(65_536).unwrap();
         assert!(other.admit_response(65_536).is_none());
         assert_eq!(connection.budget.0.refused.get(), 1);
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn a_connection_with_its_share_continues_in_small_frames() {
         let connection = test_connection(u64::MAX / 2, 100_000);
-        let stream = connection.open_stream(0);
+        let stream = connection.track_response(0);
         let _first = stream.admit_response(65_536).unwrap();
         assert_eq!(stream.reserve_frame(65_536).bytes(), SMALL_FRAME_BYTES);
         assert_eq!(
@@ -335,7 +336,7 @@ mod tests {
     #[test]
     fn a_permit_shrinks_to_the_bytes_read() {
         let connection = test_connection(100_000, u64::MAX);
-        let mut permit = connection.open_stream(0).reserve_frame(50_000);
+        let mut permit = connection.track_response(0).reserve_frame(50_000);
         permit.shrink_to(10);
         assert_eq!(connection.held_bytes(), 10);
         drop(permit);
@@ -347,7 +348,7 @@ mod tests {
         let connection = test_connection(100_000, u64::MAX);
         let min_rate = MinRate::default();
         let slowest = |now_s: u64| connection.slowest_rate_below(now_s * 1000, &min_rate);
-        let (fast, slow) = (connection.open_stream(0), connection.open_stream(0));
+        let (fast, slow) = (connection.track_response(0), connection.track_response(0));
         let (fast, slow) = (fast.reserve_frame(1000), slow.reserve_frame(1000));
         for second in 1..30 {
             fast.note_sent(5000);

@@ -13,7 +13,7 @@ use self::connection_limits::ConnectionLimits;
 use self::connection_registry::ConnectionRegistry;
 pub use self::connection_registry::OpenConnections;
 #[cfg(any(test, fuzzing))]
-pub(crate) use self::http1_fast_path::plain_request;
+pub(crate) use self::http1_fast_path::parse_fast_path_request;
 pub use self::inherited::InheritedListener;
 pub(crate) use self::inherited::ListenerCopies;
 pub use self::limits::{Limits, raise_descriptor_limit};
@@ -24,12 +24,13 @@ use self::server_state::ServerState;
 pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
-use crate::config::{SEND_MEMORY, memory_bytes};
+use crate::config::{SEND_MEMORY, parse_memory_bytes};
 use crate::metrics::MetricSpec;
 use crate::resources::{self, MemoryLimit};
 use crate::send_memory::SendMemory;
 use crate::{Body, Conn};
 
+mod ambiguous_framing;
 mod bind;
 mod certificate_expiry;
 mod client_verifier;
@@ -40,12 +41,11 @@ mod inherited;
 mod limits;
 mod listen_options;
 mod low_rtt;
-mod proxy;
+mod proxy_protocol;
 mod read_turns;
 mod request_checks;
-mod request_framing;
 mod request_rates;
-mod serve;
+mod serve_connection;
 mod server_state;
 mod shutdown;
 mod tls;
@@ -89,7 +89,7 @@ const DRAIN_LIMIT: MetricSpec = MetricSpec {
 };
 
 fn default_send_memory_bytes() -> u64 {
-    memory_bytes(SEND_MEMORY, MemoryLimit::detect().bytes()).unwrap_or(u64::MAX)
+    parse_memory_bytes(SEND_MEMORY, MemoryLimit::detect_memory_limit().bytes()).unwrap_or(u64::MAX)
 }
 
 impl Server {
@@ -128,15 +128,15 @@ impl Server {
         let open = OpenConnections(registries.clone());
         listen
             .metrics
-            .gauge_of(&IN_FLIGHT, move || Some(open.count_requests_in_flight()));
+            .register_scrape_gauge(&IN_FLIGHT, move || Some(open.count_requests_in_flight()));
         let drain_limit = (listen.limits.announce + listen.limits.drain_timeout).as_secs();
         listen
             .metrics
-            .gauge_of(&DRAIN_LIMIT, move || Some(drain_limit));
+            .register_scrape_gauge(&DRAIN_LIMIT, move || Some(drain_limit));
         let certificates = tls.clone();
         listen
             .metrics
-            .gauge_of(&CERTIFICATE_EXPIRY, move || certificates.as_ref()?.expiry());
+            .register_scrape_gauge(&CERTIFICATE_EXPIRY, move || certificates.as_ref()?.expiry());
         let common = Arc::new(ServerState {
             limits: listen.limits,
             trust: listen.trust,
@@ -154,7 +154,7 @@ impl Server {
             low_rtt: LowRttDetector::start_unpaced(&listeners, listen.near_rtt),
             copies: ListenerCopies::default(),
             registries,
-            worker_delay: listen.metrics.durations(&WORKER_DELAY),
+            worker_delay: listen.metrics.duration_histogram(&WORKER_DELAY),
         });
         Ok(Server {
             addresses,
@@ -188,7 +188,7 @@ impl Server {
     /// Copies the listeners for a successor. The server drops the copies when it closes its ports.
     pub(crate) fn copy_listeners(&self) -> io::Result<ListenerCopies> {
         let copies = self.common.copies.clone();
-        copies.fill(&self.names, &self.addresses, &self.listeners)?;
+        copies.duplicate_listeners(&self.names, &self.addresses, &self.listeners)?;
         Ok(copies)
     }
 

@@ -9,7 +9,7 @@
 //! Reports are untrusted, so each value is bounded, and a session contains only the latest values.
 //! A session contains the client's network, but not the client's address.
 
-mod admin_paths;
+mod admin_pages;
 mod client_network;
 mod collector;
 mod collector_metrics;
@@ -24,6 +24,6 @@ mod summary;
 mod title_name;
 mod viewer_class;
 
-pub use admin_paths::admin_response;
+pub use admin_pages::admin_response;
 pub use collector::{CMCD_PATH, CmcdCollector, DISCOVERY_PATH};
 pub use event_request::discovery_response;

@@ -35,11 +35,11 @@ async fn respond_after_hints(conn: Conn, done: Sender<()>) -> Response<Body> {
     headers.insert("x", value);
     let sender = conn.interim_sender();
     for _ in 0..INTERIM_RESPONSES {
-        sender.send(StatusCode::EARLY_HINTS, &headers);
+        sender.send_interim(StatusCode::EARLY_HINTS, &headers);
         tokio::task::yield_now().await;
     }
     done.send(()).unwrap();
-    Response::new(Body::full(Bytes::from_static(b"end")))
+    Response::new(Body::from_bytes(Bytes::from_static(b"end")))
 }
 
 /// Regression: each interim response extended a buffer, which shrank only after the client had read

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    origin::serve(&origin::config::serve_command().get_matches())
+    origin::serve(&origin::config::define_serve_command().get_matches())
 }

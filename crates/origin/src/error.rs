@@ -19,45 +19,45 @@ pub(crate) fn from_route(bad: RouteError) -> Error {
             StatusCode::BAD_REQUEST
         }
     };
-    Error::client(status, bad)
+    Error::new_client_error(status, bad)
 }
 
 /// Returns the error for a license request that does not use POST.
 pub(crate) fn license_needs_post() -> Error {
     let what = "a license is requested with POST";
-    Error::client(StatusCode::METHOD_NOT_ALLOWED, what)
+    Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what)
 }
 
 /// Converts a storage error.
 pub(crate) fn from_store(error: &store::Error) -> Error {
     match error {
-        store::Error::NotFound => Error::client(StatusCode::NOT_FOUND, error),
-        store::Error::Refused(_) => Error::client(StatusCode::FORBIDDEN, error),
-        store::Error::Changed => Error::upstream(StatusCode::SERVICE_UNAVAILABLE, error),
+        store::Error::NotFound => Error::new_client_error(StatusCode::NOT_FOUND, error),
+        store::Error::Refused(_) => Error::new_client_error(StatusCode::FORBIDDEN, error),
+        store::Error::Changed => Error::new_upstream_error(StatusCode::SERVICE_UNAVAILABLE, error),
         store::Error::OtherLength { .. } | store::Error::Replaced => {
             from_media("", &media::Error::unsupported(error.to_string()))
         }
-        store::Error::Unlisted => Error::client(StatusCode::NOT_FOUND, error),
+        store::Error::Unlisted => Error::new_client_error(StatusCode::NOT_FOUND, error),
         // The storage refused the credentials of this server, so the error is not the client's
         // fault.
         store::Error::Denied(_) => {
-            Error::upstream(StatusCode::BAD_GATEWAY, error).with_retry(false)
+            Error::new_upstream_error(StatusCode::BAD_GATEWAY, error).with_retry(false)
         }
-        store::Error::Slow(_) => Error::upstream(StatusCode::GATEWAY_TIMEOUT, error),
-        store::Error::Broken(_) => Error::upstream(StatusCode::BAD_GATEWAY, error),
+        store::Error::Slow(_) => Error::new_upstream_error(StatusCode::GATEWAY_TIMEOUT, error),
+        store::Error::Broken(_) => Error::new_upstream_error(StatusCode::BAD_GATEWAY, error),
         store::Error::Io(io) if is_local_shortage(io) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             Error {
                 status,
                 retry: true,
-                ..Error::internal(error)
+                ..Error::new_internal_error(error)
             }
         }
-        store::Error::Io(_) => Error::upstream(StatusCode::BAD_GATEWAY, error),
+        store::Error::Io(_) => Error::new_upstream_error(StatusCode::BAD_GATEWAY, error),
     }
 }
 
-/// Returns whether this machine is short of descriptors or memory.
+/// Returns whether an I/O error means that this machine has run out of file descriptors or memory.
 fn is_local_shortage(error: &std::io::Error) -> bool {
     // ENOMEM, ENFILE and EMFILE have these numbers on every Linux architecture.
     matches!(error.raw_os_error(), Some(12 | 23 | 24))
@@ -72,17 +72,17 @@ pub(crate) fn from_media(file: &str, error: &media::Error) -> Error {
     } else {
         format!("{file}: {error}")
     };
-    Error::upstream(status, context).with_retry(false)
+    Error::new_upstream_error(status, context).with_retry(false)
 }
 
 /// Converts a storage error about a file to which another file refers. The error is not the
 /// client's fault.
 pub(crate) fn from_referenced_file(holder: &Key, name: &Key, error: &store::Error) -> Error {
     let what = format_args!("{holder} refers to {name}: {error}");
-    Error::upstream(StatusCode::BAD_GATEWAY, what)
+    Error::new_upstream_error(StatusCode::BAD_GATEWAY, what)
 }
 
-/// Converts the error of a reference that is not followed.
+/// Converts the reason why a reference is not followed.
 pub(crate) fn from_reference(holder: &Key, name: &str, bad: &references::ReferenceError) -> Error {
     let name: String = name.chars().take(NAME_CHARS_MAX).collect();
     let what = format!("reference {name:?} is not followed: {bad}");
@@ -100,7 +100,7 @@ pub(crate) fn too_many_files(title: &Key) -> Error {
 
 /// Returns a 404.
 pub(crate) fn not_found(what: &str) -> Error {
-    Error::client(StatusCode::NOT_FOUND, what)
+    Error::new_client_error(StatusCode::NOT_FOUND, what)
 }
 
 /// Returns the 404 for a segment that the rendition does not have.
@@ -111,12 +111,12 @@ pub(crate) fn no_such_segment() -> Error {
 /// Returns the 410 for segments of an outdated title version.
 pub(crate) fn version_gone() -> Error {
     let what = "the film or its segmentation has changed; reload the manifest";
-    Error::client(StatusCode::GONE, what)
+    Error::new_client_error(StatusCode::GONE, what)
 }
 
 /// Converts the panic or cancellation of a task.
 pub(crate) fn from_task(error: &tokio::task::JoinError) -> Error {
-    Error::internal(format_args!("an internal task failed: {error}"))
+    Error::new_internal_error(format_args!("an internal task failed: {error}"))
 }
 
 #[cfg(test)]

@@ -28,25 +28,25 @@ struct ListingTask {
     store: Arc<Store>,
     status: Arc<LibraryStatus>,
     shutdown: Shutdown,
-    /// Channel for the result of a listing, which is the line to print at start, or `None` after a
-    /// failure.
+    /// Channel for the result of the first listing. The result is the line to print at start, or
+    /// `None` after a failure.
     first: SyncSender<Option<String>>,
 }
 
 impl LibraryStatus {
     /// Returns the reason why the library is unavailable, if it is.
     pub(crate) fn unavailable_reason(&self) -> Option<String> {
-        self.lock().clone()
+        self.lock_failure().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+    fn lock_failure(&self) -> MutexGuard<'_, Option<String>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores the result of an attempt. Returns whether the result differs from the previous
     /// result.
-    fn set(&self, failure: Option<String>) -> bool {
-        let mut current = self.lock();
+    fn store_listing_result(&self, failure: Option<String>) -> bool {
+        let mut current = self.lock_failure();
         let differs = *current != failure;
         *current = failure;
         differs
@@ -58,7 +58,7 @@ impl LibraryStatus {
     ///
     /// # Errors
     /// When the system cannot create a thread.
-    pub(crate) fn watch(
+    pub(crate) fn start_listing_thread(
         self: &Arc<LibraryStatus>,
         store: &Arc<Store>,
         shutdown: &Shutdown,
@@ -66,7 +66,7 @@ impl LibraryStatus {
         if !store.is_remote() {
             return Ok(None);
         }
-        self.set(Some("the library has not been listed yet".into()));
+        self.store_listing_result(Some("the library has not been listed yet".into()));
         let (first, line): (_, Receiver<Option<String>>) = sync_channel(1);
         let task = ListingTask {
             store: store.clone(),
@@ -77,17 +77,17 @@ impl LibraryStatus {
         // The thread is not joined, because a request to a storage that does not respond would
         // delay the exit.
         let builder = std::thread::Builder::new().name("library".into());
-        builder.spawn(move || task.run())?;
+        builder.spawn(move || task.list_until_available())?;
         Ok(line.recv_timeout(FIRST_LISTING_TIMEOUT).unwrap_or_default())
     }
 }
 
 impl ListingTask {
-    fn run(self) {
+    fn list_until_available(self) {
         while !self.shutdown.is_draining() {
-            let result = self.list();
-            // Ignores the error, because the start of the server receives only the first result,
-            // and waits only for a limited time.
+            let result = self.list_library();
+            // Ignores a failed send. The start of the server receives only the first result, and
+            // waits for this result only for a limited time.
             let _ = self.first.try_send(result.clone());
             if result.is_some() {
                 return;
@@ -98,7 +98,7 @@ impl ListingTask {
 
     /// Lists the library, and stores the result. Returns a description of the library if it is
     /// available.
-    fn list(&self) -> Option<String> {
+    fn list_library(&self) -> Option<String> {
         let place = self.store.location();
         // Lists only the root, so that a large library is ready before all of its folders are
         // listed.
@@ -106,18 +106,18 @@ impl ListingTask {
         let failure = match &root {
             Ok(_) => None,
             Err(Error::Unlisted) => self.probe_server(),
-            Err(error) => Some(describe_failure(error)),
+            Err(error) => Some(describe_listing_failure(error)),
         };
         if let Some(failure) = failure {
-            if self.status.set(Some(failure.clone())) {
+            if self.status.store_listing_result(Some(failure.clone())) {
                 tracing::error!("{place}: {failure}; /readyz fails until then");
             }
             return None;
         }
-        self.status.set(None);
+        self.status.store_listing_result(None);
         let line = match root {
             Err(_) => format!("{place}: an HTTP server cannot be listed; request films by path"),
-            Ok(_) => self.count_titles(&place),
+            Ok(_) => self.describe_title_count(&place),
         };
         tracing::info!("{line}");
         Some(line)
@@ -133,7 +133,7 @@ impl ListingTask {
         })
     }
 
-    fn count_titles(&self, place: &str) -> String {
+    fn describe_title_count(&self, place: &str) -> String {
         let Ok((titles, truncated)) = list_titles(&self.store) else {
             return format!("{place}: listed");
         };
@@ -148,7 +148,7 @@ impl ListingTask {
 }
 
 /// Describes the reason why a library cannot be listed, and the remedy.
-pub(crate) fn describe_failure(error: &Error) -> String {
+pub(crate) fn describe_listing_failure(error: &Error) -> String {
     let text = format!("the library cannot be listed: {error}");
     match error {
         // Most errors already contain a remedy.
@@ -169,20 +169,23 @@ mod tests {
         let options = store::Options::default();
         let store = Store::new(folder.path().to_str().unwrap(), options).unwrap();
         let status = Arc::new(LibraryStatus::default());
-        let line = status.watch(&Arc::new(store), &Shutdown::new()).unwrap();
+        let line = status
+            .start_listing_thread(&Arc::new(store), &Shutdown::new())
+            .unwrap();
         assert_eq!((line, status.unavailable_reason()), (None, None));
     }
 
     #[test]
     fn failures_of_the_network_name_a_remedy() {
-        let text = describe_failure(&Error::Broken("the response is cut".into()));
+        let text = describe_listing_failure(&Error::Broken("the response is cut".into()));
         assert!(
             text.ends_with("check the endpoint, and that the storage runs"),
             "{text}"
         );
-        let text = describe_failure(&Error::Broken("refused; check its address".into()));
+        let text = describe_listing_failure(&Error::Broken("refused; check its address".into()));
         assert!(text.ends_with("refused; check its address"), "{text}");
-        let text = describe_failure(&Error::Denied("status 403; check the secret key".into()));
+        let text =
+            describe_listing_failure(&Error::Denied("status 403; check the secret key".into()));
         assert!(text.ends_with("check the secret key"), "{text}");
     }
 }

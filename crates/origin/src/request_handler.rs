@@ -8,7 +8,7 @@ use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
 use crate::response::web_assets::WebAssets;
-use crate::response::{content_key, license, manifests, title_text};
+use crate::response::{content_key, license, manifests, text_renditions};
 use crate::route::{self, OriginRequest, RouteError};
 use crate::segment::hls_aes128;
 use crate::telemetry::{RequestInProgress, Telemetry};
@@ -25,6 +25,7 @@ use net::edge_secret::EdgeSecret;
 use net::viewers::{CmcdCollector, DISCOVERY_PATH, discovery_response};
 use net::{Body, Conn, Error, Shutdown, headers};
 use std::sync::Arc;
+use store::Key;
 
 type ResponseResult = Result<Response<Body>, Error>;
 
@@ -60,7 +61,7 @@ impl RequestHandler {
         let (parts, body) = request.into_parts();
         let reports = self.is_for_collector(&parts).then(|| Box::new(body));
         async move {
-            let response = self.respond(&parts, reports, &conn).await;
+            let response = self.respond_to_request(&parts, reports, &conn).await;
             headers::recycle_map(parts.headers);
             response
         }
@@ -70,7 +71,7 @@ impl RequestHandler {
         self.collector.is_some() && CmcdCollector::takes_request(&parts.method, parts.uri.path())
     }
 
-    async fn respond(
+    async fn respond_to_request(
         &self,
         parts: &Parts,
         reports: Option<Box<Incoming>>,
@@ -78,7 +79,10 @@ impl RequestHandler {
     ) -> Response<Body> {
         let in_progress = self.telemetry.start_request(parts, conn);
         if self.lacks_secret(parts) {
-            let refused = Error::client(StatusCode::FORBIDDEN, missing_secret(parts.uri.path()));
+            let refused = Error::new_client_error(
+                StatusCode::FORBIDDEN,
+                describe_missing_secret(parts.uri.path()),
+            );
             return self.complete_response(in_progress, (ResourceKind::Other, Err(refused)), conn);
         }
         if let Some(body) = reports {
@@ -86,7 +90,7 @@ impl RequestHandler {
             return self.complete_response(in_progress, (ResourceKind::Other, result), conn);
         }
         if let Some(collector) = &self.collector {
-            let data = CmcdData::parse(parts.uri.query(), &parts.headers);
+            let data = CmcdData::parse_cmcd(parts.uri.query(), &parts.headers);
             collector.collect_request(&data, parts.uri.path(), conn);
         }
         let client_request = ClientRequest {
@@ -94,11 +98,11 @@ impl RequestHandler {
             headers: &parts.headers,
             is_copied: conn.copies_bodies(),
         };
-        let responded = match in_progress.active_trace() {
+        let responded = match in_progress.trace_of_request() {
             None => self.find_response(&parts.uri, &client_request).await,
             Some(trace) => {
                 let found = self.find_response(&parts.uri, &client_request);
-                Box::pin(trace::run_with(trace.clone(), found)).await
+                Box::pin(trace::run_with_trace(trace.clone(), found)).await
             }
         };
         self.complete_response(in_progress, responded, conn)
@@ -108,7 +112,8 @@ impl RequestHandler {
     async fn collect_events(&self, parts: &Parts, body: Incoming, conn: &Conn) -> ResponseResult {
         match &self.collector {
             Some(collector) => {
-                let responded = collector.respond(&parts.method, &parts.headers, body, conn);
+                let responded =
+                    collector.respond_to_event_request(&parts.method, &parts.headers, body, conn);
                 responded.await
             }
             None => Ok(discovery_response(false)),
@@ -122,13 +127,13 @@ impl RequestHandler {
         conn: &Conn,
     ) -> Response<Body> {
         if let Ok(response) = &mut result
-            && let Err(error) = conn.admit(response)
+            && let Err(error) = conn.reserve_send_memory(response)
         {
             result = Err(error);
         }
         let (mut response, error) = match result {
             Ok(response) => (response, None),
-            Err(error) => (error.response(), Some(error)),
+            Err(error) => (error.to_response(), Some(error)),
         };
         if response.status().is_client_error() || response.status().is_server_error() {
             headers::allow_any_origin(response.headers_mut());
@@ -155,8 +160,8 @@ impl RequestHandler {
     ) -> (ResourceKind, ResponseResult) {
         match self.respond_from_cache(uri, client_request).await {
             Some(cached) => cached,
-            // Boxed, because this branch would make the whole future larger, and a future is moved
-            // as a whole. Responses from a cache do not take this branch.
+            // The future of this branch is boxed. Otherwise, it would make the whole future larger,
+            // and a future is moved as a whole. Responses from a cache do not take this branch.
             None => Box::pin(self.respond_uncached(uri, client_request)).await,
         }
     }
@@ -172,18 +177,22 @@ impl RequestHandler {
         if reads && ManifestCache::is_manifest_path(path) {
             let found = self.manifest_cache.get(uri, &self.catalog).await;
             let (kind, text) = found?;
-            return Some((kind, Ok(text.respond(client_request).await)));
+            return Some((
+                kind,
+                Ok(text.respond_in_preferred_coding(client_request).await),
+            ));
         }
         let known = reads && uri.query().is_none();
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
-        // Boxed, because the future that sends a segment is much larger than the future that sends
-        // a manifest. Without the box, a manifest would need the larger future, too. Two small
-        // allocations are faster than one large allocation.
-        let result =
-            Box::pin(
-                self.segment_cache
-                    .respond(path, &ready, &self.catalog, client_request),
-            );
+        // The future that sends a segment is boxed, because it is much larger than the future that
+        // sends a manifest. Without the box, a manifest would need the larger future, too. Two
+        // small allocations are faster than one large allocation.
+        let result = Box::pin(self.segment_cache.respond_with_cached_segment(
+            path,
+            &ready,
+            &self.catalog,
+            client_request,
+        ));
         Some((ready.kind(), result.await?))
     }
 
@@ -235,28 +244,20 @@ impl RequestHandler {
                 manifest,
                 file,
             } => {
+                let path = (uri, request);
                 if let Some(file) = file
-                    && !self.catalog.is_encrypting(file)
-                    && self.catalog.may_contain_files(title)
-                    && !self.static_files.is_absent(file).await
+                    && self.has_static_file(title, file).await
                 {
-                    return self
-                        .static_files
-                        .respond(&self.catalog, file, client_request)
-                        .await;
+                    return self.respond_with_file(file, client_request).await;
                 }
-                match manifests::find_or_write_manifest(&self.catalog, title, manifest).await? {
-                    manifests::ManifestLookup::Current(title, text) => {
-                        self.manifest_cache.insert(uri, request, (&title, &text));
-                        Ok(text.respond(client_request).await)
-                    }
-                    manifests::ManifestLookup::Redirect(place) => {
-                        Ok(manifests::redirect_to_current(place))
-                    }
-                }
+                let lookup =
+                    manifests::find_or_write_manifest(&self.catalog, title, manifest).await?;
+                self.respond_with_manifest(path, lookup, client_request)
+                    .await
             }
             OriginRequest::Text(url) => {
-                title_text::respond_with_text(&self.catalog, url, client_request).await
+                text_renditions::respond_with_text_rendition(&self.catalog, url, client_request)
+                    .await
             }
             OriginRequest::License(_) => Err(error::license_needs_post()),
             OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
@@ -266,25 +267,66 @@ impl RequestHandler {
             OriginRequest::File(key) if self.catalog.is_encrypting(key) => Err(
                 hls_aes128::unavailable_when_encrypted("static files are unavailable"),
             ),
-            OriginRequest::File(key) => {
-                self.static_files
-                    .respond(&self.catalog, key, client_request)
-                    .await
-            }
-            // If the collector is enabled, `respond` has already handled this path.
+            OriginRequest::File(key) => self.respond_with_file(key, client_request).await,
+            // If the collector is enabled, `respond_to_request` has already handled this path.
             OriginRequest::Asset(name) if DISCOVERY_PATH.strip_prefix("/-/") == Some(name) => {
                 Ok(discovery_response(false))
             }
-            OriginRequest::Page => self.web_assets.respond("index.html", client_request).await,
-            OriginRequest::Asset(name) => self.web_assets.respond(name, client_request).await,
-            OriginRequest::Library => self.library_list.respond(client_request).await,
+            OriginRequest::Page => {
+                self.web_assets
+                    .respond_with_asset("index.html", client_request)
+                    .await
+            }
+            OriginRequest::Asset(name) => {
+                self.web_assets
+                    .respond_with_asset(name, client_request)
+                    .await
+            }
+            OriginRequest::Library => {
+                self.library_list
+                    .respond_with_library_list(client_request)
+                    .await
+            }
             OriginRequest::Health => Ok(health_response()),
             OriginRequest::Ready => self.ready_response(),
             OriginRequest::Metrics if self.has_admin_port => {
                 let what = "metrics are on the admin port";
-                Err(Error::client(StatusCode::NOT_FOUND, what))
+                Err(Error::new_client_error(StatusCode::NOT_FOUND, what))
             }
             OriginRequest::Metrics => Ok(self.metrics_response(client_request.headers)),
+        }
+    }
+
+    async fn respond_with_file(
+        &self,
+        key: &Key,
+        client_request: &ClientRequest<'_>,
+    ) -> ResponseResult {
+        self.static_files
+            .respond_with_static_file(&self.catalog, key, client_request)
+            .await
+    }
+
+    /// Returns whether the library contains a file with the name of a title's manifest, which then
+    /// has precedence.
+    async fn has_static_file(&self, title: &Key, file: &Key) -> bool {
+        !self.catalog.is_encrypting(file)
+            && self.catalog.may_contain_files(title)
+            && !self.static_files.is_absent(file).await
+    }
+
+    async fn respond_with_manifest(
+        &self,
+        (uri, request): (&Uri, &OriginRequest),
+        lookup: manifests::ManifestLookup,
+        client_request: &ClientRequest<'_>,
+    ) -> ResponseResult {
+        match lookup {
+            manifests::ManifestLookup::Current(title, text) => {
+                self.manifest_cache.insert(uri, request, (&title, &text));
+                Ok(text.respond_in_preferred_coding(client_request).await)
+            }
+            manifests::ManifestLookup::Redirect(place) => Ok(manifests::redirect_to_current(place)),
         }
     }
 
@@ -294,12 +336,15 @@ impl RequestHandler {
         if !self.shutdown.is_ready() {
             return Err(Error {
                 status: StatusCode::SERVICE_UNAVAILABLE,
-                ..Error::internal("the server is shutting down")
+                ..Error::new_internal_error("the server is shutting down")
             });
         }
         match self.library_status.unavailable_reason() {
             None => Ok(text_response("ready\n")),
-            Some(failure) => Err(Error::upstream(StatusCode::SERVICE_UNAVAILABLE, failure)),
+            Some(failure) => Err(Error::new_upstream_error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                failure,
+            )),
         }
     }
 
@@ -307,7 +352,7 @@ impl RequestHandler {
     pub(crate) fn metrics_response(&self, request_headers: &HeaderMap) -> Response<Body> {
         self.telemetry
             .refresh_gauges(&self.catalog, &self.segment_cache);
-        self.telemetry.metrics().response(request_headers)
+        self.telemetry.metrics().scrape_response(request_headers)
     }
 }
 
@@ -321,7 +366,7 @@ fn refuse_parts_of_films(
         // A name without a suffix may also be a film. Other files may have query parameters for
         // other purposes, such as a version.
         if is_media(name) || !name.contains('.') {
-            route::refuse_selections(query)?;
+            route::refuse_selection_parameters(query)?;
         }
     }
     Ok(request)
@@ -333,7 +378,7 @@ pub(crate) fn health_response() -> Response<Body> {
 }
 
 fn text_response(text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+    let mut response = Response::new(Body::from_bytes(Bytes::from_static(text.as_bytes())));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
@@ -345,14 +390,14 @@ fn text_response(text: &'static str) -> Response<Body> {
 
 fn method_not_allowed(method: &Method) -> Response<Body> {
     let what = format_args!("method {method} not allowed; use GET, HEAD or OPTIONS");
-    let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+    let mut response = Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what).to_response();
     let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
     response.headers_mut().insert(header::ALLOW, allowed);
     response
 }
 
 /// Returns the error text for a request without the secret of the edge servers.
-fn missing_secret(path: &str) -> &'static str {
+fn describe_missing_secret(path: &str) -> &'static str {
     match path {
         "/metrics" => {
             "requests must come through an edge; metrics are on the admin port: \

@@ -1,6 +1,6 @@
 //! Kinds of resources, which label access records and request counters.
 
-use crate::route::{ManifestKind, OriginRequest, SegmentPart, TextPart};
+use crate::route::{ManifestKind, OriginRequest, SegmentAddress, TextResource};
 
 /// The kind of the requested resource, which labels access records and request counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(crate) const RESOURCE_KINDS: &[&str] = &[
 impl ResourceKind {
     pub(crate) fn from_request(request: &OriginRequest) -> ResourceKind {
         match request {
-            OriginRequest::Segment(segment) => ResourceKind::from_part(segment.part),
-            OriginRequest::Text(text) if matches!(text.part, TextPart::Init(_)) => {
+            OriginRequest::Segment(segment) => ResourceKind::from_segment_address(segment.part),
+            OriginRequest::Text(text) if matches!(text.part, TextResource::Init(_)) => {
                 ResourceKind::Init
             }
             OriginRequest::Text(_) => ResourceKind::Text,
@@ -60,8 +60,8 @@ impl ResourceKind {
         }
     }
 
-    pub(crate) fn from_part(part: SegmentPart) -> ResourceKind {
-        if part == SegmentPart::Init {
+    pub(crate) fn from_segment_address(part: SegmentAddress) -> ResourceKind {
+        if part == SegmentAddress::Init {
             ResourceKind::Init
         } else {
             ResourceKind::Segment

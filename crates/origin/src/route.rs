@@ -101,12 +101,12 @@ pub struct SegmentUrl {
     /// Name of the rendition.
     pub rendition: String,
     /// Segment within the rendition.
-    pub part: SegmentPart,
+    pub part: SegmentAddress,
 }
 
 /// Segments of a rendition. Times are presentation times, in ticks of the track's timescale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SegmentPart {
+pub enum SegmentAddress {
     /// The CMAF header.
     Init,
     /// The segment that starts at this time.
@@ -183,14 +183,14 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         .ok_or(RouteError::Path(BadKey::Empty))?;
     let spelled = path;
     let path = percent_decode(path)?;
-    if let Some(request) = parse_own_path(&path) {
+    if let Some(request) = parse_server_path(&path) {
         return request;
     }
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     if name.is_empty() {
         // A URL with a trailing slash names a folder, which is not a resource. An invalid folder
         // path is a separate error.
-        parse_key(folder)?;
+        parse_store_key(folder)?;
         return Err(RouteError::NotFound);
     }
     if name == KEY_NAME || name == LICENSE_NAME {
@@ -198,7 +198,7 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         if query.is_some() || !spelled.ends_with(name) {
             return Err(RouteError::NotFound);
         }
-        let title = parse_key(folder)?;
+        let title = parse_store_key(folder)?;
         return Ok(match name {
             KEY_NAME => OriginRequest::Key(title),
             _ => OriginRequest::License(title),
@@ -206,32 +206,32 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
     }
     if let Some(request) = text::parse_text_url(folder, name)? {
         if matches!(request, OriginRequest::Manifest { .. }) {
-            refuse_selections(query)?;
+            refuse_selection_parameters(query)?;
         }
         return Ok(request);
     }
-    match parse_manifest(folder, name, query)? {
+    match parse_manifest_url(folder, name, query)? {
         Some((title, manifest)) => {
-            refuse_selections(query)?;
+            refuse_selection_parameters(query)?;
             // A manifest URL inside a segment set, or with a name in `NAMELESS_MANIFESTS`, never
             // names a static file. Any other manifest URL may name a static file.
             let named = !NAMELESS_MANIFESTS.contains(&name) && manifest.segment_set().is_none();
-            let file = named.then(|| parse_key(&path)).transpose()?;
+            let file = named.then(|| parse_store_key(&path)).transpose()?;
             Ok(OriginRequest::Manifest {
                 title,
                 manifest,
                 file,
             })
         }
-        None => match parse_segment(folder, name)? {
+        None => match parse_segment_url(folder, name)? {
             Some(segment) => Ok(OriginRequest::Segment(segment)),
-            None => Ok(OriginRequest::File(parse_key(&path)?)),
+            None => Ok(OriginRequest::File(parse_store_key(&path)?)),
         },
     }
 }
 
 /// Parses the URLs of the server itself, which are at the root.
-fn parse_own_path(path: &str) -> Option<Result<OriginRequest, RouteError>> {
+fn parse_server_path(path: &str) -> Option<Result<OriginRequest, RouteError>> {
     let request = match path {
         "" => OriginRequest::Page,
         "healthz" => OriginRequest::Health,
@@ -240,27 +240,29 @@ fn parse_own_path(path: &str) -> Option<Result<OriginRequest, RouteError>> {
         "-/library.json" => OriginRequest::Library,
         _ => {
             let asset = path.strip_prefix("-/")?;
-            return Some(parse_key(asset).map(|key| OriginRequest::Asset(key.as_str().to_owned())));
+            return Some(
+                parse_store_key(asset).map(|key| OriginRequest::Asset(key.as_str().to_owned())),
+            );
         }
     };
     Some(Ok(request))
 }
 
-fn parse_manifest(
+fn parse_manifest_url(
     folder: &str,
     name: &str,
     query: Option<&str>,
 ) -> Result<Option<(Key, ManifestKind)>, RouteError> {
     if name == ".json" {
-        return Ok(Some((parse_key(folder)?, ManifestKind::Description)));
+        return Ok(Some((parse_store_key(folder)?, ManifestKind::Description)));
     }
     if let Some(stem) = name.strip_suffix(".mpd") {
         let is_manifest = !stem.contains('-');
         return is_manifest
             .then(|| {
                 Ok((
-                    parse_key(folder)?,
-                    ManifestKind::Dash(parameters::parse_addressing(query)?),
+                    parse_store_key(folder)?,
+                    ManifestKind::Dash(parameters::parse_addressing_parameter(query)?),
                 ))
             })
             .transpose();
@@ -268,29 +270,29 @@ fn parse_manifest(
     let Some(stem) = name.strip_suffix(".m3u8") else {
         return Ok(None);
     };
-    if let Some((title, set, rendition)) = split_rendition(folder) {
-        return parse_playlist(title, set, rendition, stem);
+    if let Some((title, set, rendition)) = split_rendition_folder(folder) {
+        return parse_playlist_url(title, set, rendition, stem);
     }
     let is_manifest = !stem.contains(['-', '=']);
     is_manifest
         .then(|| {
             Ok((
-                parse_key(folder)?,
-                ManifestKind::Multivariant(parameters::parse_container(query)?),
+                parse_store_key(folder)?,
+                ManifestKind::Multivariant(parameters::parse_container_parameter(query)?),
             ))
         })
         .transpose()
 }
 
 /// Splits the folder of a rendition into title, set and rendition.
-fn split_rendition(folder: &str) -> Option<(&str, SegmentSet, &str)> {
+fn split_rendition_folder(folder: &str) -> Option<(&str, SegmentSet, &str)> {
     let mut up = folder.rsplitn(3, '/');
     let name = up.next().filter(|name| name.contains('='))?;
-    let set = SegmentSet::parse_name(up.next()?)?;
+    let set = SegmentSet::parse_set_name(up.next()?)?;
     Some((up.next().unwrap_or_default(), set, name))
 }
 
-fn parse_playlist(
+fn parse_playlist_url(
     title: &str,
     set: SegmentSet,
     rendition: &str,
@@ -305,24 +307,32 @@ fn parse_playlist(
         // exist.
         _ => return Err(RouteError::NotFound),
     };
-    Ok(Some((parse_key(title)?, manifest)))
+    Ok(Some((parse_store_key(title)?, manifest)))
 }
 
-fn parse_segment(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteError> {
+fn parse_segment_url(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteError> {
     let mut up = folder.rsplitn(4, '/');
     let (a, b, c, d) = (up.next(), up.next(), up.next(), up.next());
     // The folder is `title/set/rendition`, `title/set/rendition/n` or `title/set/rendition/key`.
-    let near = (a.unwrap_or_default(), b.and_then(SegmentSet::parse_name), 1);
-    let far = (b.unwrap_or_default(), c.and_then(SegmentSet::parse_name), 2);
+    let near = (
+        a.unwrap_or_default(),
+        b.and_then(SegmentSet::parse_set_name),
+        1,
+    );
+    let far = (
+        b.unwrap_or_default(),
+        c.and_then(SegmentSet::parse_set_name),
+        2,
+    );
     let ((rendition, Some(set), names), part) = (match (name, a) {
-        ("init.mp4", _) => (near, Some(SegmentPart::Init)),
-        (_, Some("n")) => (far, parse_number_part(name)),
-        (_, Some("key")) => (far, parse_time_part(name, SegmentPart::KeyFrame)),
+        ("init.mp4", _) => (near, Some(SegmentAddress::Init)),
+        (_, Some("n")) => (far, parse_segment_number(name)),
+        (_, Some("key")) => (far, parse_segment_time(name, SegmentAddress::KeyFrame)),
         _ => (
             near,
             CONTAINER_SUFFIXES.iter().find_map(|(form, suffix)| {
                 let time = parse_decimal(name.strip_suffix(suffix)?)?;
-                Some(SegmentPart::At(time, *form))
+                Some(SegmentAddress::At(time, *form))
             }),
         ),
     }) else {
@@ -333,7 +343,7 @@ fn parse_segment(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteEr
     } else {
         d.map(Cow::Borrowed)
     };
-    let title = parse_key(&title.unwrap_or_default())?;
+    let title = parse_store_key(&title.unwrap_or_default())?;
     // A segment set contains only generated resources, so a file with another name cannot exist.
     let part = part.ok_or(RouteError::NotFound)?;
     if !rendition.contains('=') {
@@ -354,14 +364,14 @@ fn join_folders<'a>(front: Option<&'a str>, back: &'a str) -> Cow<'a, str> {
     })
 }
 
-fn parse_number_part(name: &str) -> Option<SegmentPart> {
+fn parse_segment_number(name: &str) -> Option<SegmentAddress> {
     let number = parse_decimal(name.strip_suffix(".m4s")?)?;
-    Some(SegmentPart::Number(
+    Some(SegmentAddress::Number(
         u32::try_from(number).ok().filter(|&n| n > 0)?,
     ))
 }
 
-fn parse_time_part(name: &str, part: fn(u64) -> SegmentPart) -> Option<SegmentPart> {
+fn parse_segment_time(name: &str, part: fn(u64) -> SegmentAddress) -> Option<SegmentAddress> {
     Some(part(parse_decimal(name.strip_suffix(".m4s")?)?))
 }
 
@@ -375,7 +385,7 @@ fn parse_decimal(digits: &str) -> Option<u64> {
         .flatten()
 }
 
-fn parse_key(path: &str) -> Result<Key, RouteError> {
+fn parse_store_key(path: &str) -> Result<Key, RouteError> {
     Key::parse(path).map_err(RouteError::Path)
 }
 
@@ -434,7 +444,7 @@ impl ManifestKind {
 }
 
 impl SegmentSet {
-    fn parse_name(name: &str) -> Option<SegmentSet> {
+    fn parse_set_name(name: &str) -> Option<SegmentSet> {
         let (ms, version) = name.split_once('-')?;
         Some(SegmentSet {
             segment_ms: u32::try_from(parse_decimal(ms)?).ok()?,
@@ -475,5 +485,5 @@ mod text;
 pub mod url_forms;
 
 pub use display::{escape_strictly, title_folder_url};
-pub(crate) use parameters::refuse_selections;
-pub use text::{CmafText, TextPart, TextPlaylist, TextUrl, TextVersion};
+pub(crate) use parameters::refuse_selection_parameters;
+pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextUrl, TextVersion};

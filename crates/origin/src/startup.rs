@@ -40,7 +40,7 @@ use trace::{CollectorHeaders, RequestTracing, Tracer};
 /// name.
 const PROGRAM: &str = "serve";
 
-/// Time after a check for which a path is assumed to lead to the same files. This value is for
+/// For this time after a check, a path is assumed to lead to the same files. This value is for
 /// local storage, where a check costs little.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
 /// Like [`RECHECK_AFTER`], but for storage on a network. Every read from the storage verifies the
@@ -54,7 +54,7 @@ pub fn serve(flags: &ArgMatches) -> ExitCode {
 }
 
 fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
-    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
+    let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
     let settings = ServeSettings::new(&layers)?;
     if layers.print {
         // Ignores a write error, because the reader may have closed the pipe.
@@ -84,20 +84,20 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     };
     let metrics = Metrics::of_process(PROGRAM);
     shutdown.register_metrics(&metrics);
-    let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
+    let overload = OverloadManager::start_memory_monitor(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let recorder = settings.common.open_recorder(&metrics);
     let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
     let stores = open_stores(settings, &demo, recorder.as_ref(), &shutdown, &overload)?;
     let handover_socket = settings.common.handover_socket.as_deref();
-    let mut inherited = InheritedPorts::take(PROGRAM, handover_socket)?;
+    let mut inherited = InheritedPorts::take_inherited_ports(PROGRAM, handover_socket)?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
-    running.close_on_exit(recorder.as_ref());
+    running.close_recorder_on_exit(recorder.as_ref());
     let collector = settings.common.open_collector(&metrics, recorder.as_ref());
     let collector = collector.map_err(ProgramError::cannot("--cmcd-records"))?;
     let reports = collector.as_ref().and_then(|c| c.recorder());
-    running.close_on_exit(reports);
+    running.close_recorder_on_exit(reports);
     let recorders: Vec<_> = recorder.iter().chain(reports).cloned().collect();
     if !recorders.is_empty() {
         running.on_hangup(move || recorders.iter().for_each(Recorder::reopen))?;
@@ -122,21 +122,24 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     };
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
-    running.follow_tls(&settings.common, server.certificates())?;
+    running.watch_tls_files(&settings.common, server.certificates())?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
-    running.follow_secret(origin.edge_secret.clone())?;
+    running.watch_secret_file(origin.edge_secret.clone())?;
     if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, server.connections(), bound)?;
     }
     // Lists the library only after the ports are bound. If binding fails, the storage receives no
     // request.
     let library = origin.catalog.library();
-    let line = origin.library_status.watch(library, &shutdown);
+    let line = origin
+        .library_status
+        .start_listing_thread(library, &shutdown);
     if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
         running.add_notice(line);
     }
     running.start_server(MAIN, server, move |_| {
-        // Moving `demo` here keeps the files of the built-in film until the server stops.
+        // This closure owns `demo`, so that the files of the built-in film exist until the server
+        // stops.
         let _demo = &demo;
         let origin = origin.clone();
         move |request, conn| origin.clone().handle_request(request, conn)
@@ -163,7 +166,7 @@ fn serve_admin_port(
     })
 }
 
-/// Opens the library and the other sources of media.
+/// Opens the library and the stores that the setting `media-from` allows.
 fn open_stores(
     settings: &ServeSettings,
     demo: &Option<DemoFilm>,
@@ -175,9 +178,9 @@ fn open_stores(
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
         watch: recorder.cloned().map(telemetry::storage_request_recorder),
-        holder: Some(store::FetchHolds::new({
+        holder: Some(store::FetchGuardFactory::new({
             let shutdown = shutdown.clone();
-            move || shutdown.hold()
+            move || shutdown.hold_shutdown()
         })),
         ..settings.storage.clone()
     };
@@ -265,14 +268,17 @@ fn build_request_handler(
 }
 
 fn read_edge_secret(settings: &ServeSettings) -> Result<Option<EdgeSecret>, ProgramError> {
-    let secret = settings.edge_secret.clone().map(EdgeSecret::read);
+    let secret = settings.edge_secret.clone().map(EdgeSecret::read_secret);
     let secret = secret.transpose();
     secret.map_err(ProgramError::cannot("--edge-secret-file"))
 }
 
 fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, ProgramError> {
     let tracing = &settings.common.tracing;
-    let headers = tracing.otlp_headers.clone().map(CollectorHeaders::read);
+    let headers = tracing
+        .otlp_headers
+        .clone()
+        .map(CollectorHeaders::from_file);
     let headers = headers.transpose();
     let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
     let ratio = tracing.sample_ratio();
@@ -281,7 +287,8 @@ fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, Pro
     let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();
     let timing = timing.map_err(ProgramError::cannot("--server-timing-token-file"))?;
-    let timing = timing.map(|token| Box::new(move |headers: &_| token.is_in(headers)) as _);
+    let timing =
+        timing.map(|token| Box::new(move |headers: &_| token.has_required_token(headers)) as _);
     Ok(RequestTracing::new(tracer, timing))
 }
 

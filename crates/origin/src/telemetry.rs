@@ -13,7 +13,9 @@ use net::metrics::{
 use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRequestRecord, micros};
 use net::{Body, Conn, Error, headers};
 use std::time::Instant;
-use store::{CompletedRequest, DiskCounts, Meter, Reason, Remote, RequestObserver, Store};
+use store::{
+    CompletedRequest, DiskLookupCounts, Meter, Remote, RequestObserver, RequestReason, Store,
+};
 use trace::{ActiveTrace, RequestTracing, TracedRequest};
 
 const STORAGE_REQUESTS: MetricSpec = MetricSpec {
@@ -150,14 +152,29 @@ impl RemoteStorageMetrics {
     }
 
     /// Sets the metrics to the sums over all remote stores.
-    fn refresh_remotes(&self, remotes: &[&Remote]) {
+    fn update_from_remotes(&self, remotes: &[&Remote]) {
         let sum = |read: fn(&Remote) -> u64| remotes.iter().map(|remote| read(remote)).sum();
-        raise_counter(&self.opened, sum(|remote| remote.connections().opened()));
-        raise_counter(&self.closed, sum(|remote| remote.connections().closed()));
-        raise_counter(&self.reused, sum(|remote| remote.connections().reused()));
-        raise_counter(&self.resumed, sum(|remote| remote.connections().resumed()));
-        set_gauge(&self.open, sum(|remote| remote.connections().open_count()));
-        set_gauge(&self.memory, sum(Remote::held_bytes));
+        raise_counter(
+            &self.opened,
+            sum(|remote| remote.connection_counts().opened_count()),
+        );
+        raise_counter(
+            &self.closed,
+            sum(|remote| remote.connection_counts().closed_count()),
+        );
+        raise_counter(
+            &self.reused,
+            sum(|remote| remote.connection_counts().reused_count()),
+        );
+        raise_counter(
+            &self.resumed,
+            sum(|remote| remote.connection_counts().resumed_count()),
+        );
+        set_gauge(
+            &self.open,
+            sum(|remote| remote.connection_counts().open_count()),
+        );
+        set_gauge(&self.memory, sum(Remote::reserved_bytes));
         raise_counter(&self.piped, sum(|remote| remote.meter().piped_bytes()));
         set_gauge(&self.down, sum(|remote| remote.endpoints_down() as u64));
     }
@@ -199,8 +216,8 @@ pub(crate) struct RequestInProgress {
 
 impl RequestInProgress {
     /// Returns the trace of the request. Returns `None` if the request is not traced.
-    pub(crate) fn active_trace(&self) -> Option<&ActiveTrace> {
-        self.traced.as_ref().map(|traced| traced.active_trace())
+    pub(crate) fn trace_of_request(&self) -> Option<&ActiveTrace> {
+        self.traced.as_ref().map(|traced| traced.trace_of_request())
     }
 }
 
@@ -234,28 +251,29 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Updates the metrics that other modules count. This must happen before the metrics are sent.
+    /// Copies the counts of other modules into the metrics. The caller must call this function
+    /// before it sends the metrics.
     pub(crate) fn refresh_gauges(&self, catalog: &Catalog, segments: &SegmentCache) {
         let stores = catalog.stores();
-        for reason in Reason::ALL {
+        for reason in RequestReason::ALL {
             let label = &[reason.label()];
-            let sum = |read: fn(&Meter, Reason) -> u64| {
+            let sum = |read: fn(&Meter, RequestReason) -> u64| {
                 stores.iter().map(|store| read(store.meter(), reason)).sum()
             };
-            raise_counter(&self.requests.with_labels(label), sum(Meter::requests));
-            raise_counter(&self.bytes.with_labels(label), sum(Meter::bytes));
-            raise_counter(&self.waits.with_labels(label), sum(Meter::waits));
+            raise_counter(&self.requests.with_labels(label), sum(Meter::request_count));
+            raise_counter(&self.bytes.with_labels(label), sum(Meter::bytes_read));
+            raise_counter(&self.waits.with_labels(label), sum(Meter::wait_count));
         }
         let remotes: Vec<_> = stores.iter().filter_map(Store::remote).collect();
-        self.remote.refresh_remotes(&remotes);
-        raise_counter(&self.builds, catalog.builds());
+        self.remote.update_from_remotes(&remotes);
+        raise_counter(&self.builds, catalog.build_count());
         let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
         raise_counter(&self.spans_dropped, dropped.unwrap_or(0));
         set_gauge(&self.memory, catalog.memory_bytes());
         set_gauge(&self.segments, segments.memory_bytes());
         set_gauge(&self.titles, catalog.cached_count() as u64);
         if let Some((counts, bytes)) = catalog.index_cache().disk_usage() {
-            let DiskCounts {
+            let DiskLookupCounts {
                 hits,
                 misses,
                 broken,
@@ -284,7 +302,8 @@ impl Telemetry {
                     .as_ref()
                     .is_some_and(Recorder::records_more_than_access)
                 {
-                    access.cmcd = CmcdData::parse(parts.uri.query(), &parts.headers).to_record();
+                    access.cmcd =
+                        CmcdData::parse_cmcd(parts.uri.query(), &parts.headers).to_record();
                 }
                 Box::new(access)
             }),
@@ -321,7 +340,7 @@ impl Telemetry {
         if let Some(traced) = &traced {
             headers::add_server_timing(
                 response.headers_mut(),
-                traced.active_trace().server_timing(),
+                traced.trace_of_request().server_timing(),
             );
         }
         let cause = error.map(|error| error.cause().to_owned());
@@ -333,7 +352,7 @@ impl Telemetry {
                 if let Some(trace_id) = traced.exported_trace_id() {
                     timings.record_exemplar(kind as usize, started, end, trace_id);
                 }
-                traced.end(status, ("headwater.kind", kind.label()));
+                traced.end_request(status, ("headwater.kind", kind.label()));
             }
             let Some(mut access) = access else {
                 return;

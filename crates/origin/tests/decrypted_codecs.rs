@@ -1,6 +1,7 @@
 //! For each scheme, codec and protocol, ffmpeg decrypts all segments and, separately, the last
-//! segment. The playlists of key frames are included. The result equals the frames of the
-//! unencrypted film. Range requests return the same bytes as requests for whole segments.
+//! segment. The segments of I-frame playlists are decrypted in the same way. The decrypted frames
+//! equal the frames of the unencrypted film. Range requests return the same bytes as requests for
+//! whole segments.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -4,7 +4,7 @@
 
 mod support;
 
-use origin::index_command::{index_command, run_index};
+use origin::index_command::{define_index_command, run_index};
 use std::path::Path;
 use support::encrypted_films::*;
 use support::keys::*;
@@ -101,7 +101,7 @@ fn expect_frames_of_new_key(ours: &TestServer, clear: &TestServer, title: &str) 
         assert_eq!(frame_hashes(ours, list, Some(NEW_KEY)), expected, "{list}");
         let old = try_frame_hashes(ours, list, Some(KEY)).unwrap_or_default();
         let same = old.iter().filter(|hash| expected.contains(hash)).count();
-        // Some hashes may be equal, such as those of black or silent frames.
+        // Some frames may have equal hashes, for example black or silent frames.
         assert!(
             same * 4 < expected.len(),
             "{list}: {same} frames are those of the old key"
@@ -276,7 +276,7 @@ fn an_index_of_an_encrypted_film_is_encrypted_again() {
     encrypt_film(&film);
     let (film, folder) = (film.to_str().unwrap(), root.path().to_str().unwrap());
     let arguments = ["index", "--subsamples", film, "-o", folder];
-    let flags = index_command().get_matches_from(arguments);
+    let flags = define_index_command().get_matches_from(arguments);
     assert_eq!(run_index(&flags), std::process::ExitCode::SUCCESS);
     let ours = keys.flags("cenc").serve(root);
     expect_new_signaling(&ours, "film.ism", "cenc");

@@ -4,7 +4,7 @@
 mod support;
 
 use net::config::{SettingSources, UsageError};
-use origin::config::{SETTINGS, ServeSettings, SettingLayers, serve_command};
+use origin::config::{SETTINGS, ServeSettings, SettingLayers, define_serve_command};
 use support::TestServer;
 use support::keys::*;
 
@@ -104,7 +104,7 @@ fn a_manifest_in_an_unprotected_folder_does_not_open_a_protected_film() {
 }
 
 fn read_layers(file: &str) -> Result<SettingLayers, UsageError> {
-    let flags = serve_command().get_matches_from(["serve", "--config", "x", "films"]);
+    let flags = define_serve_command().get_matches_from(["serve", "--config", "x", "films"]);
     SettingLayers::new(&SettingSources {
         settings: SETTINGS,
         tables: &[],
@@ -164,8 +164,8 @@ fn printed_rules_are_valid_settings() {
     assert_eq!((drm.rules.len(), &parse(&printed)), (3, &drm));
 }
 
-/// Regression test: the page's content security policy blocked requests to license servers of other
-/// origins.
+/// Regression test: the content security policy of the web page blocked requests to license servers
+/// of other origins.
 #[test]
 fn the_page_may_request_licenses_from_the_set_servers() {
     let (one, other) = (TextFile::new(SECRET), TextFile::new(SECRET));

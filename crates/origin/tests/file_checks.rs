@@ -11,10 +11,10 @@ use support::{TestServer, demo_folder};
 
 /// Returns the number of checks that one successful request makes.
 fn count_checks(server: &TestServer, path: &str, header: &str) -> u64 {
-    let before = store::change_checks();
+    let before = store::change_check_count();
     let status = server.request("GET", path, header).status;
     assert!(matches!(status, 200 | 206 | 304), "{path}: {status}");
-    store::change_checks() - before
+    store::change_check_count() - before
 }
 
 #[test]
@@ -40,10 +40,14 @@ fn a_segment_request_checks_its_file_once() {
     let init = format!("/film.mp4/{}", rendition["init"].as_str().unwrap());
     assert_eq!(count_checks(&server, &init, ""), 1, "init");
     let long = segment(0);
-    let before = store::change_checks();
+    let before = store::change_check_count();
     let first = server.get(&long);
     // The server checks the file again before it sends the tail of a long body.
-    assert_eq!(store::change_checks() - before, 2, "first frame and tail");
+    assert_eq!(
+        store::change_check_count() - before,
+        2,
+        "first frame and tail"
+    );
     let etag = first.header("etag");
     assert!(first.body.len() > 256 << 10, "sent in more than one frame");
     let ranged = segment(1);

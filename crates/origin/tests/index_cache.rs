@@ -110,7 +110,7 @@ fn a_changed_film_is_indexed_again() {
     let second = description_and_segment(&server);
     assert_ne!(first, second);
     assert_eq!(cache_lookups(&server, "hit"), 0);
-    // A change is also noticed while the server runs, and if the new file has the same length.
+    // The server also detects a change while it runs, even if the new file has the same length.
     let path = server.path("film.mp4");
     let mut bytes = fs::read(&path).unwrap();
     let half = bytes.len() / 2;
@@ -164,7 +164,7 @@ fn damaged_cache_files_are_rebuilt() {
         root = stop_server(server);
     }
     // Another program wrote this entry. The checksum is valid, but the entry contains no index.
-    let disk = store::DiskCache::open(cache.path(), 1 << 20).unwrap();
+    let disk = store::DiskCache::open_disk_cache(cache.path(), 1 << 20).unwrap();
     let name = format!("{}/film.mp4", root.path().canonicalize().unwrap().display());
     let version = whole[24 + name.len()..][..49].to_vec();
     assert!(

@@ -44,7 +44,7 @@ fn the_admin_port_reports_the_drain_until_the_main_port_is_done() {
         &request(admin, "GET", "/metrics", &authorized).1
     ));
     let shutdown = server.running().shutdown();
-    let unfinished_work = shutdown.hold();
+    let unfinished_work = shutdown.hold_shutdown();
     shutdown.drain();
     let main = server.running().addresses()[0];
     while TcpStream::connect(main).is_ok() {

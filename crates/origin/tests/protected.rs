@@ -4,7 +4,7 @@
 mod support;
 
 use net::config::SettingSources;
-use origin::config::{SETTINGS, ServeSettings, SettingLayers, serve_command};
+use origin::config::{SETTINGS, ServeSettings, SettingLayers, define_serve_command};
 use support::TestServer;
 use support::keys::*;
 
@@ -191,7 +191,7 @@ fn every_system_is_signaled_once() {
 }
 
 fn usage_error(flags: &[&str]) -> String {
-    let flags = serve_command().get_matches_from([&["serve"], flags].concat());
+    let flags = define_serve_command().get_matches_from([&["serve"], flags].concat());
     let layers = SettingLayers::new(&SettingSources {
         settings: SETTINGS,
         tables: &[],

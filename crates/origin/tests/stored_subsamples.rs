@@ -4,7 +4,7 @@
 
 mod support;
 
-use origin::index_command::{index_command, run_index};
+use origin::index_command::{define_index_command, run_index};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -15,8 +15,8 @@ use support::{TestServer, demo_folder, start};
 
 const READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
 
-/// Counts the reads of a Headwater server that is used as storage. Each range that this server
-/// serves counts as one read.
+/// Metric of the Headwater server that is used as storage. This metric counts one read for each
+/// range that the server serves.
 const STORED_READS: &str = "headwater_storage_requests_total{reason=\"plain\"}";
 
 /// Returns a folder with `film.mp4`.
@@ -30,7 +30,7 @@ fn make_film() -> tempfile::TempDir {
 /// Writes the index files `film-index.mp4` and `film.ism` of a film to a folder.
 fn write_index(film: &str, folder: &Path, flags: &[&str]) {
     let own = ["index", film, "-o", folder.to_str().unwrap()];
-    let flags = index_command().get_matches_from(own.iter().chain(flags));
+    let flags = define_index_command().get_matches_from(own.iter().chain(flags));
     assert_eq!(run_index(&flags), std::process::ExitCode::SUCCESS);
 }
 
@@ -49,7 +49,7 @@ fn make_remote_library(url: &str, flags: &[&str]) -> tempfile::TempDir {
     root
 }
 
-/// Serves a folder, encrypted with keys that are derived from a secret.
+/// Serves a folder of films. The films are encrypted with keys that are derived from a secret.
 fn serve(root: &Path, scheme: &str, secret: &TextFile, flags: &[&str]) -> TestServer {
     let keys = secret.keys("secret");
     let own = [
@@ -173,8 +173,8 @@ fn a_cold_encrypted_segment_has_a_length_before_its_media_is_read() {
     let from = format!("{url}={url}");
     for scheme in ["cbcs", "cenc"] {
         let remote = serve(library.path(), scheme, &secret, &["--media-from", &from]);
-        // The index of the other server contains no subsamples, so that server finds the subsamples
-        // in the media.
+        // The index of `other` contains no subsamples. The server `other` therefore finds the
+        // subsamples in the media.
         let plain = make_remote_library(&url, &[]);
         let other = serve(plain.path(), scheme, &secret, &["--media-from", &from]);
         let urls = media_segments(&remote, "film.ism");

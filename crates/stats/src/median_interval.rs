@@ -22,7 +22,7 @@ pub struct ConfidenceInterval {
 /// interval is the range of the values (96.9 %). Returns `None` for fewer than six values. The
 /// values must be independent, so reduce the measurements of one round to one value first.
 pub fn median_interval(values: &[f64]) -> Option<ConfidenceInterval> {
-    let outside = find_rank(values.len()).checked_sub(1)?;
+    let outside = find_median_interval_rank(values.len()).checked_sub(1)?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let high = sorted.len().checked_sub(outside + 1)?;
@@ -35,7 +35,7 @@ pub fn median_interval(values: &[f64]) -> Option<ConfidenceInterval> {
 /// Returns the rank of both ends of the interval among the sorted values. Ranks start at 1. The
 /// rank of the lower end is counted from the smallest value, and the rank of the upper end is
 /// counted from the largest value. Returns 0 if no interval of `n` values reaches 95 %.
-fn find_rank(n: usize) -> usize {
+fn find_median_interval_rank(n: usize) -> usize {
     // The number of values below the median has a binomial distribution with probability 1/2.
     let mut ln_probability = -(n as f64) * LN_2;
     let mut tail = 0.0;
@@ -99,10 +99,10 @@ mod tests {
             (30, 10),
             (100, 40),
         ] {
-            assert_eq!(find_rank(n), rank, "{n}");
+            assert_eq!(find_median_interval_rank(n), rank, "{n}");
         }
         // For this n, the first probabilities are too small for an `f64`. This does not change the
         // rank.
-        assert!((4850..5000).contains(&find_rank(10_000)));
+        assert!((4850..5000).contains(&find_median_interval_rank(10_000)));
     }
 }

@@ -13,30 +13,30 @@ impl Random {
 
     /// Creates the stream for decision `n`. The stream depends only on the seed and on `n`, and not
     /// on the order in which decisions are made.
-    pub fn for_decision(seed: u64, n: u64) -> Random {
+    pub fn derive_stream(seed: u64, n: u64) -> Random {
         Random(mix_bits(seed ^ mix_bits(n)))
     }
 
     /// Returns 64 uniformly distributed random bits.
-    pub fn bits(&mut self) -> u64 {
+    pub fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix_bits(self.0)
     }
 
     /// Returns a uniformly distributed integer below `bound`, or 0 if `bound` is 0. The bias is at
     /// most `bound` / 2^64.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    pub fn next_below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Returns a uniformly distributed number in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    pub fn next_unit(&mut self) -> f64 {
+        (self.next_bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Returns an exponentially distributed number with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
+        -(1.0 - self.next_unit()).ln()
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     fn the_reference_stream() {
         // First outputs for seed 1234567, as published with the reference implementation.
         let mut random = Random::new(1_234_567);
-        let first: Vec<u64> = (0..3).map(|_| random.bits()).collect();
+        let first: Vec<u64> = (0..3).map(|_| random.next_bits()).collect();
         let expected = [
             6_457_827_717_110_365_317,
             3_203_168_211_198_807_973,

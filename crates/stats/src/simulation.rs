@@ -23,7 +23,7 @@ pub(crate) fn lognormal_distribution() -> KnownDistribution {
 /// near 1, and 30 % are near 5.
 pub(crate) fn bimodal_distribution() -> KnownDistribution {
     let draw = |random: &mut Random| {
-        let mode = if random.unit() < 0.7 { 1.0 } else { 5.0 };
+        let mode = if random.next_unit() < 0.7 { 1.0 } else { 5.0 };
         mode + 0.1 * draw_standard_normal(random)
     };
     // 70 % of the values belong to the first mode, so the overall median is its 5/7 quantile (0.5 /
@@ -33,12 +33,12 @@ pub(crate) fn bimodal_distribution() -> KnownDistribution {
 
 /// Draws from the standard normal distribution (Box and Muller 1958).
 pub(crate) fn draw_standard_normal(random: &mut Random) -> f64 {
-    let angle = std::f64::consts::TAU * random.unit();
+    let angle = std::f64::consts::TAU * random.next_unit();
     (2.0 * random.exponential()).sqrt() * angle.cos()
 }
 
 /// Returns the share of simulated samples for which `holds` returns `true`.
 pub(crate) fn measure_coverage(holds: impl Fn(&mut Random) -> bool) -> f64 {
-    let held = (0..SAMPLES).filter(|seed| holds(&mut Random::for_decision(77, *seed)));
+    let held = (0..SAMPLES).filter(|seed| holds(&mut Random::derive_stream(77, *seed)));
     held.count() as f64 / SAMPLES as f64
 }

@@ -1,6 +1,6 @@
 //! The ratio between two configurations that were not measured in the same rounds.
 
-use crate::ratio::are_finite_nonnegative;
+use crate::paired_ratio::are_finite_nonnegative;
 use crate::{ConfidenceInterval, median};
 
 /// Minimum number of values on each side for which an interval is computed. Paired rounds have the
@@ -36,7 +36,7 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
     let mut ratios: Vec<f64> = b.iter().flat_map(ratio_to).collect();
     ratios.sort_by(f64::total_cmp);
     let interval = (a.len().min(b.len()) >= VALUES_MIN).then(|| {
-        let outside = find_rank(a.len(), b.len()).saturating_sub(1);
+        let outside = find_mann_whitney_rank(a.len(), b.len()).saturating_sub(1);
         let at = |place: usize| ratios.get(place).copied().unwrap_or(f64::NAN);
         ConfidenceInterval {
             low: at(outside),
@@ -51,7 +51,7 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInt
 /// counted from the largest ratio. If both distributions are equal, the probability that the
 /// Mann-Whitney statistic is less than the rank is at most 2.5 %. The returned rank is the largest
 /// rank with this property.
-fn find_rank(n: usize, m: usize) -> usize {
+fn find_mann_whitney_rank(n: usize, m: usize) -> usize {
     let shares = rank_sum_distribution(n, m);
     let mut tail = 0.0;
     let exceeds = |share: &f64| {
@@ -139,7 +139,7 @@ mod tests {
             (20, 20, 128),
             (6, 10, 12),
         ] {
-            assert_eq!(find_rank(n, m), rank, "{n} {m}");
+            assert_eq!(find_mann_whitney_rank(n, m), rank, "{n} {m}");
         }
         let sum: f64 = rank_sum_distribution(9, 7).iter().sum();
         assert!((sum - 1.0).abs() < 1e-12, "{sum}");

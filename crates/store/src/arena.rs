@@ -15,7 +15,7 @@
 //! A region has one writer at a time. If two writers wrote to the same new huge page, the kernel
 //! would clear one page for each writer and then discard one of the two pages.
 
-use crate::file_map::{ArenaRegion, ArenaSpan, SpanDraft};
+use crate::file_map::{ArenaRegion, ArenaSpan, ArenaSpanDraft};
 use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -47,12 +47,12 @@ pub struct ArenaBytes {
     bytes: Bytes,
 }
 
-struct SpanOwner(ArenaSpan);
+struct ArenaSpanOwner(ArenaSpan);
 
 impl Arena {
     /// Creates an arena for buffers with a total size of `bytes`. The arena may use four times as
-    /// many regions as these buffers need. It may also use one more region per processor, because
-    /// each processor may be writing to a region.
+    /// many regions as these buffers need. The arena may also use one more region per processor,
+    /// because each processor may be writing to a region.
     pub fn new(bytes: u64) -> Arena {
         let regions_max = SPREAD * bytes.div_ceil(REGION_BYTES as u64).max(1);
         let writers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -69,29 +69,31 @@ impl Arena {
     /// # Errors
     /// `StorageFull` if buffers hold the maximum number of regions, `FileTooLarge` if the parts are
     /// longer than 64 MiB together, or an error of the operating system.
-    pub fn copy_parts<'a>(
+    pub fn copy_into_arena<'a>(
         &self,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> io::Result<ArenaBytes> {
         let len = parts.clone().map(<[u8]>::len).sum();
-        self.fill_draft(len, |draft| parts.for_each(|part| draft.push(part)))
-            .map(|(draft, ())| ArenaBytes::new(draft))
+        self.fill_draft(len, |draft| {
+            parts.for_each(|part| draft.append_fitting(part))
+        })
+        .map(|(draft, ())| ArenaBytes::new(draft))
     }
 
     /// Lets `write` fill a buffer of `len` bytes. `write` returns the number of bytes that it has
     /// written, and the buffer is cut to this length.
     ///
     /// # Errors
-    /// The outer error is an error of [`Arena::copy_parts`]. The inner error is the error that
+    /// The outer error is an error of [`Arena::copy_into_arena`]. The inner error is the error that
     /// `write` returned.
     pub fn fill_with<E>(
         &self,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> io::Result<Result<ArenaBytes, E>> {
-        let (mut draft, written) = self.fill_draft(len, |draft| write(draft.rest()))?;
+        let (mut draft, written) = self.fill_draft(len, |draft| write(draft.unfilled_part()))?;
         Ok(written.map(|len| {
-            draft.fill(len);
+            draft.mark_filled(len);
             ArenaBytes::new(draft)
         }))
     }
@@ -101,8 +103,8 @@ impl Arena {
     fn fill_draft<T>(
         &self,
         len: usize,
-        write: impl FnOnce(&mut SpanDraft) -> T,
-    ) -> io::Result<(SpanDraft, T)> {
+        write: impl FnOnce(&mut ArenaSpanDraft) -> T,
+    ) -> io::Result<(ArenaSpanDraft, T)> {
         if len > REGION_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -125,9 +127,9 @@ impl ArenaRegions {
         &mut self,
         len: usize,
         regions_max: usize,
-    ) -> io::Result<(Arc<ArenaRegion>, SpanDraft)> {
+    ) -> io::Result<(Arc<ArenaRegion>, ArenaSpanDraft)> {
         while let Some(region) = self.open.pop() {
-            if let Some(draft) = region.draft(len) {
+            if let Some(draft) = region.reserve_span(len) {
                 return Ok((region, draft));
             }
             // This region has no room and is dropped here. The region counts toward the limit only
@@ -135,7 +137,7 @@ impl ArenaRegions {
             region.close_for_new_buffers();
         }
         let region = self.add_region(regions_max)?;
-        let draft = region.draft(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        let draft = region.reserve_span(len).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok((region, draft))
     }
 
@@ -151,8 +153,8 @@ impl ArenaRegions {
 }
 
 impl ArenaBytes {
-    fn new(draft: SpanDraft) -> ArenaBytes {
-        let bytes = Bytes::from_owner(SpanOwner(draft.done()));
+    fn new(draft: ArenaSpanDraft) -> ArenaBytes {
+        let bytes = Bytes::from_owner(ArenaSpanOwner(draft.into_arena_span()));
         ArenaBytes { bytes }
     }
 
@@ -167,7 +169,7 @@ impl ArenaBytes {
     }
 }
 
-impl AsRef<[u8]> for SpanOwner {
+impl AsRef<[u8]> for ArenaSpanOwner {
     fn as_ref(&self) -> &[u8] {
         self.0.as_ref()
     }
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     fn keep_parts(arena: &Arena, parts: &[&[u8]]) -> ArenaBytes {
-        arena.copy_parts(parts.iter().copied()).unwrap()
+        arena.copy_into_arena(parts.iter().copied()).unwrap()
     }
 
     /// Returns the number of resident pages in a range of memory.
@@ -261,7 +263,7 @@ mod tests {
         let (one, two) = (keep_parts(&arena, &[&half]), keep_parts(&arena, &[&half]));
         assert!(one.bytes() == &half && two.bytes() == &half);
         let long = vec![1; REGION_BYTES + 1];
-        assert!(arena.copy_parts([&long[..]].into_iter()).is_err());
+        assert!(arena.copy_into_arena([&long[..]].into_iter()).is_err());
     }
 
     #[test]
@@ -293,14 +295,14 @@ mod tests {
         let arena = Arena::new(REGION_BYTES as u64);
         let rest = vec![1; REGION_BYTES - rustix::param::page_size()];
         let mut old = Vec::new();
-        while let Ok(kept) = arena.copy_parts([&b"x"[..]].into_iter()) {
+        while let Ok(kept) = arena.copy_into_arena([&b"x"[..]].into_iter()) {
             old.push(kept);
             assert!(old.len() <= arena.regions_max);
             // This buffer fills the rest of the region and is dropped immediately.
-            arena.copy_parts([&rest[..]].into_iter()).unwrap();
+            arena.copy_into_arena([&rest[..]].into_iter()).unwrap();
         }
         assert_eq!(old.len(), arena.regions_max);
         old.pop();
-        assert!(arena.copy_parts([&b"x"[..]].into_iter()).is_ok());
+        assert!(arena.copy_into_arena([&b"x"[..]].into_iter()).is_ok());
     }
 }

@@ -7,12 +7,13 @@
 //!   Each `Bytes` of the mapping holds the [`MappedPages`], so the mapping outlives the `Bytes`.
 //! - **Aliasing.** This process never writes through the mapping, which is `PROT_READ`. Another
 //!   process may write to the file or truncate it. The bytes are therefore passed to system calls
-//!   only (`writev`), which copy in the kernel and fail with `EFAULT` where the file was truncated.
-//!   Code that reads the bytes must use [`crate::Object::read`]. The response writer of `net`, the
-//!   only user of [`crate::LocalFile::mapping`], follows this rule, so that `SIGBUS` cannot occur.
+//!   only (`writev`). The kernel copies the bytes, and fails with `EFAULT` for bytes beyond the new
+//!   end of a truncated file. Code that reads the bytes must use [`crate::Object::read`]. The
+//!   response writer of `net`, the only user of [`crate::LocalFile::mapping`], follows this rule.
+//!   `SIGBUS` therefore cannot occur.
 //! - **Threads.** The memory is only read, so threads may send and share a `FileMap`.
 //!
-//! Safety of buffer memory. This applies to [`ArenaRegion`], [`SpanDraft`] and [`ArenaSpan`].
+//! Safety of buffer memory. This applies to [`ArenaRegion`], [`ArenaSpanDraft`] and [`ArenaSpan`].
 //!
 //! - **The pointer** comes from `mmap` as above. Every [`ArenaSpan`] holds its [`ArenaRegion`].
 //! - **Aliasing.** A region gives each of its bytes to one draft only, because `taken` only grows,
@@ -21,9 +22,9 @@
 //!   kernel has filled this part with zeros. A span is readable only after its draft is finished.
 //!   From then on, the span is not written to. The span is dropped with its last slice, and its
 //!   pages are then returned to the system.
-//! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning the pages removes
-//!   them from our address space, but does not change their content. The addresses of the pages are
-//!   not used again while the region exists.
+//! - **The kernel** may still hold pages of a span after the span was dropped (`vmsplice`).
+//!   Returning the pages removes them from our address space, but does not change their content.
+//!   The addresses of the pages are not used again while the region exists.
 //! - **Threads.** A draft writes only to its own memory. Shared memory is only read.
 #![allow(unsafe_code)]
 
@@ -76,7 +77,7 @@ impl FileMap {
     }
 
     /// The whole file. Code in user space must not read these bytes; see the top of this file.
-    pub(crate) fn bytes(&self) -> Bytes {
+    pub(crate) fn mapped_bytes(&self) -> Bytes {
         self.all.clone()
     }
 
@@ -84,8 +85,8 @@ impl FileMap {
     ///
     /// # Errors
     /// If the storage fails or the file was truncated. `InvalidInput` if the kernel is older than
-    /// Linux 5.14, which added this function.
-    pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
+    /// Linux 5.14, which introduced `MADV_POPULATE_READ`.
+    pub(crate) fn load_pages(&self, range: Range<usize>) -> io::Result<()> {
         let page = rustix::param::page_size();
         let start = range.start.min(self.pages.len) / page * page;
         let len = range.end.min(self.pages.len).saturating_sub(start);
@@ -120,7 +121,7 @@ pub(crate) struct ArenaRegion {
 
 /// A buffer that is being filled.
 #[derive(Debug)]
-pub(crate) struct SpanDraft {
+pub(crate) struct ArenaSpanDraft {
     span: ArenaSpan,
     filled: usize,
 }
@@ -131,7 +132,8 @@ pub(crate) struct ArenaSpan {
     region: Arc<ArenaRegion>,
     start: usize,
     len: usize,
-    /// Length of the whole pages that are returned to the system, in bytes.
+    /// Reserved length in bytes, a multiple of the page size. The reserved pages are returned to
+    /// the system when the span is dropped.
     pages_len: usize,
 }
 
@@ -147,7 +149,7 @@ impl ArenaRegion {
         let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = MappedPages { start, len };
-        // Ignores the error, because the region works without huge pages, too.
+        // Ignores the error, because the region also works without huge pages.
         let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(ArenaRegion {
             pages,
@@ -155,8 +157,8 @@ impl ArenaRegion {
         })
     }
 
-    /// Call this function when the region gets no more buffers. Prevents the kernel from merging
-    /// the remaining small pages into huge pages, which would allocate the returned pages again.
+    /// Prevents the kernel from merging the remaining small pages into huge pages. A merge would
+    /// allocate the returned pages again. Must be called when the region gets no more buffers.
     pub(crate) fn close_for_new_buffers(&self) {
         let at = self.pages.start.as_ptr().cast();
         // Ignores the error, because an error affects only the memory use.
@@ -164,7 +166,7 @@ impl ArenaRegion {
     }
 
     /// Reserves `len` bytes, if there is room.
-    pub(crate) fn draft(self: &Arc<ArenaRegion>, len: usize) -> Option<SpanDraft> {
+    pub(crate) fn reserve_span(self: &Arc<ArenaRegion>, len: usize) -> Option<ArenaSpanDraft> {
         let pages_len = len.checked_next_multiple_of(rustix::param::page_size())?;
         let taking = |taken: usize| {
             let end = taken.checked_add(pages_len)?;
@@ -178,13 +180,13 @@ impl ArenaRegion {
             len,
             pages_len,
         };
-        Some(SpanDraft { span, filled: 0 })
+        Some(ArenaSpanDraft { span, filled: 0 })
     }
 }
 
-impl SpanDraft {
+impl ArenaSpanDraft {
     /// Appends as many of these bytes as fit.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn append_fitting(&mut self, bytes: &[u8]) {
         let len = bytes.len().min(self.span.len - self.filled);
         let at = self.span.start + self.filled;
         // The target is within the span, which belongs to this draft only. The target therefore
@@ -197,7 +199,7 @@ impl SpanDraft {
     }
 
     /// Returns the part that is not filled yet.
-    pub(crate) fn rest(&mut self) -> &mut [u8] {
+    pub(crate) fn unfilled_part(&mut self) -> &mut [u8] {
         let at = self.span.start + self.filled;
         // The slice is within the span, which belongs to this draft only. The slice borrows `self`.
         unsafe {
@@ -207,12 +209,12 @@ impl SpanDraft {
     }
 
     /// Records that the first `len` bytes of the unfilled part were written.
-    pub(crate) fn fill(&mut self, len: usize) {
+    pub(crate) fn mark_filled(&mut self, len: usize) {
         self.filled += len.min(self.span.len - self.filled);
     }
 
     /// Finishes the buffer.
-    pub(crate) fn done(mut self) -> ArenaSpan {
+    pub(crate) fn into_arena_span(mut self) -> ArenaSpan {
         self.span.len = self.filled;
         self.span
     }

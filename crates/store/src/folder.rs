@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A folder whose files are served, or a single served file. Links are followed only if their
-/// targets are within the folder, unless [`Folder::with_links`] allows other targets.
+/// targets are within the folder, unless [`Folder::with_outside_links`] allows other targets.
 pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
@@ -32,7 +32,7 @@ pub struct FolderEntry {
     pub file: Option<ObjectVersion>,
 }
 
-/// The entries of a folder, and the links that are not listed as entries.
+/// The entries of a folder, and the links that lead out of the library.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FolderListing {
     /// Files and folders, sorted by name.
@@ -76,7 +76,7 @@ impl Folder {
 
     /// Sets whether links may lead out of the folder.
     #[must_use]
-    pub fn with_links(self, follow_links: bool) -> Folder {
+    pub fn with_outside_links(self, follow_links: bool) -> Folder {
         Folder {
             follow_links,
             ..self
@@ -109,7 +109,7 @@ impl Folder {
     /// # Errors
     /// Any [`Error`]. The error is [`Error::NotFound`] if `key` is neither a file nor a folder.
     pub fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
-        entry_kind(&self.stat_key(key)?)
+        file_version(&self.stat_key(key)?)
     }
 
     /// Opens a file. Blocks.
@@ -119,7 +119,7 @@ impl Folder {
     pub fn open(&self, key: &Key) -> Result<Arc<LocalFile>, Error> {
         // `NONBLOCK` is set because opening a named pipe would otherwise wait for a writer.
         let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        match entry_kind(&rustix::fs::fstat(&fd)?)? {
+        match file_version(&rustix::fs::fstat(&fd)?)? {
             Some(identity) => {
                 let file = LocalFile::new(File::from(fd), identity, self.meter.clone());
                 Ok(Arc::new(file))
@@ -144,7 +144,7 @@ impl Folder {
     /// # Errors
     /// The errors of [`Folder::list_folder`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
-        Ok(self.list_with_links(key, prefix)?.entries)
+        Ok(self.list_with_outside_links(key, prefix)?.entries)
     }
 
     /// Lists as [`Folder::list_prefixed`] does, and also returns the links that lead out of the
@@ -152,7 +152,7 @@ impl Folder {
     ///
     /// # Errors
     /// The errors of [`Folder::list_folder`].
-    pub fn list_with_links(&self, key: &Key, prefix: &str) -> Result<FolderListing, Error> {
+    pub fn list_with_outside_links(&self, key: &Key, prefix: &str) -> Result<FolderListing, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
             return Ok(FolderListing {
                 entries: self.list_single_file(only, prefix)?,
@@ -220,7 +220,7 @@ impl Folder {
 
     /// Returns whether `key` belongs to the library. A library of a single file contains only the
     /// file, the file's companions and the root.
-    fn contains(&self, key: &Key) -> bool {
+    fn is_in_library(&self, key: &Key) -> bool {
         let contains = |only| key == only || key.is_root() || self.is_companion(only, key.as_str());
         self.only.as_ref().is_none_or(contains)
     }
@@ -240,7 +240,7 @@ impl Folder {
             return Ok(None);
         };
         let stat = self.stat_key(&key)?;
-        let file = entry_kind(&stat)?;
+        let file = file_version(&stat)?;
         let leads_back = file.is_none() && above.contains(&(stat.st_dev, stat.st_ino));
         let name = name.to_owned();
         Ok((!leads_back).then_some(FolderEntry { name, file }))
@@ -261,23 +261,23 @@ impl Folder {
     }
 
     fn open_beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
-        if !self.contains(key) {
+        if !self.is_in_library(key) {
             return Err(Error::NotFound);
         }
         let name = if key.is_root() { "." } else { key.as_str() };
-        match self.resolve_links(name.as_ref(), flags) {
+        match self.open_with_openat2(name.as_ref(), flags) {
             // The kernel refuses links with absolute targets, even if the targets are within the
             // folder.
-            Err(Errno::XDEV) => self.beneath_by_name(key, flags),
+            Err(Errno::XDEV) => self.open_resolved_target(key, flags),
             // The kernel has no `openat2` (before Linux 5.6), or a seccomp filter blocks this call.
-            Err(Errno::NOSYS) => self.beneath_by_name(key, flags),
+            Err(Errno::NOSYS) => self.open_resolved_target(key, flags),
             result => Ok(result?),
         }
     }
 
     /// Resolves all links in user space first. Then opens the target if it is within the folder, or
     /// if links may lead out of the folder.
-    fn beneath_by_name(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
+    fn open_resolved_target(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
         let target = self.path.join(key.as_str()).canonicalize()?;
         let inside = match target.strip_prefix(&self.path) {
             // This case occurs only without `openat2`, because `openat2` itself follows links that
@@ -285,7 +285,7 @@ impl Folder {
             Err(_) if self.follow_links => target.as_path(),
             inside => inside.map_err(|_| Error::from(Errno::XDEV))?,
         };
-        match self.resolve_links(inside, flags) {
+        match self.open_with_openat2(inside, flags) {
             Err(Errno::NOSYS) => {
                 let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
                 Ok(rustix::fs::openat(CWD, &target, flags, Mode::empty())?)
@@ -294,7 +294,7 @@ impl Folder {
         }
     }
 
-    fn resolve_links(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_with_openat2(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -318,9 +318,9 @@ impl Folder {
     }
 }
 
-fn entry_kind(stat: &Stat) -> Result<Option<ObjectVersion>, Error> {
+fn file_version(stat: &Stat) -> Result<Option<ObjectVersion>, Error> {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(Some(ObjectVersion::of(stat))),
+        FileType::RegularFile => Ok(Some(ObjectVersion::from_stat(stat))),
         FileType::Directory => Ok(None),
         _ => Err(Error::NotFound),
     }

@@ -1,6 +1,6 @@
 //! An open object, which is local or remote.
 
-use crate::{Error, LocalFile, ObjectVersion, Reason, RemoteObject};
+use crate::{Error, LocalFile, ObjectVersion, RemoteObject, RequestReason};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ impl Object {
     }
 
     /// The version at the time of opening.
-    pub fn identity(&self) -> &ObjectVersion {
+    pub fn version(&self) -> &ObjectVersion {
         match self {
-            Object::Local(file) => file.identity(),
-            Object::Remote(object) => object.identity(),
+            Object::Local(file) => file.version(),
+            Object::Remote(object) => object.version(),
         }
     }
 
-    /// Returns whether `now`, the result of a later look-up, is the same version.
-    pub fn is(&self, now: &ObjectVersion) -> bool {
+    /// Returns whether `now` is the version of this object. `now` is the result of a later look-up.
+    pub fn is_same_version(&self, now: &ObjectVersion) -> bool {
         match self {
-            Object::Local(file) => file.identity() == now,
-            Object::Remote(object) => object.is(now),
+            Object::Local(file) => file.version() == now,
+            Object::Remote(object) => object.is_same_version(now),
         }
     }
 
     /// Length in bytes at the time of opening.
     pub fn len(&self) -> u64 {
-        self.identity().len
+        self.version().len
     }
 
     /// Returns whether the object was empty when it was opened.
@@ -59,7 +59,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Error::Changed`] when the object has changed, or ends before `range` does.
-    pub fn read(&self, range: Range<u64>, reason: Reason) -> Result<Bytes, Error> {
+    pub fn read(&self, range: Range<u64>, reason: RequestReason) -> Result<Bytes, Error> {
         match self {
             Object::Local(file) => file.read(range, reason),
             Object::Remote(object) => object.read(range, reason),
@@ -71,7 +71,11 @@ impl Object {
     ///
     /// # Errors
     /// Same as [`Object::read`].
-    pub fn read_ranges(&self, ranges: &[Range<u64>], reason: Reason) -> Result<Vec<Bytes>, Error> {
+    pub fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        reason: RequestReason,
+    ) -> Result<Vec<Bytes>, Error> {
         match self {
             Object::Local(file) => file.read_ranges(ranges, reason),
             Object::Remote(object) => {
@@ -82,9 +86,9 @@ impl Object {
     }
 
     /// Frees the first bytes of a remote object, which were stored to build the object's index.
-    pub fn settle(&self) {
+    pub fn free_first_bytes(&self) {
         if let Object::Remote(object) = self {
-            object.settle();
+            object.free_first_bytes();
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct ObjectVersion {
 }
 
 impl ObjectVersion {
-    pub(crate) fn of(stat: &Stat) -> ObjectVersion {
+    pub(crate) fn from_stat(stat: &Stat) -> ObjectVersion {
         ObjectVersion {
             len: u64::try_from(stat.st_size).unwrap_or(0),
             mtime_ns: to_nanos(stat.st_mtime, stat.st_mtime_nsec as i64),

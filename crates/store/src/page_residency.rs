@@ -12,9 +12,9 @@ const BLOCK_BYTES: u64 = 1 << 20;
 /// wrong, an event loop waits for the storage once.
 const TRUST_MS: u32 = 1000;
 
-/// For each block, the time at which the whole block was found in memory. The unit is milliseconds
-/// since the first probe of the process, plus one. 0 means that the block was never found in
-/// memory. The list is allocated at the first probe.
+/// For each block, the time at which the whole block was found in memory. The time is the number of
+/// milliseconds since the first probe of the process, plus one. 0 means that the block was never
+/// found in memory. The list is allocated at the first probe.
 #[derive(Debug, Default)]
 pub(crate) struct PageResidency {
     found_ms: OnceLock<Box<[AtomicU32]>>,

@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Requested capacity of a pipe in bytes. It gives the pipe 256 slots, each for one page or
-/// fragment.
+/// Requested capacity of a pipe in bytes. A pipe of this capacity has 256 slots, each for one page
+/// or fragment.
 const PIPE_BYTES: usize = 1 << 20;
 /// Minimum capacity of a pipe in bytes. Smaller pipes are not worth using. The kernel creates
 /// smaller pipes for unprivileged users that already have many pipes.
@@ -32,8 +32,8 @@ struct PipeEnds {
     write: OwnedFd,
 }
 
-/// A pipe that carries bytes from one socket to another. The reader must take each reported byte
-/// exactly once, in order.
+/// A pipe that carries bytes from one socket to another. The reader must take the bytes in order,
+/// and each byte exactly once.
 pub struct Pipe {
     ends: Arc<PipeEnds>,
     spare: Arc<Mutex<SparePipes>>,
@@ -90,7 +90,7 @@ impl Pipe {
     ///
     /// # Errors
     /// `WouldBlock` when the socket has no bytes. Any other error is an error of the socket.
-    pub(crate) fn fill_from(
+    pub(crate) fn splice_from_socket(
         &self,
         socket: BorrowedFd<'_>,
         bytes_max: usize,
@@ -110,7 +110,7 @@ impl Pipe {
     ///
     /// # Errors
     /// When the pipe contains fewer bytes.
-    pub fn read(&self, bytes: usize) -> io::Result<Bytes> {
+    pub fn read_into_memory(&self, bytes: usize) -> io::Result<Bytes> {
         let (mut into, mut done) = (vec![0; bytes], 0);
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match rustix::io::read(&self.ends.read, rest)? {
@@ -167,22 +167,22 @@ mod tests {
         let first = number(&pipe);
         one.write_all(b"film").unwrap();
         assert_eq!(
-            pipe.fill_from(other.as_fd(), 3).unwrap(),
+            pipe.splice_from_socket(other.as_fd(), 3).unwrap(),
             SpliceOutcome::Bytes(3)
         );
-        assert_eq!(pipe.read(3).unwrap(), &b"fil"[..]);
+        assert_eq!(pipe.read_into_memory(3).unwrap(), &b"fil"[..]);
         drop(pipe);
         let (again, beside) = (pipes.take_pipe().unwrap(), pipes.take_pipe().unwrap());
         assert_eq!(number(&again), first);
         assert!(pipes.take_pipe().is_none(), "the pool has no further pipe");
         assert_eq!(
-            again.fill_from(other.as_fd(), 9).unwrap(),
+            again.splice_from_socket(other.as_fd(), 9).unwrap(),
             SpliceOutcome::Bytes(1)
         );
         drop(again);
         let new = pipes.take_pipe().unwrap();
         assert!(
-            new.read(1).is_err(),
+            new.read_into_memory(1).is_err(),
             "unread bytes do not affect another pipe"
         );
         drop((beside, new));
@@ -193,22 +193,27 @@ mod tests {
         let pipes = PipePool::new(1);
         let pipe = pipes.take_pipe().unwrap();
         let (mut one, other) = socket_pair();
-        let error = pipe.fill_from(other.as_fd(), 9).unwrap_err();
+        let error = pipe.splice_from_socket(other.as_fd(), 9).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         let mut count = 0;
         loop {
             one.write_all(&[7; 4096]).unwrap();
-            match pipe.fill_from(other.as_fd(), usize::MAX).unwrap() {
+            match pipe.splice_from_socket(other.as_fd(), usize::MAX).unwrap() {
                 SpliceOutcome::Bytes(more) => count += more,
                 SpliceOutcome::Full => break,
             }
         }
-        assert!(pipe.read(count).unwrap().iter().all(|byte| *byte == 7));
+        assert!(
+            pipe.read_into_memory(count)
+                .unwrap()
+                .iter()
+                .all(|byte| *byte == 7)
+        );
         drop(one);
-        let rest = pipe.fill_from(other.as_fd(), usize::MAX).unwrap();
+        let rest = pipe.splice_from_socket(other.as_fd(), usize::MAX).unwrap();
         assert_eq!(rest, SpliceOutcome::Bytes(4096));
         assert_eq!(
-            pipe.fill_from(other.as_fd(), 9).unwrap(),
+            pipe.splice_from_socket(other.as_fd(), 9).unwrap(),
             SpliceOutcome::Bytes(0)
         );
     }

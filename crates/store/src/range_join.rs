@@ -24,7 +24,7 @@ pub(crate) fn join_ranges(mut ranges: Vec<Range<u64>>, gap_bytes_max: u64) -> Ve
 }
 
 /// Returns the total length of `ranges` in bytes.
-pub(crate) fn total_len(ranges: &[Range<u64>]) -> u64 {
+pub(crate) fn sum_range_lens(ranges: &[Range<u64>]) -> u64 {
     let lens = ranges.iter().map(|range| range.end - range.start);
     lens.fold(0, u64::saturating_add)
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The reason for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum RequestReason {
     /// Looking up or listing a path.
     Look,
     /// Reading a server manifest.
@@ -25,32 +25,32 @@ pub enum Reason {
     Retry,
 }
 
-impl Reason {
+impl RequestReason {
     /// All reasons, in the order of the metrics.
-    pub const ALL: [Reason; 9] = [
-        Reason::Look,
-        Reason::Manifest,
-        Reason::Index,
-        Reason::Text,
-        Reason::Segment,
-        Reason::Plain,
-        Reason::Ahead,
-        Reason::Hedge,
-        Reason::Retry,
+    pub const ALL: [RequestReason; 9] = [
+        RequestReason::Look,
+        RequestReason::Manifest,
+        RequestReason::Index,
+        RequestReason::Text,
+        RequestReason::Segment,
+        RequestReason::Plain,
+        RequestReason::Ahead,
+        RequestReason::Hedge,
+        RequestReason::Retry,
     ];
 
     /// The label in metrics.
     pub fn label(self) -> &'static str {
         match self {
-            Reason::Look => "look",
-            Reason::Manifest => "manifest",
-            Reason::Index => "index",
-            Reason::Text => "text",
-            Reason::Segment => "segment",
-            Reason::Plain => "plain",
-            Reason::Ahead => "ahead",
-            Reason::Hedge => "hedge",
-            Reason::Retry => "retry",
+            RequestReason::Look => "look",
+            RequestReason::Manifest => "manifest",
+            RequestReason::Index => "index",
+            RequestReason::Text => "text",
+            RequestReason::Segment => "segment",
+            RequestReason::Plain => "plain",
+            RequestReason::Ahead => "ahead",
+            RequestReason::Hedge => "hedge",
+            RequestReason::Retry => "retry",
         }
     }
 }
@@ -59,12 +59,12 @@ impl Reason {
 /// even if the read takes several system calls.
 #[derive(Debug, Default)]
 pub struct Meter {
-    rows: [MeterRow; Reason::ALL.len()],
+    rows: [ReasonCounts; RequestReason::ALL.len()],
     piped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct MeterRow {
+struct ReasonCounts {
     requests: AtomicU64,
     bytes: AtomicU64,
     waits: AtomicU64,
@@ -72,21 +72,21 @@ struct MeterRow {
 
 impl Meter {
     /// Counts a request for `bytes` bytes.
-    pub fn count(&self, reason: Reason, bytes: u64) {
+    pub fn count_request(&self, reason: RequestReason, bytes: u64) {
         let row = &self.rows[reason as usize];
         row.requests.fetch_add(1, Relaxed);
         row.bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Counts bytes received for a request that was counted before.
-    pub(crate) fn count_bytes(&self, reason: Reason, bytes: u64) {
+    pub(crate) fn count_bytes(&self, reason: RequestReason, bytes: u64) {
         let row = &self.rows[reason as usize];
         row.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts a request for bytes that were not in memory, so that the caller waited for the
-    /// storage.
-    pub fn count_wait(&self, reason: Reason) {
+    /// Counts a request for which the caller waited for the storage, because the bytes were not in
+    /// memory.
+    pub fn count_wait(&self, reason: RequestReason) {
         self.rows[reason as usize].waits.fetch_add(1, Relaxed);
     }
 
@@ -102,18 +102,18 @@ impl Meter {
     }
 
     /// Number of requests for `reason`.
-    pub fn requests(&self, reason: Reason) -> u64 {
+    pub fn request_count(&self, reason: RequestReason) -> u64 {
         self.rows[reason as usize].requests.load(Relaxed)
     }
 
     /// Number of bytes read for `reason`.
-    pub fn bytes(&self, reason: Reason) -> u64 {
+    pub fn bytes_read(&self, reason: RequestReason) -> u64 {
         self.rows[reason as usize].bytes.load(Relaxed)
     }
 
-    /// Number of requests for bytes that were not in memory, so that the caller waited for the
-    /// storage.
-    pub fn waits(&self, reason: Reason) -> u64 {
+    /// Number of requests for which the caller waited for the storage, because the bytes were not
+    /// in memory.
+    pub fn wait_count(&self, reason: RequestReason) -> u64 {
         self.rows[reason as usize].waits.load(Relaxed)
     }
 }

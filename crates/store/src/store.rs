@@ -1,8 +1,8 @@
 //! Libraries, local or remote.
 
 use crate::{
-    Error, Folder, FolderEntry, FolderListing, Key, Meter, Object, ObjectVersion, Options, Reason,
-    Remote, remote,
+    Error, Folder, FolderEntry, FolderListing, Key, Meter, Object, ObjectVersion, Options, Remote,
+    RequestReason, remote,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,9 @@ impl Store {
         let folder = Folder::new(&path).map_err(|error| {
             format!("{source}: {error}; give a folder, a film, or an s3, gs, az, http or https URL")
         })?;
-        Ok(Store::Folder(folder.with_links(options.follow_links)))
+        Ok(Store::Folder(
+            folder.with_outside_links(options.follow_links),
+        ))
     }
 
     /// Also serves the companions of a library of one file; see [`Folder::with_companions`]. For a
@@ -93,15 +95,15 @@ impl Store {
     /// # Errors
     /// Any [`Error`]. For a folder, the error is [`Error::NotFound`].
     pub fn open(&self, key: &Key) -> Result<Object, Error> {
-        self.open_for(key, Reason::Index)
+        self.open_for(key, RequestReason::Index)
     }
 
-    /// Opens an object, and counts the requests for opening under `reason`. Over a network, one
-    /// request opens the object and fetches the object's first bytes.
+    /// Opens an object. The meter counts the request to the storage under `reason`. Over a network,
+    /// one request opens the object and fetches the object's first bytes.
     ///
     /// # Errors
     /// Same as [`Store::open`].
-    pub fn open_for(&self, key: &Key, reason: Reason) -> Result<Object, Error> {
+    pub fn open_for(&self, key: &Key, reason: RequestReason) -> Result<Object, Error> {
         self.open_with(key, remote::HEAD_BYTES, reason)
     }
 
@@ -111,10 +113,15 @@ impl Store {
     /// # Errors
     /// Same as [`Store::open`].
     pub fn open_whole(&self, key: &Key) -> Result<Object, Error> {
-        self.open_with(key, remote::WHOLE_BYTES, Reason::Index)
+        self.open_with(key, remote::WHOLE_BYTES, RequestReason::Index)
     }
 
-    fn open_with(&self, key: &Key, head_bytes: u64, reason: Reason) -> Result<Object, Error> {
+    fn open_with(
+        &self,
+        key: &Key,
+        head_bytes: u64,
+        reason: RequestReason,
+    ) -> Result<Object, Error> {
         match self {
             Store::Folder(folder) => folder.open(key).map(Object::Local),
             Store::Remote(remote) => remote.open(key, head_bytes, reason).map(Object::Remote),
@@ -129,10 +136,16 @@ impl Store {
     /// # Errors
     /// Same as [`Store::open`]. Over a network, the first read may fail with [`Error::OtherLength`]
     /// or [`Error::Replaced`].
-    pub fn open_declared(&self, key: &Key, declared: ObjectVersion) -> Result<Object, Error> {
+    pub fn open_declared_version(
+        &self,
+        key: &Key,
+        declared: ObjectVersion,
+    ) -> Result<Object, Error> {
         match self {
             Store::Folder(_) => self.open(key),
-            Store::Remote(remote) => Ok(Object::Remote(remote.open_declared(key, declared))),
+            Store::Remote(remote) => {
+                Ok(Object::Remote(remote.open_declared_version(key, declared)))
+            }
         }
     }
 
@@ -166,9 +179,9 @@ impl Store {
     ///
     /// # Errors
     /// The errors of [`Store::list_folder`].
-    pub fn list_with_links(&self, key: &Key) -> Result<FolderListing, Error> {
+    pub fn list_with_outside_links(&self, key: &Key) -> Result<FolderListing, Error> {
         match self {
-            Store::Folder(folder) => folder.list_with_links(key, ""),
+            Store::Folder(folder) => folder.list_with_outside_links(key, ""),
             Store::Remote(remote) => remote.list_folder(key).map(|entries| FolderListing {
                 entries,
                 links_out: Vec::new(),

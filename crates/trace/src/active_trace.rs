@@ -53,18 +53,18 @@ pub struct OpenSpan {
 }
 
 /// Returns the trace of the current task, if its request is traced.
-fn active() -> Option<ActiveTrace> {
+fn current_trace() -> Option<ActiveTrace> {
     ACTIVE.try_with(ActiveTrace::clone).ok()
 }
 
 /// Runs a future as a part of this trace.
-pub async fn run_with<F: Future>(trace: ActiveTrace, work: F) -> F::Output {
+pub async fn run_with_trace<F: Future>(trace: ActiveTrace, work: F) -> F::Output {
     ACTIVE.scope(trace, work).await
 }
 
 /// Binds a future to the trace of the current task, so that the future can run in another task.
 pub fn bind_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    let trace = active();
+    let trace = current_trace();
     async move {
         match trace {
             Some(trace) => ACTIVE.scope(trace, Box::pin(work)).await,
@@ -76,7 +76,7 @@ pub fn bind_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// Binds blocking work to the trace of the current task, so that the work can run on another
 /// thread.
 pub fn bind_trace_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    let trace = active();
+    let trace = current_trace();
     move || match trace {
         Some(trace) => ACTIVE.sync_scope(trace, work),
         None => work(),
@@ -93,7 +93,7 @@ pub async fn in_span<F: Future>(name: &'static str, work: F) -> F::Output {
 
 /// Starts a child of the current span, if the current request is traced.
 pub fn start_span(name: &'static str, kind: SpanKind) -> Option<OpenSpan> {
-    Some(active()?.start_span(name, kind))
+    Some(current_trace()?.start_span(name, kind))
 }
 
 impl ActiveTrace {
@@ -118,8 +118,8 @@ impl ActiveTrace {
         }
     }
 
-    /// Returns the value of `Server-Timing` (W3C) if the client requested it. The value contains
-    /// the time so far and the durations of the request's parts.
+    /// Returns the value of `Server-Timing` (W3C) if the client requested this header. The value
+    /// contains the time since the start of the request, and the durations of the request's parts.
     pub fn server_timing(&self) -> Option<String> {
         let shared = &self.shared;
         shared.reports_timing.then_some(())?;
@@ -151,7 +151,7 @@ impl TracedRequest {
     }
 
     /// Returns the trace of this request.
-    pub fn active_trace(&self) -> &ActiveTrace {
+    pub fn trace_of_request(&self) -> &ActiveTrace {
         &self.trace
     }
 
@@ -163,7 +163,7 @@ impl TracedRequest {
 
     /// Ends the span of the request itself. Attribute names follow the semantic conventions for
     /// HTTP; `class` is an additional attribute that the program defines.
-    pub fn end(self, status: StatusCode, class: (&'static str, &'static str)) {
+    pub fn end_request(self, status: StatusCode, class: (&'static str, &'static str)) {
         let shared = &self.trace.shared;
         let mut span = OpenSpan {
             id: shared.request_id,
@@ -198,7 +198,8 @@ impl OpenSpan {
         self.attributes.push((key, AttributeValue::Number(value)));
     }
 
-    /// Links this span to a span of another trace, whose result this span waits for.
+    /// Links this span to a span of another trace. This span waits for the result of the linked
+    /// span.
     pub fn set_link(&mut self, linked: TraceContext) {
         self.link = Some(linked);
     }
@@ -251,7 +252,7 @@ impl Drop for OpenSpan {
             true => shared.parent_id,
             false => Some(self.trace.span_id),
         };
-        queue.push(FinishedSpan {
+        queue.push_span(FinishedSpan {
             trace_id: shared.trace_id,
             span_id: self.id,
             parent_id: parent,

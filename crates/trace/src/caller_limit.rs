@@ -26,10 +26,10 @@ impl CallerLimit {
 
     /// Counts a trace that a caller starts now. Returns whether the trace is within the limit.
     pub(crate) fn admit(&self) -> bool {
-        self.admit_in(self.started.elapsed().as_secs())
+        self.admit_in_second(self.started.elapsed().as_secs())
     }
 
-    fn admit_in(&self, second: u64) -> bool {
+    fn admit_in_second(&self, second: u64) -> bool {
         let count = |window| match (window >> 32 == second, window & u64::from(u32::MAX)) {
             (true, TRACES_PER_SECOND_MAX..) => None,
             (true, _) => Some(window + 1),
@@ -47,9 +47,9 @@ mod tests {
     fn each_second_admits_as_many_traces_as_the_limit() {
         let limit = CallerLimit::new();
         for second in [0, 1, 7] {
-            let admitted = (0..2 * TRACES_PER_SECOND_MAX).filter(|_| limit.admit_in(second));
+            let admitted = (0..2 * TRACES_PER_SECOND_MAX).filter(|_| limit.admit_in_second(second));
             assert_eq!(admitted.count() as u64, TRACES_PER_SECOND_MAX, "{second}");
         }
-        assert!(limit.admit_in(8));
+        assert!(limit.admit_in_second(8));
     }
 }

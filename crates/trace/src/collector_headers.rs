@@ -11,7 +11,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 const FILE_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 16;
 
-/// Headers that the exporter sets itself, or that would change the framing of the message.
+/// Headers that the file must not contain. The exporter sets some of these headers itself. The
+/// other headers would change the framing of the message or the use of the connection.
 const RESERVED: [HeaderName; 7] = [
     header::HOST,
     header::CONTENT_TYPE,
@@ -37,7 +38,7 @@ impl CollectorHeaders {
     /// # Errors
     /// When the file is unreadable or contains an invalid line. The error contains the file's name,
     /// but never a header's value, which may be secret.
-    pub fn read(path: PathBuf) -> io::Result<CollectorHeaders> {
+    pub fn from_file(path: PathBuf) -> io::Result<CollectorHeaders> {
         let headers = read_headers(&path)?;
         Ok(CollectorHeaders {
             path,
@@ -48,7 +49,7 @@ impl CollectorHeaders {
 
     /// Reads the file again, and returns the headers. If the file is invalid, returns the previous
     /// headers.
-    pub(crate) fn refresh(&mut self) -> &HeaderMap {
+    pub(crate) fn reload_headers(&mut self) -> &HeaderMap {
         match read_headers(&self.path) {
             Ok(headers) => {
                 self.headers = headers;
@@ -147,16 +148,16 @@ mod tests {
     fn an_invalid_file_leaves_the_headers_unchanged() {
         let path = std::env::temp_dir().join(format!("headwater-headers-{}", std::process::id()));
         std::fs::write(&path, "x: 1").unwrap();
-        let mut headers = CollectorHeaders::read(path.clone()).unwrap();
+        let mut headers = CollectorHeaders::from_file(path.clone()).unwrap();
         std::fs::write(&path, "x: 2").unwrap();
-        assert_eq!(headers.refresh()["x"], "2");
+        assert_eq!(headers.reload_headers()["x"], "2");
         std::fs::write(&path, "y").unwrap();
-        assert_eq!(headers.refresh()["x"], "2");
+        assert_eq!(headers.reload_headers()["x"], "2");
         std::fs::write(&path, "x".repeat(FILE_BYTES_MAX + 1)).unwrap();
-        let error = CollectorHeaders::read(path.clone()).unwrap_err();
+        let error = CollectorHeaders::from_file(path.clone()).unwrap_err();
         assert!(error.to_string().contains("more than 64 KiB"), "{error}");
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(headers.refresh()["x"], "2");
-        assert!(CollectorHeaders::read(path).is_err());
+        assert_eq!(headers.reload_headers()["x"], "2");
+        assert!(CollectorHeaders::from_file(path).is_err());
     }
 }

@@ -28,10 +28,10 @@ impl TraceContext {
         let (value, None) = (values.next()?, values.next()) else {
             return None;
         };
-        TraceContext::parse(value.to_str().ok()?)
+        TraceContext::parse_traceparent(value.to_str().ok()?)
     }
 
-    fn parse(text: &str) -> Option<TraceContext> {
+    fn parse_traceparent(text: &str) -> Option<TraceContext> {
         let mut fields = text.split('-');
         let version: u8 = parse_hex(fields.next()?, 2)?.try_into().ok()?;
         let trace_id = parse_hex(fields.next()?, 32)?;
@@ -72,13 +72,15 @@ mod tests {
     #[test]
     fn invalid_headers_are_ignored() {
         let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let parsed = TraceContext::parse(valid).unwrap();
+        let parsed = TraceContext::parse_traceparent(valid).unwrap();
         assert_eq!(parsed.to_header().unwrap(), valid);
         assert!(parsed.is_sampled);
-        let unsampled = TraceContext::parse(&valid.replace("-01", "-00")).unwrap();
+        let unsampled = TraceContext::parse_traceparent(&valid.replace("-01", "-00")).unwrap();
         assert!(!unsampled.is_sampled);
         let later = valid.replacen("00", "cc", 1);
-        assert!(TraceContext::parse(&format!("{later}-what-the-future-brings")).is_some());
+        assert!(
+            TraceContext::parse_traceparent(&format!("{later}-what-the-future-brings")).is_some()
+        );
         for invalid in [
             "",
             "00",
@@ -90,7 +92,7 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
             "00-4bf92f3577b34da6a3ce929d0e0e473+-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(TraceContext::parse(invalid), None, "{invalid}");
+            assert_eq!(TraceContext::parse_traceparent(invalid), None, "{invalid}");
         }
         let mut headers = HeaderMap::new();
         headers.append(TRACEPARENT, HeaderValue::from_static("x"));

@@ -17,7 +17,7 @@ use crate::collector_headers::CollectorHeaders;
 use crate::otlp::{Attribute, AttributeValue, FinishedSpan, encode_spans};
 
 const BATCH_SPANS_MAX: usize = 512;
-/// Pause after a batch that is not full, so that several spans collect for the next batch.
+/// Pause after a batch that is not full, so that the next batch contains more spans.
 const BATCH_PAUSE: Duration = Duration::from_millis(500);
 /// Pause after a failed batch. Meanwhile, new spans are queued. Once the queue is full, new spans
 /// are dropped.
@@ -60,7 +60,7 @@ pub(crate) fn spawn_exporter(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let work = move || runtime.block_on(exporter.export_all(spans, &dropped));
+    let work = move || runtime.block_on(exporter.run_export_loop(spans, &dropped));
     std::thread::Builder::new()
         .name("otlp".into())
         .spawn(work)?;
@@ -96,7 +96,7 @@ impl Exporter {
         })
     }
 
-    async fn export_all(mut self, mut spans: Receiver<FinishedSpan>, dropped: &AtomicU64) {
+    async fn run_export_loop(mut self, mut spans: Receiver<FinishedSpan>, dropped: &AtomicU64) {
         let mut batch = Vec::with_capacity(BATCH_SPANS_MAX);
         while spans.recv_many(&mut batch, BATCH_SPANS_MAX).await > 0 {
             let count = batch.len();
@@ -139,7 +139,7 @@ impl Exporter {
         let protobuf = HeaderValue::from_static("application/x-protobuf");
         let headers = request.headers_mut();
         if let Some(of_collector) = &mut self.headers {
-            *headers = of_collector.refresh().clone();
+            *headers = of_collector.reload_headers().clone();
         }
         headers.insert(HOST, host);
         headers.insert(CONTENT_TYPE, protobuf);

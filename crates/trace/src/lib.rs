@@ -13,7 +13,7 @@ mod otlp;
 mod tracer;
 
 pub use active_trace::{
-    ActiveTrace, OpenSpan, TracedRequest, bind_trace, bind_trace_blocking, in_span, run_with,
+    ActiveTrace, OpenSpan, TracedRequest, bind_trace, bind_trace_blocking, in_span, run_with_trace,
     start_span,
 };
 pub use collector_headers::CollectorHeaders;

@@ -48,7 +48,7 @@ pub(crate) struct SpanQueue {
 }
 
 impl SpanQueue {
-    pub(crate) fn push(&self, span: FinishedSpan) {
+    pub(crate) fn push_span(&self, span: FinishedSpan) {
         if self.sender.try_send(span).is_err() {
             self.dropped.fetch_add(1, Relaxed);
         }
@@ -84,8 +84,8 @@ impl Tracer {
 }
 
 impl RequestTracing {
-    /// Creates the tracing of requests. Returns `None` if neither a tracer nor timing is
-    /// configured, so that each request costs only one branch.
+    /// Combines a tracer and a `Server-Timing` check. Returns `None` if both are `None`, so that a
+    /// server without tracing runs only one branch per request.
     pub fn new(
         tracer: Option<Tracer>,
         requests_timing: Option<ServerTimingCheck>,
@@ -224,7 +224,8 @@ mod tests {
         drop(outer);
         let request = || http::Request::new(()).into_parts().0;
         let end = |status| {
-            TracedRequest::new(trace.clone(), &request()).end(status, ("headwater.kind", "other"))
+            TracedRequest::new(trace.clone(), &request())
+                .end_request(status, ("headwater.kind", "other"))
         };
         end(http::StatusCode::OK);
         let (inner, outer) = (spans.try_recv().unwrap(), spans.try_recv().unwrap());

@@ -17,15 +17,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Maximum number of idle connections per worker. If there are more, the oldest are closed.
+/// Maximum number of idle connections per worker. If there are more, the least recently used
+/// connections are closed.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 /// Time allowed for sending a request's body, in addition to the first-byte timeout.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of fields in a response head.
 const HEAD_FIELDS_MAX: usize = 100;
-/// Body length that is assumed until the response head arrives. It determines the length of the
-/// read buffer. The sum of this length and the space reserved for the head is the length of the
-/// shortest recycled buffer.
+/// Body length that is assumed until the response head arrives. This length determines the length
+/// of the read buffer. The sum of this length and the space reserved for the head is the length of
+/// the shortest recycled buffer.
 const EXPECTED_BYTES: usize = 14 << 10;
 
 /// Limits on the time and memory that one server may consume.
@@ -64,7 +65,7 @@ impl Default for UpstreamLimits {
 /// A client for one server.
 pub struct UpstreamClient {
     authority: String,
-    /// Name for error messages: the authority, and the fixed address if there is one.
+    /// Name for error messages, which contains the authority and, if set, the fixed address.
     name: String,
     address: ServerAddress,
     /// Fixed address for all connections. `None` if the host name is resolved.
@@ -128,7 +129,7 @@ impl UpstreamClient {
         }
     }
 
-    /// Presents this certificate to the server if it requests one.
+    /// Presents this certificate if the server requests a client certificate.
     #[must_use]
     pub fn with_certificate(self, certificate: ClientCertificate) -> UpstreamClient {
         UpstreamClient {
@@ -150,13 +151,13 @@ impl UpstreamClient {
     ///
     /// # Errors
     /// When no response head is received.
-    pub async fn send(
+    pub async fn send_repeatable(
         &self,
         worker: usize,
         request: &Request<()>,
     ) -> Result<UpstreamResponse, UpstreamError> {
         let permit = self.acquire_permit().await?;
-        if let Some(connection) = self.idle_list(worker).take() {
+        if let Some(connection) = self.idle_list(worker).take_connection() {
             match self
                 .exchange_once(worker, connection, copy_bodiless(request), None)
                 .await
@@ -166,7 +167,9 @@ impl UpstreamClient {
                 Err(_) => {}
             }
         }
-        let sent = self.send_on_new(worker, copy_bodiless(request)).await;
+        let sent = self
+            .send_on_new_connection(worker, copy_bodiless(request))
+            .await;
         let parts = sent.map_err(|(error, _)| error)?;
         Ok(UpstreamResponse::new(parts, permit))
     }
@@ -185,14 +188,14 @@ impl UpstreamClient {
             Ok(permit) => permit,
             Err(error) => return Err((error, Some(Box::new(request)))),
         };
-        if let Some(connection) = self.idle_list(worker).take() {
+        if let Some(connection) = self.idle_list(worker).take_connection() {
             match self.exchange_once(worker, connection, request, None).await {
                 Ok(parts) => return Ok(UpstreamResponse::new(parts, permit)),
                 Err((_, Some(unsent))) => request = *unsent,
                 failed @ Err(_) => return failed.map(|parts| UpstreamResponse::new(parts, permit)),
             }
         }
-        let sent = self.send_on_new(worker, request).await;
+        let sent = self.send_on_new_connection(worker, request).await;
         sent.map(|parts| UpstreamResponse::new(parts, permit))
     }
 
@@ -213,7 +216,7 @@ impl UpstreamClient {
             })
     }
 
-    async fn send_on_new(
+    async fn send_on_new_connection(
         &self,
         worker: usize,
         request: Request<Option<RequestUpload>>,
@@ -293,7 +296,7 @@ impl UpstreamClient {
         };
         let (head, headers) = response.map_err(|failed| {
             let is_upload = matches!(failed, ExchangeError::Upload(_));
-            let may_have_arrived = connection.has_sent();
+            let may_have_arrived = connection.has_sent_bytes();
             if !may_have_arrived {
                 *request.body_mut() = connection.take_upload();
             }

@@ -34,9 +34,9 @@ impl ClientCertificate {
     /// # Errors
     /// When a file is unreadable or invalid, or when the certificate and the key do not match. The
     /// error contains the file's name.
-    pub fn read(cert: PathBuf, key: PathBuf) -> io::Result<ClientCertificate> {
+    pub fn from_pem_files(cert: PathBuf, key: PathBuf) -> io::Result<ClientCertificate> {
         let files = CertificateFiles { cert, key };
-        let current = Arc::new(files.read()?);
+        let current = Arc::new(files.read_certified_key()?);
         Ok(ClientCertificate {
             files: Arc::new(files),
             current: Arc::new(RwLock::new(current)),
@@ -47,10 +47,10 @@ impl ClientCertificate {
     /// certificate changed.
     ///
     /// # Errors
-    /// The same as for [`ClientCertificate::read`]. After an error, the old certificate stays in
+    /// The same as for [`ClientCertificate::from_pem_files`]. After an error, the old certificate stays in
     /// use.
     pub fn reload(&self) -> io::Result<bool> {
-        let new = self.files.read()?;
+        let new = self.files.read_certified_key()?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let is_changed = current.cert != new.cert;
         if is_changed {
@@ -61,7 +61,7 @@ impl ClientCertificate {
 }
 
 impl CertificateFiles {
-    fn read(&self) -> io::Result<CertifiedKey> {
+    fn read_certified_key(&self) -> io::Result<CertifiedKey> {
         let chain = parse_certificates(&read_file(&self.cert)?);
         let chain = chain.map_err(|error| unusable_file_error(&self.cert, &error))?;
         let key = PrivateKeyDer::from_pem_slice(&read_file(&self.key)?);
@@ -108,7 +108,7 @@ mod tests {
         let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
         let made = || rcgen::generate_simple_self_signed(vec!["edge".into()]).unwrap();
         let (old, new) = (made(), made());
-        let read = || ClientCertificate::read(cert.clone(), key.clone());
+        let read = || ClientCertificate::from_pem_files(cert.clone(), key.clone());
         assert!(read().unwrap_err().to_string().contains("cert"));
         std::fs::write(&cert, old.cert.pem()).unwrap();
         std::fs::write(&key, "nothing").unwrap();

@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Method, header};
-use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
+use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseFraming};
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -20,15 +20,17 @@ use tokio_util::either::Either;
 
 /// Buffer space that is reserved for a response head, in bytes.
 const HEAD_BYTES: usize = 2 << 10;
-/// Maximum number of interim responses (1xx) before the final one.
+/// Maximum number of interim responses (1xx) before the final response.
 const INTERIM_RESPONSES_MAX: usize = 8;
-/// A recycled buffer with less free space is replaced before a read, unless all wanted bytes fit.
+/// A recycled buffer with less free space than this is replaced before a read, unless all wanted
+/// bytes fit.
 const READ_ROOM_BYTES_MIN: usize = 32 << 10;
-/// If fewer bytes of the current chunk or body remain, they are copied instead of spliced.
+/// If fewer bytes than this remain in the current chunk or body, the bytes are read into memory
+/// instead of spliced.
 const SPLICE_BYTES_MIN: u64 = 4 << 10;
-/// Initial length of a buffer that contains only body bytes. Each later buffer is as long as the
-/// bytes received so far, up to the maximum. A server therefore cannot cause a large allocation
-/// merely by declaring a large Content-Length.
+/// Length of the first buffer that contains only bytes of one body. Each later buffer is as long as
+/// the bytes received so far, up to `EXCLUSIVE_BYTES_MAX`. A server therefore cannot cause a large
+/// allocation merely by declaring a large Content-Length.
 const EXCLUSIVE_BYTES_MIN: u64 = 256 << 10;
 const EXCLUSIVE_BYTES_MAX: u64 = 1 << 20;
 
@@ -98,18 +100,18 @@ impl Connection {
     /// response is read.
     ///
     /// # Errors
-    /// When no valid response head arrives. [`Connection::has_sent`] then returns whether the
+    /// When no valid response head arrives. [`Connection::has_sent_bytes`] then returns whether the
     /// request may have reached the server.
     pub async fn exchange(
         &mut self,
         request: ExchangeRequest<'_>,
         upload: Option<RequestUpload>,
-    ) -> Result<(ResponseHead, HeaderMap), ExchangeError> {
+    ) -> Result<(ResponseFraming, HeaderMap), ExchangeError> {
         self.keep_alive = false;
         self.reads_exclusively = false;
         self.received = 0;
         self.outgoing = Outgoing::new(&request, upload);
-        poll_fn(|cx| self.poll_start(cx)).await?;
+        poll_fn(|cx| self.poll_start_sending(cx)).await?;
         self.replace_buffer(request.expected_bytes.saturating_add(HEAD_BYTES));
         let to_head = *request.method == Method::HEAD;
         for _ in 0..=INTERIM_RESPONSES_MAX {
@@ -136,7 +138,7 @@ impl Connection {
     }
 
     /// Returns whether any byte of the last request was written.
-    pub fn has_sent(&self) -> bool {
+    pub fn has_sent_bytes(&self) -> bool {
         self.outgoing.has_started
     }
 
@@ -153,7 +155,7 @@ impl Connection {
     /// Writes until the socket's send buffer is full or the upload has no data ready. Once a byte
     /// of the request has been written, socket errors are ignored, because the server may have
     /// responded before it closed the connection.
-    fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
+    fn poll_start_sending(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         match self.poll_send(cx) {
             Poll::Ready(Err(error))
                 if !self.outgoing.has_started || matches!(error, ExchangeError::Upload(_)) =>
@@ -170,10 +172,10 @@ impl Connection {
         cx: &mut Context<'_>,
         limits: HeadLimits,
         to_head: bool,
-    ) -> Poll<Result<(ResponseHead, HeaderMap), ExchangeError>> {
+    ) -> Poll<Result<(ResponseFraming, HeaderMap), ExchangeError>> {
         let sending = self.poll_send(cx);
         loop {
-            if let Some(found) = ResponseHead::parse_to_map(&self.buffer, limits, to_head)? {
+            if let Some(found) = ResponseFraming::parse_to_map(&self.buffer, limits, to_head)? {
                 return Poll::Ready(Ok(found));
             }
             match self.poll_read(cx, HEAD_BYTES, usize::MAX) {
@@ -199,14 +201,14 @@ impl Connection {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         let sent = ready!(self.outgoing.poll(&mut self.stream, cx));
         if sent.is_err() && self.outgoing.has_started {
-            self.outgoing.fail();
+            self.outgoing.discard_rest();
         }
         Poll::Ready(sent)
     }
 
     /// Reads the body into buffers that contain only bytes of this body, so that the body can be
     /// cached without a copy. Must be called before the first body byte is taken.
-    pub fn read_exclusively(&mut self) {
+    pub fn use_exclusive_buffer(&mut self) {
         self.reads_exclusively = true;
         self.grow_exclusive_buffer();
     }
@@ -215,7 +217,7 @@ impl Connection {
         let room = self
             .received
             .clamp(EXCLUSIVE_BYTES_MIN, EXCLUSIVE_BYTES_MAX);
-        let room = room.min(self.body.data_ahead()) as usize;
+        let room = room.min(self.body.bytes_until_framing()) as usize;
         let next = ReadBuffer::new_exclusive(room.max(self.buffer.len()));
         self.swap_buffer(next);
     }
@@ -243,12 +245,13 @@ impl Connection {
             if self.body.is_complete() {
                 return Poll::Ready(None);
             }
-            // Reads chunk framing in small steps. Otherwise reads at most the rest of the current
-            // chunk or body.
-            let wanted = match usize::try_from(self.body.data_ahead()).unwrap_or(usize::MAX) {
-                0 => HEAD_BYTES,
-                ahead => ahead,
-            };
+            // If chunk framing is next, reads at most `HEAD_BYTES`. Otherwise, reads at most the
+            // rest of the current chunk or body.
+            let wanted =
+                match usize::try_from(self.body.bytes_until_framing()).unwrap_or(usize::MAX) {
+                    0 => HEAD_BYTES,
+                    ahead => ahead,
+                };
             match ready!(self.poll_read(cx, wanted, wanted)) {
                 Ok(0) => {
                     if let Err(error) = self.end_body_at_close() {
@@ -289,9 +292,10 @@ impl Connection {
     }
 
     /// Moves the next bytes of the body with `splice`. Encrypted bytes, bytes that were already
-    /// received, and short remainders are read into memory instead. Returns `None` at the end of
-    /// the body. `splice` receives the socket and the maximum number of bytes, and returns the
-    /// number of moved bytes. If it returns 0, the bytes are read into memory.
+    /// received, and short remainders of a chunk or body are returned in memory instead. Returns
+    /// `None` at the end of the body. `splice` receives the socket and the maximum number of bytes,
+    /// and returns the number of moved bytes. If `splice` returns 0, the bytes are read into
+    /// memory.
     ///
     /// # Errors
     /// When the body is malformed or truncated.
@@ -300,7 +304,7 @@ impl Connection {
         cx: &mut Context<'_>,
         mut splice: impl FnMut(BorrowedFd<'_>, usize) -> io::Result<usize>,
     ) -> Poll<Option<Result<BodyData, ExchangeError>>> {
-        let ahead = self.body.data_ahead();
+        let ahead = self.body.bytes_until_framing();
         if let Either::Left(socket) = &self.stream
             && self.buffer.is_empty()
             && ahead >= SPLICE_BYTES_MIN
@@ -340,9 +344,9 @@ impl Connection {
     }
 
     fn replace_buffer(&mut self, bytes: usize) {
-        let mut next = self.buffers.take(bytes);
-        // A recycled buffer may be shorter than requested, so that the received bytes would fill
-        // it. A read into a full buffer returns 0 bytes, as if the connection were closed.
+        let mut next = self.buffers.take_buffer(bytes);
+        // A recycled buffer may be shorter than requested. If the received bytes filled this
+        // buffer, the next read would return 0 bytes, as if the connection were closed.
         if next.capacity() <= self.buffer.len() {
             self.buffers.recycle(next);
             next = ReadBuffer::new_exclusive(bytes.max(2 * self.buffer.len()));
@@ -366,7 +370,8 @@ impl Connection {
         self.body.is_complete()
     }
 
-    /// Returns the number of remaining body bytes, if the response declared the body's length.
+    /// Returns the number of remaining body bytes, if the response declared the body's length or
+    /// the body is complete.
     pub fn remaining(&self) -> Option<u64> {
         self.body.remaining()
     }

@@ -45,7 +45,7 @@ impl Connector {
         }
     }
 
-    /// Presents this certificate to servers that request one.
+    /// Presents this certificate to servers that request a client certificate.
     #[must_use]
     pub fn with_certificate(self, certificate: ClientCertificate) -> Connector {
         let mut tls = ClientConfig::clone(&self.tls);

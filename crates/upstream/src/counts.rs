@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts of the connections to a server or a storage.
+/// Counts of the connections to a server or to object storage.
 #[derive(Debug, Default)]
 pub struct ConnectionCounts {
     opened: AtomicU64,
@@ -14,29 +14,29 @@ pub struct ConnectionCounts {
 
 impl ConnectionCounts {
     /// Connections opened so far.
-    pub fn opened(&self) -> u64 {
+    pub fn opened_count(&self) -> u64 {
         self.opened.load(Relaxed)
     }
 
     /// Connections closed so far, by either end.
-    pub fn closed(&self) -> u64 {
+    pub fn closed_count(&self) -> u64 {
         self.closed.load(Relaxed)
     }
 
     /// Requests sent on a connection that had already carried another request.
-    pub fn reused(&self) -> u64 {
+    pub fn reused_count(&self) -> u64 {
         self.reused.load(Relaxed)
     }
 
     /// Opened connections that resumed the TLS session of an earlier connection.
-    pub fn resumed(&self) -> u64 {
+    pub fn resumed_count(&self) -> u64 {
         self.resumed.load(Relaxed)
     }
 
     /// Connections that are open now.
     pub fn open_count(&self) -> u64 {
-        let closed = self.closed();
-        self.opened().saturating_sub(closed)
+        let closed = self.closed_count();
+        self.opened_count().saturating_sub(closed)
     }
 
     /// Records that a request is sent on a connection that had already carried another request.

@@ -74,8 +74,8 @@ impl DetachableSocket {
             .poll_peek(cx, &mut ReadBuf::new(&mut [0]))
     }
 
-    /// Calls `splice` each time the socket is readable, until the result is not `WouldBlock`.
-    /// Returns that result.
+    /// Calls `splice` each time the socket is readable, until `splice` returns a result other than
+    /// `WouldBlock`. Returns this result.
     pub(crate) fn poll_splice<T>(
         &self,
         cx: &mut Context<'_>,

@@ -6,9 +6,9 @@ use std::{fmt, io};
 /// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// The host name has no address, or no server listens at the address.
+    /// The host name could not be resolved, or the TCP connection could not be opened.
     Tcp(io::Error),
-    /// The certificate is not trusted, or the server does not speak TLS.
+    /// The TLS handshake failed, for example because the certificate is not trusted.
     Tls(io::Error),
     /// The connect timeout elapsed.
     TimedOut,
@@ -82,7 +82,8 @@ pub struct UpstreamError {
     pub is_timeout: bool,
     /// Whether the request may have reached the server.
     pub may_have_arrived: bool,
-    /// Whether the request's own body failed or did not arrive. The server is then not at fault.
+    /// Whether the request's body caused the failure, for example because the body was incomplete.
+    /// The server is then not at fault.
     pub is_upload: bool,
     /// A description of the failure.
     pub reason: String,

@@ -17,7 +17,7 @@ pub struct IdleConnections {
 
 impl IdleConnections {
     /// Creates a list for the connections of one runtime. If there are more than `count_max`
-    /// connections, the oldest are closed.
+    /// connections, the least recently used connections are closed.
     pub fn for_one_runtime(idle_timeout: Duration, count_max: usize) -> IdleConnections {
         IdleConnections {
             entries: Mutex::default(),
@@ -38,7 +38,7 @@ impl IdleConnections {
 
     /// Takes the most recently used connection that is still open. Surplus connections therefore
     /// stay unused, reach the idle timeout and are closed.
-    pub fn take(&self) -> Option<Connection> {
+    pub fn take_connection(&self) -> Option<Connection> {
         let mut entries = self.lock_list();
         while let Some((since, connection)) = entries.pop_back() {
             if since.elapsed() < self.idle_timeout
@@ -51,7 +51,7 @@ impl IdleConnections {
     }
 
     /// Stores a connection whose exchange is complete, if another request may follow on it.
-    pub fn give(&self, connection: Connection) {
+    pub fn return_connection(&self, connection: Connection) {
         let Some(connection) = connection.into_idle(self.detaches) else {
             return;
         };

@@ -77,7 +77,7 @@ impl Outgoing {
     }
 
     /// Drops the rest of the request. The connection must not be used again.
-    pub(crate) fn fail(&mut self) {
+    pub(crate) fn discard_rest(&mut self) {
         self.bytes.clear();
         self.upload = None;
         // Makes `is_complete` return `false`, so that the connection is not reused.
@@ -112,7 +112,7 @@ impl Outgoing {
             let Some(upload) = &mut self.upload else {
                 break;
             };
-            match upload.poll_write(cx, &mut self.bytes) {
+            match upload.poll_append_part(cx, &mut self.bytes) {
                 Poll::Ready(Ok(true)) => {}
                 Poll::Ready(Ok(false)) => self.upload = None,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The length of each kind of recycled buffer, and the maximum number of stored buffers of this
 /// kind. The longest kind is first.
 const SHELVES: [(usize, usize); 3] = [(256 << 10, 96), (64 << 10, 128), (16 << 10, 256)];
-/// Maximum number of buffers that are checked to find a free one.
+/// Maximum number of stored buffers that are checked in the search for a free buffer.
 const PROBES: usize = 4;
 
 /// A pool of buffers of a few lengths. Some stored buffers may still have readers. A buffer is free
@@ -30,7 +30,7 @@ pub(crate) struct ReadBuffer {
 impl ReadBuffers {
     /// Returns an empty buffer of at most `wanted` bytes. The received bytes may be cached in the
     /// buffer itself, so a longer buffer would waste memory.
-    pub(crate) fn take(&self, wanted: usize) -> ReadBuffer {
+    pub(crate) fn take_buffer(&self, wanted: usize) -> ReadBuffer {
         let Some(shelf) = SHELVES.iter().position(|(len, _)| *len <= wanted) else {
             return ReadBuffer::new_exclusive(wanted);
         };
@@ -107,16 +107,16 @@ mod tests {
     #[test]
     fn buffers_are_recycled_once_their_bytes_are_dropped() {
         let buffers = ReadBuffers::default();
-        let mut first = buffers.take(300_000);
+        let mut first = buffers.take_buffer(300_000);
         let address = first.as_ptr();
         first.extend_from_slice(b"film");
         let split = first.split().freeze();
         buffers.recycle(first);
-        let second = buffers.take(300_000);
+        let second = buffers.take_buffer(300_000);
         assert_ne!(second.as_ptr(), address, "its bytes are still in use");
         assert_eq!(&split[..], b"film");
         drop(split);
-        let third = buffers.take(256 << 10);
+        let third = buffers.take_buffer(256 << 10);
         assert_eq!(third.as_ptr(), address);
         assert_eq!((third.len(), third.capacity()), (0, 256 << 10));
     }
@@ -125,10 +125,10 @@ mod tests {
     fn shelves_are_bounded_and_short_buffers_fit() {
         let buffers = ReadBuffers::default();
         let taken: Vec<_> = (0..2 * SHELVES[1].1)
-            .map(|_| buffers.take(64 << 10))
+            .map(|_| buffers.take_buffer(64 << 10))
             .collect();
         taken.into_iter().for_each(|buffer| buffers.recycle(buffer));
         assert_eq!(buffers.lock_shelf(1).len(), SHELVES[1].1);
-        assert_eq!(buffers.take(100).capacity(), 100);
+        assert_eq!(buffers.take_buffer(100).capacity(), 100);
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-/// Shorter bodies are read into recycled buffers, and copied if they are cached. For short bodies,
-/// this costs less than new memory of the exact length.
+/// Bodies with fewer bytes than this are read into recycled buffers, and copied if they are cached.
+/// For short bodies, this costs less than new memory of the exact length.
 const EXCLUSIVE_BODY_BYTES_MIN: u64 = 64 << 10;
 
 /// The durations of an exchange.
@@ -55,12 +55,12 @@ impl UpstreamResponse {
         let len = connection.remaining().unwrap_or(0);
         let has_exclusive_memory = len >= EXCLUSIVE_BODY_BYTES_MIN;
         if has_exclusive_memory {
-            connection.read_exclusively();
+            connection.use_exclusive_buffer();
         }
         let idle = parts.idle;
         let connection = match connection.is_complete() {
             true => {
-                idle.give(connection);
+                idle.return_connection(connection);
                 None
             }
             false => Some((connection, permit)),
@@ -127,7 +127,7 @@ impl UpstreamResponse {
         if connection.is_complete()
             && let Some((connection, _)) = self.connection.take()
         {
-            self.idle.give(connection);
+            self.idle.return_connection(connection);
         }
         Ok(data)
     }

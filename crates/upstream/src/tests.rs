@@ -99,7 +99,7 @@ fn connections_are_reused_and_a_closed_one_is_replaced() {
     let client = connect_to(address);
     block_on(async {
         for expected in [false, true, false] {
-            let mut response = client.send(0, &get_request("/x")).await.unwrap();
+            let mut response = client.send_repeatable(0, &get_request("/x")).await.unwrap();
             assert_eq!(response.timing.is_reused, expected);
             assert_eq!(read_body(&mut response).await.unwrap(), b"abc");
         }
@@ -122,7 +122,7 @@ fn a_head_of_several_buffers_is_received() {
     let (address, _requests) = start_server(vec![vec![response.leak()]]);
     let client = connect_to(address);
     block_on(async {
-        let mut response = client.send(0, &get_request("/")).await.unwrap();
+        let mut response = client.send_repeatable(0, &get_request("/")).await.unwrap();
         assert_eq!(read_body(&mut response).await.unwrap(), b"abc");
     });
 }
@@ -146,7 +146,7 @@ fn a_cut_body_is_an_error_in_every_framing() {
         let (address, _requests) = start_server(vec![vec![response]]);
         let client = connect_to(address);
         let failed = block_on(async {
-            let mut response = client.send(0, &get_request("/")).await.unwrap();
+            let mut response = client.send_repeatable(0, &get_request("/")).await.unwrap();
             read_body(&mut response).await.unwrap_err()
         });
         assert!(failed.reason.contains(reason), "{failed}");
@@ -166,7 +166,7 @@ fn malformed_responses_are_errors() {
         "HTTP/1.1 99999 OK\r\n\r\n",
     ] {
         let (address, _requests) = start_server(vec![vec![response]]);
-        let failed = block_on(connect_to(address).send(0, &get_request("/")));
+        let failed = block_on(connect_to(address).send_repeatable(0, &get_request("/")));
         assert!(failed.is_err(), "{response:?}");
     }
 }
@@ -215,7 +215,10 @@ fn unsafe_requests_are_repeated_only_if_they_cannot_have_arrived() {
     let (address, requests) = start_server(vec![vec![OK, ""], vec![OK]]);
     let client = connect_to(address);
     block_on(async {
-        let mut first = client.send(0, &get_request("/first")).await.unwrap();
+        let mut first = client
+            .send_repeatable(0, &get_request("/first"))
+            .await
+            .unwrap();
         read_body(&mut first).await.unwrap();
         // The request arrives on the pooled connection, which the server then closes without a
         // response.

@@ -13,7 +13,7 @@ pub const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// The ALPN protocol name of HTTP/2 over TLS (RFC 9113 section 3.2).
 pub const ALPN_HTTP2: &[u8] = b"h2";
 
-/// The certificate authorities that may have issued a server's certificate.
+/// The certificate authorities that the client trusts to issue server certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TrustedAuthorities {
     /// The public authorities that browsers trust.

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// A request body that is being sent. It is framed by its length, or in chunks if the length is
-/// unknown.
+/// A request body that is being sent. The body is framed by its length, or in chunks if the length
+/// is unknown.
 pub struct RequestUpload {
     /// The mutex is never locked, and only makes the body `Sync`. A response must be `Sync`, and
     /// the connection of a response can contain this body.
@@ -78,7 +78,7 @@ impl RequestUpload {
 
     /// Appends the next part of the body, with its framing, to `out`. Returns `false` when the end
     /// of the body has been appended.
-    pub(crate) fn poll_write(
+    pub(crate) fn poll_append_part(
         &mut self,
         cx: &mut Context<'_>,
         out: &mut Vec<u8>,

@@ -7,8 +7,8 @@ use super::viewer_panels::VIEWERS;
 pub struct Dashboard {
     pub name: &'static str,
     pub title: &'static str,
-    /// Variables whose numbers the user of the dashboard may change. Each has a name, a label and a
-    /// default.
+    /// Numeric variables that the user of the dashboard may change. Each variable has a name, a
+    /// label and a default.
     pub numbers: &'static [(&'static str, &'static str, &'static str)],
     pub panels: &'static [Panel],
 }
@@ -485,8 +485,8 @@ const EDGE: Dashboard = Dashboard {
     ],
 };
 
-/// The default prices are those of a common object store, per thousand requests and per GiB. Users
-/// can change these variables of the dashboard.
+/// The default prices are those of a common object store, per thousand requests and per GiB. The
+/// prices are variables of the dashboard, so users can change them.
 const STORAGE_COST: Dashboard = Dashboard {
     name: "storage-cost",
     title: "Headwater: storage cost",

@@ -53,7 +53,7 @@ impl CpuGroup {
 
 impl Drop for CpuGroup {
     fn drop(&mut self) {
-        // The kernel may list an exited process in the group for a moment, so this step is
+        // The kernel may list an exited process in the group for a moment, so the removal is
         // repeated.
         for _ in 0..100 {
             if std::fs::remove_dir(&self.0).is_ok() {

@@ -1,4 +1,4 @@
-//! A collector that stores the requests with spans, and decodes them with the Python package
+//! A collector that stores requests with spans, and decodes the spans with the Python package
 //! `opentelemetry-proto`.
 
 use crate::servers::download_server;

@@ -5,8 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Delay of each storage request. It is much longer than the time for packaging, and than the time
-/// that no span covers.
+/// Delay of each storage request. Packaging, and work that no span covers, take much less time.
 pub const STORAGE_DELAY: Duration = Duration::from_millis(300);
 
 /// A running proxy.

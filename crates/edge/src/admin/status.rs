@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use net::{ConnectionWatch, TcpInfo};
+use net::{TcpInfo, WeakConnection};
 use serde_json::{Value, json};
 
 use super::AdminPort;
@@ -18,7 +18,7 @@ const LOOKED_AT_MAX: usize = 2000;
 pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
     let mut objects: Vec<_> = edge
         .memory
-        .all()
+        .all_entries()
         .into_iter()
         .filter_map(|(key, entry)| match entry {
             CacheEntry::Object(object) => Some((object.use_count.load(Relaxed), key, object)),
@@ -34,12 +34,12 @@ pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
     });
     json!({
         "objects": objects.len(),
-        "memory_bytes": edge.memory.bytes(),
+        "memory_bytes": edge.memory.stored_bytes(),
         "memory_bytes_max": edge.settings.memory_bytes,
         "disk": edge.disk.describe_status(),
         "up_s": admin.started_at.elapsed().as_secs(),
         "fetches": edge.flights.len(),
-        "results": edge.results_by_name(),
+        "results": edge.request_counts_by_result(),
         "origins": edge.origins.origin_statuses(),
         "connections": summarize_connections(admin),
         "draining": edge.shutdown.is_draining(),
@@ -54,7 +54,7 @@ pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
 fn summarize_connections(admin: &AdminPort) -> Value {
     let (open, some) = admin.connections.list_connections(LOOKED_AT_MAX);
     let mut by: BTreeMap<String, Vec<TcpInfo>> = BTreeMap::new();
-    for info in some.iter().filter_map(ConnectionWatch::tcp_info) {
+    for info in some.iter().filter_map(WeakConnection::tcp_info) {
         by.entry(info.algorithm.clone()).or_default().push(info);
     }
     let looked_at: usize = by.values().map(Vec::len).sum();

@@ -59,10 +59,10 @@ impl NatsSettings {
     ///
     /// # Errors
     /// [`UsageError`] for an invalid edge name, or if `nats` is set and this build lacks the
-    /// feature.
+    /// feature `nats`.
     pub(super) fn from_layers(layers: &SettingLayers) -> Result<Option<NatsSettings>, UsageError> {
-        let given = layers.with("node-name", parse_node_name)?;
-        let Some(url) = layers.one("nats") else {
+        let given = layers.parse_setting("node-name", parse_node_name)?;
+        let Some(url) = layers.setting_text("nats") else {
             return Ok(None);
         };
         if !cfg!(feature = "nats") {
@@ -75,9 +75,9 @@ impl NatsSettings {
         };
         Ok(Some(NatsSettings {
             url: url.to_owned(),
-            creds: layers.path("nats-creds"),
-            token_file: layers.path("nats-token-file"),
-            ca: layers.path("nats-ca"),
+            creds: layers.setting_path("nats-creds"),
+            token_file: layers.setting_path("nats-token-file"),
+            ca: layers.setting_path("nats-ca"),
             node,
         }))
     }

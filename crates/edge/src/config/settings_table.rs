@@ -3,7 +3,7 @@
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::nats_settings::NATS;
 use clap::Command;
-use net::config::{COLLECTOR, COMMON, Setting, TRACING, flags, group_flags, shorten_help};
+use net::config::{COLLECTOR, COMMON, Setting, TRACING, group_flags, setting_flags, shorten_help};
 
 /// All tables of settings of `headwater edge`.
 pub const SETTINGS: &[&[Setting]] = &[OWN, NATS, COLLECTOR, TRACING, COMMON];
@@ -229,14 +229,14 @@ Examples:
   headwater edge --config edge.toml --print-config";
 
 /// Builds the command line of `headwater edge`.
-pub fn command() -> Command {
+pub fn define_edge_command() -> Command {
     let command = Command::new("edge")
         .about("Cache in front of any origin, with congestion control and pacing per request")
         .after_help(AFTER)
-        .args(group_flags(flags(SETTINGS), GROUPS))
-        .subcommand(crate::explain::command());
+        .args(group_flags(setting_flags(SETTINGS), GROUPS))
+        .subcommand(crate::explain_rules::define_explain_command());
     #[cfg(feature = "nats")]
-    let command = command.subcommands(crate::fleet::define_cli_commands());
+    let command = command.subcommands(crate::fleet::define_fleet_commands());
     command
 }
 

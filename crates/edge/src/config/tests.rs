@@ -3,7 +3,7 @@ use net::config::SettingSources;
 
 fn settings(words: &[&str]) -> Result<EdgeSettings, UsageError> {
     let all = ["edge"].iter().chain(words);
-    let flags = command().try_get_matches_from(all).unwrap();
+    let flags = define_edge_command().try_get_matches_from(all).unwrap();
     let sources = SettingSources {
         settings: SETTINGS,
         tables: TABLES,
@@ -33,7 +33,8 @@ fn the_cache_takes_a_share_of_the_memory_limit() {
     assert_eq!(memory_bytes(&["--memory-limit", "1GiB"]), 512 << 20);
     let quarter = ["--memory-limit", "1GiB", "--memory", "25%"];
     assert_eq!(memory_bytes(&quarter), 256 << 20);
-    // Half of 1 MiB is below the minimum, so the minimum is used.
+    // The default of `memory` is half of the memory limit. Half of 1 MiB is below the minimum of
+    // `memory`, so the minimum is used.
     assert_eq!(memory_bytes(&["--memory-limit", "1MiB"]), 16 << 20);
 }
 

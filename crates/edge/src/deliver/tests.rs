@@ -44,7 +44,7 @@ fn hit_headers_are_prepared_for_one_second() {
             "{second}"
         );
     }
-    // The last hit stored headers for the age of 5 s.
+    // The last hit stored its headers for later hits at the age of 5 s.
     assert_eq!(object.hit_headers.load().as_ref().unwrap().0, 5);
     let marked = HeaderMap::from_iter([(header::VIA, HeaderValue::from_static("x"))]);
     object.hit_headers.store(Some(Arc::new((5, marked))));

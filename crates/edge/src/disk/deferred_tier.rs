@@ -51,7 +51,7 @@ impl DeferredTier {
     }
 
     /// Returns the tier if it is open and has not been released.
-    pub fn get(&self) -> Option<&DiskTier> {
+    pub fn get_if_open(&self) -> Option<&DiskTier> {
         let tier = self.0.tier.get();
         tier.filter(|_| !self.0.released.load(Ordering::Acquire))
     }
@@ -64,10 +64,10 @@ impl DeferredTier {
 
     /// Writes the queued objects and `rest`, and releases the folder for a successor process.
     /// Blocks the thread.
-    pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
-        if let Some(tier) = self.get() {
+    pub fn flush_and_release(&self, rest: impl IntoIterator<Item = TierObject>) {
+        if let Some(tier) = self.get_if_open() {
             self.0.released.store(true, Ordering::Release);
-            tier.release(rest);
+            tier.close_and_unlock(rest);
         }
     }
 
@@ -80,16 +80,17 @@ impl DeferredTier {
     ///
     /// # Errors
     /// When the folder is unavailable. The error is `AddrInUse` if another process uses the folder.
-    pub fn try_open(&self) -> io::Result<bool> {
+    pub fn try_open_tier(&self) -> io::Result<bool> {
         let Some((folder, bytes_max)) = &self.0.place else {
             return Ok(true);
         };
-        // `note_removed` waits for this lock. Therefore no key is noted between the copy of the
-        // keys and the opening of the tier.
+        // `note_removed` waits for this lock. Otherwise, a key that is noted after the keys are
+        // copied, but before the tier is open, would be lost.
         let mut removed = self.lock_removed();
         let (all, keys) = (removed.all, removed.keys.clone());
         let outdated = move |key: &str| all || keys.contains(key);
-        let tier = DiskTier::open_without(folder, *bytes_max, WAITING_BYTES_MAX, outdated)?;
+        let tier =
+            DiskTier::open_without_outdated(folder, *bytes_max, WAITING_BYTES_MAX, outdated)?;
         *removed = RemovedEntries::default();
         Ok(self.0.tier.set(tier).is_ok())
     }
@@ -137,13 +138,13 @@ mod tests {
             head: Vec::new(),
             body: TierBody::Memory(Vec::new()),
         };
-        tier.get().unwrap().put(object);
+        tier.get_if_open().unwrap().put(object);
     }
 
-    /// Closes the tier and returns the number of its entries. Closing waits until the folder has
-    /// been read.
+    /// Closes the tier and returns the number of its entries. Closing waits until the tier has read
+    /// its folder, so the number is final.
     fn close(tier: &DeferredTier) -> usize {
-        let tier = tier.get().unwrap();
+        let tier = tier.get_if_open().unwrap();
         tier.close([]);
         tier.len()
     }
@@ -151,9 +152,9 @@ mod tests {
     fn open_two(folder: &tempfile::TempDir) -> (DeferredTier, DeferredTier) {
         let place = Some((folder.path().to_owned(), 1 << 30));
         let (old, new) = (DeferredTier::new(place.clone()), DeferredTier::new(place));
-        old.try_open().unwrap();
+        old.try_open_tier().unwrap();
         ["a", "b", "c"].into_iter().for_each(|key| put(&old, key));
-        let error = new.try_open().unwrap_err();
+        let error = new.try_open_tier().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert!(new.is_unopened());
         (old, new)
@@ -166,9 +167,9 @@ mod tests {
         new.note_removed("b");
         assert_eq!(close(&old), 3);
         drop(old);
-        assert!(new.try_open().unwrap());
+        assert!(new.try_open_tier().unwrap());
         assert_eq!(close(&new), 2);
-        assert!(!new.get().unwrap().has("b"));
+        assert!(!new.get_if_open().unwrap().has("b"));
     }
 
     #[test]
@@ -181,16 +182,16 @@ mod tests {
             head: Vec::new(),
             body: TierBody::Memory(Vec::new()),
         };
-        old.release([late]);
+        old.flush_and_release([late]);
         assert!(
-            old.get().is_none(),
+            old.get_if_open().is_none(),
             "the old process neither reads nor writes"
         );
-        assert!(new.try_open().unwrap());
+        assert!(new.try_open_tier().unwrap());
         // An entry that the old process removes after the release must not be served again.
         old.get_for_removal().unwrap().remove("b");
         close(&new);
-        let found = ["a", "b", "d"].map(|key| new.get().unwrap().get(key).is_some());
+        let found = ["a", "b", "d"].map(|key| new.get_if_open().unwrap().get(key).is_some());
         assert_eq!(found, [true, false, true]);
     }
 
@@ -201,7 +202,7 @@ mod tests {
         new.note_purge();
         close(&old);
         drop(old);
-        assert!(new.try_open().unwrap());
+        assert!(new.try_open_tier().unwrap());
         assert_eq!(close(&new), 0);
     }
 }

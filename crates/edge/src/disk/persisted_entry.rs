@@ -9,14 +9,14 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use net::conditional::Validators;
 use serde::{Deserialize, Serialize};
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 
 use crate::block_layout::BlockLayout;
 use crate::cache_entry::{CacheEntry, VariantIndex};
 use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 
 /// A cache entry without its body. The names of the enum's variants and of the fields of
 /// [`PersistedHead`] are part of the file format.
@@ -48,7 +48,8 @@ pub(super) struct PersistedHead {
 }
 
 impl PersistedEntry {
-    /// Converts an entry. Returns `None` for entries that are never stored on disk.
+    /// Converts a cache entry to the on-disk format. Returns `None` for entries that are never
+    /// stored on disk.
     pub(super) fn from_entry(entry: &CacheEntry, now: SystemTime) -> Option<PersistedEntry> {
         Some(match entry {
             CacheEntry::Object(object) => {
@@ -71,7 +72,11 @@ impl PersistedEntry {
         serde_json::from_slice(bytes).ok()
     }
 
-    pub(super) fn into_entry(self, content: ObjectBody, now: SystemTime) -> Option<CacheEntry> {
+    pub(super) fn into_entry(
+        self,
+        content: SharedObjectBody,
+        now: SystemTime,
+    ) -> Option<CacheEntry> {
         Some(match self {
             PersistedEntry::Object(head) => {
                 CacheEntry::Object(Arc::new(head.into_object(content, now)?))
@@ -127,7 +132,7 @@ impl PersistedHead {
         }
     }
 
-    fn into_object(self, content: ObjectBody, now: SystemTime) -> Option<CachedObject> {
+    fn into_object(self, content: SharedObjectBody, now: SystemTime) -> Option<CachedObject> {
         let mut headers = HeaderMap::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
             headers.append(name.parse::<HeaderName>().ok()?, value_from_latin1(value)?);
@@ -135,7 +140,7 @@ impl PersistedHead {
         // If the clock was set back after the object was written, the object's age does not include
         // the time on disk.
         let mut since = unix_ms_from_time(now).saturating_sub(self.written_unix_ms);
-        if is_planted("age-on-disk-forgotten") {
+        if is_bug_planted("age-on-disk-forgotten") {
             since = 0;
         }
         let named = |(name, value): (String, String)| Some((name.parse().ok()?, value));
@@ -220,7 +225,8 @@ mod tests {
         for (later, age) in [(30, 35), (0, 5)] {
             let now = then + Duration::from_secs(later);
             let stored = PersistedEntry::from_json(&written).unwrap();
-            let Some(CacheEntry::Object(back)) = stored.into_entry(ObjectBody::default(), now)
+            let Some(CacheEntry::Object(back)) =
+                stored.into_entry(SharedObjectBody::default(), now)
             else {
                 panic!("it is an object");
             };
@@ -233,7 +239,8 @@ mod tests {
         }
         let earlier = then - Duration::from_secs(1000);
         let stored = PersistedEntry::from_json(&written).unwrap();
-        let Some(CacheEntry::Object(back)) = stored.into_entry(ObjectBody::default(), earlier)
+        let Some(CacheEntry::Object(back)) =
+            stored.into_entry(SharedObjectBody::default(), earlier)
         else {
             panic!("it is an object");
         };

@@ -5,7 +5,7 @@ use net::config::{SettingLayers, SettingSources};
 use net::metrics::Metrics;
 
 use super::{CacheTiers, open_tiers};
-use crate::config::{EdgeSettings, SETTINGS, TABLES, command};
+use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
 
 fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, ProgramError> {
     let folder = folder.to_str().unwrap();
@@ -16,7 +16,7 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, ProgramError
         "--disk-dir",
         folder,
     ];
-    let flags = command().try_get_matches_from(args).unwrap();
+    let flags = define_edge_command().try_get_matches_from(args).unwrap();
     let sources = SettingSources {
         settings: SETTINGS,
         tables: TABLES,
@@ -28,8 +28,8 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, ProgramError
     open_tiers(&settings, &Metrics::new(), replaces)
 }
 
-/// Mutation testing showed that no other test detects these faults: deferral of every error, and a
-/// wrong result of `is_unopened`.
+/// Mutation testing showed that no other test detects two faults: every error postpones the opening
+/// of the tier, or `is_unopened` returns a wrong result.
 #[test]
 fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -44,10 +44,10 @@ fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
     assert!(open_folder(&used, false).is_err());
     let (_memory, successor) = open_folder(&used, true).unwrap();
     assert!(successor.describe_status().is_null() && successor.is_unopened());
-    assert!(!successor.try_open());
+    assert!(!successor.try_open_tier());
     // The memory tier also holds a reference to the disk tier, so both must be dropped.
     drop((memory, first));
-    while !successor.try_open() {
+    while !successor.try_open_tier() {
         std::thread::yield_now();
     }
     assert!(successor.describe_status().is_object() && !successor.is_unopened());

@@ -6,7 +6,7 @@ use http::StatusCode;
 use http::header::{self, HeaderValue};
 use net::{Error, range};
 use store::cache::FetchLeader;
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 use tokio::sync::oneshot;
 
 use super::{FetchOutcome, FetchRequest};
@@ -29,7 +29,7 @@ pub fn start_block_fetch(
 ) -> oneshot::Receiver<FetchOutcome> {
     lead.set_span(request.span_context());
     let (outcome_sender, outcome) = oneshot::channel();
-    let hold = edge.shutdown.hold();
+    let hold = edge.shutdown.hold_shutdown();
     let (edge, request, object) = (edge.clone(), request.clone(), object.clone());
     tokio::spawn(async move {
         edge.run_block_fetch(lead, &request, &object, n, outcome_sender)
@@ -53,7 +53,7 @@ impl Edge {
             Ok(_) => FetchOutcome::Block(Arc::default()),
             Err(outcome) => outcome.clone(),
         };
-        lead.publish(outcome.clone());
+        lead.publish_result(outcome.clone());
         if let FetchOutcome::ValidatorChanged = outcome {
             self.remove_block_object(object);
         }
@@ -63,9 +63,9 @@ impl Edge {
             return;
         };
         let received = self.receive_body(&mut lead, &block, reply.response, Some(len));
-        if received.await && !lead.purged() {
+        if received.await && !lead.is_purged() {
             self.insert_entry(key.clone(), CacheEntry::Block(block));
-            if lead.purged() {
+            if lead.is_purged() {
                 self.remove_cached(&key);
             }
         }
@@ -91,23 +91,26 @@ impl Edge {
             return Err(FetchOutcome::ValidatorChanged);
         };
         headers.insert(header::RANGE, value);
-        if !is_planted("blocks-of-any-version") {
+        if !is_bug_planted("blocks-of-any-version") {
             headers.insert(header::IF_RANGE, etag.clone());
         }
-        let sent = self.origins.send_repeatable(request.to_origin(headers));
+        let sent = self
+            .origins
+            .send_repeatable(request.to_origin_request(headers));
         let reply = sent
             .await
             .map_err(|error| FetchOutcome::Failed(Arc::new(error)))?;
         let header = |name| reply.response.headers.get(name);
         let same_range = header(header::CONTENT_RANGE) == Some(&range::content_range(&wanted, len));
-        let same_tag = header(header::ETAG) == Some(&etag) || is_planted("blocks-of-any-version");
+        let same_tag =
+            header(header::ETAG) == Some(&etag) || is_bug_planted("blocks-of-any-version");
         match reply.response.status {
             StatusCode::PARTIAL_CONTENT if same_range && same_tag => {
                 Ok((reply, blocks.block_key(n), wanted.end - wanted.start))
             }
             status if status.is_server_error() => {
                 let what = format_args!("the origin sent {status} for a byte range");
-                let error = Error::upstream(StatusCode::BAD_GATEWAY, what);
+                let error = Error::new_upstream_error(StatusCode::BAD_GATEWAY, what);
                 Err(FetchOutcome::Failed(Arc::new(error)))
             }
             // The origin ignored the range. The object's key is marked as unshareable, so that

@@ -3,13 +3,13 @@
 use std::future::poll_fn;
 
 use store::cache::FetchLeader;
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 use upstream::UpstreamResponse;
 
 use super::FetchOutcome;
 use crate::Edge;
 use crate::cache_key::CacheKey;
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 
 /// Approximate limit on the bytes in memory of a body that will not be stored.
 const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
@@ -18,13 +18,14 @@ impl Edge {
     /// Receives a body for all clients that read it. Returns whether the body is complete, has the
     /// expected length, and may be stored.
     ///
-    /// A body is delivered but not stored if it exceeds the limit on an object's size, or if all
-    /// bodies in flight together exceed their limit. From then on, no further request joins the
-    /// fetch, and the fetch receives no faster than the slowest reader reads.
+    /// A body is delivered but not stored if it exceeds the limit on an object's size. The same
+    /// applies if the total size of all bodies in flight exceeds `in_flight_bytes_max`. From then
+    /// on, no further request joins the fetch, and the fetch receives no faster than the slowest
+    /// reader reads.
     pub(super) async fn receive_body(
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,
-        content: &ObjectBody,
+        content: &SharedObjectBody,
         mut response: UpstreamResponse,
         expected: Option<u64>,
     ) -> bool {
@@ -37,41 +38,41 @@ impl Edge {
                     if let Some(share) = &mut share {
                         share.add_bytes(piece.len() as u64);
                     }
-                    body.push(piece);
+                    body.append_bytes(piece);
                 }
                 Ok(None) => break,
-                Err(_) if is_planted("short-body-stored") => break,
+                Err(_) if is_bug_planted("short-body-stored") => break,
                 Err(failed) => {
-                    content.fail(&failed.reason);
+                    content.end_with_error(&failed.reason);
                     return false;
                 }
             }
             let len = body.len();
             if expected.is_some_and(|expected| len > expected) {
-                content.fail("the origin sent more bytes than requested");
+                content.end_with_error("the origin sent more bytes than requested");
                 return false;
             }
             let is_large = len > self.memory.object_bytes_max();
             if share.is_some()
-                && (is_large || self.in_flight_bytes.total() > self.in_flight_bytes_max())
+                && (is_large || self.in_flight_bytes.total_bytes() > self.in_flight_bytes_max())
             {
                 share = None;
-                lead.close();
-                body.window(UNSTORED_WINDOW_BYTES);
+                lead.refuse_new_followers();
+                body.limit_window(UNSTORED_WINDOW_BYTES);
             }
             if !poll_fn(|cx| body.poll_room(cx)).await {
-                content.fail("all clients disconnected, and the body will not be stored");
+                content.end_with_error("all clients disconnected, and the body will not be stored");
                 return false;
             }
         }
         if expected.is_some_and(|expected| body.len() < expected) {
-            content.fail("the origin sent fewer bytes than requested");
+            content.end_with_error("the origin sent fewer bytes than requested");
             return false;
         }
         if share.is_some() {
-            content.complete_with(exact);
+            content.complete_body(exact);
         } else {
-            body.end(Ok(()));
+            body.end_body(Ok(()));
         }
         share.is_some()
     }

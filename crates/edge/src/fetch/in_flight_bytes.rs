@@ -15,7 +15,7 @@ pub(super) struct InFlightBytesShare {
 
 impl InFlightBytes {
     /// Returns the total number of bytes over all bodies.
-    pub fn total(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.0.load(Relaxed)
     }
 

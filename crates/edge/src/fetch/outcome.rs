@@ -7,15 +7,15 @@ use store::cache::GrowingReader;
 
 use crate::cache_outcome::UncacheableReason;
 use crate::cached_object::CachedObject;
-use crate::object_body::ObjectBody;
+use crate::object_body::SharedObjectBody;
 use crate::origins::OriginResponse;
 
-/// The result of a fetch that every waiting request gets.
+/// The result of a fetch, which every waiting request gets.
 #[derive(Clone)]
 pub enum FetchOutcome {
-    /// The origin sent a response that all waiting requests may share. The body may still be
-    /// growing. If the response is an error that must not be stored, the second field contains the
-    /// reason. Such an error is still delivered to the waiting requests.
+    /// The origin sent a response that all waiting requests for the same variant may share. The
+    /// body may still be growing. If the response is an error that must not be stored, the second
+    /// field contains the reason. Such an error is still delivered to the waiting requests.
     Stored(Arc<CachedObject>, Option<UncacheableReason>),
     /// The origin confirmed the cached object with a 304.
     Revalidated(Arc<CachedObject>),
@@ -27,7 +27,7 @@ pub enum FetchOutcome {
     /// The origin sent no valid response.
     Failed(Arc<Error>),
     /// The requested block of a large object. The block may still be growing.
-    Block(Arc<ObjectBody>),
+    Block(Arc<SharedObjectBody>),
     /// The block is unavailable because the object changed at the origin, or because the origin
     /// ignored the range.
     ValidatorChanged,
@@ -44,6 +44,6 @@ pub enum LeaderReply {
         /// reader.
         first_bytes: Option<GrowingReader>,
     },
-    /// The response of the origin, which followers do not get.
+    /// The origin's response, which only the leader gets.
     Private(Box<OriginResponse>, UncacheableReason),
 }

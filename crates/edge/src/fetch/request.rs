@@ -40,13 +40,14 @@ pub struct FetchRequest {
 }
 
 impl FetchRequest {
-    /// Returns the trace context of the span. The spans of waiting requests are linked to it.
+    /// Returns the trace context of the span. The spans of waiting requests are linked to this
+    /// span.
     pub fn span_context(&self) -> Option<TraceContext> {
         self.span.as_ref()?.context()
     }
 
     /// Builds the request to the origin with `headers`.
-    pub fn to_origin(&self, headers: HeaderMap) -> OriginRequest<'_> {
+    pub fn to_origin_request(&self, headers: HeaderMap) -> OriginRequest<'_> {
         OriginRequest {
             worker: self.worker,
             pool: &self.pool,

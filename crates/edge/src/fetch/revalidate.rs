@@ -8,7 +8,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use net::Error;
 use net::conditional::Validators;
 use store::cache::FetchLeader;
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 
 use super::{FetchOutcome, FetchRequest, exchange_facts, has_long_variant};
 use crate::Edge;
@@ -33,7 +33,7 @@ impl Edge {
         }
         let reply = self
             .origins
-            .send_repeatable(request.to_origin(headers))
+            .send_repeatable(request.to_origin_request(headers))
             .await?;
         let is_304 = reply.response.status == StatusCode::NOT_MODIFIED;
         let cached = request.cached.as_ref();
@@ -43,13 +43,13 @@ impl Edge {
         request.cached = None;
         let headers = request.origin_headers.clone();
         self.origins
-            .send_repeatable(request.to_origin(headers))
+            .send_repeatable(request.to_origin_request(headers))
             .await
     }
 
     /// Merges the headers of a 304 into the cached object, and stores the result if this is still
     /// allowed.
-    pub(super) fn revalidate_object(
+    pub(super) fn apply_304(
         &self,
         lead: &FetchLeader<CacheKey, FetchOutcome>,
         request: &FetchRequest,
@@ -57,7 +57,10 @@ impl Edge {
     ) -> FetchOutcome {
         let Some(cached) = &request.cached else {
             let what = "the origin sent 304 to a request without conditions";
-            return FetchOutcome::Failed(Arc::new(Error::upstream(StatusCode::BAD_GATEWAY, what)));
+            return FetchOutcome::Failed(Arc::new(Error::new_upstream_error(
+                StatusCode::BAD_GATEWAY,
+                what,
+            )));
         };
         let new_headers = &reply.response.headers;
         let client_headers = &request.client_headers;
@@ -94,8 +97,8 @@ impl Edge {
                 self.store_object(lead, request, &merged);
                 FetchOutcome::Revalidated(merged)
             }
-            // With the headers of the 304, the object must not be stored any longer. The requests
-            // that wait for the fetch still get the object.
+            // The headers of the 304 forbid further storage of the object. The requests that wait
+            // for the fetch still get the object.
             _ => {
                 let key = self.register_variant_key(&request.primary_key, cached, client_headers);
                 self.remove_cached(&key);
@@ -125,7 +128,7 @@ fn confirms_object(reply: &OriginResponse, cached: &CachedObject) -> bool {
         bytes.strip_prefix(b"W/").unwrap_or(bytes)
     }
     let new_tag = Validators::from_headers(&reply.response.headers).etag;
-    if is_planted("any-304-confirms") {
+    if is_bug_planted("any-304-confirms") {
         return true;
     }
     match (new_tag, &cached.validators.etag) {

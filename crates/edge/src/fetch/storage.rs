@@ -28,7 +28,7 @@ impl Edge {
         request: &FetchRequest,
         object: &CachedObject,
     ) {
-        if !object.vary.is_empty() && !lead.purged() {
+        if !object.vary.is_empty() && !lead.is_purged() {
             lead.add_key(&self.register_variant_key(
                 &request.primary_key,
                 object,
@@ -48,12 +48,12 @@ impl Edge {
         request: &FetchRequest,
         object: &Arc<CachedObject>,
     ) {
-        if lead.purged() {
+        if lead.is_purged() {
             return;
         }
         let key = self.register_variant_key(&request.primary_key, object, &request.client_headers);
         self.insert_entry(key.clone(), CacheEntry::Object(object.clone()));
-        if lead.purged() {
+        if lead.is_purged() {
             self.remove_cached(&key);
         }
     }

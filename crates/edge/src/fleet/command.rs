@@ -11,8 +11,8 @@ use crate::warm;
 pub const COMMANDS: [&str; 3] = ["purge", "warm", "reload"];
 /// Maximum length of an id, in bytes.
 const ID_BYTES_MAX: usize = 128;
-/// Edges send results only to subjects with this prefix. Otherwise, the sender of a command could
-/// make all edges send further commands.
+/// Edges send results only to subjects with this prefix. Otherwise, a sender could request results
+/// on the subject of a command, and all edges would receive the results as commands.
 pub const INBOX_PREFIX: &str = "_INBOX.";
 
 /// A command with its id.
@@ -54,7 +54,7 @@ impl CommandMessage {
     ///
     /// # Errors
     /// A message with the position and the cause of the JSON error.
-    pub fn parse(bytes: &[u8]) -> Result<CommandMessage, String> {
+    pub fn parse_message(bytes: &[u8]) -> Result<CommandMessage, String> {
         serde_json::from_slice(bytes).map_err(|error| error.to_string())
     }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn parse(name: &str, json: &str) -> Result<IdentifiedCommand, String> {
-        CommandMessage::parse(json.as_bytes())?.into_command(name)
+        CommandMessage::parse_message(json.as_bytes())?.into_command(name)
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
     fn results_are_sent_to_inboxes_only() {
         let reply = |subject: &str| {
             let json = format!(r#"{{"id":"1","reply":"{subject}"}}"#);
-            let message = CommandMessage::parse(json.as_bytes()).unwrap();
+            let message = CommandMessage::parse_message(json.as_bytes()).unwrap();
             message.reply_subject().map(str::to_owned)
         };
         assert_eq!(reply("_INBOX.x"), Some("_INBOX.x".into()));

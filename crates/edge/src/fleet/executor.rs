@@ -53,7 +53,7 @@ impl FleetMetrics {
 
     /// Counts a result. All unknown command names share one label value, so that senders cannot
     /// create new time series.
-    fn count(&self, name: &str, result: &str) {
+    fn count_command_result(&self, name: &str, result: &str) {
         let known = COMMANDS.into_iter().find(|command| *command == name);
         self.commands
             .with_labels(&[known.unwrap_or("unknown"), result])
@@ -81,7 +81,7 @@ struct WarmUp {
 
 impl CommandExecutor {
     /// Creates an executor, and starts the task that runs warm-ups in the current runtime. `worker`
-    /// is the worker index that selects the idle upstream connections for the warm-ups.
+    /// is the index of the upstream connection pool that the warm-ups use.
     pub fn new(
         edge: Arc<ReloadableEdge>,
         node: String,
@@ -109,7 +109,7 @@ impl CommandExecutor {
     /// Executes the command of a message and sends the result. A command with a known id is not
     /// executed again.
     pub async fn execute(&mut self, name: &str, bytes: &[u8]) {
-        let message = match CommandMessage::parse(bytes) {
+        let message = match CommandMessage::parse_message(bytes) {
             Ok(message) => message,
             Err(why) => return self.log_refusal(name, &why),
         };
@@ -123,34 +123,34 @@ impl CommandExecutor {
                 self.log_refusal(name, &why);
                 json!({ "ok": false, "error": format!("{name}: {why}") })
             }
-            Ok(command) if !self.ids.insert(&command.id) => {
-                self.metrics.count(name, "duplicate");
+            Ok(command) if !self.ids.insert_id(&command.id) => {
+                self.metrics.count_command_result(name, "duplicate");
                 json!({ "id": command.id, "ok": true, "duplicate": true })
             }
             Ok(command) => {
                 tracing::info!(name, id = command.id, "command of the fleet");
                 let (id, result) = (
                     command.id.clone(),
-                    self.run(command.id, command.command, &reply),
+                    self.dispatch_command(command.id, command.command, &reply),
                 );
                 match result {
                     None => return,
                     Some(Ok(result)) => {
-                        self.metrics.count(name, "ok");
+                        self.metrics.count_command_result(name, "ok");
                         json!({ "id": id, "ok": true, "result": result })
                     }
                     Some(Err(why)) => {
-                        self.metrics.count(name, "failed");
+                        self.metrics.count_command_result(name, "failed");
                         json!({ "id": id, "ok": false, "error": why })
                     }
                 }
             }
         };
-        reports.send(reply.as_deref(), name, sent).await;
+        reports.send_result(reply.as_deref(), name, sent).await;
     }
 
     /// Runs a command. Returns `None` if the result is sent later.
-    fn run(
+    fn dispatch_command(
         &self,
         id: String,
         command: FleetCommand,
@@ -158,11 +158,14 @@ impl CommandExecutor {
     ) -> Option<Result<Value, String>> {
         match command {
             FleetCommand::Purge { target, soft } => {
-                let purged = self.edge.current().purge_objects(&target, soft);
+                let purged = self.edge.current_edge().purge_objects(&target, soft);
                 Some(Ok(json!({ "purged": purged })))
             }
             FleetCommand::Reload => {
-                let reloaded = self.edge.reload().map_err(|wrong| wrong.to_string());
+                let reloaded = self
+                    .edge
+                    .reload_settings()
+                    .map_err(|wrong| wrong.to_string());
                 Some(reloaded.map(|fixed| json!({ "takes_a_restart": fixed })))
             }
             FleetCommand::Warm(urls) => {
@@ -178,7 +181,7 @@ impl CommandExecutor {
         // The sender chooses the command name, so the name may be very long.
         let name: String = name.chars().take(64).collect();
         tracing::warn!(name, why, "refused a command of the fleet");
-        self.metrics.count(&name, "refused");
+        self.metrics.count_command_result(&name, "refused");
     }
 }
 
@@ -189,7 +192,7 @@ struct ResultSender {
 }
 
 impl ResultSender {
-    async fn send(&self, reply: Option<&str>, command: &str, mut result: Value) {
+    async fn send_result(&self, reply: Option<&str>, command: &str, mut result: Value) {
         let Some(reply) = reply else {
             return;
         };
@@ -213,7 +216,7 @@ async fn run_warm_ups(
     worker: usize,
 ) {
     while let Some(WarmUp { urls, id, reply }) = queue.recv().await {
-        let edge = edge.current();
+        let edge = edge.current_edge();
         // A warm-up has no client, so the rules are evaluated with the loopback address as the
         // client's address.
         let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -221,8 +224,8 @@ async fn run_warm_ups(
             .warm_urls(worker, urls, &HeaderMap::new(), client)
             .await;
         let is_complete = warmed.failed == 0;
-        metrics.count("warm", if is_complete { "ok" } else { "failed" });
+        metrics.count_command_result("warm", if is_complete { "ok" } else { "failed" });
         let sent = json!({ "id": id, "ok": is_complete, "result": warmed });
-        reports.send(reply.as_deref(), "warm", sent).await;
+        reports.send_result(reply.as_deref(), "warm", sent).await;
     }
 }

@@ -12,7 +12,7 @@ use net::metrics::Metrics;
 use net::{ProgramError, RunningProgram};
 
 use super::executor::{CommandExecutor, FleetMetrics};
-use super::nats_connection::{connect, read_connect_options};
+use super::nats_connection::{connect_to_nats, read_connect_options};
 use super::{STREAM, SUBJECT_PREFIX, SUBJECTS};
 use crate::config::NatsSettings;
 use crate::reload::ReloadableEdge;
@@ -24,14 +24,14 @@ const COMMAND_AGE_MAX: Duration = Duration::from_secs(3600);
 const STREAM_BYTES_MAX: i64 = 64 << 20;
 /// Time after which the NATS server deletes the consumer of an edge that is down or disconnected.
 const EDGE_ABSENCE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Time between an error and the next attempt.
+/// Time from a failure to connect or to receive commands until the next attempt.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Starts the task that receives commands. `worker` is the worker index that selects the idle
-/// upstream connections for the commands.
+/// Starts the task that receives commands. `worker` is the index of the upstream connection pool
+/// that the commands use.
 ///
 /// # Errors
 /// [`ProgramError::Cannot`] when the system cannot create a thread.
@@ -47,7 +47,7 @@ pub(crate) fn start_fleet_commands(
         return Ok(());
     };
     let (edge, shutdown) = (edge.clone(), running.shutdown().clone());
-    running.until_drained("fleet", move || async move {
+    running.spawn_until_drained("fleet", move || async move {
         tokio::select! {
             () = shutdown.wait_until_draining() => {}
             () = receive_forever(edge, settings, metrics, worker) => {}
@@ -88,7 +88,7 @@ async fn connect_with_retries(settings: &NatsSettings, metrics: &FleetMetrics) -
                 };
                 std::future::ready(())
             });
-            connect(settings, options).await
+            connect_to_nats(settings, options).await
         };
         match attempt.await {
             Ok(client) => return client,
@@ -105,18 +105,18 @@ async fn receive_commands(
     executor: &mut CommandExecutor,
 ) -> Result<(), String> {
     let context = jetstream::new(client.clone());
-    match context.get_or_create_stream(stream_config()).await {
-        Ok(stream) => receive_stored(client, stream, node, executor).await,
-        Err(error) if is_unavailable(&error.kind()) => {
+    match context.get_or_create_stream(command_stream_config()).await {
+        Ok(stream) => receive_from_jetstream(client, stream, node, executor).await,
+        Err(error) if is_jetstream_unavailable(&error.kind()) => {
             tracing::warn!("no JetStream: an edge that is away misses commands");
-            receive_direct(client, executor).await
+            receive_without_jetstream(client, executor).await
         }
         Err(error) => Err(error.into()),
     }
     .map_err(|error: ReceiveError| error.to_string())
 }
 
-fn stream_config() -> stream::Config {
+fn command_stream_config() -> stream::Config {
     stream::Config {
         name: STREAM.into(),
         subjects: vec![SUBJECTS.into()],
@@ -126,7 +126,7 @@ fn stream_config() -> stream::Config {
     }
 }
 
-fn is_unavailable(kind: &CreateStreamErrorKind) -> bool {
+fn is_jetstream_unavailable(kind: &CreateStreamErrorKind) -> bool {
     match kind {
         CreateStreamErrorKind::JetStreamUnavailable => true,
         CreateStreamErrorKind::JetStream(error) => matches!(
@@ -137,7 +137,7 @@ fn is_unavailable(kind: &CreateStreamErrorKind) -> bool {
     }
 }
 
-async fn receive_stored(
+async fn receive_from_jetstream(
     client: &Client,
     stream: stream::Stream,
     node: &str,
@@ -158,19 +158,19 @@ async fn receive_stored(
         let message = message?;
         execute_message(&message.message, executor).await;
         message.ack().await?;
-        flush(client).await;
+        flush_nats_client(client).await;
     }
     Ok(())
 }
 
-async fn receive_direct(
+async fn receive_without_jetstream(
     client: &Client,
     executor: &mut CommandExecutor,
 ) -> Result<(), ReceiveError> {
     let mut messages = client.subscribe(SUBJECTS).await?;
     while let Some(message) = messages.next().await {
         execute_message(&message, executor).await;
-        flush(client).await;
+        flush_nats_client(client).await;
     }
     Ok(())
 }
@@ -181,9 +181,10 @@ async fn execute_message(message: &async_nats::Message, executor: &mut CommandEx
     executor.execute(name, &message.payload).await;
 }
 
-/// Sends results and acknowledgements without further delay. If an acknowledgement is lost, the
-/// server delivers the command again. This is harmless, because the executor ignores known ids.
-async fn flush(client: &Client) {
+/// Flushes the client's buffer, so that results and acknowledgements are sent without delay. If an
+/// acknowledgement is lost, the server delivers the command again. The second delivery is harmless,
+/// because the executor executes each id only once.
+async fn flush_nats_client(client: &Client) {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
 }
 

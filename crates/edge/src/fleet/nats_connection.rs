@@ -25,7 +25,7 @@ pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<Connect
         options = options.credentials_file(creds).await.map_err(named)?;
     }
     if let Some(file) = &settings.token_file {
-        options = options.token(net::token::read_token(file)?.to_string());
+        options = options.token(net::access_token::read_token(file)?.to_string());
     }
     if let Some(ca) = &settings.ca {
         options = options.add_root_certificates(ca.clone());
@@ -43,7 +43,10 @@ pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<Connect
 ///
 /// # Errors
 /// When the connection fails. The error contains the URL without secrets.
-pub async fn connect(settings: &NatsSettings, options: ConnectOptions) -> io::Result<Client> {
+pub async fn connect_to_nats(
+    settings: &NatsSettings,
+    options: ConnectOptions,
+) -> io::Result<Client> {
     let urls: Vec<&str> = settings.url.split(',').map(str::trim).collect();
     let named = |error| {
         let url = mask_secrets(&settings.url);

@@ -8,16 +8,16 @@ use async_nats::{Client, HeaderMap, Subscriber};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use futures_util::StreamExt;
 use net::ProgramError;
-use net::config::{UsageError, duration};
+use net::config::{UsageError, parse_duration};
 use serde_json::{Value, json};
 
 use super::command::{COMMANDS, CommandMessage};
-use super::nats_connection::{connect, read_connect_options};
+use super::nats_connection::{connect_to_nats, read_connect_options};
 use super::{STREAM, SUBJECT_PREFIX};
 use crate::config::NatsSettings;
 
 /// Defines the subcommands of `headwater edge` that send commands to the fleet.
-pub fn define_cli_commands() -> [Command; 3] {
+pub fn define_fleet_commands() -> [Command; 3] {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
@@ -100,19 +100,21 @@ pub fn publish_command(name: &str, flags: &ArgMatches) -> Option<Result<(), Prog
             .enable_all()
             .build();
         let runtime = runtime.map_err(ProgramError::cannot(name))?;
-        runtime.block_on(publish(name, flags))
+        runtime.block_on(publish_and_collect_results(name, flags))
     })
 }
 
-async fn publish(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
+async fn publish_and_collect_results(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
     let one = |name: &str| flags.get_one::<String>(name).cloned();
     let number = |text: String| text.parse().ok().filter(|edges| *edges > 0);
     let edges: Option<usize> = match one("edges") {
         None => None,
-        Some(text) => Some(number(text).ok_or_else(|| usage("--edges must be a number above 0"))?),
+        Some(text) => {
+            Some(number(text).ok_or_else(|| usage_error("--edges must be a number above 0"))?)
+        }
     };
-    let wait = duration(&one("wait").unwrap_or_default());
-    let wait = wait.map_err(|why| usage(&format!("--wait {why}")))?;
+    let wait = parse_duration(&one("wait").unwrap_or_default());
+    let wait = wait.map_err(|why| usage_error(&format!("--wait {why}")))?;
     let settings = NatsSettings {
         url: one("nats").unwrap_or_default(),
         creds: one("nats-creds").map(PathBuf::from),
@@ -122,7 +124,7 @@ async fn publish(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
     };
     let failed = |error: io::Error| ProgramError::cannot("--nats")(error);
     let options = read_connect_options(&settings).await.map_err(failed)?;
-    let client = connect(&settings, options).await.map_err(failed)?;
+    let client = connect_to_nats(&settings, options).await.map_err(failed)?;
     let inbox = client.new_inbox();
     let results = client.subscribe(inbox.clone()).await;
     let results = results.map_err(|error| failed(io::Error::other(error)))?;
@@ -131,11 +133,11 @@ async fn publish(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
         .await
         .map_err(failed)?;
     let mut tally = ResultTally::default();
-    let _ = tokio::time::timeout(wait, tally.collect(results, edges)).await;
-    tally.check(edges).map_err(failed)
+    let _ = tokio::time::timeout(wait, tally.print_results(results, edges)).await;
+    tally.check_all_succeeded(edges).map_err(failed)
 }
 
-fn usage(why: &str) -> ProgramError {
+fn usage_error(why: &str) -> ProgramError {
     ProgramError::Usage(UsageError(why.into()))
 }
 
@@ -157,9 +159,9 @@ fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, P
         message["urls"] = json!(urls.collect::<Vec<_>>());
     }
     // Checks the message as the edges do, so that an invalid message is not sent.
-    let parsed = CommandMessage::parse(message.to_string().as_bytes());
+    let parsed = CommandMessage::parse_message(message.to_string().as_bytes());
     let parsed = parsed.and_then(|message| message.into_command(name));
-    parsed.map_err(|why| usage(&format!("edge {name}: {why}")))?;
+    parsed.map_err(|why| usage_error(&format!("edge {name}: {why}")))?;
     Ok(message)
 }
 
@@ -193,7 +195,7 @@ struct ResultTally {
 impl ResultTally {
     /// Prints the results as they arrive, until `edges` edges have responded. If `edges` is `None`,
     /// only the caller's timeout ends the output.
-    async fn collect(&mut self, mut results: Subscriber, edges: Option<usize>) {
+    async fn print_results(&mut self, mut results: Subscriber, edges: Option<usize>) {
         while edges.is_none_or(|edges| self.responded < edges)
             && let Some(message) = results.next().await
         {
@@ -205,7 +207,7 @@ impl ResultTally {
         }
     }
 
-    fn check(&self, edges: Option<usize>) -> io::Result<()> {
+    fn check_all_succeeded(&self, edges: Option<usize>) -> io::Result<()> {
         let (responded, failed) = (self.responded, self.failed);
         if failed > 0 {
             return Err(io::Error::other(format!("{failed} edges failed")));

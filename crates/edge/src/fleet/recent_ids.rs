@@ -20,7 +20,7 @@ impl RecentIds {
     }
 
     /// Adds an id. Returns whether the id is new.
-    pub fn insert(&mut self, id: &str) -> bool {
+    pub fn insert_id(&mut self, id: &str) -> bool {
         if !self.known.insert(id.to_owned()) {
             return false;
         }
@@ -41,10 +41,10 @@ mod tests {
     #[test]
     fn ids_are_new_once_and_the_oldest_is_forgotten() {
         let mut ids = RecentIds::new(2);
-        assert!(ids.insert("a") && ids.insert("b"));
-        assert!(!ids.insert("a") && !ids.insert("b"));
-        assert!(ids.insert("c") && ids.insert("a"));
-        assert!(!ids.insert("c"));
+        assert!(ids.insert_id("a") && ids.insert_id("b"));
+        assert!(!ids.insert_id("a") && !ids.insert_id("b"));
+        assert!(ids.insert_id("c") && ids.insert_id("a"));
+        assert!(!ids.insert_id("c"));
         assert_eq!((ids.order.len(), ids.known.len()), (2, 2));
     }
 }

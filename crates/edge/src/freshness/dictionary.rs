@@ -1,12 +1,13 @@
 //! A parser for the dictionaries of RFC 8941. Targeted cache control fields have this syntax (RFC
 //! 9213 section 2.1).
 //!
-//! The parser is strict, so one error makes the whole field invalid. It checks values whose type no
-//! directive uses, but does not return their contents.
+//! The parser is strict, so one error makes the whole field invalid. The parser checks the syntax
+//! of all values, but returns the contents of booleans and integers only.
 
-/// The value of a member. All types that no directive uses are `Other`.
+/// The value of a member. Directives use booleans, integers and strings. Values of all other types
+/// become `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberValue {
+pub enum StructuredFieldValue {
     Boolean(bool),
     Integer(i64),
     Text,
@@ -18,24 +19,24 @@ const MEMBERS_MAX: usize = 64;
 
 /// Parses a dictionary. If a key occurs several times, the last member with this key is used.
 /// Returns `None` if the text is invalid or has too many members.
-pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, MemberValue)>> {
-    let mut members: Vec<(&str, MemberValue)> = Vec::new();
-    let mut rest = FieldText(text.trim_matches(' '));
+pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, StructuredFieldValue)>> {
+    let mut members: Vec<(&str, StructuredFieldValue)> = Vec::new();
+    let mut rest = FieldParser(text.trim_matches(' '));
     while !rest.0.is_empty() {
         let key = rest.take_key()?;
-        let value = match rest.take('=') {
+        let value = match rest.take_char('=') {
             Some(()) => rest.take_member_value()?,
-            None => MemberValue::Boolean(true),
+            None => StructuredFieldValue::Boolean(true),
         };
         rest.skip_parameters()?;
         members.retain(|(other, _)| *other != key);
         members.push((key, value));
-        rest.skip(&[' ', '\t']);
+        rest.skip_chars(&[' ', '\t']);
         if rest.0.is_empty() {
             break;
         }
-        rest.take(',')?;
-        rest.skip(&[' ', '\t']);
+        rest.take_char(',')?;
+        rest.skip_chars(&[' ', '\t']);
         // A comma must be followed by a member.
         if rest.0.is_empty() || members.len() >= MEMBERS_MAX {
             return None;
@@ -45,15 +46,15 @@ pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, MemberValue)>> {
 }
 
 /// The rest of a field that has not been parsed yet.
-struct FieldText<'a>(&'a str);
+struct FieldParser<'a>(&'a str);
 
-impl<'a> FieldText<'a> {
-    fn take(&mut self, c: char) -> Option<()> {
+impl<'a> FieldParser<'a> {
+    fn take_char(&mut self, c: char) -> Option<()> {
         self.0 = self.0.strip_prefix(c)?;
         Some(())
     }
 
-    fn skip(&mut self, spaces: &[char]) {
+    fn skip_chars(&mut self, spaces: &[char]) {
         self.0 = self.0.trim_start_matches(spaces);
     }
 
@@ -73,24 +74,24 @@ impl<'a> FieldText<'a> {
     }
 
     fn skip_parameters(&mut self) -> Option<()> {
-        while self.take(';').is_some() {
-            self.skip(&[' ']);
+        while self.take_char(';').is_some() {
+            self.skip_chars(&[' ']);
             self.take_key()?;
-            if self.take('=').is_some() {
+            if self.take_char('=').is_some() {
                 self.take_item()?;
             }
         }
         Some(())
     }
 
-    fn take_member_value(&mut self) -> Option<MemberValue> {
-        if self.take('(').is_none() {
+    fn take_member_value(&mut self) -> Option<StructuredFieldValue> {
+        if self.take_char('(').is_none() {
             return self.take_item();
         }
         loop {
-            self.skip(&[' ']);
-            if self.take(')').is_some() {
-                return Some(MemberValue::Other);
+            self.skip_chars(&[' ']);
+            if self.take_char(')').is_some() {
+                return Some(StructuredFieldValue::Other);
             }
             self.take_item()?;
             self.skip_parameters()?;
@@ -100,25 +101,27 @@ impl<'a> FieldText<'a> {
         }
     }
 
-    fn take_item(&mut self) -> Option<MemberValue> {
+    fn take_item(&mut self) -> Option<StructuredFieldValue> {
         match self.0.chars().next()? {
             '-' | '0'..='9' => self.take_number(),
             '"' => self.take_string(),
             '?' => {
-                self.take('?')?;
-                match self.take('1') {
-                    Some(()) => Some(MemberValue::Boolean(true)),
-                    None => self.take('0').map(|()| MemberValue::Boolean(false)),
+                self.take_char('?')?;
+                match self.take_char('1') {
+                    Some(()) => Some(StructuredFieldValue::Boolean(true)),
+                    None => self
+                        .take_char('0')
+                        .map(|()| StructuredFieldValue::Boolean(false)),
                 }
             }
             ':' => {
-                self.take(':')?;
+                self.take_char(':')?;
                 self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='));
-                self.take(':').map(|()| MemberValue::Other)
+                self.take_char(':').map(|()| StructuredFieldValue::Other)
             }
             c if c.is_ascii_alphabetic() || c == '*' => {
                 self.take_while(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~:/".contains(c));
-                Some(MemberValue::Other)
+                Some(StructuredFieldValue::Other)
             }
             _ => None,
         }
@@ -126,27 +129,27 @@ impl<'a> FieldText<'a> {
 
     /// Takes an integer of at most 15 digits, or a decimal with at most 12 digits before the point
     /// and 3 after it.
-    fn take_number(&mut self) -> Option<MemberValue> {
-        let sign = if self.take('-').is_some() { -1 } else { 1 };
+    fn take_number(&mut self) -> Option<StructuredFieldValue> {
+        let sign = if self.take_char('-').is_some() { -1 } else { 1 };
         let integer = self.take_while(|c| c.is_ascii_digit());
-        if self.take('.').is_some() {
+        if self.take_char('.').is_some() {
             let fraction = self.take_while(|c| c.is_ascii_digit());
             let fits = (1..=12).contains(&integer.len()) && (1..=3).contains(&fraction.len());
-            return fits.then_some(MemberValue::Other);
+            return fits.then_some(StructuredFieldValue::Other);
         }
         let value: i64 = integer.parse().ok().filter(|_| integer.len() <= 15)?;
-        Some(MemberValue::Integer(sign * value))
+        Some(StructuredFieldValue::Integer(sign * value))
     }
 
-    fn take_string(&mut self) -> Option<MemberValue> {
-        self.take('"')?;
+    fn take_string(&mut self) -> Option<StructuredFieldValue> {
+        self.take_char('"')?;
         loop {
             self.take_while(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\'));
-            if self.take('"').is_some() {
-                return Some(MemberValue::Text);
+            if self.take_char('"').is_some() {
+                return Some(StructuredFieldValue::Text);
             }
-            self.take('\\')?;
-            self.take('"').or_else(|| self.take('\\'))?;
+            self.take_char('\\')?;
+            self.take_char('"').or_else(|| self.take_char('\\'))?;
         }
     }
 }
@@ -157,18 +160,30 @@ mod tests {
 
     #[test]
     fn dictionaries_follow_the_standard() {
-        let integer = |key, value| Some(vec![(key, MemberValue::Integer(value))]);
+        let integer = |key, value| Some(vec![(key, StructuredFieldValue::Integer(value))]);
         for (text, expected) in [
             ("max-age=60", integer("max-age", 60)),
             ("  max-age=60;a=b;c  ", integer("max-age", 60)),
             ("a=1,a=-2", integer("a", -2)),
-            ("a=?0", Some(vec![("a", MemberValue::Boolean(false))])),
-            ("a;x=\"y\"", Some(vec![("a", MemberValue::Boolean(true))])),
-            ("a=\"b, \\\" \\\\ c\"", Some(vec![("a", MemberValue::Text)])),
-            ("a=(1 \"x\";q b)", Some(vec![("a", MemberValue::Other)])),
-            ("a=:aGk=:", Some(vec![("a", MemberValue::Other)])),
-            ("a=1.5", Some(vec![("a", MemberValue::Other)])),
-            ("a=b/c", Some(vec![("a", MemberValue::Other)])),
+            (
+                "a=?0",
+                Some(vec![("a", StructuredFieldValue::Boolean(false))]),
+            ),
+            (
+                "a;x=\"y\"",
+                Some(vec![("a", StructuredFieldValue::Boolean(true))]),
+            ),
+            (
+                "a=\"b, \\\" \\\\ c\"",
+                Some(vec![("a", StructuredFieldValue::Text)]),
+            ),
+            (
+                "a=(1 \"x\";q b)",
+                Some(vec![("a", StructuredFieldValue::Other)]),
+            ),
+            ("a=:aGk=:", Some(vec![("a", StructuredFieldValue::Other)])),
+            ("a=1.5", Some(vec![("a", StructuredFieldValue::Other)])),
+            ("a=b/c", Some(vec![("a", StructuredFieldValue::Other)])),
             ("", Some(vec![])),
         ] {
             assert_eq!(parse_dictionary(text), expected, "{text}");

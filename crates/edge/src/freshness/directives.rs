@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
 
-use super::dictionary::{MemberValue, parse_dictionary};
+use super::dictionary::{StructuredFieldValue, parse_dictionary};
 
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
@@ -95,7 +95,7 @@ impl CacheDirectives {
                 directives.no_store = true;
                 continue;
             };
-            for (name, argument) in split_members(text) {
+            for (name, argument) in split_directives(text) {
                 directives.apply_directive(&name.to_ascii_lowercase(), argument);
             }
         }
@@ -104,20 +104,20 @@ impl CacheDirectives {
 
     /// Applies a member of a targeted field. Returns `None` if the member's value has the wrong
     /// type.
-    fn apply_member(&mut self, key: &str, value: MemberValue) -> Option<()> {
+    fn apply_cdn_directive(&mut self, key: &str, value: StructuredFieldValue) -> Option<()> {
         match (key, value) {
             (
                 "s-maxage" | "max-age" | "stale-while-revalidate" | "stale-if-error",
-                MemberValue::Integer(0..),
+                StructuredFieldValue::Integer(0..),
             ) => {}
             ("s-maxage" | "max-age" | "stale-while-revalidate" | "stale-if-error", _) => {
                 return None;
             }
             // The value `?0` means that the directive is not set.
-            (_, MemberValue::Boolean(false)) => return Some(()),
-            (_, MemberValue::Boolean(true)) => {}
+            (_, StructuredFieldValue::Boolean(false)) => return Some(()),
+            (_, StructuredFieldValue::Boolean(true)) => {}
             // A string value is a list of field names.
-            ("no-cache" | "private", MemberValue::Text) => {}
+            ("no-cache" | "private", StructuredFieldValue::Text) => {}
             (
                 "no-store" | "no-cache" | "private" | "public" | "must-revalidate"
                 | "proxy-revalidate" | "must-understand",
@@ -126,7 +126,7 @@ impl CacheDirectives {
             _ => return Some(()),
         }
         let argument = match value {
-            MemberValue::Integer(seconds) => Some(seconds.to_string()),
+            StructuredFieldValue::Integer(seconds) => Some(seconds.to_string()),
             _ => None,
         };
         self.apply_directive(key, argument.as_deref());
@@ -186,7 +186,7 @@ fn parse_delta_seconds(argument: Option<&str>) -> Duration {
 
 /// Splits a comma-separated list into the names and arguments of its members. Commas in quoted
 /// strings do not separate members.
-fn split_members(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+fn split_directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -225,7 +225,7 @@ fn from_cdn_cache_control(headers: &HeaderMap) -> Option<CacheDirectives> {
         ..CacheDirectives::default()
     };
     for (key, value) in members {
-        directives.apply_member(key, value)?;
+        directives.apply_cdn_directive(key, value)?;
     }
     Some(directives)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 
 use super::{CacheDirectives, FreshnessLifetime};
 use crate::cache_outcome::RevalidationReason;
@@ -27,7 +27,7 @@ pub fn judge_reuse(
     request: &CacheDirectives,
 ) -> ReuseDecision {
     let mut age = stored.age.saturating_add(resident);
-    if is_planted("age-ignored") {
+    if is_bug_planted("age-ignored") {
         age = Duration::ZERO;
     }
     if stored.no_cache {
@@ -62,14 +62,14 @@ pub fn judge_reuse(
 }
 
 /// Returns whether a stored response may be served stale after a failure of the origin (RFC 5861
-/// section 4). The response, the request or the setting `stale-if-error` must allow stale use.
-/// Neither the response nor the request may forbid stale use.
+/// section 4). The response, the request or the setting `stale-if-error` must allow stale use. The
+/// result is `false` if the response or the request forbids stale use.
 pub fn allows_stale_on_error(
     stored: &FreshnessLifetime,
     resident: Duration,
     request: &CacheDirectives,
 ) -> bool {
-    if is_planted("stale-on-any-error") {
+    if is_bug_planted("stale-on-any-error") {
         return true;
     }
     let age = stored.age.saturating_add(resident);

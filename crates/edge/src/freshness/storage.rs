@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
-use store::planted::is_planted;
+use store::planted_bugs::is_bug_planted;
 
 use super::CacheDirectives;
 use crate::cache_outcome::UncacheableReason;
@@ -156,7 +156,7 @@ fn check_prohibitions(
     if directives.no_store && !(directives.must_understand && understood) {
         return Err(UncacheableReason::NoStore);
     }
-    if directives.private && !is_planted("private-stored") {
+    if directives.private && !is_bug_planted("private-stored") {
         return Err(UncacheableReason::Private);
     }
     if exchange.has_authorization
@@ -165,7 +165,7 @@ fn check_prohibitions(
         return Err(UncacheableReason::Authorization);
     }
     // A cookie is for one client. The standard does not forbid the storage of a response with a
-    // cookie, but shared caches usually do not store it.
+    // cookie, but shared caches usually do not store such a response.
     if headers.contains_key(header::SET_COOKIE) {
         return Err(UncacheableReason::SetCookie);
     }

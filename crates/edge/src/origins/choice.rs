@@ -10,12 +10,14 @@ use super::title_folder::find_title_folder;
 /// The method that selects the first origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BalanceMethod {
-    /// By the hash of the path. Requests for the same file are sent to the same origin.
+    /// The hash of the path selects the origin. Requests for the same file are sent to the same
+    /// origin.
     Path,
-    /// By the hash of the title's folder. Requests for all files of a title are sent to one origin,
-    /// so only this origin needs the title's index.
+    /// The hash of the title's folder selects the origin. Requests for all files of a title are
+    /// sent to one origin, so only this origin needs the title's index.
     Folder,
-    /// In the configured order. An origin is used only if the origins before it fail.
+    /// The first configured origin is selected. The other origins get requests only if all origins
+    /// before them fail.
     First,
 }
 

@@ -26,11 +26,12 @@ impl EdgeCredentials {
     ///
     /// # Errors
     /// [`ProgramError`] with the names of the setting and the file.
-    pub fn read(settings: &EdgeSettings) -> Result<EdgeCredentials, ProgramError> {
-        let secret = settings.edge_secret.clone().map(EdgeSecret::read);
+    pub fn read_credentials(settings: &EdgeSettings) -> Result<EdgeCredentials, ProgramError> {
+        let secret = settings.edge_secret.clone().map(EdgeSecret::read_secret);
         let secret = secret.transpose();
         let certificate = settings.origin_certificate.clone();
-        let certificate = certificate.map(|(cert, key)| ClientCertificate::read(cert, key));
+        let certificate =
+            certificate.map(|(cert, key)| ClientCertificate::from_pem_files(cert, key));
         let certificate = certificate.transpose();
         Ok(EdgeCredentials {
             secret: secret.map_err(ProgramError::cannot("--edge-secret-file"))?,
@@ -44,12 +45,12 @@ impl EdgeCredentials {
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
     pub fn follow_files(self, running: &mut RunningProgram) -> Result<(), ProgramError> {
-        running.follow_secret(self.secret)?;
+        running.watch_secret_file(self.secret)?;
         let Some(certificate) = self.certificate else {
             return Ok(());
         };
         let shutdown = running.shutdown().clone();
-        running.until_drained("origin-cert", move || async move {
+        running.spawn_until_drained("origin-cert", move || async move {
             let mut last_error = None;
             loop {
                 tokio::select! {
@@ -89,7 +90,10 @@ fn reload_certificate(
 }
 
 /// Returns the certificate and its key, which must be set together.
-pub fn check_pair<T>(cert: Option<T>, key: Option<T>) -> Result<Option<(T, T)>, UsageError> {
+pub fn pair_certificate_and_key<T>(
+    cert: Option<T>,
+    key: Option<T>,
+) -> Result<Option<(T, T)>, UsageError> {
     match (cert, key) {
         (Some(cert), Some(key)) => Ok(Some((cert, key))),
         (None, None) => Ok(None),

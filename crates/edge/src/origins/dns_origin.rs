@@ -30,22 +30,22 @@ const FORMS: &str = "use dns+http://NAME[:PORT], dns+https://NAME[:PORT], \
                      dns+srv+http://_SERVICE._PROTO.NAME or dns+srv+https://_SERVICE._PROTO.NAME";
 
 impl DnsOrigin {
-    /// Parses the URL of an origin. Returns `None` if the scheme does not start with `dns+`. Such a
-    /// URL names a single server.
+    /// Parses the URL of an origin. Returns `None` if the scheme does not start with `dns+`,
+    /// because a URL without `dns+` names a single server.
     ///
     /// # Errors
     /// A message that describes the invalid part of the URL.
     pub fn from_uri(url: &Uri) -> Option<Result<DnsOrigin, String>> {
         let scheme = url.scheme_str()?.strip_prefix("dns+")?;
         let parsed = match scheme.strip_prefix("srv+") {
-            Some(scheme) => parse_service(url, scheme),
-            None => parse_name(url, scheme),
+            Some(scheme) => parse_service_url(url, scheme),
+            None => parse_name_url(url, scheme),
         };
         Some(parsed.map_err(|reason| format!("{url}: {reason}; {FORMS}")))
     }
 }
 
-fn parse_name(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
+fn parse_name_url(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     let name = checked_host(url, scheme)?;
     let default_port = if scheme == "https" { 443 } else { 80 };
     Ok(DnsOrigin {
@@ -60,7 +60,7 @@ fn parse_name(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
 /// Parses a URL with the name of SRV records. The name without the labels of service and protocol
 /// becomes the Host and the TLS server name. RFC 6125 section 6.2.1 calls this name the source
 /// domain.
-fn parse_service(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
+fn parse_service_url(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
     let name = checked_host(url, scheme)?;
     if url.port().is_some() {
         return Err("SRV records contain the port; remove it".into());

@@ -10,7 +10,7 @@ pub struct HealthPolicy {
     /// Duration of a suspension. If the origin still fails afterwards, the suspension is extended,
     /// and each extension doubles the duration.
     pub retry_after: Duration,
-    /// Time in which the share of a recovered origin grows to its full value.
+    /// Time in which a recovered origin's share of requests grows to its full value.
     pub slow_start: Duration,
 }
 
@@ -29,8 +29,8 @@ enum HealthState {
     /// The origin gets requests. The time is the end of its last suspension, or `None` if the
     /// origin was never suspended.
     Active(Option<Instant>),
-    /// The origin is suspended, and gets no trial requests before this time. The number counts the
-    /// extensions of the suspension.
+    /// The origin is suspended, and gets no trial requests before this time. The number is how
+    /// often the duration of the suspension has doubled.
     Suspended(Instant, u32),
 }
 

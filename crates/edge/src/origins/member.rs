@@ -41,7 +41,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A member with its current weight in the pool.
 #[derive(Debug, Clone)]
-pub(super) struct ListedMember {
+pub(super) struct WeightedMember {
     pub member: Arc<PoolMember>,
     /// Share of requests relative to the other members, above 0 and at most 1.
     pub weight: f64,
@@ -60,7 +60,7 @@ impl PoolMember {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an attempt for the status page.
+    /// Counts the result of an attempt for the status page.
     pub fn count_result(&self, result: &str) {
         match result {
             "answer" => self.answers.fetch_add(1, Relaxed),
@@ -88,7 +88,7 @@ impl PoolMember {
 
     /// Returns whether the member has this configured URL, and this name and address in DNS. The
     /// weight may differ.
-    pub fn is_server(&self, url: &str, resolved: Option<&ResolvedServer>) -> bool {
+    pub fn matches_server(&self, url: &str, resolved: Option<&ResolvedServer>) -> bool {
         let identity = |server: &ResolvedServer| (server.name.clone(), server.address);
         self.url == url && self.resolved.as_ref().map(identity) == resolved.map(identity)
     }

@@ -14,16 +14,16 @@ use http::Uri;
 use tokio::sync::Notify;
 
 use super::dns_origin::DnsOrigin;
-use super::member::{ListedMember, MemberSettings};
+use super::member::{MemberSettings, WeightedMember};
 use super::resolver::{OriginResolver, ResolutionError, ResolvedServer};
-use super::{OriginClient, OriginPool, PoolState};
+use super::{OriginClient, OriginPoolSettings, PoolState};
 
 /// The members of one pool.
 #[derive(Debug)]
 pub(super) struct PoolMembers {
     sources: Vec<MemberSource>,
     /// The members of all configured URLs, in the configured order.
-    listed: ArcSwap<Vec<ListedMember>>,
+    listed: ArcSwap<Vec<WeightedMember>>,
     /// Set when all configured URLs have members, or when the first DNS resolution of all URLs has
     /// finished, with or without success.
     is_resolved: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct PoolMembers {
 struct MemberSource {
     url: String,
     dns: Option<DnsOrigin>,
-    members: Mutex<Vec<ListedMember>>,
+    members: Mutex<Vec<WeightedMember>>,
 }
 
 impl PoolMembers {
@@ -45,7 +45,7 @@ impl PoolMembers {
     /// # Errors
     /// When a URL is not a valid server URL.
     pub fn new(
-        pool: &OriginPool,
+        pool: &OriginPoolSettings,
         settings: &MemberSettings<'_>,
         old: Option<&PoolMembers>,
     ) -> io::Result<PoolMembers> {
@@ -57,7 +57,7 @@ impl PoolMembers {
             is_resolved: AtomicBool::new(false),
             resolved: Notify::new(),
         };
-        members.update_list();
+        members.update_member_list();
         let is_filled = |source: &MemberSource| !source.lock_members().is_empty();
         let is_resolved = members.sources.iter().all(is_filled);
         members.is_resolved.store(is_resolved, Relaxed);
@@ -65,23 +65,23 @@ impl PoolMembers {
     }
 
     /// Returns the current members without waiting.
-    pub fn list(&self) -> Arc<Vec<ListedMember>> {
+    pub fn list_members(&self) -> Arc<Vec<WeightedMember>> {
         self.listed.load_full()
     }
 
     /// Returns the members. If the pool has no members yet, waits up to `timeout` for the first
     /// resolution.
-    pub async fn list_resolved(&self, timeout: Duration) -> Arc<Vec<ListedMember>> {
+    pub async fn list_members_when_resolved(&self, timeout: Duration) -> Arc<Vec<WeightedMember>> {
         let resolved = self.resolved.notified();
-        let members = self.list();
+        let members = self.list_members();
         if members.is_empty() && !self.is_resolved.load(Relaxed) {
             let _ = tokio::time::timeout(timeout, resolved).await;
-            return self.list();
+            return self.list_members();
         }
         members
     }
 
-    fn update_list(&self) {
+    fn update_member_list(&self) {
         let members = self.sources.iter();
         let members = members.flat_map(|source| source.lock_members().clone());
         self.listed.store(Arc::new(members.collect()));
@@ -101,7 +101,7 @@ impl MemberSource {
         let members = match (old, &dns) {
             (Some(old), _) => old.lock_members().clone(),
             (None, Some(_)) => Vec::new(),
-            (None, None) => vec![ListedMember {
+            (None, None) => vec![WeightedMember {
                 member: settings.build_member(text.clone(), url, None)?,
                 weight: 1.0,
             }],
@@ -113,7 +113,7 @@ impl MemberSource {
         })
     }
 
-    fn lock_members(&self) -> std::sync::MutexGuard<'_, Vec<ListedMember>> {
+    fn lock_members(&self) -> std::sync::MutexGuard<'_, Vec<WeightedMember>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,26 +132,26 @@ impl MemberSource {
             // A weight of 0 means a very small share of the requests (RFC 2782).
             let weight = f64::from(resolved.weight.max(1)) / weight_max;
             let mut known = old.iter().map(|listed| &listed.member);
-            let known = known.find(|member| member.is_server(&self.url, Some(&resolved)));
+            let known = known.find(|member| member.matches_server(&self.url, Some(&resolved)));
             let member = match known {
                 Some(known) => known.clone(),
                 None => settings.build_member(self.url.clone(), server, Some(resolved))?,
             };
-            Ok(ListedMember { member, weight })
+            Ok(WeightedMember { member, weight })
         };
         let members: Vec<_> = found.into_iter().map(member).collect::<io::Result<_>>()?;
-        log_difference(&self.url, &old, &members);
+        log_member_changes(&self.url, &old, &members);
         *self.lock_members() = members;
         Ok(())
     }
 }
 
-fn log_difference(origin: &str, old: &[ListedMember], new: &[ListedMember]) {
-    let missing = |from: &[ListedMember], of: &[ListedMember]| -> Vec<String> {
+fn log_member_changes(origin: &str, old: &[WeightedMember], new: &[WeightedMember]) {
+    let missing = |from: &[WeightedMember], of: &[WeightedMember]| -> Vec<String> {
         let is_listed =
-            |one: &ListedMember| from.iter().any(|o| Arc::ptr_eq(&o.member, &one.member));
+            |one: &WeightedMember| from.iter().any(|o| Arc::ptr_eq(&o.member, &one.member));
         let missing = of.iter().filter(|one| !is_listed(one));
-        let address = |one: &ListedMember| one.member.address().map(|at| at.to_string());
+        let address = |one: &WeightedMember| one.member.address().map(|at| at.to_string());
         missing.filter_map(address).collect()
     };
     let (added, removed) = (missing(old, new), missing(new, old));
@@ -186,16 +186,16 @@ impl OriginClient {
                 });
                 self.counts.record_resolution(&source.url, found);
             }
-            pool.members.update_list();
+            pool.members.update_member_list();
             pool.members.is_resolved.store(true, Relaxed);
             pool.members.resolved.notify_waiters();
         }
-        self.count_members();
+        self.update_member_count_metric();
     }
 
     /// Updates the number of members in the metrics.
-    pub(super) fn count_members(&self) {
-        let members = |pool: &PoolState| pool.members.list().len();
+    pub(super) fn update_member_count_metric(&self) {
+        let members = |pool: &PoolState| pool.members.list_members().len();
         let count = self.pools.values().map(members).sum::<usize>();
         self.counts
             .members

@@ -72,14 +72,14 @@ impl OriginMetrics {
             connections_opened: metrics.counter(&CONNECTIONS),
             retries: metrics
                 .counter_family(&RETRIES, &["result"])
-                .with_label_values(&["sent", "spent"]),
-            response_time: metrics.durations(&RESPONSE_TIME),
+                .with_initialized_counters(&["sent", "spent"]),
+            response_time: metrics.duration_histogram(&RESPONSE_TIME),
             suspensions: metrics.counter_family(&OUT, &["origin"]),
             suspended_now: metrics.gauge(&OUT_NOW),
             members: metrics.gauge(&MEMBERS),
             resolutions: metrics
                 .counter_family(&RESOLUTIONS, &["result"])
-                .with_label_values(&["ok", "empty", "failed"]),
+                .with_initialized_counters(&["ok", "empty", "failed"]),
         }
     }
 
@@ -96,7 +96,8 @@ impl OriginMetrics {
         }
     }
 
-    /// If an origin responded, records the time since the request was sent at `started`.
+    /// If an origin responded, records the time since `started`, which includes earlier failed
+    /// attempts.
     pub(super) fn record_response_time(
         &self,
         sent: &Result<UpstreamResponse, UpstreamError>,

@@ -14,11 +14,11 @@ use super::BalanceMethod;
 use super::dns_origin::DnsOrigin;
 
 /// Pools by name. The default pool has the empty name.
-pub type OriginPools = BTreeMap<Arc<str>, OriginPool>;
+pub type PoolSettingsByName = BTreeMap<Arc<str>, OriginPoolSettings>;
 
 /// Interchangeable origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OriginPool {
+pub struct OriginPoolSettings {
     /// The URLs of the origins, at least one.
     pub origins: Vec<Uri>,
     pub balance: BalanceMethod,
@@ -26,7 +26,7 @@ pub struct OriginPool {
     pub gets_secret: bool,
     /// Path of the health probes.
     pub health: Option<String>,
-    /// Certificate authorities that verify the origins' TLS certificates.
+    /// Certificate authorities that the edge trusts when it verifies the origins' TLS certificates.
     pub authorities: TrustedAuthorities,
 }
 
@@ -43,23 +43,23 @@ struct PoolTable {
     balance: Option<String>,
     health: Option<String>,
     ca: Option<PathBuf>,
-    /// `false` if another organization operates the origins, because they must not receive the
+    /// `false` if another organization operates the origins. Such origins must not receive the
     /// secret.
     #[serde(rename = "edge-secret")]
     edge_secret: Option<bool>,
 }
 
-impl OriginPool {
+impl OriginPoolSettings {
     /// Creates a pool.
     ///
     /// # Errors
-    /// A message that describes the invalid URL or health path, or a message that there is no
+    /// A message that describes the invalid URL or health path, or reports that the pool has no
     /// origin.
     pub fn new(
         origins: &[String],
         balance: BalanceMethod,
         health: Option<String>,
-    ) -> Result<OriginPool, String> {
+    ) -> Result<OriginPoolSettings, String> {
         let url = |text: &String| {
             let url = text.parse::<Uri>();
             let url = url.map_err(|error| format!("{text:?}: {error}"))?;
@@ -77,7 +77,7 @@ impl OriginPool {
         if origins.is_empty() {
             return Err("no origin; add one, such as \"http://127.0.0.1:8080\"".into());
         }
-        Ok(OriginPool {
+        Ok(OriginPoolSettings {
             origins,
             balance,
             gets_secret: true,
@@ -86,30 +86,34 @@ impl OriginPool {
         })
     }
 
-    /// Replaces the trusted certificate authorities with those in `file`. Without a `file`, changes
-    /// nothing.
+    /// Replaces the trusted certificate authorities with the authorities in `file`. Without a
+    /// `file`, changes nothing.
     ///
     /// # Errors
     /// A message if the file is unreadable, or contains no valid certificate.
-    pub fn with_authorities_file(self, file: Option<&Path>) -> Result<OriginPool, String> {
+    pub fn with_authorities_file(self, file: Option<&Path>) -> Result<OriginPoolSettings, String> {
         let Some(file) = file else {
             return Ok(self);
         };
         let read = TrustedAuthorities::private_from_pem_file(file);
         let authorities = read.map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(OriginPool {
+        Ok(OriginPoolSettings {
             authorities,
             ..self
         })
     }
 }
 
-/// Reads the `[pool.NAME]` tables. If a table lacks the balance method, health path or certificate
-/// authorities, its pool gets those of `usual`.
+/// Reads the `[pool.NAME]` tables. If a table lacks the balance method, the health path or the
+/// certificate authorities, its pool gets the missing value from `usual`.
 ///
 /// # Errors
 /// The first invalid value, with the names of the file and the pool.
-pub fn read_pools(path: &str, text: &str, usual: &OriginPool) -> Result<OriginPools, UsageError> {
+pub fn read_pools(
+    path: &str,
+    text: &str,
+    usual: &OriginPoolSettings,
+) -> Result<PoolSettingsByName, UsageError> {
     let file: PoolsFile =
         toml::from_str(text).map_err(|error| UsageError(format!("{path}: {error}")))?;
     let pools = file.pool.into_iter().map(|(name, written)| {
@@ -120,9 +124,10 @@ pub fn read_pools(path: &str, text: &str, usual: &OriginPool) -> Result<OriginPo
             .transpose();
         let health = written.health.or_else(|| usual.health.clone());
         let pool = balance.and_then(|balance| {
-            let pool = OriginPool::new(&written.origin, balance.unwrap_or(usual.balance), health)?;
+            let pool =
+                OriginPoolSettings::new(&written.origin, balance.unwrap_or(usual.balance), health)?;
             let authorities = usual.authorities.clone();
-            OriginPool {
+            OriginPoolSettings {
                 authorities,
                 gets_secret: written.edge_secret.unwrap_or(true),
                 ..pool

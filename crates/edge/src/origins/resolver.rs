@@ -126,7 +126,7 @@ impl OriginResolver {
                 Err(ResolutionError::Empty) => Vec::new(),
                 found => found?,
             };
-            Ok::<_, ResolutionError>(name_servers(service, &target, &addresses))
+            Ok::<_, ResolutionError>(expand_srv_target(service, &target, &addresses))
         });
         Ok(try_join_all(servers).await?.concat())
     }
@@ -169,7 +169,7 @@ fn select_services(found: &Lookup) -> Vec<&SRV> {
 
 /// Returns one server for each address of an SRV target. The name of the first server is the target
 /// and port. The names of the other servers also contain a number, so that all names differ.
-fn name_servers(service: &SRV, target: &str, addresses: &[IpAddr]) -> Vec<ResolvedServer> {
+fn expand_srv_target(service: &SRV, target: &str, addresses: &[IpAddr]) -> Vec<ResolvedServer> {
     let mut addresses = addresses.to_vec();
     addresses.sort();
     let server = |(nth, ip)| ResolvedServer {

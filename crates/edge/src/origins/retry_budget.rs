@@ -24,9 +24,9 @@ impl RetryBudget {
         }
     }
 
-    /// Counts one request, which adds `share` of a retry to the budget. The time since the last
-    /// call also adds retries.
-    pub fn add_share(&mut self, share: f64, now: Instant) {
+    /// Counts one request, which adds `share` (a fraction of one retry) to the budget. Also adds
+    /// `RETRIES_PER_S` for each second since the last call.
+    pub fn credit_request(&mut self, share: f64, now: Instant) {
         let passed = now.saturating_duration_since(self.updated_at).as_secs_f64();
         self.updated_at = now;
         self.available = (self.available + share + passed * RETRIES_PER_S).min(AVAILABLE_MAX);
@@ -52,16 +52,16 @@ mod tests {
         let mut budget = RetryBudget::new(now);
         let mut retries = 0;
         for _ in 0..1000 {
-            budget.add_share(0.2, now);
+            budget.credit_request(0.2, now);
             retries += u32::from(budget.take_retry());
         }
         assert!((205..=210).contains(&retries), "{retries}");
         for _ in 0..10_000 {
-            budget.add_share(0.2, now);
+            budget.credit_request(0.2, now);
         }
         let saved = (0..1000).filter(|_| budget.take_retry()).count();
         assert_eq!(saved, 100);
-        budget.add_share(0.0, now + std::time::Duration::from_secs(3));
+        budget.credit_request(0.0, now + std::time::Duration::from_secs(3));
         assert_eq!((0..9).filter(|_| budget.take_retry()).count(), 3);
     }
 }

@@ -1,6 +1,6 @@
 //! Health probes, and the state of the origins for the status page.
 
-use super::member::{ListedMember, PoolMember};
+use super::member::{PoolMember, WeightedMember};
 use super::{OriginClient, PoolState};
 use futures_util::future::join_all;
 use http::{HeaderMap, Request, header};
@@ -30,19 +30,19 @@ impl OriginClient {
     pub async fn probe_origins(&self, worker: usize) {
         let probed = self.pools.values().filter_map(|pool| {
             let path = pool.probe.as_deref()?;
-            let members = pool.members.list().to_vec();
+            let members = pool.members.list_members().to_vec();
             let members = members.into_iter();
             Some(members.map(move |listed| (pool, path, listed.member)))
         });
         let probes = probed.flatten().map(|(pool, path, member)| async move {
             let mut headers = HeaderMap::new();
-            self.authenticate(pool, &mut headers);
+            self.add_edge_secret(pool, &mut headers);
             let good = member.send_probe(worker, path, headers).await;
             let care = &self.treatment.care;
             let change = member
                 .lock_health()
                 .record_probe(good, care, Instant::now());
-            self.log_change(&member, change);
+            self.log_health_change(&member, change);
         });
         join_all(probes).await;
     }
@@ -51,7 +51,7 @@ impl OriginClient {
     pub fn origin_statuses(&self) -> Vec<OriginStatus> {
         let now = Instant::now();
         let each = |(name, pool): (&Arc<str>, &PoolState)| {
-            let state = |listed: &ListedMember| {
+            let state = |listed: &WeightedMember| {
                 let member = &listed.member;
                 OriginStatus {
                     pool: name.to_string(),
@@ -62,7 +62,11 @@ impl OriginClient {
                     failures: member.failures.load(Relaxed),
                 }
             };
-            pool.members.list().iter().map(state).collect::<Vec<_>>()
+            pool.members
+                .list_members()
+                .iter()
+                .map(state)
+                .collect::<Vec<_>>()
         };
         self.pools.iter().flat_map(each).collect()
     }
@@ -75,8 +79,11 @@ impl PoolMember {
             return false;
         };
         request.headers_mut().extend(headers);
-        let exchange =
-            tokio::time::timeout(PROBE_TIMEOUT, self.upstream.send(worker, &request)).await;
+        let exchange = tokio::time::timeout(
+            PROBE_TIMEOUT,
+            self.upstream.send_repeatable(worker, &request),
+        )
+        .await;
         let Ok(Ok(mut response)) = exchange else {
             return false;
         };

@@ -14,7 +14,7 @@ pub fn find_title_folder(path: &str) -> &str {
     let is_title = |at: &usize| {
         let mut below = path.get(at + 1..).unwrap_or_default().split('/');
         let (set, rendition) = (below.next(), below.next());
-        set.is_some_and(is_set) && rendition.is_some_and(|name| name.contains('='))
+        set.is_some_and(is_segment_set_folder) && rendition.is_some_and(|name| name.contains('='))
     };
     let title = slashes.rev().find(is_title);
     title.and_then(|at| path.get(..at)).unwrap_or(last)
@@ -22,7 +22,7 @@ pub fn find_title_folder(path: &str) -> &str {
 
 /// Returns whether `name` is the folder name of a set of segments (`6000-9f86d081884c7d65`) or of a
 /// version of the text tracks (`t-9f86d081884c7d65`).
-fn is_set(name: &str) -> bool {
+fn is_segment_set_folder(name: &str) -> bool {
     let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     name.split_once('-')

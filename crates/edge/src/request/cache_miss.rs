@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use store::cache::{FetchLeader, FetchTicket};
+use store::cache::{FetchLeader, LeadOrFollow};
 
 use super::{ServedResponse, build_summary};
 use crate::Edge;
@@ -24,7 +24,11 @@ enum FetchRole {
 }
 
 impl FetchRole {
-    fn outcome(self, reason: MissReason, uncacheable: Option<UncacheableReason>) -> CacheOutcome {
+    fn miss_outcome(
+        self,
+        reason: MissReason,
+        uncacheable: Option<UncacheableReason>,
+    ) -> CacheOutcome {
         match self {
             FetchRole::Leader => CacheOutcome::Miss(reason, uncacheable),
             FetchRole::Follower => CacheOutcome::Follow(reason),
@@ -43,8 +47,8 @@ impl Edge {
         reason: MissReason,
     ) -> Option<ServedResponse> {
         let key = variant_key.unwrap_or_else(|| CacheKey::from(facts.primary_key.as_ref()));
-        match self.flights.join(&key) {
-            FetchTicket::Lead(lead) => {
+        match self.flights.lead_or_join(&key) {
+            LeadOrFollow::Lead(lead) => {
                 // Another fetch may have finished between the lookup and the join.
                 if let Some(CacheEntry::Object(now)) = self.memory.get(&key)
                     && cached
@@ -56,8 +60,8 @@ impl Edge {
                 self.fetch_as_leader(worker, facts, lead, cached, reason)
                     .await
             }
-            FetchTicket::Follow(follow) => {
-                let outcome = follow.wait().await?;
+            LeadOrFollow::Follow(follow) => {
+                let outcome = follow.wait_for_result().await?;
                 let role = FetchRole::Follower;
                 self.respond_with_outcome(worker, facts, outcome, None, reason, role)
                     .await
@@ -88,8 +92,9 @@ impl Edge {
                     .await
             }
             Ok(LeaderReply::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
-                // The fetch requested the whole object, but this client wants only a range.
-                // Abandoning the fetch and passing the range request is cheaper.
+                // The fetch requested the whole object, but this client wants only a range. Passing
+                // the range request is cheaper than receiving the whole object, so the fetch is
+                // abandoned.
                 drop(reply);
                 Some(Box::pin(self.pass(worker, facts, PassReason::TooLarge)).await)
             }
@@ -104,11 +109,11 @@ impl Edge {
     }
 
     /// Serves a request for a URL whose recent responses were not shareable. The request starts a
-    /// fetch if none is in progress, and passes otherwise. It never waits for another request's
-    /// fetch.
+    /// fetch if no fetch is in progress, and is passed to the origin otherwise. The request never
+    /// waits for another request's fetch.
     ///
-    /// Range requests and conditional requests pass at once, because their responses are smaller
-    /// and the full response is probably not cacheable.
+    /// Range requests and conditional requests are passed at once. The origin's responses to these
+    /// requests are smaller than the full response, which is probably not cacheable.
     pub(super) async fn fetch_uncoalesced(
         self: &Arc<Edge>,
         worker: usize,
@@ -117,7 +122,7 @@ impl Edge {
         let key = CacheKey::from(facts.primary_key.as_ref());
         let reason = MissReason::Absent;
         if !facts.is_partial_or_conditional()
-            && let FetchTicket::Lead(lead) = self.flights.join(&key)
+            && let LeadOrFollow::Lead(lead) = self.flights.lead_or_join(&key)
             && let Some(served) = self
                 .fetch_as_leader(worker, facts, lead, None, reason)
                 .await
@@ -139,11 +144,11 @@ impl Edge {
     ) -> Option<ServedResponse> {
         let (object, outcome) = match outcome {
             FetchOutcome::Stored(object, uncacheable) => {
-                (object, role.outcome(reason, uncacheable))
+                (object, role.miss_outcome(reason, uncacheable))
             }
             FetchOutcome::Revalidated(object) => match reason {
                 MissReason::Revalidation(reason) => (object, CacheOutcome::Revalidated(reason)),
-                _ => (object, role.outcome(reason, None)),
+                _ => (object, role.miss_outcome(reason, None)),
             },
             FetchOutcome::StaleOnError(object) => {
                 (object, CacheOutcome::Stale(StaleReason::IfError))
@@ -155,10 +160,11 @@ impl Edge {
                 };
                 return Some(Box::pin(self.pass(worker, facts, reason)).await);
             }
-            // Requests never wait for the fetch of a block, because blocks have separate keys.
+            // A fetch for a URL never has these outcomes, because blocks are fetched under separate
+            // keys.
             FetchOutcome::Block(_) | FetchOutcome::ValidatorChanged => return None,
             FetchOutcome::Failed(error) => {
-                let outcome = role.outcome(reason, None);
+                let outcome = role.miss_outcome(reason, None);
                 let response = deliver::error_response(&error, outcome);
                 let summary = build_summary(outcome, upstream_us, Some((*error).clone()));
                 return Some((response, summary));
@@ -180,7 +186,7 @@ impl Edge {
         cached: &Arc<CachedObject>,
     ) {
         let key = variant_key.unwrap_or_else(|| CacheKey::from(facts.primary_key.as_ref()));
-        if let FetchTicket::Lead(lead) = self.flights.join(&key) {
+        if let LeadOrFollow::Lead(lead) = self.flights.lead_or_join(&key) {
             let cached = Some(cached.clone());
             let request = facts.to_fetch_request(worker, cached, &self.settings, &self.loop_token);
             drop(start_fetch(self.clone(), lead, request));

@@ -38,7 +38,7 @@ impl Edge {
     }
 
     /// Responds with an object that is not stored in blocks.
-    pub(super) fn deliver_unblocked(
+    pub(super) fn deliver_object_without_blocks(
         &self,
         facts: &RequestFacts<'_>,
         object: &Arc<CachedObject>,

@@ -1,4 +1,4 @@
-//! The states `lookup` and `lookup_disk`, and the choice of the next state.
+//! The states `lookup_memory` and `lookup_disk`, and the choice of the next state.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,8 +19,8 @@ use crate::request_facts::RequestFacts;
 /// previous lookup has become unusable.
 const LOOKUPS_MAX: usize = 3;
 
-/// The result of [`Edge::lookup`].
-struct Lookup {
+/// The result of [`Edge::lookup_memory`].
+struct LookupResult {
     /// Key of the request's variant; absent if the URL has no variants.
     variant_key: Option<CacheKey>,
     found: Option<CacheEntry>,
@@ -36,13 +36,13 @@ impl Edge {
         worker: usize,
         facts: &RequestFacts<'_>,
     ) -> ServedResponse {
-        // Responses to other methods are never cached. Here, the only other method is `OPTIONS`,
+        // Only `GET` and `HEAD` requests use the cache. Here, the only other method is `OPTIONS`,
         // whose request body is not read.
         if ![Method::GET, Method::HEAD].contains(facts.method) {
             return Box::pin(self.pass(worker, facts, PassReason::Method)).await;
         }
         for _ in 0..LOOKUPS_MAX {
-            let Lookup { variant_key, found } = match self.lookup(facts) {
+            let LookupResult { variant_key, found } = match self.lookup_memory(facts) {
                 lookup if self.is_only_on_disk(facts, &lookup) => {
                     Box::pin(self.lookup_disk(facts, lookup)).await
                 }
@@ -83,7 +83,7 @@ impl Edge {
                         self.revalidate_in_background(worker, facts, key, &object);
                     }
                     let served = match object.blocks {
-                        None => self.deliver_unblocked(facts, &object, outcome),
+                        None => self.deliver_object_without_blocks(facts, &object, outcome),
                         Some(_) => {
                             let deliver =
                                 self.deliver_object(worker, facts, &object, outcome, None);
@@ -103,17 +103,17 @@ impl Edge {
 
     /// Searches the memory tier for the URL. If the URL has variants, searches for the variant that
     /// the request selects.
-    fn lookup(&self, facts: &RequestFacts<'_>) -> Lookup {
+    fn lookup_memory(&self, facts: &RequestFacts<'_>) -> LookupResult {
         match self.memory.get(facts.primary_key.as_ref()) {
             Some(CacheEntry::Variants(varies)) => {
                 let primary = CacheKey::from(facts.primary_key.as_ref());
                 let variant_key = primary.for_variant(&varies.header_names, facts.headers);
-                Lookup {
+                LookupResult {
                     found: self.memory.get(&variant_key),
                     variant_key: Some(variant_key),
                 }
             }
-            found => Lookup {
+            found => LookupResult {
                 variant_key: None,
                 found,
             },
@@ -121,7 +121,7 @@ impl Edge {
     }
 
     /// Returns whether the disk tier has an entry that memory lacks.
-    fn is_only_on_disk(&self, facts: &RequestFacts<'_>, lookup: &Lookup) -> bool {
+    fn is_only_on_disk(&self, facts: &RequestFacts<'_>, lookup: &LookupResult) -> bool {
         let key = lookup.variant_key.as_ref();
         let key = key.map_or(facts.primary_key.as_ref(), CacheKey::as_str);
         lookup.found.is_none() && self.disk.has_entry(key)
@@ -129,7 +129,11 @@ impl Edge {
 
     /// Loads the entry from the disk tier and searches memory again. If the entry lists variants,
     /// then loads the variant that the request selects.
-    async fn lookup_disk(&self, facts: &RequestFacts<'_>, mut lookup: Lookup) -> Lookup {
+    async fn lookup_disk(
+        &self,
+        facts: &RequestFacts<'_>,
+        mut lookup: LookupResult,
+    ) -> LookupResult {
         for _ in 0..LOOKUPS_MAX {
             if !self.is_only_on_disk(facts, &lookup) {
                 break;
@@ -137,7 +141,7 @@ impl Edge {
             let key = lookup.variant_key;
             let key = key.unwrap_or_else(|| CacheKey::from(facts.primary_key.as_ref()));
             self.load_from_disk(&key).await;
-            lookup = self.lookup(facts);
+            lookup = self.lookup_memory(facts);
         }
         lookup
     }

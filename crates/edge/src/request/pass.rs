@@ -49,8 +49,8 @@ impl Edge {
         let host = facts.forwarded_host(&self.settings);
         let request = origin_request(worker, facts, headers, host.as_ref());
         let reply = self.origins.send_once(request, body).await;
-        // If the client's request body fails, the request to the origin fails as a result. The
-        // error of the body explains the cause better.
+        // If receiving the client's request body fails, the request to the origin also fails. The
+        // error of the request body then explains the cause better than the error of the request.
         let reply = reply.map_err(|error| fault.client_error().unwrap_or(error));
         if reply.as_ref().is_ok_and(is_non_error) {
             self.invalidate_key(&facts.primary_key);

@@ -15,7 +15,7 @@ impl NamedNetworks {
     }
 
     /// Returns the name of the narrowest network that contains the address, or an empty string.
-    pub fn find_name(&self, address: IpAddr) -> &str {
+    pub fn find_network_name(&self, address: IpAddr) -> &str {
         let holding = self
             .0
             .iter()
@@ -38,7 +38,7 @@ mod tests {
             ("one", "10.1.2.3"),
             ("six", "2001:db8::/32"),
         ] {
-            networks.add_network(name, Cidr::parse(text).unwrap());
+            networks.add_network(name, Cidr::parse_network(text).unwrap());
         }
         for (address, name) in [
             ("10.1.2.3", "one"),
@@ -49,7 +49,7 @@ mod tests {
             ("2001:db9::1", ""),
         ] {
             assert_eq!(
-                networks.find_name(address.parse().unwrap()),
+                networks.find_network_name(address.parse().unwrap()),
                 name,
                 "{address}"
             );

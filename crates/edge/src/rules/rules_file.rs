@@ -9,7 +9,7 @@ use cel::Program;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use net::Cidr;
-use net::config::{UsageError, bytes, duration};
+use net::config::{UsageError, parse_bytes, parse_duration};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -26,7 +26,7 @@ struct RulesFile {
     rule: Vec<RuleTable>,
     #[serde(default)]
     networks: BTreeMap<String, Vec<Spanned<String>>>,
-    /// The pools. Rules refer only to the names of pools.
+    /// The pools. Only the names are used here, because rules refer to pools by name.
     #[serde(default)]
     pool: BTreeMap<String, toml::Value>,
 }
@@ -65,7 +65,8 @@ enum PaceValue {
 /// A delayed request occupies memory, so delays are bounded.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum initial window. A larger window would send a burst instead of probing the path.
+/// Maximum initial congestion window, in packets. A larger window would send a burst instead of
+/// probing the path.
 const INITIAL_WINDOW_MAX: u32 = 1000;
 
 /// Reads the rules of a settings file.
@@ -80,7 +81,7 @@ pub fn read_rules(path: &str, text: &str) -> Result<RuleSet, UsageError> {
     let mut networks = NamedNetworks::default();
     for (name, list) in &file.networks {
         for network in list {
-            let cidr = Cidr::parse(network.get_ref());
+            let cidr = Cidr::parse_network(network.get_ref());
             networks.add_network(name, cidr.map_err(|why| place.error_at(network, 0, &why))?);
         }
     }
@@ -98,8 +99,8 @@ struct FileText<'a> {
 }
 
 impl FileText<'_> {
-    /// Formats an error with the line of a value. A mark below the line points `column` characters
-    /// after the start of the value.
+    /// Formats an error with the line of a value. Below the line, a mark points to the character
+    /// that is `column` characters after the start of the value.
     fn error_at<T>(&self, value: &Spanned<T>, column: usize, why: &str) -> UsageError {
         let start = value.span().start;
         let before = self.text.get(..start).unwrap_or_default();
@@ -136,8 +137,9 @@ impl FileText<'_> {
             let first = errors.errors.first();
             let column = first.map_or(0, |error| usize::try_from(error.pos.1).unwrap_or(0));
             let why = first.map_or("invalid expression", |error| error.msg.as_str());
-            // The parser counts columns from 1, and `error_at` counts from the opening quotation
-            // mark, so the two column numbers are equal.
+            // The parser gives column 1 to the first character of the expression. `error_at` gives
+            // column 0 to the opening quotation mark before this character, so the two column
+            // numbers are equal.
             self.error_at(value, column, why)
         })?;
         for name in program.references().variables() {
@@ -172,8 +174,8 @@ fn build_rule(
             .map(|status| parse_deny_status(status, place))
             .transpose()?,
         delay: place.parse_value(written.delay.as_ref(), parse_delay)?,
-        ttl: place.parse_value(written.ttl.as_ref(), duration)?,
-        pool: place.parse_value(written.pool.as_ref(), |name| check_pool(name, pools))?,
+        ttl: place.parse_value(written.ttl.as_ref(), parse_duration)?,
+        pool: place.parse_value(written.pool.as_ref(), |name| check_pool_name(name, pools))?,
         ignore_client_no_cache: written.ignore_client_no_cache,
     };
     if late && early != RequestActions::default() {
@@ -211,7 +213,7 @@ fn build_rule(
         congestion: place.parse_value(written.congestion.as_ref(), check_congestion_algorithm)?,
         pace,
         notsent_lowat_bytes: place.parse_value(written.notsent_lowat.as_ref(), |text| {
-            u32::try_from(bytes(text)?).map_err(|_| "the value must be below 4GiB".to_owned())
+            u32::try_from(parse_bytes(text)?).map_err(|_| "the value must be below 4GiB".to_owned())
         })?,
         initial_window_packets: written
             .initial_window
@@ -259,7 +261,7 @@ fn check_number_types(program: &Program) -> Result<(), String> {
     let mut headers = http::HeaderMap::new();
     let words = "bl=1000,br=1000,d=4000,mtp=9000,rtp=9000,tb=6000,pr=1,dl=1000";
     headers.insert("cmcd-request", HeaderValue::from_static(words));
-    let cmcd = net::cmcd::CmcdData::parse(None, &headers);
+    let cmcd = net::cmcd::CmcdData::parse_cmcd(None, &headers);
     let facts = super::RuleVariables {
         method: &http::Method::GET,
         host: "",
@@ -282,7 +284,7 @@ fn check_number_types(program: &Program) -> Result<(), String> {
     }
 }
 
-fn check_pool(name: &str, known: &[&str]) -> Result<Arc<str>, String> {
+fn check_pool_name(name: &str, known: &[&str]) -> Result<Arc<str>, String> {
     if known.contains(&name) {
         return Ok(name.into());
     }
@@ -324,7 +326,7 @@ fn parse_deny_status(
 }
 
 fn parse_delay(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
+    match parse_duration(text)? {
         short if short <= DELAY_MAX => Ok(short),
         _ => Err("delay must be at most 60s".into()),
     }

@@ -28,7 +28,7 @@ fn facts<'a>(path: &'a str, headers: &'a HeaderMap, cmcd: &'a CmcdData) -> RuleV
 fn player(words: &'static str) -> (HeaderMap, CmcdData) {
     let mut headers = HeaderMap::new();
     headers.insert("cmcd-request", HeaderValue::from_static(words));
-    let cmcd = CmcdData::parse(None, &headers);
+    let cmcd = CmcdData::parse_cmcd(None, &headers);
     (headers, cmcd)
 }
 
@@ -54,19 +54,19 @@ fn the_first_matching_rule_applies() {
     let rules = rules(ISSUE);
     let (headers, cmcd) = player("tb=6000");
     let choice = rules
-        .choose_for_response(&facts("/a.m4s", &headers, &cmcd))
+        .choose_response_rule(&facts("/a.m4s", &headers, &cmcd))
         .unwrap();
     assert_eq!(choice.rule.name, "rule 1");
     assert_eq!(choice.transport.congestion.as_deref(), Some("bbr"));
     assert_eq!(choice.transport.pace_bytes_per_s, Some(9_000_000 / 8));
     let choice = rules
-        .choose_for_response(&facts("/a.mpd", &headers, &cmcd))
+        .choose_response_rule(&facts("/a.mpd", &headers, &cmcd))
         .unwrap();
     assert_eq!(choice.rule.name, "rest");
     // Without `tb` in the CMCD data, there is no pacing rate, but the rule's other actions apply.
     let (headers, cmcd) = player("bl=1000");
     let choice = rules
-        .choose_for_response(&facts("/a.m4s", &headers, &cmcd))
+        .choose_response_rule(&facts("/a.m4s", &headers, &cmcd))
         .unwrap();
     assert_eq!(choice.transport.congestion.as_deref(), Some("bbr"));
     assert_eq!(choice.transport.pace_bytes_per_s, None);
@@ -84,7 +84,7 @@ fn a_rule_can_pace_by_buffer() {
     ] {
         let (headers, cmcd) = player(words);
         let choice = rules
-            .choose_for_response(&facts("/", &headers, &cmcd))
+            .choose_response_rule(&facts("/", &headers, &cmcd))
             .unwrap();
         assert_eq!(
             choice.transport.pace_bytes_per_s,
@@ -117,7 +117,7 @@ fn conditions_can_use_all_variables() {
         headers.insert("x-a", "b".parse().unwrap());
         headers.insert("content-type", "video/mp4".parse().unwrap());
         let found = rules
-            .choose_for_response(&facts("/a", &headers, &cmcd))
+            .choose_response_rule(&facts("/a", &headers, &cmcd))
             .is_some();
         assert_eq!(
             found,

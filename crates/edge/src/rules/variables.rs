@@ -61,7 +61,7 @@ impl RuleVariables<'_> {
             "host" => self.host.into(),
             "client" => {
                 let address = self.client.to_string();
-                let net = networks.find_name(self.client);
+                let net = networks.find_network_name(self.client);
                 map_of([("address", address.into()), ("net", net.into())])
             }
             "header" => {

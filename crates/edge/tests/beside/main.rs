@@ -65,8 +65,8 @@ fn observe_case(
 ) -> String {
     let case = &CASES[number];
     let target = format!("/{server}/{number}");
-    // Both requests use one connection, so that nginx reads the second request after it has
-    // finished the first.
+    // Both requests use the same connection, so that nginx finishes the first request before
+    // reading the second request.
     let mut client = RawClient::connect_to(address);
     let mut seen = Vec::new();
     for (method, lines) in [("GET", case.first), (case.method, case.second)] {
@@ -95,8 +95,8 @@ fn observe_case(
     format!("{}, {what}", seen.join(", "))
 }
 
-/// Formats a row of the table in `docs/edge-beside.md`. If a new case fails, its author copies the
-/// row from the test's message.
+/// Formats a row of the table in `docs/edge-beside.md`. The failure message of the test contains
+/// the rows that are missing from the table, so that these rows can be copied.
 fn format_row(case: &ExchangeCase, seen: &[String; 3]) -> String {
     let quoted = |lines: &[&str]| match lines {
         [] => "–".to_owned(),

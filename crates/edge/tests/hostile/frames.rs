@@ -181,8 +181,8 @@ fn an_hpack_bomb_reaches_no_origin() {
     let edge = TestEdge::new(origin.address, &[]);
     let mut stream = connect_http2(&edge);
     let mut block = encode_get("/a", &[]);
-    // The field enters the dynamic table once (RFC 7541 section 6.2.1), and the block refers to it
-    // thousands of times.
+    // The field enters the dynamic table once (RFC 7541 section 6.2.1), and the block refers to
+    // this table entry thousands of times.
     let mut kept = encode_field("x", &"y".repeat(3000));
     kept[0] = 0x40;
     block.extend(kept);
@@ -208,7 +208,7 @@ fn ping_and_settings_floods_do_not_accumulate() {
     let edge = TestEdge::new(StrictOrigin::new().address, &[]);
     for (kind, payload) in [(PING, &[0; 8][..]), (SETTINGS, &[]), (DATA, &[])] {
         let stream = connect_http2(&edge);
-        // The client does not read the acknowledgements.
+        // The client does not read the edge's acknowledgements of PING and SETTINGS frames.
         let writer = flood_edge(&stream, 20_000, move |_| {
             let id = if kind == DATA { 1 } else { 0 };
             encode_frame(kind, 0, id, payload)
@@ -260,7 +260,7 @@ fn an_http2_request_never_becomes_two_http1_requests() {
                 &encode_request(method, path, more),
             ))
             .unwrap();
-        // The edge may reject the request before it receives this frame.
+        // Ignores errors, because the edge may reject the request before this frame arrives.
         let _ = stream.write_all(&encode_frame(
             DATA,
             END_STREAM,

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::strict::StrictOrigin;
 use super::support::{ScriptedOrigin, TestEdge};
 
-/// Sends raw bytes and the end of the stream. Reads until the edge closes the connection.
+/// Sends raw bytes, and then closes the sending side of the connection. Reads until the edge closes
+/// the connection.
 fn exchange_raw(edge: &TestEdge, bytes: &[u8]) -> String {
     let mut client = edge.connect();
     client.write_ignoring_errors(bytes);
@@ -18,7 +19,8 @@ const EVIL: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 /// Each pair is header lines with ambiguous framing, and the body bytes before the hidden request
 /// (RFC 9112 sections 5, 6.1, 6.3, 7.1 and 11.2).
 const FRAMINGS: &[(&str, &str)] = &[
-    // Both framing headers, in both orders. A parser behind the edge may prefer the other header.
+    // Both framing headers, in both orders. A server behind the edge may use one header, and the
+    // edge may use the other header.
     (
         "Content-Length: 41\r\nTransfer-Encoding: chunked",
         "0\r\n\r\n",

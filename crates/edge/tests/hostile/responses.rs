@@ -13,7 +13,8 @@ fn request_origin(
     (client, origin.next_request())
 }
 
-/// Bytes after a response must not become the response to the next request on that connection.
+/// Bytes after a response of the origin must not become the response to the next request on the
+/// same connection.
 #[test]
 fn a_response_hides_no_second_response() {
     for (lines, body) in [
@@ -154,7 +155,7 @@ fn invalid_response_heads_become_502() {
         let (mut client, mut exchange) = request_origin(&origin, &edge);
         exchange.send(head);
         drop(exchange);
-        // The edge does not repeat the request, because its connection to the origin was new. After
+        // The edge does not repeat the request, because the connection to the origin was new. After
         // a failure on a reused connection, the edge would repeat the request once.
         let response = client.read_response("GET");
         assert!(

@@ -1,5 +1,5 @@
-//! An origin with a strict parser, like that of a server behind the edge. The origin reads each
-//! request up to the end that its framing declares, and records the request.
+//! An origin with a strict HTTP parser. The origin reads each request up to the end that its
+//! framing declares, and records the request.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

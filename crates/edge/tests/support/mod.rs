@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use edge::config::{EdgeSettings, SETTINGS, command};
+use edge::config::{EdgeSettings, SETTINGS, define_edge_command};
 use net::RunningProgram;
 use net::config::{SettingLayers, SettingSources};
 
@@ -42,10 +42,10 @@ impl TestEdge {
         TestEdge::start(words.iter().chain(flags))
     }
 
-    /// Starts an edge with exactly these words of a command line. The first word is the program
+    /// Starts an edge with exactly these command-line arguments. The first argument is the program
     /// name.
     pub fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> TestEdge {
-        let flags = command().get_matches_from(words);
+        let flags = define_edge_command().get_matches_from(words);
         let read = move || {
             let sources = SettingSources {
                 settings: SETTINGS,
@@ -147,7 +147,7 @@ pub struct RawResponse {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// Whether the body ended as the head declared.
+    /// Whether the complete body arrived, according to the framing in the head.
     pub complete: bool,
 }
 

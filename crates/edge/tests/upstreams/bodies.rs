@@ -155,7 +155,7 @@ fn late_uploads_do_not_suspend_an_origin() {
     assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
 }
 
-/// Methods that the edge does not know may change something at the origin, like POST.
+/// Like POST, a method that the edge does not know may change something at the origin.
 #[test]
 fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
     let origin = ScriptedOrigin::new();

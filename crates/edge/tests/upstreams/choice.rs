@@ -78,7 +78,7 @@ fn the_retry_budget_protects_a_failing_fleet() {
     let spent = edge.read_metric("headwater_upstream_retries_total{result=\"spent\"}");
     assert_eq!(request_count as u64, 100 + retried);
     // The retry budget starts with ten retries and gains one retry per second. The limit of 80
-    // allows for a slow test run.
+    // retries allows for a slow test run.
     assert!(retried < 80 && retried + spent == 100, "{retried} {spent}");
 }
 
@@ -146,8 +146,8 @@ fn a_slow_follower_of_a_failed_origin_is_cut() {
     client.read_head();
     assert_eq!(client.take(3), b"abc");
     drop(exchange);
-    // The edge cuts a response whose body has started. It never continues the body with another
-    // origin's bytes.
+    // If the origin fails after the body has started, the edge cuts the response. The edge never
+    // continues the body with another origin's bytes.
     assert_eq!(client.read_to_end(), b"");
     assert_eq!(other.request_count(), 0);
 }

@@ -69,10 +69,10 @@ fn requests_to_recovering_origin(slow_start: &str, files: usize) -> usize {
     seen.iter().filter(|head| !head.contains(" /up ")).count()
 }
 
-/// A recovered origin starts with one twentieth of its share. Beside an origin with a full share,
-/// it gets one file in 21, which is about 19 of 400 files. The probability that it gets no file, or
-/// 60 files or more, is less than one in ten million. With a full share, it would get about 200
-/// files.
+/// A recovered origin starts with one twentieth of its share. If another origin has a full share,
+/// the recovered origin gets one file in 21, which is about 19 of 400 files. The probability that
+/// the recovered origin gets no file, or 60 files or more, is less than one in ten million. With a
+/// full share, the recovered origin would get about 200 files.
 #[test]
 fn a_recovered_origin_gets_few_requests_at_first() {
     let slowly = requests_to_recovering_origin("24h", 400);

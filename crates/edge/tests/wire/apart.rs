@@ -38,7 +38,7 @@ fn a_private_response_is_given_to_no_other_client() {
 }
 
 /// A cacheable response removes the unshareable mark before the mark expires. Otherwise, one
-/// private response could disable the cache for a popular URL during this time.
+/// private response could disable the cache for a popular URL until the mark expires.
 #[test]
 fn a_cacheable_response_ends_the_unshareable_mark() {
     let origin = ScriptedOrigin::new();

@@ -21,8 +21,8 @@ fn ranges_of_a_growing_object_of_known_length() {
         (vec!["Range: bytes=2-5"], 206, "cdef", Some("bytes 2-5/9")),
         (vec!["Range: bytes=7-"], 206, "hi", Some("bytes 7-8/9")),
         (vec!["Range: bytes=-3"], 206, "ghi", Some("bytes 6-8/9")),
-        // For several ranges with missing bytes, the edge sends the full response, which HTTP
-        // always allows.
+        // If a request has several ranges and some of their bytes have not arrived, the edge sends
+        // the full response, which HTTP always allows.
         (vec!["Range: bytes=0-0,8-8"], 200, "abcdefghi", None),
         (
             vec!["Range: bytes=1-2", "If-Range: \"1\""],

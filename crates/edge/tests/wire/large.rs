@@ -128,7 +128,7 @@ fn ranges_of_large_objects_cost_one_request_per_block() {
             assert_eq!(len, Some(body.len().to_string()));
         }
     }
-    // An If-Range with another ETag gets the full response.
+    // A request whose If-Range contains another ETag gets the full response.
     let lines = ["Range: bytes=0-0", "If-Range: \"0\""];
     let response = client.request("GET", "/film", &lines);
     assert!((response.status, &response.body) == (200, &body));
@@ -230,7 +230,7 @@ fn a_block_of_wrong_length_is_cut_and_not_stored() {
     origin
         .next_request()
         .respond(206, &[&lines[..], &[&range]].concat(), &body[..5]);
-    // The client gets a part of the body or none, but never all ten requested bytes.
+    // The client gets a part of the body or no body, but never all ten requested bytes.
     let raw = client.read_to_end();
     let end = raw.windows(4).position(|four| four == b"\r\n\r\n");
     assert!(end.is_none_or(|end| raw.len() - end - 4 <= 5));

@@ -1,5 +1,6 @@
-//! Bodies of 64 KiB or more, which the edge reads into exclusive memory instead of recycled
-//! buffers. The tests share such bodies while they arrive, cut them, and store them.
+//! Bodies of 64 KiB or more. The edge reads such a body into buffers that contain only bytes of
+//! this body, instead of recycled buffers. In the tests, clients share a body that is still
+//! arriving, the origin cuts a body, and the edge stores bodies.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
@@ -36,8 +37,8 @@ fn a_long_body_is_shared_while_it_arrives_and_its_connection_reused() {
         assert!(second.take(LEN - HALF) == body[HALF..]);
         assert!(part.take(2000) == body[HALF..152_000]);
         edge.wait_for_metric("headwater_cache_flights", 0);
-        // The first hits are served from the heap. The second use copies the body to the arena,
-        // which serves the later hits.
+        // The first hit starts a copy of the body to the arena. Hits are served from the heap until
+        // the copy is complete, and from the arena afterwards.
         for _ in 0..4 {
             let hit = edge.get_path(&path);
             assert!(hit.cache_status().contains("; hit") && hit.body == body);
@@ -45,7 +46,7 @@ fn a_long_body_is_shared_while_it_arrives_and_its_connection_reused() {
     }
     assert_eq!(origin.request_count(), 3);
     let opened = edge.read_metric("headwater_upstream_connections_opened_total");
-    // Each of the two workers has its own connection.
+    // Each of the two workers has its own connection to the origin.
     assert!((1..=2).contains(&opened), "{opened} for three requests");
 }
 

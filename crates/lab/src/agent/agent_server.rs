@@ -1,6 +1,6 @@
 //! An agent replies to roll calls, serves one session at a time, and cleans up after each session.
 
-use super::errors::{AgentError, BusError};
+use super::errors::{AgentStartError, BusError};
 use super::nats_connection::{NatsConnection, NatsSettings};
 use super::protocol::{
     AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage, decode_message,
@@ -8,7 +8,7 @@ use super::protocol::{
 };
 use super::session_worker::{QueuedOrder, SessionWorker};
 use crate::experiment::FileError;
-use crate::link::ProcessGuard;
+use crate::link::CleanupProcess;
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
 use std::fs::DirBuilder;
@@ -65,7 +65,7 @@ pub(crate) fn serve_agent(
     nats: &NatsSettings,
     settings: AgentSettings,
     ready: &dyn Fn(&str),
-) -> Result<(), AgentError> {
+) -> Result<(), AgentStartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -103,8 +103,8 @@ pub(crate) fn serve_agent(
             orders: agent.bus.subscribe(orders).await?,
             pulse: agent.bus.subscribe(agent.bus.pulse_subject()).await?,
         };
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signals)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signals)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentStartError::Signals)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(AgentStartError::Signals)?;
         agent.bus.client.flush().await.map_err(BusError::Flush)?;
         ready(&agent.who.name);
         let mut beat = interval(BEAT);
@@ -134,10 +134,10 @@ struct AgentSubscriptions {
     pulse: Subscriber,
 }
 
-/// Creates a folder that only this user can read. The guard removes the folder, no matter how the
-/// process ends.
-fn create_private_folder(folder: &Path) -> std::io::Result<ProcessGuard> {
-    let mut guard = ProcessGuard::start()?;
+/// Creates a folder that only this user can read. Returns a guard that removes the folder, even if
+/// this process is killed.
+fn create_private_folder(folder: &Path) -> std::io::Result<CleanupProcess> {
+    let mut guard = CleanupProcess::start()?;
     guard.delete_at_exit(folder)?;
     DirBuilder::new().mode(0o700).create(folder)?;
     Ok(guard)
@@ -207,8 +207,8 @@ impl AgentServer {
         full.then(|| AgentReply::Failed(format!("more than {QUEUED_ORDERS_MAX} orders are queued")))
     }
 
-    /// Stops the previous run and removes everything that it deployed. The controller sends `Join`
-    /// again before each run.
+    /// Handles a repeated `Join`, which the controller sends before each run. Stops the previous
+    /// run and removes everything that the previous run deployed.
     fn reset_session(&mut self) {
         if let Some(session) = &mut self.session {
             session.last_contact = Instant::now();

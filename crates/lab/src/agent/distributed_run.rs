@@ -1,12 +1,12 @@
 //! Executes one run on several hosts by sending orders to the agents.
 
-use super::clock::ClockOffset;
+use super::clock_offset::ClockOffset;
 use super::errors::{FleetError, OrderError};
 use super::fleet::{AgentFleet, SOON};
 use super::placement::{AgentPlacement, place_on_agents};
 use super::protocol::{AgentIdentity, AgentOrder, AgentReply, DeployOrder, now_ns};
 use crate::experiment::distributed::{
-    Measurement, RemoteExecutor, collect_results, place_of, sink_timeout, starting_order,
+    Measurement, RemoteExecutor, merge_measurements, place_of, sink_timeout, starting_order,
 };
 use crate::experiment::{
     AgentRecord, ExperimentJob, MachineDescription, RunError, RunPlan, RunRecord,
@@ -18,8 +18,8 @@ use std::time::Duration;
 const MAKING: Duration = Duration::from_secs(3600);
 /// Time limit for orders that start or stop processes.
 const WORK: Duration = Duration::from_secs(90);
-/// Time between sending the order to measure and the common start. All agents must receive the
-/// order within this time.
+/// Time between sending the `Measure` orders and the common start of the sinks. All agents must
+/// receive their orders within this time.
 const LEAD: Duration = Duration::from_millis(200);
 
 /// A run in progress.
@@ -37,18 +37,18 @@ struct DistributedRun<'a> {
 /// order.
 ///
 /// # Errors
-/// The reason why the run is invalid.
-fn execute_run(
+/// The run failed or was stopped.
+fn execute_on_agents(
     fleet: &AgentFleet,
     (plan, text): (&RunPlan, &str),
     record: &mut RunRecord,
     seed: u64,
     stop: &AtomicBool,
 ) -> Result<(), RunError> {
-    let agents = fleet.gather_agents(stop).map_err(not_executed)?;
+    let agents = fleet.gather_agents(stop).map_err(into_run_error)?;
     let identities: Vec<AgentIdentity> = agents.iter().map(|(who, _)| who.clone()).collect();
-    let placement =
-        place_on_agents(&plan.document, &identities).map_err(|error| not_executed(error.into()))?;
+    let placement = place_on_agents(&plan.document, &identities)
+        .map_err(|error| into_run_error(error.into()))?;
     let run = DistributedRun {
         fleet,
         plan,
@@ -63,15 +63,15 @@ fn execute_run(
     // order.
     let never_stop = AtomicBool::new(false);
     let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &never_stop);
-    let mut parts = measured.map_err(|error| not_executed(error.into()))?;
+    let mut parts = measured.map_err(|error| into_run_error(error.into()))?;
     for reply in noise {
         if let AgentReply::MachineNoise(noise) =
-            reply.1.map_err(|error| not_executed(error.into()))?
+            reply.1.map_err(|error| into_run_error(error.into()))?
         {
             parts.push(Measurement::from_noise(noise));
         }
     }
-    collect_results(&plan.document, &parts, record)
+    merge_measurements(&plan.document, &parts, record)
 }
 
 impl DistributedRun<'_> {
@@ -88,7 +88,11 @@ impl DistributedRun<'_> {
         let wanted = (self.plan.scale.as_deref(), &document.versions);
         self.fleet
             .describe_machines(&identities, wanted, self.stop)?;
-        require_success(self.send_orders(|agent, _| self.source_order(agent), MAKING, self.stop))?;
+        require_success(self.send_orders(
+            |agent, _| self.create_sources_order(agent),
+            MAKING,
+            self.stop,
+        ))?;
         let deploy = |agent: usize, _: &AgentIdentity| {
             let share = self.placement.shares.get(&agent)?.clone();
             let (arm, round) = (record.arm.clone(), record.round);
@@ -158,8 +162,8 @@ impl DistributedRun<'_> {
         Ok(parts)
     }
 
-    /// Sends each agent the order that `order` returns for it, and returns the replies. Agents
-    /// without an order are skipped.
+    /// Calls `order` for each agent, sends the returned orders, and returns the replies. Skips
+    /// agents for which `order` returns `None`.
     fn send_orders(
         &self,
         order: impl Fn(usize, &AgentIdentity) -> Option<AgentOrder>,
@@ -177,13 +181,13 @@ impl DistributedRun<'_> {
                 orders.push((who, order));
             }
         }
-        let replies = self.fleet.send_all(orders, within, stop);
+        let replies = self.fleet.send_orders_concurrently(orders, within, stop);
         numbers.into_iter().zip(replies).collect()
     }
 
-    /// Creates the order to prepare the sources that this agent's commands use. Returns `None` if
-    /// the commands use no sources.
-    fn source_order(&self, agent: usize) -> Option<AgentOrder> {
+    /// Returns the `Sources` order for the sources that this agent's commands use. Returns `None`
+    /// if the commands use no sources.
+    fn create_sources_order(&self, agent: usize) -> Option<AgentOrder> {
         let document = &self.plan.document;
         let functions = document.function.values().map(|f| (&f.at, &f.run));
         let runs = functions.chain(document.sink.values().map(|s| (&s.at, &s.run)));
@@ -247,7 +251,7 @@ fn require_success(
     errors.into_iter().next().map_or(Ok(succeeded), Err)
 }
 
-fn not_executed(error: FleetError) -> RunError {
+fn into_run_error(error: FleetError) -> RunError {
     RunError::Agents(Box::new(error))
 }
 
@@ -259,11 +263,11 @@ impl RemoteExecutor for AgentFleet {
         seed: u64,
         stop: &AtomicBool,
     ) -> Result<(), RunError> {
-        execute_run(self, (&job.plan, &job.text), record, seed, stop)
+        execute_on_agents(self, (&job.plan, &job.text), record, seed, stop)
     }
 
-    fn take_machines(&self) -> Vec<MachineDescription> {
-        self.new_machines()
+    fn take_machine_descriptions(&self) -> Vec<MachineDescription> {
+        self.take_new_descriptions()
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) enum PlacementError {
 
 /// The reason why an agent cannot start.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AgentError {
+pub(crate) enum AgentStartError {
     #[error(transparent)]
     Bus(#[from] BusError),
     #[error(transparent)]
@@ -111,7 +111,7 @@ pub(crate) enum AgentError {
 
 /// The reason why an agent cannot execute an order.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WorkError {
+pub(super) enum OrderExecutionError {
     #[error("{0}")]
     Document(DocumentFault),
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! The agents of an experiment: discovery, clocks, and orders.
 
-use super::clock::{ClockOffset, RoundTrip};
+use super::clock_offset::{ClockOffset, RoundTrip};
 use super::errors::{BusError, FleetError, OrderError};
 use super::nats_connection::{NatsConnection, NatsSettings};
 use super::protocol::{
@@ -21,11 +21,11 @@ use tokio::time::{sleep, timeout};
 
 /// Time limit for replies to a roll call.
 const ROLL: Duration = Duration::from_millis(500);
-/// Maximum time to wait for enough agents.
+/// Maximum time to wait until the required number of agents has joined.
 const MUSTER: Duration = Duration::from_secs(30);
 /// Number of round trips that measure an agent's clock. Only the shortest round trip is used.
 const TRIPS: usize = 9;
-/// Time limit for orders that need no work.
+/// Time limit for short orders, which is also the margin in the time limits of long orders.
 pub(super) const SOON: Duration = Duration::from_secs(10);
 
 /// All agents that serve an experiment. Dropping this value releases the agents.
@@ -34,8 +34,8 @@ pub(crate) struct AgentFleet {
     session: String,
     /// Minimum number of agents.
     wanted: usize,
-    /// Identifiers of the agents that joined before. When all these agents have responded, the roll
-    /// call ends early.
+    /// Identifiers of the agents that joined for the previous run. When all these agents have
+    /// responded, the roll call ends early.
     known: Mutex<BTreeSet<String>>,
     machines: Mutex<DescribedMachines>,
     beats: Heartbeats,
@@ -50,7 +50,7 @@ pub(crate) struct AgentFleet {
 struct DescribedMachines {
     /// Identifiers of the agents that have described their machine.
     described: BTreeSet<String>,
-    /// Descriptions that `new_machines` has not returned yet.
+    /// Descriptions that `take_new_descriptions` has not returned yet.
     new: Vec<MachineDescription>,
 }
 
@@ -76,7 +76,7 @@ struct LostAgents(RefCell<Vec<AgentIdentity>>);
 
 impl LostAgents {
     /// Records the agent as lost if its reply is the error [`OrderError::Lost`]. Returns the reply.
-    fn note(
+    fn record_if_lost(
         &self,
         who: &AgentIdentity,
         reply: Result<AgentReply, OrderError>,
@@ -140,7 +140,8 @@ impl AgentFleet {
     }
 
     /// Returns all free agents with their clock offsets, sorted by name. Waits for missing agents,
-    /// but not for agents that were lost before, because each remaining run would wait in vain.
+    /// but not for agents that were lost before, because otherwise each remaining run would wait in
+    /// vain.
     ///
     /// # Errors
     /// There are too few agents, two agents have the same name, or an agent has another version
@@ -171,14 +172,14 @@ impl AgentFleet {
             ));
             let joined: Vec<(AgentIdentity, ClockOffset)> = joined.into_iter().flatten().collect();
             if joined.len() >= self.wanted {
-                *self.lock_known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
+                *self.lock_known_agents() = joined.iter().map(|(who, _)| who.id.clone()).collect();
                 return Ok(joined);
             }
-            // After a loss, waits only for known agents, which may be slow. Lost agents are no
-            // longer in the list of known agents.
+            // After a loss, waits only for known agents that have not joined yet, because they may
+            // be slow. Lost agents are no longer in the list of known agents.
             let lost_any = self.lost_any.load(Ordering::Relaxed);
             let joined_all = self
-                .lock_known()
+                .lock_known_agents()
                 .iter()
                 .all(|id| joined.iter().any(|(who, _)| who.id == *id));
             let hopeless = stop.load(Ordering::Relaxed) || (lost_any && joined_all);
@@ -191,7 +192,7 @@ impl AgentFleet {
         }
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn lock_known_agents(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -212,7 +213,10 @@ impl AgentFleet {
             versions: versions.clone(),
         };
         let orders = unknown.iter().map(|who| (*who, order())).collect();
-        for (who, reply) in unknown.iter().zip(self.send_all(orders, SOON, stop)) {
+        for (who, reply) in unknown
+            .iter()
+            .zip(self.send_orders_concurrently(orders, SOON, stop))
+        {
             if let AgentReply::Machine(machine) = reply? {
                 machines.described.insert(who.id.clone());
                 machines.new.push(MachineDescription {
@@ -226,7 +230,7 @@ impl AgentFleet {
     }
 
     /// Returns the machine descriptions that have arrived since the last call.
-    pub(super) fn new_machines(&self) -> Vec<MachineDescription> {
+    pub(super) fn take_new_descriptions(&self) -> Vec<MachineDescription> {
         let machines = self.machines.lock();
         std::mem::take(&mut machines.unwrap_or_else(PoisonError::into_inner).new)
     }
@@ -240,7 +244,7 @@ impl AgentFleet {
             .publish_with_reply(self.bus.roll_call_subject(), inbox, "".into())
             .await;
         published.map_err(BusError::Publish)?;
-        let (mut present, mut missing) = (Vec::new(), self.lock_known().clone());
+        let (mut present, mut missing) = (Vec::new(), self.lock_known_agents().clone());
         let any_known = !missing.is_empty();
         let all = async {
             while let Some(message) = replies.next().await {
@@ -290,13 +294,14 @@ impl AgentFleet {
                 answered_ns,
             });
         }
-        ClockOffset::from_round_trips(&trips).map(|offset| (who, offset))
+        ClockOffset::estimate_clock_offset(&trips).map(|offset| (who, offset))
     }
 
     /// Sends several orders concurrently. The replies have the same positions as their orders. If
-    /// an agent is lost, the other orders fail immediately with the same error. `TakeAway` orders
-    /// still wait for their replies, because agents must execute them before the next run.
-    pub(super) fn send_all(
+    /// an agent is lost, the other orders fail immediately with the same error. However, the
+    /// function still waits for the replies to `TakeAway` orders, because agents must execute
+    /// `TakeAway` before the next run.
+    pub(super) fn send_orders_concurrently(
         &self,
         orders: Vec<(&AgentIdentity, AgentOrder)>,
         within: Duration,
@@ -308,7 +313,7 @@ impl AgentFleet {
             let (sent, lost) = (self.send_order(who, order, within, stop), &lost);
             async move {
                 tokio::select! {
-                    reply = sent => lost.note(who, reply),
+                    reply = sent => lost.record_if_lost(who, reply),
                     agent = lost.wait_for_loss(), if !removes => Err(OrderError::Lost(agent)),
                 }
             }
@@ -316,7 +321,7 @@ impl AgentFleet {
         let replies = self.handle.block_on(join_all(all));
         for who in lost.0.take() {
             self.lost_any.store(true, Ordering::Relaxed);
-            self.lock_known().remove(&who.id);
+            self.lock_known_agents().remove(&who.id);
         }
         replies
     }

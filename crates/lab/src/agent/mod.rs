@@ -9,7 +9,7 @@
 //! to that server.
 
 mod agent_server;
-mod clock;
+mod clock_offset;
 mod distributed_run;
 mod errors;
 mod fleet;
@@ -19,6 +19,6 @@ mod protocol;
 mod session_worker;
 
 pub(crate) use agent_server::{AgentSettings, serve_agent};
-pub(crate) use errors::AgentError;
+pub(crate) use errors::AgentStartError;
 pub(crate) use fleet::AgentFleet;
 pub(crate) use nats_connection::NatsSettings;

@@ -3,16 +3,20 @@
 use super::errors::PlacementError;
 use super::protocol::AgentIdentity;
 use crate::experiment::ExperimentDocument;
-use crate::experiment::distributed::{AgentShare, DEFAULT_PLACE, link_end, place_of};
+use crate::experiment::distributed::{
+    AgentShare, DEFAULT_PLACE, linked_place_or_default, place_of,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The share of each agent. The key is the agent's index in the list of agents.
+/// The share of the run that each agent executes. The key is the agent's index in the list of
+/// agents.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct AgentPlacement {
     pub(super) shares: BTreeMap<usize, AgentShare>,
 }
 
-/// Places that are assigned together: either all places that links join, or a single place.
+/// Places that are assigned to the same agents. A group contains either one place, or places that
+/// links connect directly or through other places.
 #[derive(Debug, Default)]
 struct PlacementGroup {
     places: BTreeSet<String>,
@@ -24,7 +28,7 @@ struct PlacementGroup {
 /// with this name or label are used. Agents with fewer places are preferred.
 ///
 /// # Errors
-/// No agent has the required name or label, or links join places that require different names or
+/// No agent has the required name or label, or links connect places that require different names or
 /// labels.
 pub(super) fn place_on_agents(
     document: &ExperimentDocument,
@@ -75,7 +79,7 @@ impl AgentPlacement {
     fn assign_addresses(&mut self, document: &ExperimentDocument, agents: &[AgentIdentity]) {
         for (name, function) in &document.function {
             let place = place_of(function.at.as_ref());
-            if link_end(document, place) != DEFAULT_PLACE {
+            if linked_place_or_default(document, place) != DEFAULT_PLACE {
                 continue;
             }
             let at = self.agents_at(place).first().copied();
@@ -97,7 +101,8 @@ impl AgentPlacement {
     }
 }
 
-/// Groups all places in use. Places that links join are in one group.
+/// Groups all places in use. Places that links connect, directly or through other places, are in
+/// the same group.
 fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, PlacementError> {
     let mut groups: Vec<BTreeSet<String>> = Vec::new();
     for link in document.link.values() {
@@ -122,11 +127,11 @@ fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, Pl
     groups.sort();
     groups
         .into_iter()
-        .map(|places| read_group(document, places))
+        .map(|places| create_placement_group(document, places))
         .collect()
 }
 
-fn read_group(
+fn create_placement_group(
     document: &ExperimentDocument,
     places: BTreeSet<String>,
 ) -> Result<PlacementGroup, PlacementError> {

@@ -56,7 +56,8 @@ pub(super) enum AgentOrder {
     Function { name: String },
     /// Run these sinks as a warm-up, without measuring.
     WarmUp { sinks: Vec<String> },
-    /// Run and measure these sinks concurrently. They start when the agent's clock shows `at_ns`.
+    /// Run these sinks concurrently and return the measurement. The sinks start when the agent's
+    /// clock shows `at_ns`.
     Measure { sinks: Vec<String>, at_ns: u64 },
     /// Check that the functions are still running.
     Look,
@@ -84,7 +85,7 @@ pub(super) enum AgentReply {
     /// Time of the agent's clock, in nanoseconds since 1970.
     Clock(u64),
     Machine(Box<MachineDescription>),
-    /// The measurement, and how late its start was, in nanoseconds.
+    /// The measurement, and the delay from the planned start to the actual start, in nanoseconds.
     Measurement(Box<Measurement>, u64),
     /// Activity of the machine since the deployment.
     MachineNoise(MachineNoise),

@@ -1,6 +1,6 @@
 //! Executes the orders of a session one after another, on the session's own thread.
 
-use super::errors::WorkError;
+use super::errors::OrderExecutionError;
 use super::protocol::{AgentOrder, AgentReply, DeployOrder, now_ns};
 use crate::experiment::distributed::{
     CpuTicks, DeployedRun, ExperimentFolders, RunContext, prepare_sources,
@@ -56,7 +56,7 @@ impl SessionWorker {
                     self.stop.store(false, Ordering::Relaxed);
                     Ok(Some(AgentReply::Done))
                 }
-                _ => Err(WorkError::NotDeployed),
+                _ => Err(OrderExecutionError::NotDeployed),
             };
             if let Some(response) =
                 result.unwrap_or_else(|error| Some(AgentReply::Failed(error.to_string())))
@@ -72,14 +72,14 @@ impl SessionWorker {
         text: &str,
         names: &[String],
         found: &mut BTreeMap<String, PathBuf>,
-    ) -> Result<Option<AgentReply>, WorkError> {
+    ) -> Result<Option<AgentReply>, OrderExecutionError> {
         let folders = ExperimentFolders {
             base: self.base.clone(),
             out: self.folder.clone(),
         };
         let wanted = |name: &str| names.iter().any(|wanted| wanted == name);
         found.extend(prepare_sources(
-            &parse_checked(text)?,
+            &parse_untrusted_document(text)?,
             &wanted,
             &folders,
             &self.stop,
@@ -95,8 +95,8 @@ impl SessionWorker {
         sources: &BTreeMap<String, PathBuf>,
         reply: String,
         orders: &Receiver<QueuedOrder>,
-    ) -> Result<Option<AgentReply>, WorkError> {
-        let document = parse_checked(&deploy.text)?;
+    ) -> Result<Option<AgentReply>, OrderExecutionError> {
+        let document = parse_untrusted_document(&deploy.text)?;
         let at = RunContext {
             folder: self.folder.join("scratch"),
             sources: sources.clone(),
@@ -112,7 +112,7 @@ impl SessionWorker {
             if let AgentOrder::TakeAway = order {
                 drop(deployed);
                 self.stop.store(false, Ordering::Relaxed);
-                (self.send_response)(reply, AgentReply::MachineNoise(ticks.since()));
+                (self.send_response)(reply, AgentReply::MachineNoise(ticks.noise_since_read()));
                 return Ok(None);
             }
             let response = self.execute_order(&deployed, order);
@@ -128,7 +128,7 @@ impl SessionWorker {
         &self,
         deployed: &DeployedRun<'_>,
         order: AgentOrder,
-    ) -> Result<AgentReply, WorkError> {
+    ) -> Result<AgentReply, OrderExecutionError> {
         let stop = &self.stop;
         match order {
             AgentOrder::Function { name } => {
@@ -150,16 +150,16 @@ impl SessionWorker {
                 deployed.check_functions_running()?;
                 Ok(AgentReply::Done)
             }
-            _ => Err(WorkError::AlreadyDeployed),
+            _ => Err(OrderExecutionError::AlreadyDeployed),
         }
     }
 
     /// Waits until this machine's clock shows `at_ns`. Returns how late the wait ended, in
     /// nanoseconds.
-    fn wait_until(&self, at_ns: u64) -> Result<u64, WorkError> {
+    fn wait_until(&self, at_ns: u64) -> Result<u64, OrderExecutionError> {
         let ahead = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
         if ahead > AHEAD_MAX {
-            return Err(WorkError::StartTooFar {
+            return Err(OrderExecutionError::StartTooFar {
                 ahead,
                 limit: AHEAD_MAX,
             });
@@ -178,10 +178,10 @@ impl SessionWorker {
 }
 
 /// Parses and checks a document again, because an agent does not trust its controller.
-fn parse_checked(text: &str) -> Result<ExperimentDocument, WorkError> {
-    let document = ExperimentDocument::parse_toml(text).map_err(WorkError::Document)?;
+fn parse_untrusted_document(text: &str) -> Result<ExperimentDocument, OrderExecutionError> {
+    let document = ExperimentDocument::parse_toml(text).map_err(OrderExecutionError::Document)?;
     match check_document(text, &document).first() {
-        Some(fault) => Err(WorkError::Document(fault.clone())),
+        Some(fault) => Err(OrderExecutionError::Document(fault.clone())),
         None => Ok(document),
     }
 }

@@ -1,12 +1,12 @@
 //! The command `headwater lab agent`.
 
 use super::command_error::CommandError;
-use super::nats_settings::{NATS, is_plain, read_nats_settings};
+use super::nats_settings::{NATS, is_subject_token, read_nats_settings};
 use super::output::print_output;
 use crate::agent::{AgentSettings, NatsSettings, serve_agent};
-use crate::link::check_marks_available;
+use crate::link::check_process_marking_available;
 use clap::{ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, flags as setting_flags};
+use net::config::{Setting, SettingLayers, UsageError, setting_flags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ pub(super) fn define_command() -> Command {
 
 /// Runs the agent until it is stopped.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
+    let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
     if layers.print {
         print_output(layers);
         return Ok(ExitCode::SUCCESS);
@@ -79,7 +79,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         )
     })?;
     let myself = read_agent_settings(&layers, &meeting)?;
-    check_marks_available().map_err(CommandError::from_unavailable)?;
+    check_process_marking_available().map_err(CommandError::from_unavailable)?;
     serve_agent(&meeting, myself, &|name| {
         print_output(format_args!("agent {name} is ready\n"))
     })?;
@@ -90,35 +90,35 @@ fn read_agent_settings(
     layers: &SettingLayers,
     meeting: &NatsSettings,
 ) -> Result<AgentSettings, CommandError> {
-    let plain = |text: &str| match is_plain(text) {
+    let plain = |text: &str| match is_subject_token(text) {
         true => Ok(text.to_owned()),
         false => Err("letters, digits, - and _; at most 64".to_owned()),
     };
-    let labels = layers.list("label");
-    if let Some(wrong) = labels.iter().find(|label| !is_plain(label)) {
+    let labels = layers.setting_texts("label");
+    if let Some(wrong) = labels.iter().find(|label| !is_subject_token(label)) {
         return Err(UsageError(format!(
             "--label {wrong}: letters, digits, - and _; at most 64"
         ))
         .into());
     }
-    let name = layers.with("name", plain)?;
-    let base = layers.path("base").unwrap_or_default();
+    let name = layers.parse_setting("name", plain)?;
+    let base = layers.setting_path("base").unwrap_or_default();
     let base = std::path::absolute(Path::new(&base)).map_err(|error| error.to_string())?;
     Ok(AgentSettings {
-        name: name.unwrap_or_else(default_name),
+        name: name.unwrap_or_else(default_agent_name),
         labels,
-        address: match layers.one("address") {
+        address: match layers.setting_text("address") {
             Some(address) => address.to_owned(),
             None => meeting
                 .server_address()
-                .and_then(reached_from)
+                .and_then(find_local_address)
                 .map_or_else(|| "127.0.0.1".to_owned(), |own| own.to_string()),
         },
         base,
     })
 }
 
-fn default_name() -> String {
+fn default_agent_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let host: String = host.trim().chars().take(40).map(plain).collect();
@@ -126,7 +126,7 @@ fn default_name() -> String {
 }
 
 /// Returns the local address from which this host reaches the server. Sends nothing to the server.
-fn reached_from((host, port): (String, u16)) -> Option<IpAddr> {
+fn find_local_address((host, port): (String, u16)) -> Option<IpAddr> {
     let servers = (host.as_str(), port).to_socket_addrs().ok()?;
     let own = |server: SocketAddr| {
         let any = match server {
@@ -160,7 +160,7 @@ mod tests {
                 url,
                 ..NatsSettings::default()
             };
-            let found = meeting.server_address().and_then(reached_from);
+            let found = meeting.server_address().and_then(find_local_address);
             assert_eq!(found.map(|own| own.to_string()).as_deref(), Some(own));
         }
     }

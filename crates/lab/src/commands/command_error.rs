@@ -47,7 +47,7 @@ fail_from!(
     serde_json::Error
 );
 #[cfg(feature = "nats")]
-fail_from!(crate::agent::AgentError);
+fail_from!(crate::agent::AgentStartError);
 
 impl From<String> for CommandError {
     fn from(what: String) -> CommandError {

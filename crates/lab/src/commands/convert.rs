@@ -42,7 +42,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         true => to_toml(path, &text)?,
         false => to_json(path, &text)?,
     };
-    if let Err(faults) = ParsedDocument::parse(&converted) {
+    if let Err(faults) = ParsedDocument::parse_and_check(&converted) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
         print_message(format_args!(
             "converted, but the result cannot be run: {first}"

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Describes a running link to other processes.
+/// A description of a running link, for other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkDescription {
     /// Name of the link.
@@ -75,7 +75,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 ///
 /// # Errors
 /// Another link already uses the name.
-pub(super) fn announce_link(standing: &LinkDescription) -> Result<(), CommandError> {
+pub(super) fn serve_link_description(standing: &LinkDescription) -> Result<(), CommandError> {
     let listener = socket_address(&standing.link).and_then(|at| UnixListener::bind_addr(&at));
     let listener = listener.map_err(|error| format!("--name {}: {error}", standing.link))?;
     let text = format_description(standing)?;

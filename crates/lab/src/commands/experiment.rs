@@ -1,16 +1,16 @@
 //! `headwater lab validate`, `run` and `list`.
 
 use super::command_error::CommandError;
-use super::nats_settings::{NATS, connect};
+use super::nats_settings::{NATS, create_executor_connector};
 use super::output::{print_message, print_output};
 use crate::document_format::ParsedDocument;
 use crate::experiment::{
     DocumentFault, ExperimentJob, ExperimentOutcome, ExperimentProgress, RunPlan,
-    find_missing_programs, run_job,
+    execute_missing_runs, find_missing_programs,
 };
 use crate::link::{check_links_available, check_netem_available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, flags as setting_flags};
+use net::config::{Setting, SettingLayers, setting_flags};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -76,7 +76,7 @@ fn time_slice_argument() -> Arg {
     Arg::new("for")
         .long("for")
         .value_name("DURATION")
-        .value_parser(net::config::duration)
+        .value_parser(net::config::parse_duration)
         .help("Skip runs that would finish after this time, such as 40min [default: no limit]")
 }
 
@@ -132,7 +132,7 @@ pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError>
         Err(faults) => (faults.clone(), 2),
         Ok(None) => (Vec::new(), 0),
         Ok(Some(written)) => {
-            report_ignored(path, &written.ignored_members);
+            print_ignored_members(path, &written.ignored_members);
             let missing = find_missing_programs(&written.document, text_if_toml(&text));
             let status = if missing.is_empty() { 0 } else { 3 };
             (missing, status)
@@ -170,7 +170,7 @@ fn validate_text(
             return Ok(None);
         }
     }
-    ParsedDocument::parse(text).map(Some)
+    ParsedDocument::parse_and_check(text).map(Some)
 }
 
 /// Validates a text as a workflow description.
@@ -186,7 +186,7 @@ fn check_conformance(text: &str, strict: bool) -> Result<(), Vec<DocumentFault>>
     } else {
         ConformanceLevel::Lenient
     };
-    let found = match nbmp::parse_bounded(text.as_bytes()) {
+    let found = match nbmp::parse_bounded_json(text.as_bytes()) {
         Ok(workflow) => nbmp::validate_description(
             &workflow,
             DescriptionKind::Workflow,
@@ -204,13 +204,13 @@ fn check_conformance(text: &str, strict: bool) -> Result<(), Vec<DocumentFault>>
 #[cfg(not(feature = "nbmp"))]
 fn check_conformance(_: &str, _: bool) -> Result<(), Vec<DocumentFault>> {
     let what = "--strict and --nbmp need the feature nbmp";
-    Err(vec![DocumentFault::without_place(
+    Err(vec![DocumentFault::of_whole_document(
         super::missing_feature_message(what, "nbmp"),
     )])
 }
 
 /// Prints the NBMP members that a run ignores.
-fn report_ignored(path: &str, idle: &[String]) {
+fn print_ignored_members(path: &str, idle: &[String]) {
     if !idle.is_empty() {
         let idle = idle.join(", ");
         print_message(format_args!("{path}: ignored members: {idle}"));
@@ -223,12 +223,12 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
     let text = read_document(path)?;
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     let (plan, text) = parse_plan(path, &text, scale)?;
-    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
+    let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
     if layers.print {
         print_output(layers);
         return Ok(ExitCode::SUCCESS);
     }
-    let connect = connect(&layers)?;
+    let connect = create_executor_connector(&layers)?;
     if connect.is_none() {
         check_links_available().map_err(CommandError::from_unavailable)?;
         let links = plan.document.link.values();
@@ -259,7 +259,7 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
         plan.document.name
     ));
     let looks_on = std::io::stderr().is_terminal();
-    let outcome = run_job(&job, connect.as_ref(), &stop, &mut |progress| {
+    let outcome = execute_missing_runs(&job, connect.as_ref(), &stop, &mut |progress| {
         // Ignores the error, because a closed terminal must not end the measurement.
         let _ = std::io::stderr().write_all(format_progress(progress, looks_on).as_bytes());
     })?;
@@ -315,7 +315,7 @@ fn format_duration(seconds: f64) -> String {
 }
 
 /// `list`.
-pub(super) fn run_list(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+pub(super) fn run_list_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let folder = argument_text(flags, "folder");
     let entries = std::fs::read_dir(folder).map_err(|error| {
         let cause = net::describe_io_error(&error);
@@ -330,7 +330,7 @@ pub(super) fn run_list(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
         .filter(|path| path.extension().is_some_and(|e| e == "toml" || e == "json"))
     {
         let text = read_document(&path.display().to_string())?;
-        match ParsedDocument::parse(&text) {
+        match ParsedDocument::parse_and_check(&text) {
             Ok(written) => print_output(format_args!(
                 "{:<40} {}\n",
                 path.display(),
@@ -354,7 +354,7 @@ pub(super) fn parse_plan(
     text: &str,
     scale: Option<&str>,
 ) -> Result<(RunPlan, String), CommandError> {
-    let written = ParsedDocument::parse(text).map_err(|faults| {
+    let written = ParsedDocument::parse_and_check(text).map_err(|faults| {
         let lines: Vec<String> = faults
             .iter()
             .map(|fault| format!("{path}:{fault}"))
@@ -363,7 +363,7 @@ pub(super) fn parse_plan(
     })?;
     let plan =
         RunPlan::new(written.document, scale).map_err(|error| usage_error(error.to_string()))?;
-    report_ignored(path, &written.ignored_members);
+    print_ignored_members(path, &written.ignored_members);
     Ok((plan, written.text))
 }
 

@@ -45,7 +45,8 @@ pub(super) fn define_command() -> Command {
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let folders = flags.get_many::<String>("folder").into_iter().flatten();
     let folders: Vec<PathBuf> = folders.map(PathBuf::from).collect();
-    let findings = Findings::read(Path::new(argument_text(flags, "claims")), &folders)?;
+    let findings =
+        Findings::judge_result_folders(Path::new(argument_text(flags, "claims")), &folders)?;
     let page = findings.markdown();
     match argument_text(flags, "out") {
         "-" => print_output(page),

@@ -1,16 +1,21 @@
 //! `headwater lab link`.
 
 use super::command_error::CommandError;
-use super::events::{SessionEvent, forward_signals, report_end, until_end, until_eof};
-use super::exec::{LinkDescription, LinkEndDescription, announce_link, format_description};
+use super::exec::{
+    LinkDescription, LinkEndDescription, format_description, serve_link_description,
+};
 use super::link_options::{SHAPE, read_link_shape};
+use super::link_session_events::{
+    LinkSessionEvent, forward_process_exit, forward_signals, forward_stdin_eof,
+    wait_for_session_end,
+};
 use super::output::print_output;
 use crate::link::{
-    CompetingFlow, LinkReport, LinkShape, NetworkNamespace, ProcessGuard, TunLink,
+    CleanupProcess, CompetingFlow, LinkReport, LinkShape, NetworkNamespace, TunLink,
     check_links_available,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, duration, flags as setting_flags};
+use net::config::{Setting, SettingLayers, parse_duration, setting_flags};
 use serde::Serialize;
 use std::io::{self};
 use std::net::{SocketAddrV4, TcpStream};
@@ -109,16 +114,18 @@ pub(super) fn define_command() -> Command {
 
 /// Runs the command.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
+    let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
     if layers.print {
         print_output(layers);
         return Ok(ExitCode::SUCCESS);
     }
     let shape = read_link_shape(&layers)?;
-    let port = layers.with("port", |text| {
+    let port = layers.parse_setting("port", |text| {
         text.parse().map_err(|_| "a port is from 1 to 65535".into())
     })?;
-    let settle = layers.with("settle", duration)?.unwrap_or_default();
+    let settle = layers
+        .parse_setting("settle", parse_duration)?
+        .unwrap_or_default();
     check_links_available().map_err(CommandError::from_unavailable)?;
     let bed = LinkSession::new(shape).map_err(link_error)?;
     let (events, mut inbox) = mpsc::unbounded_channel();
@@ -130,14 +137,14 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         .block_on(async { forward_signals(&events) })
         .map_err(link_error)?;
     let standing = bed.describe_link(&layers);
-    announce_link(&standing)?;
-    if let Some(text) = layers.one("server") {
+    serve_link_description(&standing)?;
+    if let Some(text) = layers.setting_text("server") {
         let child = start_inside(&bed.server, shell_command(text))
             .map_err(|error| format!("{text}: {error}"))?;
-        report_end(child, &events, SessionEvent::Server);
+        forward_process_exit(child, &events, LinkSessionEvent::Server);
         bed.wait_for_server(port.unwrap_or(80), &mut inbox)?;
     }
-    let flows = bed.start_competing_flows(&layers.list("compete"))?;
+    let flows = bed.start_competing_flows(&layers.setting_texts("compete"))?;
     if !flows.is_empty() {
         std::thread::sleep(settle);
     }
@@ -147,15 +154,15 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         None => print_output(format_description(&standing)?),
     }
     if flags.get_flag("until-eof") {
-        until_eof(&events);
+        forward_stdin_eof(&events);
     }
-    let code = runtime.block_on(until_end(&mut inbox, !words.is_empty()));
+    let code = runtime.block_on(wait_for_session_end(&mut inbox, !words.is_empty()));
     let report = LinkResult {
         report: bed.link.report(),
         competing_bytes: flows.iter().map(CompetingFlow::received_bytes).collect(),
     };
     drop((flows, bed.guard));
-    if let Some(path) = layers.one("json") {
+    if let Some(path) = layers.setting_text("json") {
         write_result(path, &report)?;
     }
     Ok(code)
@@ -177,7 +184,7 @@ struct LinkResult {
 struct LinkSession {
     // Fields are dropped in this order. The guard is the first field, so that the processes end
     // while the link can still carry their last packets.
-    guard: ProcessGuard,
+    guard: CleanupProcess,
     link: TunLink,
     client: NetworkNamespace,
     server: NetworkNamespace,
@@ -187,7 +194,7 @@ impl LinkSession {
     fn new(shape: LinkShape) -> io::Result<LinkSession> {
         let (client, server) = (NetworkNamespace::new()?, NetworkNamespace::new()?);
         let link = TunLink::start(&client, &server, 0, shape)?;
-        let mut guard = ProcessGuard::start()?;
+        let mut guard = CleanupProcess::start()?;
         guard.end_at_exit(&client)?;
         guard.end_at_exit(&server)?;
         Ok(LinkSession {
@@ -203,7 +210,7 @@ impl LinkSession {
         &self,
         program: &str,
         rest: &[&String],
-        events: &mpsc::UnboundedSender<SessionEvent>,
+        events: &mpsc::UnboundedSender<LinkSessionEvent>,
     ) -> Result<(), CommandError> {
         let mut command = std::process::Command::new(program);
         command.args(rest);
@@ -211,7 +218,7 @@ impl LinkSession {
             let cause = net::describe_io_error(&error);
             format!("cannot start the command {program}: {cause}")
         })?;
-        report_end(child, events, SessionEvent::Command);
+        forward_process_exit(child, events, LinkSessionEvent::Command);
         Ok(())
     }
 
@@ -233,7 +240,7 @@ impl LinkSession {
     fn wait_for_server(
         &self,
         port: u16,
-        inbox: &mut mpsc::UnboundedReceiver<SessionEvent>,
+        inbox: &mut mpsc::UnboundedReceiver<LinkSessionEvent>,
     ) -> Result<(), CommandError> {
         let at = SocketAddrV4::new(self.link.addresses()[1], port);
         let failed = |what: &str| {
@@ -241,7 +248,7 @@ impl LinkSession {
             Ok(Err(CommandError::Failed(what)))
         };
         let began = Instant::now();
-        let waited = self.server.within(|| {
+        let waited = self.server.run_in_namespace(|| {
             while began.elapsed() < SERVER_START_TIMEOUT {
                 if inbox.try_recv().is_ok() {
                     return failed("it exited, or the link was stopped");
@@ -264,7 +271,9 @@ impl LinkSession {
         };
         let unnamed = || format!("link-{}", std::process::id());
         LinkDescription {
-            link: layers.one("name").map_or_else(unnamed, str::to_owned),
+            link: layers
+                .setting_text("name")
+                .map_or_else(unnamed, str::to_owned),
             client: end(at_client, &self.client),
             server: end(at_server, &self.server),
         }
@@ -278,7 +287,7 @@ fn shell_command(text: &str) -> std::process::Command {
 }
 
 fn start_inside(at: &NetworkNamespace, mut command: std::process::Command) -> io::Result<Child> {
-    at.within(|| command.spawn())
+    at.run_in_namespace(|| command.spawn())
 }
 
 fn write_result(path: &str, report: &LinkResult) -> Result<(), CommandError> {

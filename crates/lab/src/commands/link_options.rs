@@ -53,15 +53,16 @@ pub const SHAPE: &[Setting] = &[
 /// Reads the shape of a link from the settings.
 ///
 /// # Errors
-/// A value is invalid, or the queue would be empty.
+/// A value is invalid, or the queue size is relative to the bandwidth-delay product, which is 0
+/// without a delay.
 pub fn read_link_shape(layers: &SettingLayers) -> Result<LinkShape, UsageError> {
     let wrong = |error: LinkSettingError| {
         let (key, fault) = (error.key, error.fault.to_string());
         // `with` adds the setting's value and the origin of this value to the error message.
-        let described = layers.with::<()>(key, |_| Err(fault.clone()));
+        let described = layers.parse_setting::<()>(key, |_| Err(fault.clone()));
         described
             .err()
             .unwrap_or_else(|| UsageError(format!("--{key}: {fault}")))
     };
-    LinkShape::from_settings(&|key| layers.one(key).map(str::to_owned)).map_err(wrong)
+    LinkShape::from_settings(&|key| layers.setting_text(key).map(str::to_owned)).map_err(wrong)
 }

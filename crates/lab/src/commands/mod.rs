@@ -5,12 +5,12 @@ mod agent;
 mod command_error;
 #[cfg(feature = "nbmp")]
 mod convert;
-mod events;
 mod exec;
 mod experiment;
 mod findings;
 mod link;
 mod link_options;
+mod link_session_events;
 mod missing_feature;
 mod nats_settings;
 mod output;
@@ -26,14 +26,14 @@ use missing_feature::lacks_nats as agent;
 #[cfg(not(feature = "nbmp"))]
 use missing_feature::{lacks_convert as convert, lacks_serve as serve};
 
-use crate::link::{ProcessGuard, run_guard};
+use crate::link::{CleanupProcess, run_cleanup_process};
 use clap::{ArgMatches, Command};
 use command_error::CommandError;
 use output::print_message;
 use std::process::ExitCode;
 
-/// Name of the hidden command that runs this program as its own process guard.
-const GUARD: &str = ProcessGuard::ARGUMENTS[1];
+/// Name of the hidden command that runs this program as the guard process of [`CleanupProcess`].
+const GUARD: &str = CleanupProcess::ARGUMENTS[1];
 
 const AFTER: &str = "\
 An experiment is a document. It describes media sources, functions, links and clients, and a sweep of
@@ -47,7 +47,7 @@ Examples:
   headwater lab serve --out results";
 
 /// Defines `headwater lab`.
-pub fn command() -> Command {
+pub fn define_lab_command() -> Command {
     Command::new("lab")
         .about("Run experiments described in TOML or NBMP files, report and compare them; emulate links")
         .after_help(AFTER)
@@ -67,14 +67,14 @@ pub fn command() -> Command {
 /// Runs a command. The exit status is 0 for success, 1 for failure, 2 for wrong usage, and 3 if
 /// this machine lacks a capability. The help of some commands documents other values. `lab link`
 /// returns the status of the command that ran over the link.
-pub fn run(flags: &ArgMatches) -> ExitCode {
+pub fn run_lab_command(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
         Some(("run", flags)) => experiment::run_experiment(flags),
         Some(("validate", flags)) => experiment::run_validate(flags),
-        Some(("list", flags)) => experiment::run_list(flags),
-        Some(("report", flags)) => report::run_report(flags),
+        Some(("list", flags)) => experiment::run_list_command(flags),
+        Some(("report", flags)) => report::run_report_command(flags),
         Some(("compare", flags)) => report::run_compare(flags),
-        Some(("index", flags)) => report::run_index(flags),
+        Some(("index", flags)) => report::run_index_command(flags),
         Some(("findings", flags)) => findings::run_command(flags),
         Some(("agent", flags)) => agent::run_command(flags),
         Some(("link", flags)) => link::run_command(flags),
@@ -82,7 +82,7 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Some(("convert", flags)) => convert::run_command(flags),
         Some(("serve", flags)) => serve::run_command(flags),
         Some((GUARD, _)) => {
-            run_guard();
+            run_cleanup_process();
             Ok(ExitCode::SUCCESS)
         }
         _ => return ExitCode::from(2),

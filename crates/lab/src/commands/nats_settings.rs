@@ -4,11 +4,11 @@
 use crate::agent::AgentFleet;
 #[cfg(feature = "nats")]
 use crate::agent::NatsSettings;
-use crate::experiment::Connect;
+use crate::experiment::ExecutorConnector;
 #[cfg(feature = "nats")]
 use crate::experiment::ExperimentError;
 #[cfg(feature = "nats")]
-use net::config::count;
+use net::config::parse_count;
 use net::config::{Setting, SettingLayers, UsageError};
 
 /// Settings that agents and controllers share.
@@ -45,8 +45,10 @@ pub(super) const NATS: &[Setting] = &[
 /// # Errors
 /// A value is invalid.
 #[cfg(feature = "nats")]
-pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageError> {
-    let connect = |meeting| -> Connect {
+pub(super) fn create_executor_connector(
+    layers: &SettingLayers,
+) -> Result<Option<ExecutorConnector>, UsageError> {
+    let connect = |meeting| -> ExecutorConnector {
         Box::new(move || {
             let fleet = AgentFleet::connect_fleet(&meeting);
             let fleet = fleet.map_err(|error| ExperimentError::Agents(Box::new(error)))?;
@@ -61,8 +63,10 @@ pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageEr
 /// # Errors
 /// The setting is given; the error message contains the remedy.
 #[cfg(not(feature = "nats"))]
-pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageError> {
-    match layers.one("nats") {
+pub(super) fn create_executor_connector(
+    layers: &SettingLayers,
+) -> Result<Option<ExecutorConnector>, UsageError> {
+    match layers.setting_text("nats") {
         Some(_) => {
             let what = "--nats needs the feature nats";
             Err(UsageError(super::missing_feature_message(what, "nats")))
@@ -80,21 +84,21 @@ pub(super) fn read_nats_settings(
     layers: &SettingLayers,
     agents: &str,
 ) -> Result<Option<NatsSettings>, UsageError> {
-    let Some(url) = layers.one("nats") else {
+    let Some(url) = layers.setting_text("nats") else {
         return Ok(None);
     };
-    let fleet = layers.with("fleet", |text| match is_plain(text) {
+    let fleet = layers.parse_setting("fleet", |text| match is_subject_token(text) {
         true => Ok(text.to_owned()),
         false => Err("letters, digits, - and _; at most 64".into()),
     })?;
     let agents = match agents {
         "" => 1,
-        setting => layers.with(setting, count)?.unwrap_or(1),
+        setting => layers.parse_setting(setting, parse_count)?.unwrap_or(1),
     };
     Ok(Some(NatsSettings {
         url: url.to_owned(),
-        creds: layers.path("nats-creds"),
-        ca: layers.path("nats-ca"),
+        creds: layers.setting_path("nats-creds"),
+        ca: layers.setting_path("nats-ca"),
         fleet: fleet.unwrap_or_default(),
         agents,
     }))
@@ -102,7 +106,7 @@ pub(super) fn read_nats_settings(
 
 #[cfg(feature = "nats")]
 /// Returns whether a fleet name or agent name may be part of a NATS subject.
-pub(super) fn is_plain(text: &str) -> bool {
+pub(super) fn is_subject_token(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     (1..=64).contains(&text.len()) && text.chars().all(plain)
 }

@@ -5,7 +5,7 @@ use super::experiment::{argument_text, parse_plan, read_document, scale_argument
 use super::output::print_output;
 use crate::experiment::{FileError, MachineDescription, RunPlan, RunRecord};
 use crate::report::{
-    Comparison, ExperimentReport, ResultSet, index_reports as index_of, read_report,
+    ExperimentReport, FolderComparison, ResultSet, index_reports as index_of, read_report,
 };
 use clap::{Arg, ArgMatches, Command};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 const FORMS: [&str; 3] = ["html", "json", "markdown"];
 
-fn format_arguments() -> [Arg; 3] {
+fn define_format_arguments() -> [Arg; 3] {
     FORMS.map(|name| {
         let arg = Arg::new(name).long(name).value_name("FILE");
         arg.help(format!("Write the report as {name}; - for standard output"))
@@ -35,7 +35,7 @@ pub(super) fn define_commands() -> [Command; 3] {
             )
             .arg(dir().help("Result folder of a run"))
             .arg(scale_argument())
-            .args(format_arguments()),
+            .args(define_format_arguments()),
         Command::new("compare")
             .about("Compare runs of one experiment, such as two days or two machines")
             .after_help(
@@ -44,7 +44,7 @@ pub(super) fn define_commands() -> [Command; 3] {
                  Example:\n  headwater lab compare results/monday results/tuesday --html compared.html",
             )
             .arg(dir().num_args(2..).help("Result folders of runs"))
-            .args(format_arguments()),
+            .args(define_format_arguments()),
         Command::new("index")
             .about("Write a list of a folder's reports into its README.md")
             .after_help("Example:\n  headwater lab index docs/results")
@@ -53,7 +53,7 @@ pub(super) fn define_commands() -> [Command; 3] {
 }
 
 /// `report`.
-pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+pub(super) fn run_report_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let dir = PathBuf::from(argument_text(flags, "dir"));
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     if !dir.join("document.toml").exists()
@@ -61,10 +61,10 @@ pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     {
         return regenerate_report(&report, &dir);
     }
-    let held = ResultFolder::read_folder(&dir, scale)?;
+    let held = ResultFolder::read_result_folder(&dir, scale)?;
     let report = ExperimentReport::new(&held.plan, &held.text, &held.records, held.machines);
     let json = report.json()?;
-    if !write_requested(
+    if !write_requested_formats(
         flags,
         [&|| report.html(), &|| json.clone(), &|| report.markdown()],
     )? {
@@ -85,7 +85,7 @@ fn regenerate_report(report: &ExperimentReport, dir: &Path) -> Result<ExitCode, 
 pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let mut folders = Vec::new();
     for dir in flags.get_many::<String>("dir").into_iter().flatten() {
-        let held = ResultFolder::read_folder(Path::new(dir), None)?;
+        let held = ResultFolder::read_result_folder(Path::new(dir), None)?;
         folders.push(ResultSet {
             name: dir.trim_end_matches('/').to_owned(),
             plan: held.plan,
@@ -93,9 +93,9 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
             machines: held.machines,
         });
     }
-    let found = Comparison::new(&folders);
+    let found = FolderComparison::new(&folders);
     let json = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())? + "\n";
-    if !write_requested(
+    if !write_requested_formats(
         flags,
         [&|| found.html(), &|| json.clone(), &|| found.markdown()],
     )? {
@@ -105,7 +105,7 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 }
 
 /// `index`.
-pub(super) fn run_index(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+pub(super) fn run_index_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let dir = Path::new(argument_text(flags, "dir"));
     let text = index_of(dir)?;
     write_file(&dir.join("README.md"), &text)?;
@@ -119,8 +119,13 @@ pub(super) fn report_results(
     text: &str,
     dir: &Path,
 ) -> Result<ExitCode, CommandError> {
-    let records = RunRecord::read_folder(dir)?;
-    let report = ExperimentReport::new(plan, text, &records, MachineDescription::read_all(dir)?);
+    let records = RunRecord::read_record_folder(dir)?;
+    let report = ExperimentReport::new(
+        plan,
+        text,
+        &records,
+        MachineDescription::read_machine_descriptions(dir)?,
+    );
     write_report(&report, dir)?;
     let page = dir.join("report.html");
     print_output(format_args!("{}\n{}\n", report.summary(), page.display()));
@@ -128,14 +133,14 @@ pub(super) fn report_results(
 }
 
 fn exit_code(report: &ExperimentReport) -> ExitCode {
-    match report.failed() {
+    match report.has_failed() {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     }
 }
 
 fn write_report(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
-    RunRecord::compress_folder(dir)?;
+    RunRecord::compress_records(dir)?;
     write_file(&dir.join("report.html"), &report.html())?;
     write_file(&dir.join("report.json"), &report.json()?)?;
     write_illustrated(report, dir)
@@ -167,8 +172,8 @@ struct ResultFolder {
 
 impl ResultFolder {
     /// Reads a folder. If `scale` is `None`, uses the scale of the last recorded run.
-    fn read_folder(dir: &Path, scale: Option<&str>) -> Result<ResultFolder, CommandError> {
-        let machines = MachineDescription::read_all(dir)?;
+    fn read_result_folder(dir: &Path, scale: Option<&str>) -> Result<ResultFolder, CommandError> {
+        let machines = MachineDescription::read_machine_descriptions(dir)?;
         let ran = machines.last().and_then(|machine| machine.scale.clone());
         let path = dir.join("document.toml").display().to_string();
         let text = read_document(&path)?;
@@ -176,16 +181,16 @@ impl ResultFolder {
         let (plan, text) = parse_plan(&path, &text, scale.as_deref())?;
         Ok(ResultFolder {
             plan,
-            records: RunRecord::read_folder(dir)?,
+            records: RunRecord::read_record_folder(dir)?,
             machines,
             text,
         })
     }
 }
 
-/// Writes the requested formats of a report. `forms` has the order of [`FORMS`]. Returns whether
-/// any format was requested.
-fn write_requested(
+/// Writes the requested formats of a report. `forms` contains one function per format, in the order
+/// of [`FORMS`]. Returns whether any format was requested.
+fn write_requested_formats(
     flags: &ArgMatches,
     forms: [&dyn Fn() -> String; 3],
 ) -> Result<bool, CommandError> {

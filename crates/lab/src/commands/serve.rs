@@ -4,8 +4,8 @@ use super::command_error::CommandError;
 use crate::serve::{WorkflowManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
 use net::config::{
-    CommonSettings, Setting, SettingLayers, UsageError, count, flags as setting_flags,
-    listen_address,
+    CommonSettings, Setting, SettingLayers, UsageError, parse_count, parse_listen_address,
+    setting_flags,
 };
 use net::{Cidr, ProgramError, Shutdown};
 use std::process::ExitCode;
@@ -78,20 +78,23 @@ Examples:
 
 fn parse_settings(layers: &SettingLayers) -> Result<WorkflowManagerSettings, UsageError> {
     let token = layers
-        .path("token-file")
-        .map(|path| net::token::read_token(&path));
-    let networks = layers.list("report-to");
-    let network =
-        |text: &String| Cidr::parse(text).map_err(|why| UsageError(format!("report-to: {why}")));
+        .setting_path("token-file")
+        .map(|path| net::access_token::read_token(&path));
+    let networks = layers.setting_texts("report-to");
+    let network = |text: &String| {
+        Cidr::parse_network(text).map_err(|why| UsageError(format!("report-to: {why}")))
+    };
     Ok(WorkflowManagerSettings {
-        listen: layers.list_with("listen", listen_address)?,
+        listen: layers.parse_list_setting("listen", parse_listen_address)?,
         token: token
             .transpose()
             .map_err(|error| UsageError(error.to_string()))?,
-        hosts: layers.list("host"),
-        out: layers.path("out").unwrap_or_default(),
-        base: layers.path("base").unwrap_or_default(),
-        workflows_max: layers.with("workflows-max", count)?.unwrap_or_default(),
+        hosts: layers.setting_texts("host"),
+        out: layers.setting_path("out").unwrap_or_default(),
+        base: layers.setting_path("base").unwrap_or_default(),
+        workflows_max: layers
+            .parse_setting("workflows-max", parse_count)?
+            .unwrap_or_default(),
         report_to: networks.iter().map(network).collect::<Result<_, _>>()?,
     })
 }
@@ -106,7 +109,7 @@ pub(super) fn define_command() -> Command {
 
 /// Serves requests until a stop signal arrives. Then stops the running workflow.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = SettingLayers::read(SETTINGS, &[], flags)?;
+    let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
     if layers.print {
         super::output::print_output(&layers);
         return Ok(ExitCode::SUCCESS);

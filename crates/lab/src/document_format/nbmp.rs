@@ -3,9 +3,9 @@
 use super::ParsedDocument;
 use crate::experiment::{DocumentFault, built_in_functions};
 use crate::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, OWN_FUNCTIONS, adapt_workflow, find_ignored,
-    find_json_path, find_unsupported, is_foreign, parse_bounded, to_experiment, to_workflow,
-    validate_description,
+    ConformanceLevel, DescriptionKind, NbmpFault, OWN_FUNCTIONS, adapt_workflow,
+    find_ignored_members, find_json_path, find_unsupported_members, is_foreign_workflow,
+    parse_bounded_json, to_experiment, to_workflow, validate_description,
 };
 use serde_json::Value;
 
@@ -33,8 +33,8 @@ impl ParsedDocument {
     /// # Errors
     /// The workflow description cannot be run as an experiment; the faults are the reasons.
     pub fn from_workflow(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
-        if is_foreign(workflow) {
-            return ParsedDocument::from_foreign(workflow);
+        if is_foreign_workflow(workflow) {
+            return ParsedDocument::from_foreign_workflow(workflow);
         }
         let table = to_experiment(workflow);
         let text = toml::to_string_pretty(&table)
@@ -46,7 +46,7 @@ impl ParsedDocument {
     }
 
     /// Converts a workflow description that another program wrote into an experiment.
-    fn from_foreign(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
+    fn from_foreign_workflow(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
         let adapted = adapt_workflow(workflow).map_err(|faults| {
             faults
                 .into_iter()
@@ -61,11 +61,11 @@ impl ParsedDocument {
     }
 
     fn with_ignored_members(self, workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
-        let unsupported = find_unsupported(workflow);
+        let unsupported = find_unsupported_members(workflow);
         if !unsupported.is_empty() {
             return Err(unsupported.into_iter().map(DocumentFault::from).collect());
         }
-        let mut ignored_members = find_ignored(workflow);
+        let mut ignored_members = find_ignored_members(workflow);
         if workflow.get("reporting").is_some() {
             ignored_members.push("$.reporting".into());
         }
@@ -82,7 +82,7 @@ impl ParsedDocument {
 /// # Errors
 /// The text is invalid; all faults are returned.
 pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
-    let workflow = parse_bounded(text.as_bytes()).map_err(|offence| vec![offence])?;
+    let workflow = parse_bounded_json(text.as_bytes()).map_err(|offence| vec![offence])?;
     let offences = validate_description(
         &workflow,
         DescriptionKind::Workflow,
@@ -95,7 +95,7 @@ pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
     }
 }
 
-/// Returns the functions that a document may name without describing them.
+/// Returns the names of the functions that a workflow description need not describe.
 pub(crate) fn known_functions() -> Vec<&'static str> {
     let built_in = built_in_functions().keys().map(String::as_str);
     built_in.chain(OWN_FUNCTIONS).collect()

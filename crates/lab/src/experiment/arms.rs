@@ -19,7 +19,7 @@ pub struct RunPlan {
     pub rounds: u32,
     /// Number of concurrent runs.
     pub parallel: u32,
-    /// Name of the scale; `None` if the document runs as written.
+    /// Name of the scale; `None` if the document is used as written.
     pub scale: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl RunPlan {
         let rounds = *scale.rounds.as_ref().unwrap_or(&document.rounds).get_ref();
         let parallel = scale.parallel.as_ref().or(document.parallel.as_ref());
         Ok(RunPlan {
-            arms: combine_arms(&variables),
+            arms: create_arms(&variables),
             rounds,
             parallel: parallel.map_or(1, |n| *n.get_ref()).max(1),
             scale: name,
@@ -78,7 +78,7 @@ impl RunPlan {
     }
 
     /// Returns the plan of the document as written and the plans of all its scales.
-    pub(super) fn all_scales(document: &ExperimentDocument) -> Vec<RunPlan> {
+    pub(super) fn plan_all_scales(document: &ExperimentDocument) -> Vec<RunPlan> {
         let names = document.scale.keys().map(|name| Some(name.as_str()));
         let all = names.chain([None]);
         all.filter_map(|name| RunPlan::new(document.clone(), name).ok())
@@ -89,12 +89,12 @@ impl RunPlan {
     /// previous round, so that different arms run first.
     pub fn arm_order(&self, round: u32) -> Vec<usize> {
         let n = self.arms.len();
-        let first = Random::for_decision(self.document.seed, 0).below(n as u64) as usize;
+        let first = Random::derive_stream(self.document.seed, 0).next_below(n as u64) as usize;
         (0..n).map(|k| (first + round as usize + k) % n).collect()
     }
 }
 
-fn combine_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
+fn create_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
     let mut arms = vec![Arm::new()];
     for (name, values) in variables {
         let with = |arm: &Arm, value: &String| {

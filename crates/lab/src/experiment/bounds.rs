@@ -1,7 +1,7 @@
 //! Discards runs that the machine disturbed.
 
 use super::{RunPlan, RunRecord};
-use net::config::duration;
+use net::config::parse_duration;
 use std::time::Duration;
 
 /// A bound that a run exceeds.
@@ -35,7 +35,7 @@ pub(super) fn check_bounds(plan: &RunPlan, record: &RunRecord) -> Result<(), Bou
     let bounds = &plan.document.bounds;
     let read = |text: &Option<toml::Spanned<String>>| {
         let text = text.as_ref()?;
-        duration(text.get_ref()).ok()
+        parse_duration(text.get_ref()).ok()
     };
     let bound = read(&bounds.link_late).unwrap_or(LINK_LATE);
     for (name, late_us) in &record.link_late_us {
@@ -58,7 +58,7 @@ pub(super) fn check_bounds(plan: &RunPlan, record: &RunRecord) -> Result<(), Bou
         }
     }
     let steal = bounds.steal.as_ref();
-    let steal = steal.and_then(|text| crate::link::parse_share(text.get_ref()).ok());
+    let steal = steal.and_then(|text| crate::link::parse_percentage(text.get_ref()).ok());
     let steal = steal.unwrap_or(STEAL);
     if record.noise.steal > steal {
         return Err(BoundExceeded::Steal {

@@ -20,19 +20,19 @@ const ROUNDS_MAX: u32 = 10_000;
 /// Maximum number of concurrent runs. Each run has its own threads and sockets.
 const PARALLEL_MAX: u32 = 64;
 
-/// Returns all faults in the order of the text.
+/// Returns all faults, sorted by their positions in the text.
 pub fn check_document(text: &str, document: &ExperimentDocument) -> Vec<DocumentFault> {
     let mut faults = FaultCollector {
         text,
         found: Vec::new(),
     };
     check_names(document, &mut faults);
-    check_sizes(document, &mut faults);
+    check_rounds_and_sweeps(document, &mut faults);
     graph::check_graph(document, &mut faults);
-    // The remaining checks look up names. After a fault in the previous checks, they would only
-    // report the same fault again.
+    // The remaining checks look up names. After a fault in the previous checks, the remaining
+    // checks would only report the same fault again.
     if faults.found.is_empty() {
-        arm_texts::check_texts(document, &mut faults);
+        arm_texts::check_arm_texts(document, &mut faults);
         claims::check_claims(document, &mut faults);
         plots::check_plots(document, &mut faults);
     }
@@ -75,7 +75,7 @@ fn check_names(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     }
 }
 
-fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
+fn check_rounds_and_sweeps(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let scaled = document
         .scale
         .iter()

@@ -1,7 +1,7 @@
 //! Functions and sinks as written in a document, either with a command or with the name of a
 //! built-in function.
 
-use super::built_in_functions::{BuiltInFunctionError, find_built_in_function};
+use super::built_in_servers_and_clients::{BuiltInFunctionError, find_built_in_function};
 use super::document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -98,15 +98,15 @@ pub(super) enum ComponentError {
     BuiltIn(#[from] BuiltInFunctionError),
 }
 
-type Text = Spanned<String>;
+type SpannedText = Spanned<String>;
 
 /// Returns the command. For a built-in function, also returns its health check, if any.
 fn resolve_command(
-    run: Option<Text>,
-    name: Option<Text>,
+    run: Option<SpannedText>,
+    name: Option<SpannedText>,
     with: BTreeMap<String, Value>,
     role: &str,
-) -> Result<(Text, Option<Text>), ComponentError> {
+) -> Result<(SpannedText, Option<SpannedText>), ComponentError> {
     match (run, name) {
         (Some(run), None) if with.is_empty() => Ok((run, None)),
         (Some(_), None) => Err(ComponentError::WithoutUse),

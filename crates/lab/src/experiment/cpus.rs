@@ -20,13 +20,13 @@ impl CpuList {
     ///
     /// # Errors
     /// The value has neither form, is empty, or contains an invalid processor number.
-    pub(super) fn parse_value(value: &Value) -> Result<CpuList, InvalidCpus> {
+    pub(super) fn parse_cpu_list(value: &Value) -> Result<CpuList, InvalidCpus> {
         let numbers = match value {
             Value::Array(all) => all
                 .iter()
                 .map(|n| n.as_integer()?.try_into().ok())
                 .collect(),
-            Value::String(text) => parse_ranges(text),
+            Value::String(text) => parse_cpu_ranges(text),
             _ => None,
         };
         let numbers: Option<Vec<usize>> = numbers;
@@ -49,7 +49,7 @@ impl CpuList {
 
     /// Checks that a process may run on exactly these processors. The check is necessary because
     /// the kernel silently ignores requested processors that the machine lacks.
-    pub(super) fn check_process(&self, process: u32) -> io::Result<()> {
+    pub(super) fn check_affinity(&self, process: u32) -> io::Result<()> {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
         let set = sched_getaffinity(pid).map_err(|error| self.affinity_error(&error))?;
         let are: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).collect();
@@ -65,7 +65,7 @@ impl CpuList {
 }
 
 /// Parses `0-1,3`; `None` if the text is invalid.
-fn parse_ranges(text: &str) -> Option<Vec<usize>> {
+fn parse_cpu_ranges(text: &str) -> Option<Vec<usize>> {
     // Uses a set, because a short text could repeat a large range many times and would then need
     // much memory.
     let mut all = BTreeSet::new();
@@ -88,7 +88,7 @@ mod tests {
     fn lists_and_ranges_are_parsed() {
         let read = |text: &str| {
             let table: toml::Table = format!("c = {text}").parse().unwrap();
-            CpuList::parse_value(&table["c"]).map(|cpus| cpus.0)
+            CpuList::parse_cpu_list(&table["c"]).map(|cpus| cpus.0)
         };
         assert_eq!(read("[1, 0, 1]"), Ok(vec![0, 1]));
         assert_eq!(read("'0-2,5'"), Ok(vec![0, 1, 2, 5]));
@@ -116,8 +116,8 @@ mod tests {
                 .arg("9")
                 .spawn()
                 .unwrap();
-            assert!(one.check_process(child.id()).is_ok());
-            assert!(CpuList(vec![0, 1]).check_process(child.id()).is_err());
+            assert!(one.check_affinity(child.id()).is_ok());
+            assert!(CpuList(vec![0, 1]).check_affinity(child.id()).is_err());
             child.kill().unwrap();
             child.wait().unwrap();
         })

@@ -3,15 +3,17 @@
 
 use super::arms::{Arm, fill_placeholders};
 use super::check::find_link_setting;
-use super::command::{last_output, shell_command};
 use super::cpus::CpuList;
 use super::document::ExperimentDocument;
 use super::health::is_healthy;
-use super::placeholders::{DEFAULT_PLACE, RunContext, link_end, place_of, resolve_placeholder};
-use super::process::RunProcesses;
+use super::placeholders::{
+    DEFAULT_PLACE, RunContext, linked_place_or_default, place_of, resolve_placeholder,
+};
 use super::run_error::{LinkFault, RunError};
 use super::run_link::RunLink;
-use crate::link::{CompetingFlow, LinkShape, NetemLink, NetworkNamespace, ProcessGuard, TunLink};
+use super::run_processes::RunProcesses;
+use super::shell_command::{last_output, shell_command};
+use crate::link::{CleanupProcess, CompetingFlow, LinkShape, NetemLink, NetworkNamespace, TunLink};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -29,7 +31,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(5);
 /// A deployed run. Its fields are dropped in the order of their declaration. The guard is the first
 /// field, so that the processes end while the links can still carry their last packets.
 pub(crate) struct DeployedRun<'a> {
-    _guard: ProcessGuard,
+    _guard: CleanupProcess,
     pub(super) processes: RunProcesses,
     flows: Vec<CompetingFlow>,
     pub(super) links: BTreeMap<&'a str, RunLink>,
@@ -47,7 +49,7 @@ impl<'a> DeployedRun<'a> {
         at: RunContext<'a>,
     ) -> Result<DeployedRun<'a>, RunError> {
         let places = create_places(document, &at)?;
-        let mut guard = ProcessGuard::start()?;
+        let mut guard = CleanupProcess::start()?;
         for place in places.values() {
             guard.end_at_exit(place)?;
         }
@@ -67,7 +69,7 @@ impl<'a> DeployedRun<'a> {
             at,
         };
         for (number, (name, link)) in (0u8..).zip(&document.link) {
-            if !deployed.at.holds(&link.between.get_ref()[0]) {
+            if !deployed.at.has_place(&link.between.get_ref()[0]) {
                 continue;
             }
             deployed.deploy_link(number, name.get_ref())?;
@@ -77,8 +79,8 @@ impl<'a> DeployedRun<'a> {
 
     fn deploy_link(&mut self, number: u8, name: &'a str) -> Result<(), RunError> {
         let link = self.document.link.get(name);
-        let link = link.ok_or_else(|| missing_item("link", name))?;
-        let ends = self.find_ends(link.between.get_ref())?;
+        let link = link.ok_or_else(|| missing_item_error("link", name))?;
+        let ends = self.find_end_namespaces(link.between.get_ref())?;
         let (started, flows) =
             self.start_link(number, link, ends)
                 .map_err(|fault| RunError::Link {
@@ -90,7 +92,10 @@ impl<'a> DeployedRun<'a> {
         Ok(())
     }
 
-    fn find_ends(&self, [first, second]: &[String; 2]) -> Result<[&NetworkNamespace; 2], RunError> {
+    fn find_end_namespaces(
+        &self,
+        [first, second]: &[String; 2],
+    ) -> Result<[&NetworkNamespace; 2], RunError> {
         Ok([
             self.find_place(Some(first))?,
             self.find_place(Some(second))?,
@@ -142,7 +147,7 @@ impl<'a> DeployedRun<'a> {
         self.check_port_free(name, place, port)?;
         let cpus = function.cpus.as_ref();
         let child = self.start_command(function.run.get_ref(), place, Some(port), cpus, &log)?;
-        self.processes.function(name, child, &log);
+        self.processes.add_function_process(name, child, &log);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let path = function.health.as_ref().map(|path| path.get_ref().as_str());
         let waiting_since = Instant::now();
@@ -150,7 +155,7 @@ impl<'a> DeployedRun<'a> {
             self.processes.all_sinks_ended()?;
             let health = self
                 .find_place(place)?
-                .within(|| Ok(is_healthy(address, path)));
+                .run_in_namespace(|| Ok(is_healthy(address, path)));
             if health? {
                 return Ok(());
             }
@@ -174,7 +179,7 @@ impl<'a> DeployedRun<'a> {
         self.processes.all_sinks_ended().map(drop)
     }
 
-    /// Starts a command at a place. Its output goes to files.
+    /// Starts a command at a place. The command's output is written to files.
     pub(super) fn start_command(
         &self,
         text: &str,
@@ -193,21 +198,21 @@ impl<'a> DeployedRun<'a> {
         })?;
         let mut command = shell_command(&text, &at.folder, output)?;
         let cpus = cpus
-            .map(|cpus| CpuList::parse_value(cpus.get_ref()))
+            .map(|cpus| CpuList::parse_cpu_list(cpus.get_ref()))
             .transpose()?;
         let start = || {
             cpus.as_ref().map_or(Ok(()), CpuList::pin_thread)?;
             let mut child = command.spawn()?;
             let held = cpus
                 .as_ref()
-                .map_or(Ok(()), |cpus| cpus.check_process(child.id()));
+                .map_or(Ok(()), |cpus| cpus.check_affinity(child.id()));
             if held.is_err() {
                 let _ = child.kill();
                 let _ = child.wait();
             }
             held.map(|()| child)
         };
-        let started = self.find_place(place)?.within(start);
+        let started = self.find_place(place)?.run_in_namespace(start);
         started.map_err(|source| RunError::Start {
             command: text,
             source,
@@ -219,7 +224,7 @@ impl<'a> DeployedRun<'a> {
     fn check_port_free(&self, name: &str, place: Option<&str>, port: u16) -> Result<(), RunError> {
         let bound = self
             .find_place(place)?
-            .within(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+            .run_in_namespace(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
         bound.map(drop).map_err(|source| RunError::Port {
             name: name.to_owned(),
             port,
@@ -228,8 +233,10 @@ impl<'a> DeployedRun<'a> {
     }
 
     fn find_place(&self, name: Option<&str>) -> Result<&NetworkNamespace, RunError> {
-        let place = self.places.get(link_end(self.document, name));
-        place.ok_or_else(|| missing_item("place", name.unwrap_or(DEFAULT_PLACE)))
+        let place = self
+            .places
+            .get(linked_place_or_default(self.document, name));
+        place.ok_or_else(|| missing_item_error("place", name.unwrap_or(DEFAULT_PLACE)))
     }
 }
 
@@ -249,13 +256,13 @@ fn create_places<'a>(
         .chain(sinks)
         .map(|at| place_of(at.as_ref()).unwrap_or(DEFAULT_PLACE));
     for name in used.chain(ends.map(String::as_str)) {
-        let joined = link_end(document, Some(name));
-        if !at.holds(name) || places.contains_key(joined) {
+        let joined = linked_place_or_default(document, Some(name));
+        if !at.has_place(name) || places.contains_key(joined) {
             continue;
         }
-        // On an agent, a place that no link joins uses the host's network.
+        // On an agent, a place that is not the end of a link uses the host's network.
         let place = match joined == DEFAULT_PLACE && at.share.is_some() {
-            true => NetworkNamespace::same_network()?,
+            true => NetworkNamespace::with_host_network()?,
             false => NetworkNamespace::new()?,
         };
         places.insert(joined, place);
@@ -263,7 +270,7 @@ fn create_places<'a>(
     Ok(places)
 }
 
-pub(super) fn missing_item(kind: &'static str, name: &str) -> RunError {
+pub(super) fn missing_item_error(kind: &'static str, name: &str) -> RunError {
     RunError::Missing {
         kind,
         name: name.to_owned(),

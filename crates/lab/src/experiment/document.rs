@@ -4,7 +4,7 @@ mod presentation;
 mod result_sources;
 mod source_claim;
 
-pub use presentation::{PlotKind, PlotSpec, QuantityLabel, list_names};
+pub use presentation::{PlotKind, PlotSpec, QuantityLabel, as_name_list};
 pub use result_sources::{HistogramSource, SeriesSource};
 pub use source_claim::{SourceDirection, SourceRange};
 
@@ -36,7 +36,8 @@ pub struct ExperimentDocument {
     /// Servers.
     #[serde(default)]
     pub function: BTreeMap<Spanned<String>, FunctionSpec>,
-    /// Places that no link joins. With agents, these places are hosts.
+    /// Tables of places. A place that is not the end of a link must have a table. A table can also
+    /// select the agents of the place.
     #[serde(default)]
     pub place: BTreeMap<Spanned<String>, PlaceSpec>,
     /// Links between places.
@@ -71,7 +72,8 @@ pub struct ExperimentDocument {
     pub plot: Vec<Spanned<PlotSpec>>,
 }
 
-/// Media, which are a path or the output of a command. The command runs once before all runs.
+/// Media that exist at a path or that a command creates. The command is executed once, before all
+/// runs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MediaSource {
@@ -81,8 +83,8 @@ pub struct MediaSource {
     pub make: Option<Spanned<String>>,
 }
 
-/// A place where functions and sinks run. Without agents, this machine is the place of everything
-/// that is not at the end of a link.
+/// A place where functions and sinks run. Without agents, all functions and sinks that are not at
+/// the end of a link share one network namespace.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlaceSpec {
@@ -108,7 +110,8 @@ pub struct FunctionSpec {
     /// Path of the health check. The server is healthy if a request for this path succeeds
     /// [default: no path; the port must accept connections].
     pub health: Option<Spanned<String>>,
-    /// Sources and functions that this function reads. The functions that it reads start first.
+    /// Sources and functions that this function reads. The functions in this list start before this
+    /// function.
     pub input: Vec<Spanned<String>>,
 }
 
@@ -118,8 +121,8 @@ pub struct FunctionSpec {
 pub struct LinkSpec {
     /// The client's place and the server's place.
     pub between: Spanned<[String; 2]>,
-    /// Emulator. `us` is the emulator of this program, and `netem` that of the kernel [default:
-    /// us].
+    /// Emulator. `us` is the emulator of this program, and `netem` is the emulator of the kernel
+    /// [default: us].
     pub by: Option<Spanned<String>>,
     /// Rate of each direction, such as `20mbit` (bits per second).
     pub rate: Option<Spanned<String>>,
@@ -154,7 +157,7 @@ pub struct SinkSpec {
     pub cpus: Option<Spanned<Value>>,
     /// Sources and functions that the sink reads.
     pub input: Vec<Spanned<String>>,
-    /// Quantities by name, with their locations ([`super::quantity::QuantityExpression`]).
+    /// Quantities by name, with their locations ([`super::quantity::QuantityLocator`]).
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
     /// Location of the lateness that the sink reports, which is a 99th percentile in milliseconds.
     pub late_ms: Option<Spanned<String>>,
@@ -168,8 +171,8 @@ pub struct SinkSpec {
     pub timeout: Option<Spanned<String>>,
 }
 
-/// A `[scale.NAME]` table. Its settings replace those of the document if `--scale NAME` is given,
-/// for example for a shorter experiment.
+/// A `[scale.NAME]` table. With `--scale NAME`, its settings replace the document's settings, for
+/// example for a shorter experiment.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ScaleSpec {
@@ -195,8 +198,8 @@ pub struct NoiseBounds {
     pub steal: Option<Spanned<String>>,
 }
 
-/// A quantity of some arms, either alone or as a ratio to other arms in the same rounds. With
-/// bounds, the expectation is a claim.
+/// A quantity of selected arms, either alone or as a ratio to the quantity of other arms in the
+/// same rounds. An expectation with bounds is a claim.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Expectation {
@@ -217,8 +220,8 @@ pub struct Expectation {
     pub quantity: Spanned<String>,
     /// Values of variables that select the arms.
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Values of variables that select the arms of the denominator. In all other variables, both
-    /// arms of a ratio have the same values.
+    /// Values of variables that select the arms of the denominator. All other variables have the
+    /// same values in both arms of a ratio.
     #[serde(default)]
     pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// Restricts the expectation to arms with these values of other variables.

@@ -40,7 +40,7 @@ impl DocumentFault {
 
 impl DocumentFault {
     /// Creates a fault of a key whose line is unknown, because the document is not TOML.
-    pub(super) fn without_line(path: &str, what: String) -> DocumentFault {
+    pub(super) fn with_unknown_line(path: &str, what: String) -> DocumentFault {
         DocumentFault {
             line: 0,
             column: 0,
@@ -53,7 +53,7 @@ impl DocumentFault {
 #[cfg(not(feature = "nbmp"))]
 impl DocumentFault {
     /// Creates a fault of the whole document.
-    pub(crate) fn without_place(what: String) -> DocumentFault {
+    pub(crate) fn of_whole_document(what: String) -> DocumentFault {
         DocumentFault {
             line: 0,
             column: 0,

@@ -2,7 +2,7 @@
 
 use super::file_error::FileError;
 use super::record::RecordFileError;
-use super::result_folder::FolderError;
+use super::result_folder::ResultFolderError;
 use super::source::SourceError;
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(crate) enum ExperimentError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] ResultFolderError),
     #[error(transparent)]
     Records(#[from] RecordFileError),
     #[error(transparent)]
@@ -26,7 +26,7 @@ pub(crate) enum ExperimentError {
     EveryArmFailed {
         /// Number of arms.
         arms: usize,
-        /// Reason of the first failure.
+        /// Reason of the last of these failures.
         reason: String,
         /// The result folder.
         out: PathBuf,

@@ -3,29 +3,29 @@
 
 use std::sync::Mutex;
 
-/// The results of the arms' first attempts, until one attempt counts or fails in a different way.
+/// The failures of the arms' first attempts, until an attempt succeeds or fails in a different way.
 #[derive(Debug)]
 pub(super) struct FirstFailures {
     arms: usize,
-    state: Mutex<FailureState>,
+    state: Mutex<FailureAgreement>,
 }
 
 #[derive(Debug)]
-enum FailureState {
+enum FailureAgreement {
     /// All first attempts so far failed in the same way. `reason` is their common reason without
     /// numbers, and `arms` is the number of these attempts.
     Same { reason: Option<String>, arms: usize },
-    /// First attempts had different results, or a run counts. Later attempts are ignored.
+    /// First attempts had different results, or a run has succeeded. Later attempts are ignored.
     Different,
 }
 
 impl FirstFailures {
-    /// Creates the state for an experiment with `arms` arms. If `any_counts` is true, a run already
-    /// counts, so all later attempts are ignored.
+    /// Creates the state for an experiment with `arms` arms. If an earlier session of the
+    /// experiment had a successful run, `any_counts` is true. All attempts are then ignored.
     pub(super) fn new(arms: usize, any_counts: bool) -> FirstFailures {
         let state = match any_counts {
-            true => FailureState::Different,
-            false => FailureState::Same {
+            true => FailureAgreement::Different,
+            false => FailureAgreement::Same {
                 reason: None,
                 arms: 0,
             },
@@ -36,15 +36,15 @@ impl FirstFailures {
         }
     }
 
-    /// Records the first attempt of an arm. `failure` is the reason of its failure. It is `None` if
-    /// the attempt counts or if the machine disturbed it. Returns whether all first attempts so far
-    /// failed in the same way.
-    pub(super) fn note(&self, failure: Option<&str>) -> bool {
+    /// Records the first attempt of an arm. `failure` is the reason why the attempt failed. It is
+    /// `None` if the attempt succeeded, or if a retry without any correction may succeed. Returns
+    /// whether all first attempts so far failed in the same way.
+    pub(super) fn record_first_attempt(&self, failure: Option<&str>) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;
         };
         let same = match (&mut *state, failure) {
-            (FailureState::Same { reason, arms }, Some(failure)) => {
+            (FailureAgreement::Same { reason, arms }, Some(failure)) => {
                 let failure = without_numbers(failure);
                 *arms += 1;
                 *reason.get_or_insert_with(|| failure.clone()) == failure
@@ -52,16 +52,16 @@ impl FirstFailures {
             _ => false,
         };
         if !same {
-            *state = FailureState::Different;
+            *state = FailureAgreement::Different;
         }
         same
     }
 
     /// Returns whether the first attempts of all arms have failed in the same way.
-    pub(super) fn is_hopeless(&self) -> bool {
+    pub(super) fn has_common_failure(&self) -> bool {
         let state = self.state.lock();
         state.is_ok_and(
-            |state| matches!(&*state, FailureState::Same { arms, .. } if *arms >= self.arms),
+            |state| matches!(&*state, FailureAgreement::Same { arms, .. } if *arms >= self.arms),
         )
     }
 }
@@ -86,15 +86,18 @@ mod tests {
     #[test]
     fn only_equal_failures_of_every_arm_are_hopeless() {
         let same = FirstFailures::new(2, false);
-        assert!(same.note(Some("port 81: exited")) && !same.is_hopeless());
-        assert!(same.note(Some("port 7: exited")) && same.is_hopeless());
+        assert!(same.record_first_attempt(Some("port 81: exited")) && !same.has_common_failure());
+        assert!(same.record_first_attempt(Some("port 7: exited")) && same.has_common_failure());
         for second in [None, Some("no such file")] {
             let other = FirstFailures::new(2, false);
-            assert!(other.note(Some("exited")));
-            assert!(!other.note(second) && !other.is_hopeless(), "{second:?}");
-            assert!(!other.note(Some("exited")));
+            assert!(other.record_first_attempt(Some("exited")));
+            assert!(
+                !other.record_first_attempt(second) && !other.has_common_failure(),
+                "{second:?}"
+            );
+            assert!(!other.record_first_attempt(Some("exited")));
         }
         let resumed = FirstFailures::new(1, true);
-        assert!(!resumed.note(Some("exited")) && !resumed.is_hopeless());
+        assert!(!resumed.record_first_attempt(Some("exited")) && !resumed.has_common_failure());
     }
 }

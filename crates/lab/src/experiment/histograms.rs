@@ -1,5 +1,5 @@
-//! HDR histograms of sinks, which are encoded as V2 in base64. They occur alone or in interval
-//! logs.
+//! HDR histograms of sinks, which are encoded as V2 in base64. A histogram is stored alone or in an
+//! interval log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -79,7 +79,7 @@ pub(crate) fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramEr
 ///
 /// # Errors
 /// The file cannot be read, is not an interval log, or has no matching tag.
-pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, HistogramError> {
+pub(super) fn read_interval_log(path: &Path, tags: &str) -> Result<Histogram<u64>, HistogramError> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(LOG_MAX + 1)
@@ -87,15 +87,15 @@ pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, Histog
     if bytes.len() as u64 > LOG_MAX {
         return Err(HistogramError::LogTooLong);
     }
-    sum_log(&bytes, Some(tags))
+    sum_interval_log(&bytes, Some(tags))
 }
 
-/// Adds up the histograms of an interval log whose tag matches a pattern. Without a pattern, all
-/// histograms of the log must have the same tag.
+/// From an interval log, adds up the histograms with a tag that matches `pattern`. Without a
+/// pattern, all histograms of the log must have the same tag.
 ///
 /// # Errors
 /// The text is not an interval log, no tag matches, or there are several tags but no pattern.
-pub(super) fn sum_log(
+pub(super) fn sum_interval_log(
     text: &[u8],
     pattern: Option<&str>,
 ) -> Result<Histogram<u64>, HistogramError> {

@@ -1,8 +1,8 @@
 //! Executes one run on this machine, from its deployment to the collection of its results.
 
 use super::check::starting_order;
-use super::collect::collect_results;
 use super::deploy::DeployedRun;
+use super::merge_measurements::merge_measurements;
 use super::placeholders::RunContext;
 use super::run_error::RunError;
 use super::{ExperimentDocument, RunRecord};
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 /// ended and the folder of the run is removed.
 ///
 /// # Errors
-/// The reason why the run does not count.
+/// The run failed or was stopped.
 pub(super) fn execute_locally(
     document: &ExperimentDocument,
     at: RunContext<'_>,
@@ -28,5 +28,5 @@ pub(super) fn execute_locally(
     deployed.warm_up(&sinks, stop)?;
     let measured = deployed.measure_sinks(&sinks, stop)?;
     drop(deployed);
-    collect_results(document, &[measured], record)
+    merge_measurements(document, &[measured], record)
 }

@@ -70,7 +70,7 @@ impl MachineDescription {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub(crate) fn note(&self, out: &Path) -> Result<(), RecordFileError> {
+    pub(crate) fn append_if_changed(&self, out: &Path) -> Result<(), RecordFileError> {
         let path = out.join(FILE);
         let failed = |error| FileError::new(&path, error);
         let same = |other: &MachineDescription| {
@@ -80,7 +80,7 @@ impl MachineDescription {
             };
             then == *self
         };
-        let before = MachineDescription::read_all(out)?;
+        let before = MachineDescription::read_machine_descriptions(out)?;
         let own = before.iter().rfind(|other| other.agent == self.agent);
         if own.is_some_and(same) {
             return Ok(());
@@ -91,16 +91,19 @@ impl MachineDescription {
         Ok(())
     }
 
-    /// Reads all descriptions in an experiment's folder. Returns none if the file does not exist.
+    /// Reads all descriptions in an experiment's folder. Returns an empty list if the file does not
+    /// exist.
     ///
     /// # Errors
     /// The file cannot be read, or a line is invalid.
-    pub fn read_all(out: &Path) -> Result<Vec<MachineDescription>, RecordFileError> {
-        super::record::read_lines(&out.join(FILE))
+    pub fn read_machine_descriptions(
+        out: &Path,
+    ) -> Result<Vec<MachineDescription>, RecordFileError> {
+        super::record::read_json_lines(&out.join(FILE))
     }
 }
 
-/// Returns the rest of the first line that starts with `word`.
+/// Returns the text after `word` in the first line that starts with `word`.
 fn text_after(text: &str, word: &str) -> String {
     let found = text.lines().find_map(|line| line.strip_prefix(word));
     found.unwrap_or_default().trim().to_owned()
@@ -122,39 +125,58 @@ mod tests {
         assert!(here.cores > 0 && here.memory_bytes > 1 << 20, "{here:?}");
         assert!(here.kernel.starts_with("Linux "), "{here:?}");
         assert_eq!(here.versions["sh"], "no");
-        here.note(&out).unwrap();
+        here.append_if_changed(&out).unwrap();
         MachineDescription {
             unix_s: 0.0,
             ..here.clone()
         }
-        .note(&out)
+        .append_if_changed(&out)
         .unwrap();
         assert_eq!(
-            MachineDescription::read_all(&out).unwrap().first(),
+            MachineDescription::read_machine_descriptions(&out)
+                .unwrap()
+                .first(),
             Some(&here)
         );
-        assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 1);
+        assert_eq!(
+            MachineDescription::read_machine_descriptions(&out)
+                .unwrap()
+                .len(),
+            1
+        );
         // A process that is killed while it writes leaves an incomplete line. That line is removed.
         let torn = fs::read_to_string(out.join(FILE)).unwrap() + "{\"unix_s\":";
         fs::write(out.join(FILE), torn).unwrap();
         let other = MachineDescription { cores: 99, ..here };
-        other.note(&out).unwrap();
-        assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 2);
-        // Each description is compared with the last one of the same agent. Therefore only the
-        // first of these three is new.
+        other.append_if_changed(&out).unwrap();
+        assert_eq!(
+            MachineDescription::read_machine_descriptions(&out)
+                .unwrap()
+                .len(),
+            2
+        );
+        // Each description is compared with the last description of the same agent. Therefore, only
+        // the first of the following three descriptions is new.
         let agent = Some("one".to_owned());
         let agents = MachineDescription {
             agent,
             ..other.clone()
         };
         for machine in [&agents, &other, &agents] {
-            machine.note(&out).unwrap();
+            machine.append_if_changed(&out).unwrap();
         }
         assert_eq!(
-            MachineDescription::read_all(&out).unwrap().last(),
+            MachineDescription::read_machine_descriptions(&out)
+                .unwrap()
+                .last(),
             Some(&agents)
         );
-        assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 3);
+        assert_eq!(
+            MachineDescription::read_machine_descriptions(&out)
+                .unwrap()
+                .len(),
+            3
+        );
         fs::remove_dir_all(&out).unwrap();
     }
 }

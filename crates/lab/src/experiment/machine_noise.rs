@@ -14,7 +14,7 @@ pub struct MachineNoise {
 }
 
 impl MachineNoise {
-    /// Combines the noise of two machines by taking the higher of each value.
+    /// Combines the noise of two machines. Each resulting value is the maximum of the two machines.
     pub(super) fn combine_worst(self, other: MachineNoise) -> MachineNoise {
         MachineNoise {
             load: self.load.max(other.load),
@@ -57,7 +57,7 @@ impl CpuTicks {
     }
 
     /// Returns the activity of the machine since these CPU counters were read.
-    pub(crate) fn since(self) -> MachineNoise {
+    pub(crate) fn noise_since_read(self) -> MachineNoise {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load = load.split(' ').next().and_then(|text| text.parse().ok());
         self.noise_until(CpuTicks::now(), load.unwrap_or(0.0))

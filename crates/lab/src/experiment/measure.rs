@@ -1,16 +1,16 @@
 //! Runs the sinks of a run, and checks meanwhile that the functions keep running.
 
 use super::check::LINK_QUANTITIES;
-use super::command::last_output;
-use super::deploy::{DeployedRun, PAUSE, missing_item};
+use super::deploy::{DeployedRun, PAUSE, missing_item_error};
 use super::document::SinkSpec;
 use super::machine_noise::{CpuTicks, MachineNoise};
 use super::placeholders::place_of;
-use super::quantity::{PartialValue, QuantityError, QuantityExpression};
+use super::quantity::{PartValue, QuantityError, QuantityLocator};
 use super::run_error::{RunError, SinkFault};
+use super::shell_command::last_output;
 use super::sink_output::SinkOutput;
 use super::sink_results::SinkResults;
-use net::config::duration;
+use net::config::parse_duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,11 +24,11 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// Size limit of a sink's output, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 
-/// The measurement of one part of a run. An agent or this machine executes a part.
+/// The measurement of one part of a run. Each part is executed by an agent or by this machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Measurement {
     /// Values of the quantities, by name.
-    pub(super) found: BTreeMap<String, PartialValue>,
+    pub(super) found: BTreeMap<String, PartValue>,
     /// Lateness that each sink reports, in milliseconds.
     pub(super) late_ms: BTreeMap<String, f64>,
     /// Link quantities such as `LINK.lost`.
@@ -77,7 +77,7 @@ impl DeployedRun<'_> {
         let outputs: Vec<(&str, PathBuf)> = started.collect::<Result<_, RunError>>()?;
         self.wait_for_sinks(stop)?;
         let mut measured = Measurement {
-            noise: ticks.since(),
+            noise: ticks.noise_since_read(),
             ..Measurement::default()
         };
         for (name, output) in outputs {
@@ -87,7 +87,7 @@ impl DeployedRun<'_> {
                 last_output: last_output(&output),
             };
             let sink = self.find_sink(name)?;
-            let found = self.find((name, sink), &output, &mut measured);
+            let found = self.collect_sink_results((name, sink), &output, &mut measured);
             found.map_err(failed)?;
         }
         for (name, link) in &self.links {
@@ -111,7 +111,7 @@ impl DeployedRun<'_> {
     }
 
     /// Collects the results of a sink that has exited.
-    fn find(
+    fn collect_sink_results(
         &self,
         (name, sink): (&str, &SinkSpec),
         output: &Path,
@@ -120,18 +120,19 @@ impl DeployedRun<'_> {
         let folder = &self.at.folder;
         let printed = SinkOutput::new(read_output(output)?);
         for (quantity, text) in &sink.measure {
-            let found = QuantityExpression::parse_expression(text.get_ref())
+            let found = QuantityLocator::parse_locator(text.get_ref())
                 .map_err(QuantityError::from)?
-                .find(&printed, folder)?;
+                .find_part_value(&printed, folder)?;
             measured.found.insert(quantity.get_ref().clone(), found);
         }
         measured
             .shapes
             .merge(&SinkResults::read_results(sink, output)?)?;
         if let Some(text) = &sink.late_ms {
-            let quantity = QuantityExpression::parse_expression(text.get_ref())
-                .map_err(QuantityError::from)?;
-            let late = quantity.value(&[quantity.find(&printed, folder)?])?;
+            let quantity =
+                QuantityLocator::parse_locator(text.get_ref()).map_err(QuantityError::from)?;
+            let late =
+                quantity.merge_part_values(&[quantity.find_part_value(&printed, folder)?])?;
             let late = late.map(|late| (name.to_owned(), late));
             measured.late_ms.extend(late);
         }
@@ -140,7 +141,7 @@ impl DeployedRun<'_> {
 
     fn find_sink(&self, name: &str) -> Result<&SinkSpec, RunError> {
         let sink = self.document.sink.get(name);
-        sink.ok_or_else(|| missing_item("sink", name))
+        sink.ok_or_else(|| missing_item_error("sink", name))
     }
 
     fn start_sink(&self, name: &str, kind: &str) -> Result<PathBuf, RunError> {
@@ -176,7 +177,7 @@ impl DeployedRun<'_> {
 /// Returns the time limit of a sink.
 pub(crate) fn sink_timeout(sink: &SinkSpec) -> Duration {
     let configured = sink.timeout.as_ref();
-    let configured = configured.and_then(|text| duration(text.get_ref()).ok());
+    let configured = configured.and_then(|text| parse_duration(text.get_ref()).ok());
     configured.unwrap_or(TIMEOUT)
 }
 

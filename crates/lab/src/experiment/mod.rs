@@ -5,17 +5,17 @@
 //! Data flow: [`ExperimentDocument`] is the parsed document, [`check`](fn@check_document) finds its
 //! faults, and [`RunPlan`] lists the arms. `run.rs` executes the rounds and reports progress.
 //! `local_run.rs` executes one run. `deploy.rs` starts and removes everything that the run needs.
-//! `placeholders.rs` and `command.rs` turn texts into processes. `collect.rs` reads the results,
-//! and `bounds.rs` discards disturbed runs. Each run leaves a [`RunRecord`]. The
-//! [`report`](crate::report) is made from records alone, so that a new question needs no new run.
+//! `placeholders.rs` and `shell_command.rs` turn the document's commands into processes.
+//! `merge_measurements.rs` merges the results, and `bounds.rs` discards disturbed runs. Each run
+//! leaves a [`RunRecord`]. The [`report`](crate::report) is made from records alone, so that a new
+//! question needs no new run.
 
 mod arms;
 mod bounds;
-mod built_in_functions;
+mod built_in_servers_and_clients;
 mod check;
-mod collect;
-mod command;
 mod component;
+mod compressed_records;
 mod cpus;
 mod deploy;
 pub(crate) mod document;
@@ -29,19 +29,20 @@ mod local_run;
 mod machine;
 mod machine_noise;
 mod measure;
+mod merge_measurements;
 mod placeholders;
-mod process;
+mod portable_command;
 mod programs;
 mod progress;
 mod quantity;
-mod raw_records;
 mod record;
-mod redacted_command;
 mod result_folder;
 mod run;
 mod run_error;
 mod run_link;
+mod run_processes;
 mod scalar_text;
+mod shell_command;
 mod sink_output;
 mod sink_results;
 mod source;
@@ -50,7 +51,7 @@ mod versions;
 
 pub(crate) use arms::fill_placeholders;
 pub use arms::{Arm, RunPlan, UnknownScale};
-pub use built_in_functions::{
+pub use built_in_servers_and_clients::{
     BuiltInFunction, BuiltInFunctionError, built_in_functions, find_built_in_function,
 };
 pub use check::check_document;
@@ -60,11 +61,11 @@ pub(crate) use experiment_error::ExperimentError;
 pub use file_error::FileError;
 pub(crate) use histograms::{add_histogram as add_counts, decode_histogram as counts};
 pub use machine::MachineDescription;
+pub(crate) use portable_command::portable_command_line;
 pub(crate) use programs::find_missing_programs;
 pub use progress::ExperimentProgress;
 pub use record::{AgentRecord, HistogramRecord, RecordFileError, RunRecord};
-pub(crate) use redacted_command::command_line;
-pub(crate) use run::{Connect, ExperimentJob, ExperimentOutcome, run_job};
+pub(crate) use run::{ExecutorConnector, ExperimentJob, ExperimentOutcome, execute_missing_runs};
 #[cfg(feature = "nats")]
 pub(crate) use run_error::RunError;
 pub(crate) use scalar_text::scalar_text;
@@ -73,12 +74,12 @@ pub(crate) use scalar_text::scalar_text;
 #[cfg(feature = "nats")]
 pub(crate) mod distributed {
     pub(crate) use super::check::starting_order;
-    pub(crate) use super::collect::collect_results;
     pub(crate) use super::deploy::DeployedRun;
     pub(crate) use super::machine_noise::{CpuTicks, MachineNoise};
     pub(crate) use super::measure::{Measurement, sink_timeout};
+    pub(crate) use super::merge_measurements::merge_measurements;
     pub(crate) use super::placeholders::{
-        AgentShare, DEFAULT_PLACE, RunContext, link_end, place_of,
+        AgentShare, DEFAULT_PLACE, RunContext, linked_place_or_default, place_of,
     };
     pub(crate) use super::result_folder::ExperimentFolders;
     pub(crate) use super::run::RemoteExecutor;

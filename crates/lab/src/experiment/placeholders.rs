@@ -23,7 +23,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) sources: BTreeMap<String, PathBuf>,
     pub(crate) round: u32,
     pub(crate) seed: u64,
-    /// The share of this agent; `None` without agents.
+    /// The part of the run that this agent executes; `None` without agents.
     pub(crate) share: Option<AgentShare>,
 }
 
@@ -32,7 +32,8 @@ pub(crate) struct RunContext<'a> {
 pub(crate) struct AgentShare {
     /// Places on this agent, each with the part number (from 0) and the number of parts.
     pub(crate) places: BTreeMap<String, (u32, u32)>,
-    /// `ADDRESS:PORT` of each function that no link reaches, as seen from this agent.
+    /// `ADDRESS:PORT` of each function whose place is not the end of a link, as seen from this
+    /// agent.
     pub(crate) addresses: BTreeMap<String, String>,
 }
 
@@ -47,7 +48,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Returns whether a place is on this machine.
-    pub(super) fn holds(&self, place: &str) -> bool {
+    pub(super) fn has_place(&self, place: &str) -> bool {
         let share = self.share.as_ref();
         share.is_none_or(|share| share.places.contains_key(place))
     }
@@ -80,7 +81,9 @@ pub(super) fn resolve_placeholder(
             .share
             .as_ref()
             .and_then(|share| share.addresses.get(name));
-        if let (Some(assigned), DEFAULT_PLACE) = (assigned, link_end(document, at.place)) {
+        if let (Some(assigned), DEFAULT_PLACE) =
+            (assigned, linked_place_or_default(document, at.place))
+        {
             return Some(assigned.clone());
         }
         let address = function_address(document, at.place, function)?;
@@ -97,14 +100,15 @@ pub(super) fn resolve_placeholder(
     }
 }
 
-/// Returns a function's address as seen from a place; `None` if no link joins the two places.
+/// Returns a function's address as seen from a place. Returns `None` if the function is at another
+/// place and no link joins the two places.
 fn function_address(
     document: &ExperimentDocument,
     from: Option<&str>,
     function: &FunctionSpec,
 ) -> Option<Ipv4Addr> {
-    let to = link_end(document, place_of(function.at.as_ref()));
-    let from = link_end(document, from);
+    let to = linked_place_or_default(document, place_of(function.at.as_ref()));
+    let from = linked_place_or_default(document, from);
     if from == to {
         return Some(Ipv4Addr::LOCALHOST);
     }
@@ -120,7 +124,10 @@ fn function_address(
 }
 
 /// Returns `place` if it is the end of a link, and [`DEFAULT_PLACE`] otherwise.
-pub(crate) fn link_end<'a>(document: &'a ExperimentDocument, place: Option<&str>) -> &'a str {
+pub(crate) fn linked_place_or_default<'a>(
+    document: &'a ExperimentDocument,
+    place: Option<&str>,
+) -> &'a str {
     let mut ends = document
         .link
         .values()

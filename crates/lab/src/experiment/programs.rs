@@ -1,6 +1,6 @@
-//! Finds the programs that a document's shell commands start, and reports the missing ones.
+//! Finds the programs that a document's shell commands start, and reports the missing programs.
 
-use super::command::search_path;
+use super::shell_command::search_path;
 use super::{DocumentFault, ExperimentDocument};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(crate) fn find_missing_programs(
                     format!("program not found: {program}; install it, or correct the command");
                 faults.push(match text {
                     Some(text) => DocumentFault::at_span(text, Some(command.span()), &path, what),
-                    None => DocumentFault::without_line(&path, what),
+                    None => DocumentFault::with_unknown_line(&path, what),
                 });
             }
         }
@@ -105,9 +105,9 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Splits a script into simple commands at line ends and operators that are not quoted. Words are
-/// later split at spaces, so the program after an assignment of a quoted value with spaces is not
-/// found.
+/// Splits a script into simple commands at line ends and operators that are not quoted. The program
+/// after an assignment with quotes, such as `A='x y' program`, is not found, because the words are
+/// later split at spaces.
 fn split_commands(command: &str) -> Vec<&str> {
     let (mut parts, mut start, mut quote) = (Vec::new(), 0, None);
     let mut is_comment = false;
@@ -167,7 +167,7 @@ mod tests {
             ),
             ("wrk \\\n  --latency; wrk", &["wrk"]),
             ("f() { missing; }\nf", &[]),
-            // Regression: `y` was reported as a program.
+            // Regression test: the word `y` in the quoted value was reported as a program.
             ("A='x y z' unknown; B=1 sort", &["sort"]),
             ("cat <<END\nmissing\nEND", &[]),
         ] {

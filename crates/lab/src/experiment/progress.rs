@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// Progress at the start or the end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentProgress {
-    /// Number of finished runs. A run is finished when it counts or has been given up.
+    /// Number of finished runs. A run is finished when an attempt succeeds or when the last attempt
+    /// is discarded.
     pub done: usize,
     /// Number of all runs.
     pub all: usize,
@@ -34,7 +35,8 @@ pub struct ExperimentProgress {
 pub(super) enum RunEvent {
     /// A run starts, with its round, attempt and arm.
     Started(u32, u32, Arm),
-    /// A run ends, with its record. The flag is true if the run was the last attempt.
+    /// A run ends, with its record. The flag is true if this attempt of the run was the last
+    /// allowed attempt.
     Ended(Box<RunRecord>, bool),
 }
 
@@ -44,7 +46,7 @@ struct ArmDuration {
     seconds: f64,
     /// Number of runs, including all discarded runs.
     runs: u32,
-    /// Number of runs that count or have been given up.
+    /// Number of finished runs, as in [`ExperimentProgress::done`].
     done: u32,
 }
 
@@ -68,12 +70,12 @@ impl ExperimentProgress {
         };
         let ours = records.iter().filter(|record| record.round < plan.rounds);
         for record in ours {
-            progress.count(record, false);
+            progress.count_run(record, false);
         }
         progress
     }
 
-    pub(super) fn note(&mut self, event: RunEvent) {
+    pub(super) fn record_event(&mut self, event: RunEvent) {
         match event {
             RunEvent::Started(round, attempt, arm) => {
                 (self.round, self.attempt, self.arm) = (round, attempt, arm);
@@ -82,13 +84,13 @@ impl ExperimentProgress {
             RunEvent::Ended(record, last) => {
                 (self.round, self.attempt) = (record.round, record.attempt);
                 self.arm.clone_from(&record.arm);
-                self.count(&record, last);
+                self.count_run(&record, last);
                 self.ended = Some(*record);
             }
         }
     }
 
-    fn count(&mut self, record: &RunRecord, given_up: bool) {
+    fn count_run(&mut self, record: &RunRecord, given_up: bool) {
         let Some(took) = self.arms.get_mut(&record.arm) else {
             return;
         };
@@ -134,19 +136,19 @@ mod tests {
         };
         let mut progress = ExperimentProgress::new(&plan, &[]);
         assert_eq!((progress.done, progress.all, progress.left_s), (0, 6, None));
-        progress.note(RunEvent::Started(0, 0, plan.arms[0].clone()));
-        progress.note(RunEvent::Ended(Box::new(ran(0, 0, 10.0, None)), false));
+        progress.record_event(RunEvent::Started(0, 0, plan.arms[0].clone()));
+        progress.record_event(RunEvent::Ended(Box::new(ran(0, 0, 10.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (1, Some(50.0)));
-        progress.note(RunEvent::Started(0, 0, plan.arms[1].clone()));
-        progress.note(RunEvent::Ended(Box::new(ran(0, 1, 2.0, None)), false));
+        progress.record_event(RunEvent::Started(0, 0, plan.arms[1].clone()));
+        progress.record_event(RunEvent::Ended(Box::new(ran(0, 1, 2.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
         // A discarded run is repeated. After the last attempt, the run is given up.
-        progress.note(RunEvent::Ended(
+        progress.record_event(RunEvent::Ended(
             Box::new(ran(1, 1, 2.0, Some("late"))),
             false,
         ));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
-        progress.note(RunEvent::Ended(
+        progress.record_event(RunEvent::Ended(
             Box::new(ran(1, 1, 2.0, Some("late"))),
             true,
         ));

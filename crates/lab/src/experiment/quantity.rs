@@ -1,7 +1,7 @@
 //! Locates a quantity in a sink's output or files, and merges the parts of a sink.
 
 use super::histograms::{
-    HistogramError, add_histogram, decode_histogram, encode_histogram, read_log,
+    HistogramError, add_histogram, decode_histogram, encode_histogram, read_interval_log,
 };
 use super::sink_output::{NoJson, SinkOutput};
 use hdrhistogram::Histogram;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The reason why the text of a quantity is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum QuantitySyntaxError {
+pub(crate) enum QuantityLocatorError {
     #[error("invalid divisor; write a number other than 0 after ` / `")]
     Divisor,
     #[error("{0} is not a path within the run's folder; write one relative to {{folder}}")]
@@ -28,7 +28,7 @@ pub(crate) enum QuantitySyntaxError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QuantityError {
     #[error(transparent)]
-    Syntax(#[from] QuantitySyntaxError),
+    Syntax(#[from] QuantityLocatorError),
     #[error(transparent)]
     Output(#[from] NoJson),
     #[error("no {what} at {pointer} of the output")]
@@ -53,7 +53,7 @@ pub(crate) enum QuantityError {
 /// An expression such as `/pointer`, `sum /pointer` (over parts), `/pointer p99` or `FILE TAG p99 /
 /// 1e6`. Statistics of a histogram refer to the merged counts of all parts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct QuantityExpression {
+pub(super) struct QuantityLocator {
     from: ValueSource,
     what: ValueStatistic,
     divisor: f64,
@@ -94,7 +94,7 @@ enum PartAggregation {
 /// The value that one part of a sink measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum PartialValue {
+pub(crate) enum PartValue {
     /// A number.
     Number(f64),
     /// An HDR histogram (V2, deflated, in base64).
@@ -103,18 +103,18 @@ pub(crate) enum PartialValue {
     NotMeasured,
 }
 
-impl QuantityExpression {
+impl QuantityLocator {
     /// Parses an expression.
     ///
     /// # Errors
     /// The syntax is invalid.
-    pub(super) fn parse_expression(text: &str) -> Result<QuantityExpression, QuantitySyntaxError> {
+    pub(super) fn parse_locator(text: &str) -> Result<QuantityLocator, QuantityLocatorError> {
         let (text, divisor) = match text.rsplit_once(" / ") {
             Some((text, divisor)) => (text, divisor.trim().parse().unwrap_or(0.0)),
             None => (text, 1.0),
         };
         if !f64::is_normal(divisor) {
-            return Err(QuantitySyntaxError::Divisor);
+            return Err(QuantityLocatorError::Divisor);
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         let (from, what) = match words[..] {
@@ -136,9 +136,9 @@ impl QuantityExpression {
                 ValueSource::Log(check_local_file(file)?, tags.into()),
                 ValueStatistic::parse_statistic(of)?,
             ),
-            _ => return Err(QuantitySyntaxError::Form),
+            _ => return Err(QuantityLocatorError::Form),
         };
-        Ok(QuantityExpression {
+        Ok(QuantityLocator {
             from,
             what,
             divisor,
@@ -146,7 +146,7 @@ impl QuantityExpression {
     }
 
     /// Returns whether the values of several parts of a sink can be merged.
-    pub(super) fn adds_up(&self) -> bool {
+    pub(super) fn is_mergeable(&self) -> bool {
         self.what != ValueStatistic::Number(None)
     }
 
@@ -154,48 +154,46 @@ impl QuantityExpression {
     ///
     /// # Errors
     /// The value is missing or cannot be parsed.
-    pub(super) fn find(
+    pub(super) fn find_part_value(
         &self,
         printed: &SinkOutput,
         folder: &Path,
-    ) -> Result<PartialValue, QuantityError> {
-        let histogram = match &self.from {
-            ValueSource::OutputPointer(pointer) => {
-                let value = printed.json()?.pointer(pointer);
-                let none = |what| QuantityError::Missing {
-                    what,
-                    pointer: pointer.clone(),
-                };
-                if let ValueStatistic::Number(_) = self.what {
-                    if value.is_some_and(Value::is_null) {
-                        return Ok(PartialValue::NotMeasured);
+    ) -> Result<PartValue, QuantityError> {
+        let histogram =
+            match &self.from {
+                ValueSource::OutputPointer(pointer) => {
+                    let value = printed.json()?.pointer(pointer);
+                    let none = |what| QuantityError::Missing {
+                        what,
+                        pointer: pointer.clone(),
+                    };
+                    if let ValueStatistic::Number(_) = self.what {
+                        if value.is_some_and(Value::is_null) {
+                            return Ok(PartValue::NotMeasured);
+                        }
+                        let number = value.and_then(Value::as_f64);
+                        return number.map(PartValue::Number).ok_or_else(|| none("number"));
                     }
-                    let number = value.and_then(Value::as_f64);
-                    return number
-                        .map(PartialValue::Number)
-                        .ok_or_else(|| none("number"));
+                    let text = value.and_then(Value::as_str);
+                    decode_histogram(text.ok_or_else(|| none("histogram"))?)?
                 }
-                let text = value.and_then(Value::as_str);
-                decode_histogram(text.ok_or_else(|| none("histogram"))?)?
-            }
-            ValueSource::Log(file, tags) => {
-                read_log(&folder.join(file), tags).map_err(|source| QuantityError::Log {
-                    file: file.clone(),
-                    source,
-                })?
-            }
-        };
-        Ok(PartialValue::Histogram(encode_histogram(&histogram)?))
+                ValueSource::Log(file, tags) => read_interval_log(&folder.join(file), tags)
+                    .map_err(|source| QuantityError::Log {
+                        file: file.clone(),
+                        source,
+                    })?,
+            };
+        Ok(PartValue::Histogram(encode_histogram(&histogram)?))
     }
 
     /// Returns the merged value of all parts. Returns `None` if a part was not measured. Also
-    /// returns `None` for a percentile with fewer than ten samples on one side.
+    /// returns `None` for a percentile with fewer than ten samples below it or above it.
     ///
     /// # Errors
     /// The parts cannot be merged.
-    pub(super) fn supported_value(
+    pub(super) fn merge_if_enough_samples(
         &self,
-        parts: &[PartialValue],
+        parts: &[PartValue],
     ) -> Result<Option<f64>, QuantityError> {
         if let ValueStatistic::Quantile(share) = self.what
             && (0.0..1.0).contains(&share)
@@ -203,15 +201,18 @@ impl QuantityExpression {
         {
             return Ok(None);
         }
-        self.value(parts)
+        self.merge_part_values(parts)
     }
 
     /// Returns the merged value of all parts, or `None` if a part was not measured.
     ///
     /// # Errors
     /// The parts cannot be merged.
-    pub(super) fn value(&self, parts: &[PartialValue]) -> Result<Option<f64>, QuantityError> {
-        if parts.contains(&PartialValue::NotMeasured) {
+    pub(super) fn merge_part_values(
+        &self,
+        parts: &[PartValue],
+    ) -> Result<Option<f64>, QuantityError> {
+        if parts.contains(&PartValue::NotMeasured) {
             return Ok(None);
         }
         let value = match self.what {
@@ -231,30 +232,30 @@ fn output_source(pointer: &str) -> ValueSource {
 }
 
 /// Returns the path of a file if it is within the run's folder.
-fn check_local_file(file: &str) -> Result<String, QuantitySyntaxError> {
+fn check_local_file(file: &str) -> Result<String, QuantityLocatorError> {
     let inside = Path::new(file)
         .components()
         .all(|c| matches!(c, std::path::Component::Normal(_)));
     match inside {
         true => Ok(file.to_owned()),
-        false => Err(QuantitySyntaxError::FileOutside(file.to_owned())),
+        false => Err(QuantityLocatorError::FileOutside(file.to_owned())),
     }
 }
 
 impl PartAggregation {
-    fn parse_aggregation(text: &str) -> Result<PartAggregation, QuantitySyntaxError> {
+    fn parse_aggregation(text: &str) -> Result<PartAggregation, QuantityLocatorError> {
         match text {
             "sum" => Ok(PartAggregation::Sum),
             "mean" => Ok(PartAggregation::Mean),
             "least" => Ok(PartAggregation::Min),
             "most" => Ok(PartAggregation::Max),
-            _ => Err(QuantitySyntaxError::Form),
+            _ => Err(QuantityLocatorError::Form),
         }
     }
 }
 
 impl ValueStatistic {
-    fn parse_statistic(text: &str) -> Result<ValueStatistic, QuantitySyntaxError> {
+    fn parse_statistic(text: &str) -> Result<ValueStatistic, QuantityLocatorError> {
         let share = |percent: f64| (0.0..=100.0).contains(&percent).then_some(percent / 100.0);
         match text {
             "count" => Ok(ValueStatistic::Count),
@@ -263,7 +264,7 @@ impl ValueStatistic {
             "min" => Ok(ValueStatistic::Quantile(0.0)),
             _ => {
                 let percent = text.strip_prefix('p').and_then(|p| p.parse().ok());
-                let share = percent.and_then(share).ok_or(QuantitySyntaxError::Form)?;
+                let share = percent.and_then(share).ok_or(QuantityLocatorError::Form)?;
                 Ok(ValueStatistic::Quantile(share))
             }
         }
@@ -272,13 +273,13 @@ impl ValueStatistic {
 
 fn combine_numbers(
     how: Option<PartAggregation>,
-    parts: &[PartialValue],
+    parts: &[PartValue],
 ) -> Result<f64, QuantityError> {
     let mut all = Vec::new();
     for part in parts {
         match part {
-            PartialValue::Number(number) => all.push(*number),
-            PartialValue::Histogram(_) | PartialValue::NotMeasured => {
+            PartValue::Number(number) => all.push(*number),
+            PartValue::Histogram(_) | PartValue::NotMeasured => {
                 return Err(QuantityError::NotANumber);
             }
         }
@@ -297,10 +298,10 @@ fn combine_numbers(
 }
 
 /// Merges the histograms of all parts.
-fn sum_histograms(parts: &[PartialValue]) -> Result<Histogram<u64>, QuantityError> {
+fn sum_histograms(parts: &[PartValue]) -> Result<Histogram<u64>, QuantityError> {
     let mut sum: Option<Histogram<u64>> = None;
     for part in parts {
-        let PartialValue::Histogram(text) = part else {
+        let PartValue::Histogram(text) = part else {
             return Err(QuantityError::NotAHistogram);
         };
         add_histogram(&mut sum, decode_histogram(text)?)?;
@@ -312,15 +313,15 @@ fn sum_histograms(parts: &[PartialValue]) -> Result<Histogram<u64>, QuantityErro
 mod tests {
     use super::*;
 
-    fn sample_histogram(values: std::ops::Range<u64>) -> PartialValue {
+    fn sample_histogram(values: std::ops::Range<u64>) -> PartValue {
         let mut histogram = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         values.for_each(|value| histogram.record(value).unwrap());
-        PartialValue::Histogram(encode_histogram(&histogram).unwrap())
+        PartValue::Histogram(encode_histogram(&histogram).unwrap())
     }
 
     #[test]
     fn numbers_of_parts_are_aggregated_as_requested() {
-        let parts = [PartialValue::Number(1.0), PartialValue::Number(3.0)];
+        let parts = [PartValue::Number(1.0), PartValue::Number(3.0)];
         for (text, value) in [
             ("sum /x", 4.0),
             ("mean /x", 2.0),
@@ -328,12 +329,16 @@ mod tests {
             ("most /x", 3.0),
             ("most /x / 2", 1.5),
         ] {
-            let quantity = QuantityExpression::parse_expression(text).unwrap();
-            assert_eq!(quantity.value(&parts).unwrap(), Some(value), "{text}");
+            let quantity = QuantityLocator::parse_locator(text).unwrap();
+            assert_eq!(
+                quantity.merge_part_values(&parts).unwrap(),
+                Some(value),
+                "{text}"
+            );
         }
-        let alone = QuantityExpression::parse_expression("/x").unwrap();
-        assert!(!alone.adds_up() && alone.value(&parts).is_err());
-        assert_eq!(alone.value(&parts[..1]).unwrap(), Some(1.0));
+        let alone = QuantityLocator::parse_locator("/x").unwrap();
+        assert!(!alone.is_mergeable() && alone.merge_part_values(&parts).is_err());
+        assert_eq!(alone.merge_part_values(&parts[..1]).unwrap(), Some(1.0));
     }
 
     #[test]
@@ -348,16 +353,17 @@ mod tests {
             "/x mean",
             "/x count",
         ] {
-            let quantity = QuantityExpression::parse_expression(text).unwrap();
-            let values = [&parts[..], &whole].map(|parts| quantity.value(parts).unwrap());
+            let quantity = QuantityLocator::parse_locator(text).unwrap();
+            let values =
+                [&parts[..], &whole].map(|parts| quantity.merge_part_values(parts).unwrap());
             assert_eq!(values[0], values[1], "{text}");
         }
         // The 99th percentile of the merged counts is 990. The mean of the parts' 99th percentiles
         // would be 747.
         let value = |text| {
-            QuantityExpression::parse_expression(text)
+            QuantityLocator::parse_locator(text)
                 .unwrap()
-                .value(&parts)
+                .merge_part_values(&parts)
                 .unwrap()
         };
         assert_eq!(value("/x p99"), Some(990.0));
@@ -366,35 +372,35 @@ mod tests {
 
     #[test]
     fn percentiles_without_ten_samples_beyond_them_are_not_measured() {
-        let measure = |text, parts: &[PartialValue]| {
-            let quantity = QuantityExpression::parse_expression(text).unwrap();
-            quantity.supported_value(parts).unwrap()
+        let measure = |text, parts: &[PartValue]| {
+            let quantity = QuantityLocator::parse_locator(text).unwrap();
+            quantity.merge_if_enough_samples(parts).unwrap()
         };
         let whole = [sample_histogram(1..1001)];
         assert_eq!(measure("/x p99", &whole), Some(990.0));
         assert_eq!(measure("/x p99.9", &whole), None);
         assert_eq!(measure("/x max", &whole), Some(1000.0));
         // A sink itself prints `null` if it has too few samples.
-        let none = [PartialValue::NotMeasured];
+        let none = [PartValue::NotMeasured];
         assert_eq!(measure("/x", &none), None);
     }
 
     #[test]
     fn values_are_found_and_errors_name_their_place() {
-        let PartialValue::Histogram(text) = sample_histogram(1..11) else {
+        let PartValue::Histogram(text) = sample_histogram(1..11) else {
             unreachable!()
         };
         let printed = SinkOutput::new(format!(
             "noise\n{{\"n\": 7, \"none\": null, \"h\": \"{text}\"}}\n"
         ));
         let find = |text: &str| {
-            QuantityExpression::parse_expression(text)
+            QuantityLocator::parse_locator(text)
                 .unwrap()
-                .find(&printed, Path::new("/"))
+                .find_part_value(&printed, Path::new("/"))
         };
         let error = |text| find(text).unwrap_err().to_string();
-        assert_eq!(find("/n").unwrap(), PartialValue::Number(7.0));
-        assert_eq!(find("/none").unwrap(), PartialValue::NotMeasured);
+        assert_eq!(find("/n").unwrap(), PartValue::Number(7.0));
+        assert_eq!(find("/none").unwrap(), PartValue::NotMeasured);
         assert_eq!(find("/h count").unwrap(), sample_histogram(1..11));
         assert!(error("/m").contains("/m"));
         assert!(error("/n p99").contains("no histogram at /n"));
@@ -415,10 +421,7 @@ mod tests {
             "/x p99 p99 /y",
             "a b c d",
         ] {
-            assert!(
-                QuantityExpression::parse_expression(text).is_err(),
-                "{text}"
-            );
+            assert!(QuantityLocator::parse_locator(text).is_err(), "{text}");
         }
     }
 }

@@ -36,19 +36,19 @@ pub struct RunRecord {
     /// 99th percentile of each link's lateness, in microseconds.
     pub link_late_us: BTreeMap<String, u64>,
     /// 99th percentile of the lateness that each sink reports, in milliseconds. With several parts,
-    /// the highest value of the parts.
+    /// the value is the maximum of all parts.
     #[serde(default)]
     pub sink_late_ms: BTreeMap<String, f64>,
-    /// Other activity of the machine. With several agents, the highest of each value.
+    /// Other activity of the machine. With several agents, each value is the maximum of all agents.
     pub noise: MachineNoise,
     /// Agents that took part, by name. Empty if the run was local.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentRecord>,
-    /// Fingerprints of the document's claims. They cover the bounds of the claims, which were fixed
-    /// before the run.
+    /// Fingerprints of the document's claims. A fingerprint includes the bounds of the claim, and
+    /// so shows which bounds were fixed before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<String>,
-    /// Reason why the run does not count; `None` if it counts.
+    /// Reason why the results of the run are not used; `None` if the run succeeded.
     #[serde(rename = "thrown")]
     pub discard_reason: Option<String>,
 }
@@ -74,7 +74,7 @@ pub enum RecordFileError {
     Encode(serde_json::Error),
 }
 
-/// A distribution with counts.
+/// A distribution, stored as a histogram.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistogramRecord {
     /// An HDR histogram (V2, deflated, in base64).
@@ -90,7 +90,7 @@ pub struct AgentRecord {
     pub places: Vec<String>,
     /// Time of the agent's clock minus time of the controlling machine's clock, in microseconds.
     pub clock_us: f64,
-    /// Upper bound of the error of this offset, in microseconds.
+    /// Upper bound of the error of `clock_us`, in microseconds.
     pub clock_error_us: f64,
     /// Time between the planned common start and the actual start of the agent's sinks, in
     /// microseconds.
@@ -113,28 +113,28 @@ impl RunRecord {
         }
     }
 
-    /// Reads all records of a file. Returns none if the file does not exist. Ignores an incomplete
-    /// last line, which a crash can leave.
+    /// Reads all records of a file. Returns an empty list if the file does not exist. Ignores an
+    /// incomplete last line, which a crash can leave.
     ///
     /// # Errors
     /// The file cannot be read, or a line is not a record.
-    pub fn read_all(path: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
-        read_lines(path)
+    pub fn read_record_file(path: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
+        read_json_lines(path)
     }
 }
 
-/// Reads a file with one JSON value per line. Returns none if the file does not exist.
-pub(super) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, RecordFileError> {
+/// Reads a file with one JSON value per line. Returns an empty list if the file does not exist.
+pub(super) fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, RecordFileError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(FileError::new(path, error).into()),
     };
-    parse_lines(path, &text)
+    parse_json_lines(path, &text)
 }
 
 /// Parses the complete lines of a file's text.
-pub(super) fn parse_lines<T: DeserializeOwned>(
+pub(super) fn parse_json_lines<T: DeserializeOwned>(
     path: &Path,
     text: &str,
 ) -> Result<Vec<T>, RecordFileError> {

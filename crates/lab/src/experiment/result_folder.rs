@@ -37,7 +37,7 @@ pub(super) fn open_records(records: &Path) -> std::io::Result<File> {
 
 /// The reason why a folder cannot hold the results of a document.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FolderError {
+pub(crate) enum ResultFolderError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(
@@ -49,14 +49,14 @@ pub(crate) enum FolderError {
 }
 
 /// Reserves a result folder for a document.
-pub(super) fn claim_folder(out: &Path, text: &str) -> Result<(), FolderError> {
+pub(super) fn reserve_result_folder(out: &Path, text: &str) -> Result<(), ResultFolderError> {
     let failed = |error| FileError::new(out, error);
     fs::create_dir_all(out).map_err(failed)?;
     let document_path = out.join("document.toml");
     match fs::read_to_string(&document_path) {
         Ok(same) if same == text => Ok(()),
         // A process that is killed before it writes the document leaves an empty file.
-        Ok(other) if !other.is_empty() => Err(FolderError::OtherDocument(out.to_owned())),
+        Ok(other) if !other.is_empty() => Err(ResultFolderError::OtherDocument(out.to_owned())),
         _ => Ok(fs::write(document_path, text).map_err(failed)?),
     }
 }

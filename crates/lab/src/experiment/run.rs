@@ -6,7 +6,7 @@ use super::first_failures::FirstFailures;
 use super::local_run::execute_locally;
 use super::placeholders::RunContext;
 use super::progress::{ExperimentProgress, RunEvent};
-use super::result_folder::{ExperimentFolders, claim_folder, open_records};
+use super::result_folder::{ExperimentFolders, open_records, reserve_result_folder};
 use super::run_error::RunError;
 use super::source::prepare_sources;
 use super::time_slice::TimeSlice;
@@ -44,7 +44,7 @@ pub(crate) trait RemoteExecutor: Sync {
     /// Executes one run and fills in its record.
     ///
     /// # Errors
-    /// The reason why the run does not count.
+    /// The run failed or was stopped.
     fn execute(
         &self,
         job: &ExperimentJob,
@@ -54,11 +54,12 @@ pub(crate) trait RemoteExecutor: Sync {
     ) -> Result<(), RunError>;
 
     /// Returns the machine descriptions that have been received since the last call.
-    fn take_machines(&self) -> Vec<MachineDescription>;
+    fn take_machine_descriptions(&self) -> Vec<MachineDescription>;
 }
 
 /// Connects to the hosts that execute the runs.
-pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn RemoteExecutor>, ExperimentError>>;
+pub(crate) type ExecutorConnector =
+    Box<dyn Fn() -> Result<Box<dyn RemoteExecutor>, ExperimentError>>;
 
 /// The reason why the execution of an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,14 +78,14 @@ pub(crate) enum ExperimentOutcome {
 /// # Errors
 /// An error concerns all runs, such as an unwritable file, an unavailable source, or a result
 /// folder of another experiment. The error of a single run is in the record of that run.
-pub(crate) fn run_job(
+pub(crate) fn execute_missing_runs(
     job: &ExperimentJob,
-    connect: Option<&Connect>,
+    connect: Option<&ExecutorConnector>,
     stop: &AtomicBool,
     on_progress: &mut dyn FnMut(&ExperimentProgress),
 ) -> Result<ExperimentOutcome, ExperimentError> {
     let folders = ExperimentFolders::from_paths(&job.base, &job.out)?;
-    claim_folder(&folders.out, &job.text)?;
+    reserve_result_folder(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
     // Locks the file before reading its records, because another process may be appending records.
     let mut file = open_records(&path).map_err(|error| FileError::new(&path, error))?;
@@ -92,8 +93,8 @@ pub(crate) fn run_job(
         job.plan.scale.as_deref(),
         &job.plan.document.versions,
     );
-    machine.note(&folders.out)?;
-    let done = RunRecord::read_all(&path)?;
+    machine.append_if_changed(&folders.out)?;
+    let done = RunRecord::read_record_file(&path)?;
     let ground = match RunLocation::prepare_location(job, connect, &folders, stop) {
         Err(_) if stop.load(Ordering::Relaxed) => return Ok(ExperimentOutcome::Stopped),
         ground => ground?,
@@ -135,7 +136,7 @@ pub(crate) fn run_job(
             if let RunEvent::Ended(record, _) = &event {
                 last_reason.clone_from(&record.discard_reason);
             }
-            progress.note(event);
+            progress.record_event(event);
             on_progress(&progress);
         });
         written?;
@@ -145,7 +146,7 @@ pub(crate) fn run_job(
         if rounds.is_cut_short.load(Ordering::Relaxed) {
             return Ok(ExperimentOutcome::TimeOver);
         }
-        if rounds.first.is_hopeless() {
+        if rounds.first.has_common_failure() {
             return Err(ExperimentError::EveryArmFailed {
                 arms: job.plan.arms.len(),
                 reason: last_reason.unwrap_or_default(),
@@ -165,7 +166,7 @@ fn append_record(file: &mut File, record: &RunRecord) -> std::io::Result<()> {
 /// The reason why the attempts of an arm ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ArmOutcome {
-    /// An attempt counts, no further attempts are allowed, or the experiment ends.
+    /// An attempt succeeded, no further attempts are allowed, or the experiment ends.
     Finished,
     /// The first attempt failed in the same way as all first attempts of other arms so far.
     Postponed,
@@ -192,14 +193,14 @@ impl RoundRunner<'_> {
     /// different way.
     fn run_round(&self, round: u32, todo: &[(usize, &Arm)], on_event: &mut dyn FnMut(RunEvent)) {
         let postponed = self.run_attempts_of_arms(round, todo, 0, on_event);
-        if !self.first.is_hopeless() {
+        if !self.first.has_common_failure() {
             self.run_attempts_of_arms(round, &postponed, 1, on_event);
         }
     }
 
-    /// Executes attempt number `first` and the following attempts of these arms. Concurrent runs,
-    /// whose number the plan limits, have separate namespaces. Returns the arms whose further
-    /// attempts are postponed.
+    /// Executes attempt number `first` and the following attempts of these arms. The plan limits
+    /// the number of concurrent runs, and each run has its own namespaces. Returns the arms whose
+    /// further attempts are postponed.
     fn run_attempts_of_arms<'p>(
         &self,
         round: u32,
@@ -239,7 +240,7 @@ impl RoundRunner<'_> {
     }
 
     fn is_over(&self) -> bool {
-        if self.slice.is_over() {
+        if self.slice.is_too_short_for_run() {
             self.is_cut_short.store(true, Ordering::Relaxed);
         }
         [self.stop, &self.broken, &self.is_cut_short]
@@ -247,8 +248,8 @@ impl RoundRunner<'_> {
             .any(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Repeats one run of a round until an attempt counts. The number of the first attempt is
-    /// `first`.
+    /// Repeats one run of a round until an attempt succeeds or no further attempts are allowed. The
+    /// number of the first attempt is `first`.
     fn run_attempts(
         &self,
         lane: u32,
@@ -272,11 +273,11 @@ impl RoundRunner<'_> {
                 return ArmOutcome::Finished;
             }
             let ended = ended.and_then(|()| Ok(bounds::check_bounds(&self.job.plan, &record)?));
-            let is_fault = matches!(&ended, Err(error) if !error.is_disturbance());
+            let is_fault = matches!(&ended, Err(error) if !error.can_succeed_on_retry());
             record.discard_reason = ended.err().map(|error| error.to_string());
             let counts = record.discard_reason.is_none();
             let fault = record.discard_reason.as_deref().filter(|_| is_fault);
-            let like_others = attempt == 0 && self.first.note(fault);
+            let like_others = attempt == 0 && self.first.record_first_attempt(fault);
             on_event(RunEvent::Ended(Box::new(record), attempt + 1 == ATTEMPTS));
             if counts {
                 return ArmOutcome::Finished;
@@ -296,8 +297,8 @@ impl RoundRunner<'_> {
         let sources = match &self.ground {
             RunLocation::Remote(executor) => {
                 let executed = executor.execute(self.job, record, seed, self.stop);
-                for machine in executor.take_machines() {
-                    machine.note(&self.folders.out)?;
+                for machine in executor.take_machine_descriptions() {
+                    machine.append_if_changed(&self.folders.out)?;
                 }
                 return executed;
             }
@@ -314,7 +315,7 @@ impl RoundRunner<'_> {
     }
 }
 
-/// Location of the runs.
+/// The machines that execute the runs.
 enum RunLocation {
     /// This machine, with the paths of the sources.
     Local(BTreeMap<String, PathBuf>),
@@ -325,7 +326,7 @@ enum RunLocation {
 impl RunLocation {
     fn prepare_location(
         job: &ExperimentJob,
-        connect: Option<&Connect>,
+        connect: Option<&ExecutorConnector>,
         folders: &ExperimentFolders,
         stop: &AtomicBool,
     ) -> Result<RunLocation, ExperimentError> {

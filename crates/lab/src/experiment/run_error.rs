@@ -1,11 +1,11 @@
-//! The reasons why a run does not count.
+//! The reasons why the results of a run are not used.
 
 use super::arms::UnknownPlaceholder;
 use super::bounds::BoundExceeded;
 use super::cpus::InvalidCpus;
 use super::file_error::FileError;
 use super::quantity::QuantityError;
-use super::sink_results::ResultError;
+use super::sink_results::SinkResultError;
 use crate::link::LinkSettingError;
 use std::io;
 use std::process::ExitStatus;
@@ -71,13 +71,13 @@ pub(crate) enum RunError {
         last_output: String,
     },
     #[error("sink {sink}: {quantity}: {source}")]
-    QuantityExpression {
+    QuantityLocator {
         sink: String,
         quantity: String,
         source: QuantityError,
     },
     #[error(transparent)]
-    Results(#[from] ResultError),
+    Results(#[from] SinkResultError),
     #[error(transparent)]
     Bound(#[from] BoundExceeded),
     #[error(transparent)]
@@ -91,7 +91,7 @@ pub(crate) enum RunError {
 impl RunError {
     /// Returns whether the next attempt may succeed without any correction. That is possible if the
     /// machine was disturbed or if an agent failed.
-    pub(super) fn is_disturbance(&self) -> bool {
+    pub(super) fn can_succeed_on_retry(&self) -> bool {
         match self {
             RunError::Bound(_) => true,
             #[cfg(feature = "nats")]
@@ -127,7 +127,7 @@ pub(crate) enum SinkFault {
     #[error("the output is not UTF-8")]
     NotUtf8,
     #[error(transparent)]
-    QuantityExpression(#[from] QuantityError),
+    QuantityLocator(#[from] QuantityError),
     #[error(transparent)]
-    Results(#[from] ResultError),
+    Results(#[from] SinkResultError),
 }

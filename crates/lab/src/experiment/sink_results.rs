@@ -18,14 +18,14 @@ const BYTES_MAX: u64 = 64 << 20;
 /// A series or distribution that cannot be collected.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {fault}")]
-pub(crate) struct ResultError {
+pub(crate) struct SinkResultError {
     name: String,
-    fault: ResultFault,
+    fault: SinkResultFault,
 }
 
 /// The reason why a series or distribution cannot be collected.
 #[derive(Debug, thiserror::Error)]
-enum ResultFault {
+enum SinkResultFault {
     #[error("no array at {0}")]
     NoArray(String),
     #[error("no text at {0}")]
@@ -74,18 +74,22 @@ impl SinkResults {
     ///
     /// # Errors
     /// A result is invalid, or is not at the location that the document states.
-    pub(super) fn read_results(sink: &SinkSpec, output: &Path) -> Result<SinkResults, ResultError> {
+    pub(super) fn read_results(
+        sink: &SinkSpec,
+        output: &Path,
+    ) -> Result<SinkResults, SinkResultError> {
         let files = SinkFiles { output };
         let mut found = SinkResults::default();
         for (name, series) in &sink.series {
             let name = name.get_ref();
-            let points = series::read(&files, series).map_err(|fault| result_error(name, fault))?;
+            let points = series::read_series(&files, series)
+                .map_err(|fault| sink_result_error(name, fault))?;
             found.series.insert(name.clone(), points);
         }
         for (name, wanted) in &sink.histogram {
             let name = name.get_ref();
             let counted = histogram::read_histogram(&files, wanted)
-                .map_err(|fault| result_error(name, fault))?;
+                .map_err(|fault| sink_result_error(name, fault))?;
             found.histograms.insert(name.clone(), counted);
         }
         Ok(found)
@@ -95,17 +99,17 @@ impl SinkResults {
     ///
     /// # Errors
     /// Two parts have the same series, or histograms cannot be added.
-    pub(super) fn merge(&mut self, other: &SinkResults) -> Result<(), ResultError> {
+    pub(super) fn merge(&mut self, other: &SinkResults) -> Result<(), SinkResultError> {
         for (name, points) in &other.series {
             if self.series.insert(name.clone(), points.clone()).is_some() {
-                return Err(result_error(name, ResultFault::SeveralParts));
+                return Err(sink_result_error(name, SinkResultFault::SeveralParts));
             }
         }
         for (name, counted) in &other.histograms {
             let joined = match self.histograms.get(name) {
                 None => counted.clone(),
                 Some(existing) => merge_histograms(existing, counted)
-                    .map_err(|error| result_error(name, error.into()))?,
+                    .map_err(|error| sink_result_error(name, error.into()))?,
             };
             self.histograms.insert(name.clone(), joined);
         }
@@ -113,8 +117,8 @@ impl SinkResults {
     }
 }
 
-fn result_error(name: &str, fault: ResultFault) -> ResultError {
-    ResultError {
+fn sink_result_error(name: &str, fault: SinkResultFault) -> SinkResultError {
+    SinkResultError {
         name: name.to_owned(),
         fault,
     }
@@ -134,7 +138,7 @@ fn merge_histograms(
 }
 
 /// Splits a location (`/POINTER`, `FILE` or `FILE#/POINTER`) into its file and its JSON pointer.
-pub(super) fn split_place(place: &str) -> (Option<&str>, Option<&str>) {
+pub(super) fn split_result_location(place: &str) -> (Option<&str>, Option<&str>) {
     match place.split_once('#') {
         _ if place.starts_with('/') => (None, Some(place)),
         Some((file, pointer)) => (Some(file), Some(pointer)),
@@ -143,8 +147,8 @@ pub(super) fn split_place(place: &str) -> (Option<&str>, Option<&str>) {
 }
 
 /// Returns the reason why a location is invalid; `None` if it is valid.
-pub(super) fn find_place_fault(place: &str) -> Option<&'static str> {
-    let (file, pointer) = split_place(place);
+pub(super) fn find_location_fault(place: &str) -> Option<&'static str> {
+    let (file, pointer) = split_result_location(place);
     let outside = |file: &str| file.is_empty() || file.split('/').any(|part| part == "..");
     if file.is_some_and(outside) {
         return Some(
@@ -163,14 +167,14 @@ struct SinkFiles<'a> {
 impl SinkFiles<'_> {
     /// Reads the file or output that a location names. Returns the text and the location's JSON
     /// pointer into the text.
-    fn read_text<'p>(&self, place: &'p str) -> Result<(String, Option<&'p str>), ResultFault> {
-        let (file, pointer) = split_place(place);
+    fn read_text<'p>(&self, place: &'p str) -> Result<(String, Option<&'p str>), SinkResultFault> {
+        let (file, pointer) = split_result_location(place);
         let path = match file {
             None => self.output.to_owned(),
             Some(file) => self.output.with_file_name(file),
         };
         let shown = file.unwrap_or("the output").to_owned();
-        let failed = |source| ResultFault::File {
+        let failed = |source| SinkResultFault::File {
             file: shown.clone(),
             source,
         };
@@ -178,25 +182,30 @@ impl SinkFiles<'_> {
         let opened = std::fs::File::open(path).map_err(failed)?;
         let read = opened.take(BYTES_MAX + 1).read_to_string(&mut text);
         if read.map_err(failed)? as u64 > BYTES_MAX {
-            return Err(ResultFault::TooLong(shown));
+            return Err(SinkResultFault::TooLong(shown));
         }
         Ok((text, pointer))
     }
 
     /// Returns the value at a location. Parses the whole text as JSON and, if that fails, only its
     /// last line.
-    fn read_json(&self, place: &str) -> Result<Value, ResultFault> {
+    fn read_json(&self, place: &str) -> Result<Value, SinkResultFault> {
         let (text, pointer) = self.read_text(place)?;
         let last = text.trim_end().lines().next_back().unwrap_or_default();
         let mut json: Value = serde_json::from_str(&text)
             .or_else(|_| serde_json::from_str(last))
             .map_err(|_| {
-                ResultFault::NoJson(split_place(place).0.unwrap_or("the output").to_owned())
+                SinkResultFault::NoJson(
+                    split_result_location(place)
+                        .0
+                        .unwrap_or("the output")
+                        .to_owned(),
+                )
             })?;
         let found = json.pointer_mut(pointer.unwrap_or_default());
         found
             .map(Value::take)
-            .ok_or_else(|| ResultFault::NoValue(place.to_owned()))
+            .ok_or_else(|| SinkResultFault::NoValue(place.to_owned()))
     }
 }
 

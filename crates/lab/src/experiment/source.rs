@@ -1,11 +1,11 @@
-//! Finds existing media sources, and makes the missing ones by their commands.
+//! Finds existing media sources, and makes missing sources with their commands.
 
 use super::ExperimentDocument;
-use super::command::{last_output, shell_command};
 use super::deploy::PAUSE;
 use super::file_error::FileError;
 use super::result_folder::ExperimentFolders;
-use crate::link::{NetworkNamespace, ProcessGuard};
+use super::shell_command::{last_output, shell_command};
+use crate::link::{CleanupProcess, NetworkNamespace};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -81,8 +81,8 @@ fn make_source(
         source,
     };
     let half = path.with_extension("half");
-    let inside = NetworkNamespace::same_network().map_err(failed)?;
-    let mut guard = ProcessGuard::start().map_err(failed)?;
+    let inside = NetworkNamespace::with_host_network().map_err(failed)?;
+    let mut guard = CleanupProcess::start().map_err(failed)?;
     guard.end_at_exit(&inside).map_err(failed)?;
     guard.delete_at_exit(&half).map_err(failed)?;
     let _ = fs::remove_dir_all(&half);
@@ -90,7 +90,7 @@ fn make_source(
     let output = half.join("output");
     let mut shell = shell_command(command, &half.join("files"), &output)?;
     shell.env("HERE", &folders.base);
-    let mut child = inside.within(|| shell.spawn()).map_err(failed)?;
+    let mut child = inside.run_in_namespace(|| shell.spawn()).map_err(failed)?;
     let status = loop {
         match child.try_wait().map_err(failed)? {
             Some(status) => break Some(status),

@@ -32,7 +32,7 @@ impl TimeSlice {
 
     /// Returns whether a run that starts now would exceed the slice. Assumes that the run takes as
     /// long as the longest run so far.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_too_short_for_run(&self) -> bool {
         let longest = Duration::from_millis(self.longest_ms.load(Ordering::Relaxed));
         self.until
             .is_some_and(|until| Instant::now() + longest > until)
@@ -46,13 +46,13 @@ mod tests {
     #[test]
     fn a_slice_is_over_if_the_longest_run_does_not_fit() {
         let hour = Some(Duration::from_secs(3600));
-        assert!(!TimeSlice::start(None, [1e9].into_iter()).is_over());
-        assert!(!TimeSlice::start(hour, [60.0].into_iter()).is_over());
+        assert!(!TimeSlice::start(None, [1e9].into_iter()).is_too_short_for_run());
+        assert!(!TimeSlice::start(hour, [60.0].into_iter()).is_too_short_for_run());
         let slice = TimeSlice::start(hour, [60.0, 7200.0, 1.0].into_iter());
-        assert!(slice.is_over());
+        assert!(slice.is_too_short_for_run());
         let slice = TimeSlice::start(hour, std::iter::empty());
         slice.note_run(3601.0);
-        assert!(slice.is_over());
-        assert!(TimeSlice::start(Some(Duration::ZERO), std::iter::empty()).is_over());
+        assert!(slice.is_too_short_for_run());
+        assert!(TimeSlice::start(Some(Duration::ZERO), std::iter::empty()).is_too_short_for_run());
     }
 }

@@ -1,6 +1,6 @@
 //! Queries the versions of programs.
 
-use super::command::search_path;
+use super::shell_command::search_path;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};

@@ -1,5 +1,5 @@
 //! Ends all processes in the registered namespaces when the main process exits or drops its
-//! [`ProcessGuard`].
+//! [`CleanupProcess`].
 //!
 //! The main process starts this program a second time, as the guard. The guard waits until its
 //! standard input ends, which also happens if the main process is killed. Then the guard ends all
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The handle of the guard process. Dropping the handle ends all processes in the registered
 /// namespaces and removes the registered folders.
-pub struct ProcessGuard {
+pub struct CleanupProcess {
     process: Child,
     duty: CleanupDuty,
 }
@@ -41,23 +41,25 @@ struct CleanupDuty {
     folders: Vec<PathBuf>,
 }
 
-impl ProcessGuard {
-    /// Arguments with which this program runs as the guard ([`run_guard`]).
+impl CleanupProcess {
+    /// Arguments with which this program runs as the guard ([`run_cleanup_process`]).
     pub const ARGUMENTS: [&str; 2] = ["lab", "guard"];
 
-    /// Starts this program as the guard, with [`ProcessGuard::ARGUMENTS`].
+    /// Starts this program as the guard, with [`CleanupProcess::ARGUMENTS`].
     ///
     /// # Errors
     /// The program cannot be started a second time.
-    pub fn start() -> io::Result<ProcessGuard> {
+    pub fn start() -> io::Result<CleanupProcess> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(ProcessGuard::ARGUMENTS).stdin(Stdio::piped());
+        command
+            .args(CleanupProcess::ARGUMENTS)
+            .stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C sends a signal to the whole foreground process group. The guard gets its own
         // group, because it must survive the signal.
         let process = command.process_group(0).spawn()?;
         let duty = CleanupDuty::default();
-        Ok(ProcessGuard { process, duty })
+        Ok(CleanupProcess { process, duty })
     }
 
     /// Registers a namespace whose processes the guard ends.
@@ -70,7 +72,7 @@ impl ProcessGuard {
         self.send_line(format!("{inode} {}", path.display()).as_bytes())
     }
 
-    /// Registers a folder, by its absolute path, that the guard removes.
+    /// Registers a folder that the guard removes. The path of the folder must be absolute.
     ///
     /// # Errors
     /// The guard has exited, or the path is not absolute or contains a line break.
@@ -90,7 +92,7 @@ impl ProcessGuard {
     }
 }
 
-impl Drop for ProcessGuard {
+impl Drop for CleanupProcess {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         if !self.process.wait().is_ok_and(|status| status.success()) {
@@ -101,7 +103,7 @@ impl Drop for ProcessGuard {
 
 /// Runs as the guard process. Reads namespaces (inode and path) and folders from standard input,
 /// one per line. Cleans up when standard input ends.
-pub fn run_guard() {
+pub fn run_cleanup_process() {
     let (mut duty, mut held) = (CleanupDuty::default(), Vec::new());
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
     // Ignores an incomplete line at the end.
@@ -143,8 +145,8 @@ impl CleanupDuty {
     fn end_processes(&self) {
         let (started, mut signaled) = (Instant::now(), BTreeSet::new());
         let mut none_found = 0;
-        // Stops only after two searches that find no process, because a process may be created
-        // during the first of them.
+        // Stops only after two consecutive searches that find no process, because a process may be
+        // created during the first search.
         while none_found < 2 && started.elapsed() < RESPONSE_TIMEOUT {
             let found = self.find_processes();
             none_found = if found.is_empty() { none_found + 1 } else { 0 };

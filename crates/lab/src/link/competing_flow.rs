@@ -30,12 +30,13 @@ impl CompetingFlow {
         second: &NetworkNamespace,
         congestion: &str,
     ) -> io::Result<CompetingFlow> {
-        let listener = second.within(|| TcpListener::bind((at_second, 0)))?;
+        let listener = second.run_in_namespace(|| TcpListener::bind((at_second, 0)))?;
         let port = listener.local_addr()?.port();
         let to = SocketAddr::from((at_second, port));
         // Limits the time, because connecting over a link that loses all packets would take
         // minutes.
-        let mut receiver = first.within(|| TcpStream::connect_timeout(&to, RESPONSE_TIMEOUT))?;
+        let mut receiver =
+            first.run_in_namespace(|| TcpStream::connect_timeout(&to, RESPONSE_TIMEOUT))?;
         let (sender, _) = listener.accept()?;
         rustix::net::sockopt::set_tcp_congestion(&sender, congestion)?;
         let (received, mut sending) = (Arc::new(AtomicU64::new(0)), sender.try_clone()?);

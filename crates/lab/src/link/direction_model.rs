@@ -2,7 +2,7 @@
 //!
 //! The caller passes the time in nanoseconds since an arbitrary start, so that tests need no clock.
 
-use super::packet_chance::PacketChance;
+use super::packet_randomness::PacketRandomness;
 use super::{DirectionShape, LinkRate, LinkShape};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 pub struct DirectionModel {
     way: DirectionShape,
     queue_bytes: u64,
-    chance: PacketChance,
-    jitter: PacketChance,
+    chance: PacketRandomness,
+    jitter: PacketRandomness,
     /// Arrival time of the previous packet that was not lost.
     last_ns: u64,
     /// Time at which the bottleneck will have sent all accepted packets.
@@ -30,9 +30,9 @@ pub struct DirectionModel {
 /// Packet counters of a direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PacketCounts {
-    /// Packets that entered this direction of the link, including those that were dropped or lost.
+    /// Packets that entered this direction of the link, including dropped and lost packets.
     pub packets: u64,
-    /// Bytes of these packets.
+    /// Bytes of the packets that entered, including dropped and lost packets.
     pub bytes: u64,
     /// Packets dropped by the full queue.
     pub dropped: u64,
@@ -40,7 +40,7 @@ pub struct PacketCounts {
     pub lost: u64,
     /// Packets that arrived.
     pub delivered: u64,
-    /// Bytes of these packets.
+    /// Bytes of the packets that arrived.
     pub delivered_bytes: u64,
     /// Maximum length of the queue, in bytes.
     pub queue_max_bytes: u64,
@@ -53,8 +53,8 @@ impl DirectionModel {
         DirectionModel {
             way: way.clone(),
             queue_bytes: shape.queue_bytes(way),
-            chance: PacketChance::new(shape.seed, number),
-            jitter: PacketChance::new(!shape.seed, number),
+            chance: PacketRandomness::new(shape.seed, number),
+            jitter: PacketRandomness::new(!shape.seed, number),
             last_ns: 0,
             free_ns: 0,
             waiting: VecDeque::new(),
@@ -70,7 +70,7 @@ impl DirectionModel {
         let len = packet.len() as u64;
         self.counts.packets += 1;
         self.counts.bytes += len;
-        self.forget_sent(now_ns);
+        self.dequeue_sent_packets(now_ns);
         // An idle bottleneck accepts a packet of any size, because the packet need not wait in the
         // queue.
         if self.waiting_bytes > 0 && self.waiting_bytes + len > self.queue_bytes {
@@ -85,7 +85,7 @@ impl DirectionModel {
             self.waiting_bytes += len;
             self.counts.queue_max_bytes = self.counts.queue_max_bytes.max(self.waiting_bytes);
         }
-        let due_ns = sent_ns + self.delay_ns();
+        let due_ns = sent_ns + self.draw_delay_ns();
         if self.chance.loses_packet(&self.way.loss) {
             self.counts.lost += 1;
             return;
@@ -97,13 +97,13 @@ impl DirectionModel {
     }
 
     /// Returns the arrival time of the next packet in flight.
-    pub fn next_ns(&self) -> Option<u64> {
+    pub fn next_arrival_ns(&self) -> Option<u64> {
         self.flying.front().map(|(due_ns, _)| *due_ns)
     }
 
     /// Removes and returns the next packet that has arrived by `now_ns`, with its arrival time.
     pub fn pop_arrived(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
-        self.next_ns().filter(|due_ns| *due_ns <= now_ns)?;
+        self.next_arrival_ns().filter(|due_ns| *due_ns <= now_ns)?;
         let (due_ns, packet) = self.flying.pop_front()?;
         self.counts.delivered += 1;
         self.counts.delivered_bytes += packet.len() as u64;
@@ -115,7 +115,7 @@ impl DirectionModel {
         self.counts
     }
 
-    fn forget_sent(&mut self, now_ns: u64) {
+    fn dequeue_sent_packets(&mut self, now_ns: u64) {
         while let Some((sent_ns, len)) = self.waiting.front().copied() {
             if sent_ns > now_ns {
                 break;
@@ -125,7 +125,7 @@ impl DirectionModel {
         }
     }
 
-    fn delay_ns(&mut self) -> u64 {
+    fn draw_delay_ns(&mut self) -> u64 {
         let (delay, jitter) = (
             self.way.delay.as_nanos() as f64,
             self.way.jitter.as_nanos() as f64,
@@ -180,7 +180,7 @@ mod tests {
             pipe.accept_packet(5 * MS, &[0; 1500]);
         }
         pipe.accept_packet(100 * MS, &[0; 750]);
-        assert_eq!(pipe.next_ns(), Some(26 * MS));
+        assert_eq!(pipe.next_arrival_ns(), Some(26 * MS));
         assert_eq!(pipe.pop_arrived(26 * MS - 1), None);
         let due = [26 * MS, 27 * MS, 28 * MS, 120 * MS + MS / 2];
         assert_eq!(drain_all(&mut pipe), due);

@@ -14,7 +14,8 @@ pub struct LatenessPercentiles {
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,
-    /// 99th percentile. Above about 2000 (two milliseconds), measurements are doubtful.
+    /// 99th percentile. If this value exceeds about 2000 (two milliseconds), measurements over the
+    /// link are doubtful.
     pub p99: u64,
     /// 99.9th percentile.
     pub p999: u64,
@@ -30,11 +31,11 @@ impl LatenessMeter {
         Histogram::new_with_bounds(1, MOST_US, 2).map(LatenessMeter)
     }
 
-    pub(super) fn note(&mut self, late_ns: u64) {
+    pub(super) fn record_lateness(&mut self, late_ns: u64) {
         self.0.saturating_record((late_ns / 1000).min(MOST_US));
     }
 
-    pub(super) fn read(&self) -> LatenessPercentiles {
+    pub(super) fn percentiles(&self) -> LatenessPercentiles {
         LatenessPercentiles {
             p50: self.0.value_at_quantile(0.5),
             p90: self.0.value_at_quantile(0.9),

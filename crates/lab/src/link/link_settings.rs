@@ -1,10 +1,10 @@
 //! Parses link settings, which are given as flags of a command or as keys of a document.
 
 use super::{
-    DirectionShape, LinkRate, LinkShape, LossModel, QueueSize, RateTrace, TraceError, UnitError,
-    parse_loss, parse_queue_size, parse_rate,
+    DirectionShape, LinkRate, LinkShape, LossModel, QueueSize, RateTrace, RateTraceError,
+    UnitError, parse_loss, parse_queue_size, parse_rate,
 };
-use net::config::duration;
+use net::config::parse_duration;
 use std::time::Duration;
 
 /// An invalid setting of a link.
@@ -50,23 +50,24 @@ pub enum LinkSettingFault {
         /// The file.
         path: String,
         /// The cause.
-        source: TraceError,
+        source: RateTraceError,
     },
 }
-
-type Wrong = LinkSettingError;
 
 impl LinkShape {
     /// Reads the settings `rate`, `up-rate`, `delay`, `jitter`, `queue`, `loss`, `up-loss` and
     /// `seed`. A missing setting has the default value of `headwater lab link`.
     ///
     /// # Errors
-    /// A value is invalid, or the queue would be empty.
-    pub fn from_settings(get: &dyn Fn(&str) -> Option<String>) -> Result<LinkShape, Wrong> {
+    /// A value is invalid, or the queue size is relative to the bandwidth-delay product, which is 0
+    /// without a delay.
+    pub fn from_settings(
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<LinkShape, LinkSettingError> {
         let delay = parse_setting(get, "delay", read_duration)?.unwrap_or_default();
         let jitter = parse_setting(get, "jitter", read_duration)?.unwrap_or_default();
         if jitter > delay {
-            return Err(Wrong {
+            return Err(LinkSettingError {
                 key: "jitter",
                 fault: LinkSettingFault::Jitter,
             });
@@ -88,7 +89,7 @@ impl LinkShape {
             .iter()
             .any(|way| way.rate != LinkRate::Unlimited);
         if matches!(down.queue, QueueSize::Bdp(_)) && rated && delay.is_zero() {
-            return Err(Wrong {
+            return Err(LinkSettingError {
                 key: "queue",
                 fault: LinkSettingFault::EmptyQueue,
             });
@@ -100,16 +101,16 @@ impl LinkShape {
 }
 
 fn read_duration(text: &str) -> Result<Duration, LinkSettingFault> {
-    duration(text).map_err(LinkSettingFault::Duration)
+    parse_duration(text).map_err(LinkSettingFault::Duration)
 }
 
 fn parse_setting<T, E: Into<LinkSettingFault>>(
     get: &dyn Fn(&str) -> Option<String>,
     key: &'static str,
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Option<T>, Wrong> {
+) -> Result<Option<T>, LinkSettingError> {
     let parsed = get(key).map(|text| parse(&text));
-    parsed.transpose().map_err(|fault| Wrong {
+    parsed.transpose().map_err(|fault| LinkSettingError {
         key,
         fault: fault.into(),
     })

@@ -46,7 +46,7 @@ impl LinkShape {
     /// Returns the queue size of a direction in bytes. With a rate trace, a multiple of the
     /// bandwidth-delay product refers to the mean rate.
     pub fn queue_bytes(&self, way: &DirectionShape) -> u64 {
-        let rate = way.rate.mean().unwrap_or(0) as f64;
+        let rate = way.rate.mean_bits_per_s().unwrap_or(0) as f64;
         match way.queue {
             QueueSize::Bytes(bytes) => bytes,
             QueueSize::Bdp(multiple) => {

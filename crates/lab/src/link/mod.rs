@@ -5,41 +5,41 @@
 //! packet into a TUN device. The link's thread ([`TunLink`]) reads the packet. The
 //! [`DirectionModel`] decides whether and when the packet arrives. At that time, the thread writes
 //! the packet into the TUN device of the other namespace. [`LatenessPercentiles`] reports how late
-//! the thread was, which limits the accuracy of a measurement. [`ProcessGuard`] ends all processes
+//! the thread was, which limits the accuracy of a measurement. [`CleanupProcess`] ends all processes
 //! in the namespaces when it is dropped or when this process exits.
 //!
-//! `link_shape.rs`, `rate.rs`, `packet_chance.rs` and `direction_model.rs` are pure computations
-//! without system calls. All `unsafe` is in `kernel.rs`.
+//! `link_shape.rs`, `rate.rs`, `packet_randomness.rs` and `direction_model.rs` are pure computations
+//! without system calls. All `unsafe` is in `system_calls.rs`.
 
-mod availability;
 mod cleanup_process;
 mod competing_flow;
 mod direction_model;
-mod kernel;
 mod lateness;
 mod link_settings;
 mod link_shape;
 mod namespace;
 mod netem;
-mod packet_chance;
+mod packet_randomness;
 mod queue_and_loss;
 mod rate;
+mod system_calls;
 mod tun_link;
+mod unavailable_error;
 mod units;
 
-pub use availability::UnavailableError;
-pub use cleanup_process::{ProcessGuard, run_guard};
+pub use cleanup_process::{CleanupProcess, run_cleanup_process};
 pub use competing_flow::CompetingFlow;
 pub use direction_model::{DirectionModel, PacketCounts};
 pub use lateness::LatenessPercentiles;
 pub use link_settings::{LinkSettingError, LinkSettingFault};
 pub use link_shape::{DirectionShape, LinkShape, MTU};
 #[cfg(feature = "nats")]
-pub(crate) use namespace::check_marks_available;
+pub(crate) use namespace::check_process_marking_available;
 pub(crate) use namespace::enter_network;
 pub use namespace::{NetworkNamespace, check_links_available};
 pub use netem::{NetemLink, SentCounters, check_netem_available};
 pub use queue_and_loss::{LossModel, QueueSize};
-pub use rate::{LinkRate, RateStep, RateTrace, TraceError, TraceLineFault};
+pub use rate::{LinkRate, RateStep, RateTrace, RateTraceError, RateTraceLineFault};
 pub use tun_link::{LinkReport, TunLink};
-pub use units::{UnitError, parse_loss, parse_queue_size, parse_rate, parse_share};
+pub use unavailable_error::UnavailableError;
+pub use units::{UnitError, parse_loss, parse_percentage, parse_queue_size, parse_rate};

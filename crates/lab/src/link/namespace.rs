@@ -1,7 +1,7 @@
 //! Network namespaces without names in the file system. A namespace disappears when its last
 //! process and its last open file are gone.
 
-use super::{UnavailableError, kernel};
+use super::{UnavailableError, system_calls};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fs::File;
 use std::io;
@@ -26,8 +26,8 @@ impl NetworkNamespace {
     /// The process may not create namespaces, for example because it is not root.
     pub fn new() -> io::Result<NetworkNamespace> {
         let file = run_on_thread(|| {
-            kernel::unshare_namespaces(UnshareFlags::NEWNET)?;
-            kernel::bring_up("lo")?;
+            system_calls::unshare_namespaces(UnshareFlags::NEWNET)?;
+            system_calls::bring_up_interface("lo")?;
             // Prevents the kernel from starting new TCP connections with the metrics of earlier
             // connections.
             std::fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1")?;
@@ -41,9 +41,9 @@ impl NetworkNamespace {
     ///
     /// # Errors
     /// The process may not create namespaces, for example because it is not root.
-    pub fn same_network() -> io::Result<NetworkNamespace> {
+    pub fn with_host_network() -> io::Result<NetworkNamespace> {
         let file = run_on_thread(|| {
-            kernel::unshare_namespaces(UnshareFlags::NEWUTS)?;
+            system_calls::unshare_namespaces(UnshareFlags::NEWUTS)?;
             File::open("/proc/thread-self/ns/uts")
         })?;
         NetworkNamespace::from_file(file, LinkNameSpaceType::HostNameAndNISDomainName)
@@ -68,7 +68,10 @@ impl NetworkNamespace {
     ///
     /// # Errors
     /// The namespace cannot be entered, or `work` fails.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    pub fn run_in_namespace<T: Send>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
         run_on_thread(|| {
             move_into_link_name_space(self.file.as_fd(), Some(self.kind))?;
             work()
@@ -99,7 +102,8 @@ pub(crate) fn enter_network(file: &File) -> io::Result<()> {
 /// # Errors
 /// The capability is missing; the error contains the cause.
 pub fn check_links_available() -> Result<(), UnavailableError> {
-    let make = || NetworkNamespace::new()?.within(|| kernel::open_tun("probe").map(drop));
+    let make =
+        || NetworkNamespace::new()?.run_in_namespace(|| system_calls::open_tun("probe").map(drop));
     make().map_err(UnavailableError::Links)
 }
 
@@ -109,8 +113,8 @@ pub fn check_links_available() -> Result<(), UnavailableError> {
 /// # Errors
 /// The capability is missing; the error contains the cause.
 #[cfg(feature = "nats")]
-pub(crate) fn check_marks_available() -> Result<(), UnavailableError> {
-    NetworkNamespace::same_network()
+pub(crate) fn check_process_marking_available() -> Result<(), UnavailableError> {
+    NetworkNamespace::with_host_network()
         .map(drop)
         .map_err(UnavailableError::Marks)
 }

@@ -111,8 +111,8 @@ impl NetemLink {
         self.addresses
     }
 
-    /// Reads the counters of both ends. The first end sends the packets of the up direction, and
-    /// the second end those of the down direction.
+    /// Reads the counters of both ends. The first end sends the packets of the up direction. The
+    /// second end sends the packets of the down direction.
     ///
     /// # Errors
     /// `tc` fails, or its output cannot be parsed.
@@ -168,32 +168,32 @@ fn tc_commands(
 
 /// A queueing discipline in the output of `tc -s -j`.
 #[derive(Deserialize)]
-struct QueueingDiscipline {
+struct QdiscStatistics {
     kind: String,
     bytes: u64,
     drops: u64,
 }
 
 fn parse_sent_counters(json: &str) -> Result<SentCounters, NetemError> {
-    let all: Vec<QueueingDiscipline> = serde_json::from_str(json)?;
+    let all: Vec<QdiscStatistics> = serde_json::from_str(json)?;
     let mut sent = SentCounters::default();
     for one in all {
-        // The inner queueing discipline is the last one. Only the bytes that this discipline sent
-        // have left the device.
+        // The inner queueing discipline is the last in the list. Only the bytes that the inner
+        // discipline sent have left the device.
         sent.bytes = one.bytes;
         match one.kind.as_str() {
             "netem" => sent.lost = one.drops,
             _ => sent.dropped = one.drops,
         }
     }
-    // netem's counter of drops includes the drops of the queue inside it.
+    // netem's counter of drops includes the packets that the queue inside netem dropped.
     sent.lost = sent.lost.saturating_sub(sent.dropped);
     Ok(sent)
 }
 
 /// Runs a tool inside a namespace and returns its standard output.
 fn run_tool(inside: &NetworkNamespace, name: &str, words: &str) -> io::Result<String> {
-    let output = inside.within(|| Command::new(name).args(words.split(' ')).output());
+    let output = inside.run_in_namespace(|| Command::new(name).args(words.split(' ')).output());
     let failed = |what: &dyn std::fmt::Display| io::Error::other(format!("{name} {words}: {what}"));
     let output = output.map_err(|error| failed(&error))?;
     match output.status.success() {

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 /// The reason why a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TraceError {
+pub enum RateTraceError {
     /// A line is invalid.
     #[error("line {line}: {fault}")]
     Line {
         /// Number of the line, from 1.
         line: usize,
         /// The fault of the line.
-        fault: TraceLineFault,
+        fault: RateTraceLineFault,
     },
     /// All rates are zero, or a step has no duration.
     #[error("no step with a duration and a rate above 0bit; add one")]
@@ -24,7 +24,7 @@ pub enum TraceError {
 
 /// The reason why a line of a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TraceLineFault {
+pub enum RateTraceLineFault {
     /// The line does not have two fields.
     #[error("expected two fields; write seconds and a rate, such as `12.5 8mbit`")]
     Form,
@@ -34,7 +34,7 @@ pub enum TraceLineFault {
     /// The seconds are out of range.
     #[error("the seconds are not between 0 and 1000000; use a number between them")]
     SecondsRange,
-    /// The first line does not start at 0.
+    /// The first line does not start at second 0.
     #[error("the first line does not start at second 0; add a line such as `0 8mbit`")]
     Start,
     /// The times of lines do not increase.
@@ -55,11 +55,12 @@ pub enum LinkRate {
     Unlimited,
     /// A constant rate.
     Constant(u64),
-    /// A rate that follows a trace, which repeats.
+    /// A rate that follows a repeating trace.
     RateTrace(RateTrace),
 }
 
-/// Steps of a rate from the start of the link. After the last step, the trace repeats.
+/// Successive rates with their durations. The first step begins when the link starts. After the
+/// last step, the trace repeats.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RateTrace {
     steps: Vec<RateStep>,
@@ -80,18 +81,18 @@ impl LinkRate {
     pub fn transmission_end_ns(&self, start_ns: u64, bytes: u64) -> u64 {
         match self {
             LinkRate::Unlimited => start_ns,
-            LinkRate::Constant(rate) => start_ns + air_ns(bytes * 8, *rate),
+            LinkRate::Constant(rate) => start_ns + transmission_ns(bytes * 8, *rate),
             LinkRate::RateTrace(trace) => trace.transmission_end_ns(start_ns, bytes * 8),
         }
     }
 
     /// Returns the mean rate in bits per second, or `None` if the rate is unlimited.
-    pub fn mean(&self) -> Option<u64> {
+    pub fn mean_bits_per_s(&self) -> Option<u64> {
         match self {
             LinkRate::Unlimited => None,
             LinkRate::Constant(rate) => Some(*rate),
             LinkRate::RateTrace(trace) => {
-                Some((trace.bits_ns() / u128::from(trace.period_ns())) as u64)
+                Some((trace.scaled_period_bits() / u128::from(trace.period_ns())) as u64)
             }
         }
     }
@@ -102,21 +103,21 @@ impl RateTrace {
     ///
     /// # Errors
     /// There is no step, a step has no duration, or no rate is above 0.
-    pub fn new(steps: Vec<RateStep>) -> Result<RateTrace, TraceError> {
+    pub fn new(steps: Vec<RateStep>) -> Result<RateTrace, RateTraceError> {
         let lasting = steps.iter().all(|step| step.lasts_ns > 0);
         if !lasting || !steps.iter().any(|step| step.bits_per_s > 0) {
-            return Err(TraceError::NoRate);
+            return Err(RateTraceError::NoRate);
         }
         Ok(RateTrace { steps })
     }
 
     /// Parses lines that each contain a time in seconds and a rate (`0 10mbit`, `12.5 0bit`). Each
-    /// rate is valid until the time of the next line. The last line has `end` instead of a rate.
+    /// rate applies until the time of the next line. The last line has `end` instead of a rate.
     ///
     /// # Errors
     /// A line is invalid, the line with `end` is missing, or no rate is above 0. Only the first
     /// fault is returned.
-    pub fn parse_trace(text: &str) -> Result<RateTrace, TraceError> {
+    pub fn parse_trace(text: &str) -> Result<RateTrace, RateTraceError> {
         let mut steps: Vec<RateStep> = Vec::new();
         let mut before: Option<(u64, u64)> = None;
         let lines = text
@@ -124,20 +125,22 @@ impl RateTrace {
             .enumerate()
             .map(|(n, line)| (n + 1, line.trim()));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-            let wrong = |fault| TraceError::Line {
+            let wrong = |fault| RateTraceError::Line {
                 line: number,
                 fault,
             };
             let parts = line.split_once(char::is_whitespace);
-            let (at, rate) = parts.ok_or_else(|| wrong(TraceLineFault::Form))?;
-            let seconds: f64 = at.parse().map_err(|_| wrong(TraceLineFault::Seconds))?;
+            let (at, rate) = parts.ok_or_else(|| wrong(RateTraceLineFault::Form))?;
+            let seconds: f64 = at.parse().map_err(|_| wrong(RateTraceLineFault::Seconds))?;
             if !(0.0..=1e6).contains(&seconds) {
-                return Err(wrong(TraceLineFault::SecondsRange));
+                return Err(wrong(RateTraceLineFault::SecondsRange));
             }
             let at_ns = (seconds * 1e9) as u64;
             match before {
-                None if at_ns > 0 => return Err(wrong(TraceLineFault::Start)),
-                Some((was_ns, _)) if at_ns <= was_ns => return Err(wrong(TraceLineFault::Order)),
+                None if at_ns > 0 => return Err(wrong(RateTraceLineFault::Start)),
+                Some((was_ns, _)) if at_ns <= was_ns => {
+                    return Err(wrong(RateTraceLineFault::Order));
+                }
                 Some((was_ns, bits_per_s)) => {
                     let lasts_ns = at_ns - was_ns;
                     steps.push(RateStep {
@@ -153,11 +156,11 @@ impl RateTrace {
                 rate => Some((
                     at_ns,
                     super::parse_rate(rate)
-                        .map_err(|error| wrong(TraceLineFault::LinkRate(error)))?,
+                        .map_err(|error| wrong(RateTraceLineFault::LinkRate(error)))?,
                 )),
             };
         }
-        Err(TraceError::NoEnd)
+        Err(RateTraceError::NoEnd)
     }
 
     fn period_ns(&self) -> u64 {
@@ -165,7 +168,7 @@ impl RateTrace {
     }
 
     /// Returns the bits that are transmitted in one period of the trace, multiplied by 10⁹.
-    fn bits_ns(&self) -> u128 {
+    fn scaled_period_bits(&self) -> u128 {
         let area = |step: &RateStep| u128::from(step.bits_per_s) * u128::from(step.lasts_ns);
         self.steps.iter().map(area).sum()
     }
@@ -175,8 +178,8 @@ impl RateTrace {
         let mut now_ns = start_ns - start_ns % period_ns;
         let mut left = u128::from(bits) * SECOND_NS;
         // Skips whole periods. The remaining bits need at most two more periods, so the loop ends.
-        let rounds = left / self.bits_ns();
-        left -= rounds * self.bits_ns();
+        let rounds = left / self.scaled_period_bits();
+        left -= rounds * self.scaled_period_bits();
         now_ns += rounds as u64 * period_ns;
         let start_ns = start_ns + rounds as u64 * period_ns;
         for step in self.steps.iter().cycle() {
@@ -196,7 +199,7 @@ impl RateTrace {
     }
 }
 
-fn air_ns(bits: u64, rate: u64) -> u64 {
+fn transmission_ns(bits: u64, rate: u64) -> u64 {
     (u128::from(bits) * SECOND_NS / u128::from(rate.max(1))) as u64
 }
 
@@ -236,7 +239,7 @@ mod tests {
                 "{start} {bytes}"
             );
         }
-        assert_eq!(rate.mean(), Some(8000));
+        assert_eq!(rate.mean_bits_per_s(), Some(8000));
     }
 
     #[test]
@@ -279,8 +282,8 @@ mod tests {
             let first = rate.transmission_end_ns(start, a);
             let (pieces, whole) = (rate.transmission_end_ns(first, b), rate.transmission_end_ns(start, a + b));
             prop_assert!(first >= start && whole >= first);
-            // Results are rounded down to nanoseconds. Each rounding loses at most the bits of one
-            // nanosecond at the fastest rate.
+            // Results are rounded down to nanoseconds. Each rounding loses at most the bits that
+            // are sent in one nanosecond at the fastest rate.
             let (low, high) = (pieces.min(whole), pieces.max(whole));
             let lost_bits = 2 * 10_000_000 / S + 1;
             prop_assert!(rate.transmission_end_ns(low, lost_bits.div_ceil(8)) >= high);

@@ -1,8 +1,9 @@
-//! A running link: one thread that forwards packets between two TUN devices.
+//! A running link, in which one thread forwards packets between two TUN devices.
 
 use super::lateness::LatenessMeter;
 use super::{
-    DirectionModel, LatenessPercentiles, LinkShape, MTU, NetworkNamespace, PacketCounts, kernel,
+    DirectionModel, LatenessPercentiles, LinkShape, MTU, NetworkNamespace, PacketCounts,
+    system_calls,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde::Serialize;
@@ -41,9 +42,9 @@ pub struct LinkReport {
     pub seconds: f64,
     /// Whether the link's thread has real-time priority (`SCHED_FIFO`).
     pub real_time: bool,
-    /// Packets to the first namespace.
+    /// Counts of the packets that are sent to the first namespace.
     pub down: PacketCounts,
-    /// Packets to the second namespace.
+    /// Counts of the packets that are sent to the second namespace.
     pub up: PacketCounts,
     /// Percentiles of the delivery lateness, in microseconds.
     pub lateness_us: LatenessPercentiles,
@@ -69,8 +70,9 @@ impl SharedLinkState {
 }
 
 impl TunLink {
-    /// Joins two namespaces by the link `number`. The first end gets the address `10.77.NUMBER.1`,
-    /// and the second end gets `10.77.NUMBER.2`. Each namespace gets an interface `linkNUMBER`.
+    /// Connects two namespaces by a link with this number. The first end gets the address
+    /// `10.77.NUMBER.1`, and the second end gets `10.77.NUMBER.2`. Each namespace gets an interface
+    /// `linkNUMBER`.
     ///
     /// # Errors
     /// The process is not allowed to create a TUN device, or the system does not provide TUN
@@ -124,7 +126,7 @@ impl TunLink {
             real_time: state.real_time,
             down: state.down.counts(),
             up: state.up.counts(),
-            lateness_us: state.meter.read(),
+            lateness_us: state.meter.percentiles(),
             refused: state.refused,
         }
     }
@@ -141,15 +143,15 @@ impl Drop for TunLink {
 }
 
 fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) -> io::Result<File> {
-    namespace.within(|| {
+    namespace.run_in_namespace(|| {
         let name = format!("link{number}");
-        let file = kernel::open_tun(&name)?;
-        kernel::configure_interface(&name, address, MTU, QUEUED_ORDERS_MAX)?;
+        let file = system_calls::open_tun(&name)?;
+        system_calls::configure_interface(&name, address, MTU, QUEUED_ORDERS_MAX)?;
         // Disables IPv6, so that the kernel sends no IPv6 solicitations over the link. Ignores
         // errors, because a kernel without IPv6 does not have this file.
         let ipv6 = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(ipv6, "1");
-        kernel::bring_up(&name)?;
+        system_calls::bring_up_interface(&name)?;
         Ok(file)
     })
 }
@@ -158,11 +160,11 @@ fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) ->
 fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, started: Instant) {
     // Requests a timer slack of 1 ns, because the default slack of 50 µs would make packets late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    shared.lock_state().real_time = kernel::enable_real_time();
+    shared.lock_state().real_time = system_calls::enable_real_time();
     let now = || started.elapsed().as_nanos() as u64;
     let mut buffer = vec![0; 65536];
     loop {
-        let next_ns = {
+        let next_arrival_ns = {
             let state = &mut *shared.lock_state();
             if state.ending {
                 return;
@@ -170,10 +172,10 @@ fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, 
             read_packets(&mut state.up, &ends[0], &mut buffer, &now);
             read_packets(&mut state.down, &ends[1], &mut buffer, &now);
             write_packets(state, ends, &now);
-            let next = [state.up.next_ns(), state.down.next_ns()];
+            let next = [state.up.next_arrival_ns(), state.down.next_arrival_ns()];
             next.into_iter().flatten().min()
         };
-        let timeout = next_ns.map(|due_ns| timespec(due_ns.saturating_sub(now())));
+        let timeout = next_arrival_ns.map(|due_ns| timespec(due_ns.saturating_sub(now())));
         let [first, second] = ends;
         let mut fds = [
             PollFd::new(first, PollFlags::IN),
@@ -207,7 +209,7 @@ fn write_packets(state: &mut LinkState, ends: &[File; 2], now: &impl Fn() -> u64
             if end.write(&packet).is_err() {
                 state.refused += 1;
             }
-            state.meter.note(now().saturating_sub(due_ns));
+            state.meter.record_lateness(now().saturating_sub(due_ns));
         }
     }
 }

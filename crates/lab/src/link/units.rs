@@ -50,7 +50,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
 ///
 /// # Errors
 /// The text is not a percentage from 0 % to 100 %.
-pub fn parse_share(text: &str) -> Result<f64, UnitError> {
+pub fn parse_percentage(text: &str) -> Result<f64, UnitError> {
     let percent = text.strip_suffix('%').and_then(parse_positive);
     match percent {
         Some(percent) if percent <= 100.0 => Ok(percent / 100.0),
@@ -59,15 +59,15 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
 }
 
 /// Parses a loss model. `1%` means independent losses. `1%/4` means losses in bursts of four
-/// packets on average. `ge:1%,25%,0%,100%` is a Gilbert-Elliott model. Its values are the
-/// probabilities of entering and of leaving the bad state, and the loss in the good and in the bad
-/// state.
+/// packets on average. `ge:1%,25%,0%,100%` is a Gilbert-Elliott model. The first two values are the
+/// probabilities of entering and of leaving the bad state. The last two values are the loss
+/// probabilities in the good and in the bad state.
 ///
 /// # Errors
 /// The text is not a loss model, or the bursts would lose more than half of the packets.
 pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
     if let Some(model) = text.strip_prefix("ge:") {
-        let shares: Result<Vec<f64>, UnitError> = model.split(',').map(parse_share).collect();
+        let shares: Result<Vec<f64>, UnitError> = model.split(',').map(parse_percentage).collect();
         let [to_bad, to_good, good, bad] = shares?[..] else {
             return Err(UnitError::LossModel);
         };
@@ -80,12 +80,15 @@ pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
     }
     if let Some((share, length)) = text.split_once('/') {
         let length = parse_positive(length).filter(|length| (1.0..=1e6).contains(length));
-        return match (parse_share(share)?, length.ok_or(UnitError::LossModel)?) {
+        return match (
+            parse_percentage(share)?,
+            length.ok_or(UnitError::LossModel)?,
+        ) {
             (share, length) if share <= 0.5 => Ok(LossModel::from_bursts(share, length)),
             _ => Err(UnitError::BurstShare),
         };
     }
-    match parse_share(text)? {
+    match parse_percentage(text)? {
         0.0 => Ok(LossModel::None),
         share => Ok(LossModel::Independent(share)),
     }
@@ -103,7 +106,7 @@ pub fn parse_queue_size(text: &str) -> Result<QueueSize, UnitError> {
             _ => Err(UnitError::QueueRange),
         };
     }
-    let bytes = net::config::bytes(text);
+    let bytes = net::config::parse_bytes(text);
     bytes
         .map(QueueSize::Bytes)
         .map_err(|_| UnitError::QueueSize)
@@ -136,11 +139,11 @@ mod tests {
 
     #[test]
     fn shares_and_queues_are_parsed() {
-        assert_eq!(parse_share("0.5%"), Ok(0.005));
+        assert_eq!(parse_percentage("0.5%"), Ok(0.005));
         assert_eq!(parse_queue_size("0.5bdp"), Ok(QueueSize::Bdp(0.5)));
         assert_eq!(parse_queue_size("64KiB"), Ok(QueueSize::Bytes(65536)));
         for wrong in ["", "1", "101%", "-1%", "%", "inf%"] {
-            assert!(parse_share(wrong).is_err(), "{wrong}");
+            assert!(parse_percentage(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parse_loss("0%"), Ok(LossModel::None));
         assert_eq!(parse_loss("1%/4"), Ok(LossModel::from_bursts(0.01, 4.0)));

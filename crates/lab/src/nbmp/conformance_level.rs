@@ -5,8 +5,8 @@
 pub enum ConformanceLevel {
     /// Checks everything that the standard requires.
     Strict,
-    /// Checks types, enumerated values, references and identifiers. Ports of workflows, keywords,
-    /// images and whole descriptors may be missing or empty, because many existing documents lack
-    /// them.
+    /// Checks types, enumerated values, references and identifiers. Accepts missing or empty
+    /// keywords, images, workflow ports and whole descriptors, because many existing documents lack
+    /// these members.
     Lenient,
 }

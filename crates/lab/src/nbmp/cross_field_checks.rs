@@ -1,6 +1,6 @@
 //! Checks that concern several members of one object.
 
-use super::path::{JsonPath, NbmpFault};
+use super::json_path::{JsonPath, NbmpFault};
 use super::text_forms::describe_value;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -34,7 +34,8 @@ pub(super) fn check_reporting(value: &Value, at: &JsonPath, found: &mut Vec<Nbmp
     }
 }
 
-/// Checks that minima do not exceed maxima, and that values have a plausible unit.
+/// Checks that minima do not exceed maxima, and that values are plausible in the unit of their
+/// field.
 pub(super) fn check_flow_control(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let number = |name| value.get(name).and_then(Value::as_u64);
     for [low, high] in [

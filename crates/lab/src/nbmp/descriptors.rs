@@ -22,7 +22,7 @@ use running::{
 };
 
 /// Returns the type of a whole description of this kind.
-pub(super) fn shape_of(kind: DescriptionKind) -> FieldShape {
+pub(super) fn description_shape(kind: DescriptionKind) -> FieldShape {
     match kind {
         DescriptionKind::Workflow => Object(&WORKFLOW),
         DescriptionKind::Task => Object(&TASK),
@@ -229,6 +229,6 @@ const METADATA: [DescriptorField; 14] = [
 
 static MEDIA_IN: &[DescriptorField] = &MEDIA;
 static METADATA_IN: &[DescriptorField] = &METADATA;
-// Outputs have no completion timeout, which is the last field.
+// Removes the last field, `completion-timeout`, because outputs do not have this field.
 static MEDIA_OUT: &[DescriptorField] = MEDIA_IN.split_at(15).0;
 static METADATA_OUT: &[DescriptorField] = METADATA_IN.split_at(13).0;

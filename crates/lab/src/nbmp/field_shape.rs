@@ -1,7 +1,7 @@
 //! Defines the types of fields as data, and checks documents against these types recursively.
 
 use super::ConformanceLevel;
-use super::path::{JsonPath, NbmpFault};
+use super::json_path::{JsonPath, NbmpFault};
 use super::text_forms::{describe_value, join_names};
 use crate::closest_name::find_closest_name;
 use serde_json::{Map, Value};

@@ -1,14 +1,15 @@
 //! Checks the rules that a schema cannot express. Identifiers must be unique, names must resolve,
 //! ports must be connected, and every cycle needs a `breakable` connection.
 //!
-//! All elements are looked up by name in maps and sets. The time therefore grows nearly linearly
-//! with the size of a description, which can come from an untrusted client.
+//! All elements are looked up by name in maps and sets. The time of the checks therefore grows
+//! nearly linearly with the size of a description. This limits the load that an untrusted client
+//! can cause.
 
 mod cycles;
 mod elements;
 
-use super::path::{JsonPath, NbmpFault};
-use super::text_forms::{list_first, shorten_text};
+use super::json_path::{JsonPath, NbmpFault};
+use super::text_forms::{format_first_names, shorten_text};
 use super::{ConformanceLevel, DescriptionKind};
 use elements::{
     ConnectionEnd, GraphConnection, GraphFunction, StreamNames, descriptor_items, list_connections,
@@ -45,7 +46,7 @@ pub(super) fn check_graph(
         connections,
     };
     graph.check_bindings(document.get("general"), &root.at("general"), None, found);
-    graph.check_ends(found);
+    graph.check_connection_ends(found);
     let at = root.at("processing").at("function-restrictions");
     for (n, function) in descriptor_items(document, "processing", "function-restrictions") {
         let name = text_member(function, "instance").unwrap_or_default();
@@ -105,12 +106,12 @@ impl PortSide {
 impl WorkflowGraph<'_> {
     /// Checks that the instances at both ends of every connection exist and have the ports that the
     /// connection names.
-    fn check_ends(&self, found: &mut Vec<NbmpFault>) {
+    fn check_connection_ends(&self, found: &mut Vec<NbmpFault>) {
         let at = JsonPath::root().at("processing").at("connection-map");
         for connection in &self.connections {
             let at = at.element(connection.number);
-            self.check_end(connection.from, PortSide::Outputs, &at.at("from"), found);
-            self.check_end(connection.to, PortSide::Inputs, &at.at("to"), found);
+            self.check_connection_end(connection.from, PortSide::Outputs, &at.at("from"), found);
+            self.check_connection_end(connection.to, PortSide::Inputs, &at.at("to"), found);
             if connection.from == connection.to && connection.from.instance.is_some() {
                 let what = "the connection joins a port to itself; name another port";
                 found.push(at.at("to").fault_here(what));
@@ -118,7 +119,7 @@ impl WorkflowGraph<'_> {
         }
     }
 
-    fn check_end(
+    fn check_connection_end(
         &self,
         end: ConnectionEnd<'_>,
         side: PortSide,
@@ -161,7 +162,7 @@ impl WorkflowGraph<'_> {
                 "unknown port; the {} of {:?} are {}",
                 side.field_name(),
                 shorten_text(instance),
-                list_first(&ports.names)
+                format_first_names(&ports.names)
             );
             found.push(at.at("port-name").fault_here(what));
         }

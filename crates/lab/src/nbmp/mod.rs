@@ -1,15 +1,16 @@
 //! Parses and validates descriptions of MPEG's Network-Based Media Processing (NBMP, ISO/IEC
 //! 23090-8, second edition), with limits on their size.
 //!
-//! [`parse_bounded`] parses a text as JSON. [`validate_description`] checks the result against the
+//! [`parse_bounded_json`] parses a text as JSON. [`validate_description`] checks the result against the
 //! standard's field tables (`descriptors.rs`), and checks names, streams and ports (`graph.rs`).
-//! [`find_unsupported`] and [`find_ignored`] list the members that the lab does not implement.
+//! [`find_unsupported_members`] and [`find_ignored_members`] list the members that the lab does not implement.
 //! Every [`NbmpFault`] has a JSONPath (RFC 9535).
 //!
 //! The published JSON schema is not used, because ten of its references do not resolve. The schema
 //! therefore rejects documents that the standard allows, or accepts documents that the standard
 //! forbids.
 
+mod bounded_json;
 mod conformance_level;
 mod convert;
 mod cross_field_checks;
@@ -18,19 +19,18 @@ mod field_shape;
 mod foreign;
 mod functions;
 mod graph;
-mod path;
-mod read;
+mod json_path;
 mod text_forms;
 mod unsupported_features;
 mod validate;
 
+pub use bounded_json::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded_json};
 pub use conformance_level::ConformanceLevel;
 pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, find_json_path, to_experiment, to_workflow};
-pub(crate) use foreign::{adapt_workflow, is_foreign};
+pub(crate) use foreign::{adapt_workflow, is_foreign_workflow};
 pub use functions::describe_function;
-pub use path::NbmpFault;
-pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded};
-pub use unsupported_features::{find_ignored, find_unsupported};
+pub use json_path::NbmpFault;
+pub use unsupported_features::{find_ignored_members, find_unsupported_members};
 pub use validate::{OFFENCES_MAX, validate_description};
 
 /// Kind of a description. Each kind has its own media type.

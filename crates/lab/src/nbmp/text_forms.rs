@@ -26,7 +26,7 @@ pub(super) fn shorten_text(text: &str) -> String {
 }
 
 /// Formats at most eight names of a document.
-pub(super) fn list_first(names: &[&str]) -> String {
+pub(super) fn format_first_names(names: &[&str]) -> String {
     const NAMES_MAX: usize = 8;
     let shown = names.iter().take(NAMES_MAX);
     let mut shown: Vec<String> = shown
@@ -102,10 +102,10 @@ pub(super) fn is_date_time(text: &str) -> bool {
         && minute < 60
         && second <= 60
         && fraction != 1
-        && is_zone(zone)
+        && is_utc_offset(zone)
 }
 
-fn is_zone(zone: &str) -> bool {
+fn is_utc_offset(zone: &str) -> bool {
     let number = |at| {
         zone.get(at..at + 2)
             .and_then(|digits| digits.parse::<u8>().ok())
@@ -129,7 +129,7 @@ pub(super) fn is_media_type(text: &str) -> bool {
 }
 
 /// Recognizes `urn:mpeg:mpegi:nbmp:2YYY:name`.
-pub(super) fn is_brand(text: &str) -> bool {
+pub(super) fn is_nbmp_brand(text: &str) -> bool {
     let rest = text.strip_prefix("urn:mpeg:mpegi:nbmp:");
     let parts = rest.and_then(|rest| rest.split_once(':'));
     parts.is_some_and(|(year, name)| {
@@ -143,7 +143,7 @@ pub(super) fn is_brand(text: &str) -> bool {
 }
 
 /// Recognizes a country code with an optional subdivision, such as `NL` or `US-CA` (ISO 3166).
-pub(super) fn is_placement(text: &str) -> bool {
+pub(super) fn is_country_or_subdivision(text: &str) -> bool {
     let country = text.get(..2).unwrap_or_default();
     let rest = text.get(2..).unwrap_or("x");
     country.len() == 2
@@ -195,15 +195,15 @@ mod tests {
                 && !is_media_type("video/")
         );
         assert!(
-            is_brand("urn:mpeg:mpegi:nbmp:2023:load_test")
-                && !is_brand("urn:mpeg:mpegi:nbmp:1999:x")
+            is_nbmp_brand("urn:mpeg:mpegi:nbmp:2023:load_test")
+                && !is_nbmp_brand("urn:mpeg:mpegi:nbmp:1999:x")
         );
         assert!(
-            is_placement("NL")
-                && is_placement("US-CA")
-                && !is_placement("nl")
-                && !is_placement("NLD")
-                && !is_placement("N")
+            is_country_or_subdivision("NL")
+                && is_country_or_subdivision("US-CA")
+                && !is_country_or_subdivision("nl")
+                && !is_country_or_subdivision("NLD")
+                && !is_country_or_subdivision("N")
         );
     }
 }

@@ -1,12 +1,13 @@
-//! Finds the members of a description that the lab does not support. A description is rejected if
-//! its author relies on such a member. Otherwise, the member is reported as ignored.
+//! Finds the members of a description that the lab does not support. If the author of a description
+//! probably relies on such a member, the description is rejected. Otherwise, the member is reported
+//! as ignored.
 
-use super::convert::{is_place, is_understood};
-use super::path::{JsonPath, NbmpFault};
+use super::convert::{is_convertible_assertion, is_place};
+use super::json_path::{JsonPath, NbmpFault};
 use serde_json::Value;
 
-/// Returns the members of the workflow and of its functions that the lab must reject.
-pub fn find_unsupported(description: &Value) -> Vec<NbmpFault> {
+/// Returns a fault for each member of the workflow or of its functions that the lab must reject.
+pub fn find_unsupported_members(description: &Value) -> Vec<NbmpFault> {
     let root = JsonPath::root();
     let mut found = Vec::new();
     if text_at(description, "/repository/mode") == Some("strict") {
@@ -90,7 +91,7 @@ const IGNORED_IN_LINK: [&[&str]; 4] = [
 ];
 
 /// Returns the JSONPaths of the ignored members.
-pub fn find_ignored(description: &Value) -> Vec<String> {
+pub fn find_ignored_members(description: &Value) -> Vec<String> {
     let root = JsonPath::root();
     let mut found = Vec::new();
     add_ignored(description, &IGNORED_IN_WORKFLOW, &root, &mut found);
@@ -106,7 +107,10 @@ pub fn find_ignored(description: &Value) -> Vec<String> {
     }
     let asserted = description.pointer("/assertion/assertion");
     let asserted = asserted.and_then(Value::as_array).into_iter().flatten();
-    for (n, _) in asserted.enumerate().filter(|(_, one)| !is_understood(one)) {
+    for (n, _) in asserted
+        .enumerate()
+        .filter(|(_, one)| !is_convertible_assertion(one))
+    {
         found.push(
             root.at("assertion")
                 .at("assertion")
@@ -121,7 +125,7 @@ pub fn find_ignored(description: &Value) -> Vec<String> {
 fn add_ignored(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec<String>) {
     for path in members {
         let step = |value, name: &&str| Value::get(value, *name);
-        // Skips a member whose value is `false`, because it requests nothing.
+        // Skips a member whose value is `false`, because such a member requests nothing.
         let declared = path.iter().try_fold(part, step);
         if declared.is_some_and(|declared| declared != false) {
             let place = path.iter().fold(at.clone(), |at, name| at.at(name));
@@ -159,7 +163,7 @@ mod tests {
         let mut whole = part.clone();
         whole["repository"] = json!({"mode": "strict"});
         whole["processing"] = json!({"function-restrictions": [{}, part]});
-        let paths: Vec<String> = find_unsupported(&whole)
+        let paths: Vec<String> = find_unsupported_members(&whole)
             .into_iter()
             .map(|o| o.path)
             .collect();
@@ -196,7 +200,7 @@ mod tests {
             "$.processing['function-restrictions'][0].requirements",
             "$.assertion.assertion[1]",
         ];
-        assert_eq!(find_ignored(&whole), wanted);
-        assert!(find_unsupported(&whole).is_empty());
+        assert_eq!(find_ignored_members(&whole), wanted);
+        assert!(find_unsupported_members(&whole).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Runs all checks of a description.
 
-use super::path::{JsonPath, NbmpFault};
+use super::json_path::{JsonPath, NbmpFault};
 use super::{ConformanceLevel, DescriptionKind, descriptors, graph};
 use serde_json::Value;
 
@@ -17,7 +17,12 @@ pub fn validate_description(
     known: &[&str],
 ) -> Vec<NbmpFault> {
     let mut found = Vec::new();
-    descriptors::shape_of(kind).check_value(document, level, &JsonPath::root(), &mut found);
+    descriptors::description_shape(kind).check_value(
+        document,
+        level,
+        &JsonPath::root(),
+        &mut found,
+    );
     graph::check_graph(document, kind, level, known, &mut found);
     found.dedup();
     found.truncate(OFFENCES_MAX);

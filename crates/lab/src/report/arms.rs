@@ -66,7 +66,7 @@ impl QuantitySummary {
 
     /// Returns the median and the two ends of the error bar. The error bar spans the confidence
     /// interval, or the range of the values if there are too few rounds for an interval.
-    pub(super) fn as_bar(&self) -> [f64; 3] {
+    pub(super) fn as_error_bar(&self) -> [f64; 3] {
         let [low, high] = self.interval.unwrap_or([self.min, self.max]);
         [self.median, low, high].map(round_to_digits)
     }
@@ -79,14 +79,17 @@ impl QuantitySummary {
 
 impl ArmReport {
     pub(super) fn from_runs(arm: &Arm, runs: &RunIndex<'_>) -> ArmReport {
-        let names: BTreeSet<&String> = runs.of(arm).flat_map(|(_, r)| r.values.keys()).collect();
+        let names: BTreeSet<&String> = runs
+            .records_of_arm(arm)
+            .flat_map(|(_, r)| r.values.keys())
+            .collect();
         let sample = |name: &String| {
             let sample = QuantitySummary::from_values(&runs.values(arm, name))?;
             Some((name.clone(), sample))
         };
         ArmReport {
             arm: arm.clone(),
-            runs: runs.of(arm).count(),
+            runs: runs.records_of_arm(arm).count(),
             values: names.into_iter().filter_map(sample).collect(),
         }
     }

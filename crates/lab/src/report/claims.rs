@@ -1,7 +1,7 @@
 //! Evaluates the expectations of a document.
 
 use super::arms::{QuantitySummary, as_pair};
-use super::runs::{RunIndex, has_values, value_texts};
+use super::runs::{RunIndex, arm_from_values, has_all_values};
 use super::table::format_interval;
 use super::verdict::{ClaimBounds, Verdict};
 use crate::experiment::document::Expectation;
@@ -9,8 +9,8 @@ use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
 use stats::PairedRatio;
 
-/// The result of an expectation for one combination of the other variables. These are the variables
-/// that the key `of` of the expectation does not contain.
+/// The result of an expectation for one combination of values of the other variables. The other
+/// variables are the variables that the key `of` of the expectation does not contain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim as a sentence.
@@ -32,8 +32,8 @@ pub struct ClaimResult {
     /// Smallest and largest ratio or value of all rounds.
     #[serde(with = "super::json_number")]
     pub range: [f64; 2],
-    /// Geometric mean of the ratios, and ratio of the means. `None` for values that are not ratios,
-    /// and if the ratios have no geometric mean.
+    /// Geometric mean of the ratios, and ratio of the means. `None` if the values are not ratios,
+    /// or if the ratios have no geometric mean.
     #[serde(with = "super::json_number", default)]
     pub geometric_and_of_means: Option<[f64; 2]>,
     /// Lower bound.
@@ -70,8 +70,8 @@ impl ClaimResult {
     }
 }
 
-/// Evaluates all expectations for all combinations of the other variables. An expectation with
-/// bounds has a result even if no run measured its quantity.
+/// Evaluates each expectation for all values of the variables that its key `of` does not contain.
+/// An expectation with bounds has a result even if no run measured its quantity.
 pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let expect = plan.document.expect.iter();
     expect
@@ -79,16 +79,16 @@ pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimR
         .collect()
 }
 
-/// Evaluates one expectation for all combinations of the other variables.
+/// Evaluates one expectation for all values of the variables that its key `of` does not contain.
 pub(super) fn evaluate_expectation(expect: &Expectation, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let mut claims = Vec::new();
-    let committed = runs.with_claim(&expect.fingerprint());
-    let (of, only) = (value_texts(&expect.of), value_texts(&expect.only));
+    let committed = runs.keep_runs_with_claim(&expect.fingerprint());
+    let (of, only) = (arm_from_values(&expect.of), arm_from_values(&expect.only));
     let arms = runs.arms();
     let arms: Vec<&Arm> = arms
-        .filter(|arm| has_values(arm, &of) && has_values(arm, &only))
+        .filter(|arm| has_all_values(arm, &of) && has_all_values(arm, &only))
         .collect();
-    let is_judged = ClaimBounds::of(expect).is_some();
+    let is_judged = ClaimBounds::from_expectation(expect).is_some();
     for arm in &arms {
         let missing = || is_judged.then(|| unmeasured_claim(expect, arm, runs));
         claims.extend(evaluate_claim(expect, arm, &committed).or_else(missing));
@@ -101,19 +101,19 @@ pub(super) fn evaluate_expectation(expect: &Expectation, runs: &RunIndex<'_>) ->
 
 /// Returns the result of a claim that no usable run measured.
 fn unmeasured_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> ClaimResult {
-    let has_runs = runs.of(arm).next().is_some();
+    let has_runs = runs.records_of_arm(arm).next().is_some();
     let because = match has_runs {
         true => "the runs do not contain this claim with these bounds, or not its quantity",
         false => "no run of this experiment measured it",
     };
     ClaimResult {
         because: Some(because.into()),
-        ..describe_claim(expect, arm)
+        ..unevaluated_claim(expect, arm)
     }
 }
 
 /// Returns the result of a claim that is not evaluated yet.
-fn describe_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
+fn unevaluated_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
     let mut cell = arm.clone();
     cell.retain(|name, _| !expect.of.contains_key(name.as_str()));
     ClaimResult {
@@ -143,7 +143,7 @@ fn explain_missing_ratio(
     a: &[f64],
     b: &[f64],
 ) -> Option<ClaimResult> {
-    ClaimBounds::of(expect)?;
+    ClaimBounds::from_expectation(expect)?;
     let rounds = a.len();
     let count = |of: fn(f64, f64) -> bool| a.iter().zip(b).filter(|(a, b)| of(**a, **b)).count();
     let zero = count(|a, b| a == 0.0 && b == 0.0);
@@ -158,13 +158,13 @@ fn explain_missing_ratio(
     Some(ClaimResult {
         because: Some(because),
         verdict: Verdict::Undecided,
-        ..describe_claim(expect, arm)
+        ..unevaluated_claim(expect, arm)
     })
 }
 
 /// Evaluates an expectation for one arm. Returns `None` if nothing was measured.
 fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Option<ClaimResult> {
-    let to = value_texts(&expect.to);
+    let to = arm_from_values(&expect.to);
     let quantity = expect.quantity.get_ref();
     let (n, value, interval, range, beside) = if to.is_empty() {
         let found = QuantitySummary::from_values(&runs.values(arm, quantity))?;
@@ -173,7 +173,7 @@ fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Optio
     } else {
         let mut other = arm.clone();
         other.extend(to.clone());
-        let (a, b) = runs.pairs(arm, &other, quantity)?;
+        let (a, b) = runs.paired_values(arm, &other, quantity)?;
         let Some(ratio) = PairedRatio::from_pairs(&a, &b) else {
             return explain_missing_ratio(expect, arm, &a, &b);
         };
@@ -182,14 +182,14 @@ fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Optio
         let interval = ratio.interval.map(as_pair);
         (n, ratio.median, interval, ratio.range(), beside)
     };
-    let bounds = ClaimBounds::of(expect);
+    let bounds = ClaimBounds::from_expectation(expect);
     Some(ClaimResult {
         n,
         value,
         interval,
         range,
         geometric_and_of_means: beside,
-        verdict: bounds.map_or(Verdict::Reported, |bounds| bounds.judge(interval)),
-        ..describe_claim(expect, arm)
+        verdict: bounds.map_or(Verdict::Reported, |bounds| bounds.judge_interval(interval)),
+        ..unevaluated_claim(expect, arm)
     })
 }

@@ -2,7 +2,7 @@
 
 use super::arms::describe_arm;
 use crate::experiment::document::ExperimentDocument;
-use crate::experiment::{RunPlan, command_line};
+use crate::experiment::{RunPlan, portable_command_line};
 use serde::{Deserialize, Serialize};
 
 /// A command in which variables, addresses and ports are filled in. Sources and folders remain
@@ -13,7 +13,7 @@ pub struct ReportedCommand {
     pub of: String,
     /// Place in which the command runs, if links define places.
     pub at: Option<String>,
-    /// The shell command. For a source without a command, the path of its media.
+    /// The shell command. For a source without a command, this is the path of the source's media.
     pub run: String,
     /// The arms that use this command. Empty if all arms use the same command.
     pub arms: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) fn list_commands(plan: &RunPlan) -> Vec<ReportedCommand> {
     for (kind, name) in list_components(document) {
         let mut of_part: Vec<ReportedCommand> = Vec::new();
         for arm in &plan.arms {
-            let Some((at, run)) = command_line(document, arm, kind, name) else {
+            let Some((at, run)) = portable_command_line(document, arm, kind, name) else {
                 continue;
             };
             match of_part.iter_mut().find(|known| known.run == run) {

@@ -17,7 +17,7 @@ pub struct ResultSet {
     pub name: String,
     /// The experiment document at the scale of the runs.
     pub plan: RunPlan,
-    /// Its runs.
+    /// Records of the runs.
     pub records: Vec<RunRecord>,
     /// Descriptions of the machines that executed the runs.
     pub machines: Vec<MachineDescription>,
@@ -25,7 +25,7 @@ pub struct ResultSet {
 
 /// The comparison of each result folder with the first folder.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct FolderComparison {
     /// The experiment's name.
     pub name: String,
     /// The folders.
@@ -61,8 +61,9 @@ pub struct ComparedQuantity {
 /// The factor by which a quantity differs between two folders.
 #[derive(Debug, Clone, Serialize)]
 pub struct FolderChange {
-    /// Median of the ratios of each round of this folder to each round of the first folder. Every
-    /// combination is used, because the rounds of two folders are not paired.
+    /// Median of the ratios of the values in this folder to the values in the first folder. Every
+    /// round of one folder is compared with every round of the other folder, because the rounds are
+    /// not paired.
     #[serde(with = "super::json_number")]
     pub ratio: f64,
     /// 95 % confidence interval of the ratio. `None` if either folder has fewer than six rounds.
@@ -72,9 +73,9 @@ pub struct FolderChange {
     pub beyond_noise: bool,
 }
 
-impl Comparison {
+impl FolderComparison {
     /// Compares one or more folders.
-    pub fn new(folders: &[ResultSet]) -> Comparison {
+    pub fn new(folders: &[ResultSet]) -> FolderComparison {
         let all: Vec<RunIndex<'_>> = folders
             .iter()
             .map(|f| RunIndex::new(&f.plan, &f.records))
@@ -87,7 +88,7 @@ impl Comparison {
         }
         let mut rows = Vec::new();
         for arm in arms {
-            let records = all.iter().flat_map(|runs| runs.of(arm));
+            let records = all.iter().flat_map(|runs| runs.records_of_arm(arm));
             let names: BTreeSet<&String> = records.flat_map(|(_, r)| r.values.keys()).collect();
             for quantity in names {
                 let values: Vec<Vec<f64>> =
@@ -97,7 +98,7 @@ impl Comparison {
                 }
             }
         }
-        Comparison {
+        FolderComparison {
             name: folders
                 .first()
                 .map_or(String::new(), |f| f.plan.document.name.clone()),
@@ -114,7 +115,7 @@ impl Comparison {
             escape_line(&self.name),
             escape_line(&self.folders.join(", ")),
             escape_line(&self.summarize()),
-            self.differs_table().markdown(),
+            self.environment_table().markdown(),
             self.quantity_table().markdown()
         )
     }
@@ -130,7 +131,10 @@ impl Comparison {
         let mut after = String::new();
         let sections = [
             ("Quantities", self.quantity_table()),
-            ("Differences of machines and programs", self.differs_table()),
+            (
+                "Differences of machines and programs",
+                self.environment_table(),
+            ),
         ];
         for (title, table) in sections {
             // Writing to a string cannot fail.
@@ -155,7 +159,7 @@ impl Comparison {
         )
     }
 
-    fn differs_table(&self) -> ReportTable {
+    fn environment_table(&self) -> ReportTable {
         let mut table = ReportTable::new([""]);
         table.head.extend(self.folders.iter().cloned());
         let row = |differs: &EnvironmentDifference| {
@@ -230,8 +234,8 @@ fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>]) -> ComparedQ
     }
 }
 
-/// Returns the change from `first` to `other`. Returns `None` if a side is empty, if a value is
-/// negative or not finite, or if both sides contain zero.
+/// Returns the change from `first` to `other`. Returns `None` if `first` or `other` is empty, if a
+/// value is negative or not finite, or if both contain zero.
 fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
     let (ratio, interval) = stats::unpaired_ratio(other, first)?;
     let interval = interval.map(as_pair);

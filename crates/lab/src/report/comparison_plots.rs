@@ -1,10 +1,10 @@
 //! Plots the medians of all compared folders for each quantity.
 
-use super::compare::{ComparedQuantity, Comparison};
+use super::compare::{ComparedQuantity, FolderComparison};
 use super::plots::{
     BarGroup, MEDIANS_ABOUT, PANELS_MAX, PanelShape, PlotAxis, PlotPanel, ReportPlot,
 };
-use super::quantity_words::{axis_title, describe_name};
+use super::quantity_words::{axis_title, describe_quantity_name};
 use super::table::ReportTable;
 use crate::experiment::Arm;
 
@@ -12,7 +12,7 @@ use crate::experiment::Arm;
 const LOG_AXIS_RATIO: f64 = 30.0;
 
 /// Draws a panel for each quantity.
-pub(super) fn plot_comparison(comparison: &Comparison) -> ReportPlot {
+pub(super) fn plot_comparison(comparison: &FolderComparison) -> ReportPlot {
     let mut quantities: Vec<&String> = Vec::new();
     for row in &comparison.rows {
         if !quantities.contains(&&row.quantity) {
@@ -34,7 +34,7 @@ pub(super) fn plot_comparison(comparison: &Comparison) -> ReportPlot {
     }
 }
 
-fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
+fn quantity_panel(comparison: &FolderComparison, quantity: &str) -> PlotPanel {
     let of = |row: &&ComparedQuantity| row.quantity == quantity;
     let rows: Vec<&ComparedQuantity> = comparison.rows.iter().filter(of).collect();
     let group = |(number, folder): (usize, &String)| BarGroup {
@@ -52,7 +52,7 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
     };
     let least = all().map(|value| value[1]).fold(f64::INFINITY, f64::min);
     let greatest = all().map(|value| value[2]).fold(0.0, f64::max);
-    let (words, unit) = describe_name(quantity);
+    let (words, unit) = describe_quantity_name(quantity);
     PlotPanel {
         title: quantity.to_owned(),
         shape: PanelShape::Bars {
@@ -71,7 +71,7 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
 
 fn median_of_folder(row: &ComparedQuantity, folder: usize) -> Option<[f64; 3]> {
     let sample = row.samples.get(folder)?.as_ref()?;
-    Some(sample.as_bar())
+    Some(sample.as_error_bar())
 }
 
 /// Names each arm by the values of the variables that differ between the arms.

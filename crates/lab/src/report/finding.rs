@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// The overall result of an experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SourceFinding {
+pub struct ExperimentFinding {
     /// The outcome.
     pub outcome: FindingOutcome,
     /// The outcome as a sentence.
     #[serde(rename = "says")]
     pub sentence: String,
-    /// One line for each claim with bounds. It contains the result, the finding of the source, and
-    /// the reason for a difference.
+    /// One line for each claim with bounds. Each line contains the result, the finding of the
+    /// source, and the reason for a difference.
     pub lines: Vec<String>,
 }
 
@@ -34,10 +34,10 @@ pub enum FindingOutcome {
     NoClaim,
 }
 
-impl SourceFinding {
+impl ExperimentFinding {
     /// Counts the verdicts on claims of the source, and then the verdicts on our own claims. If
     /// there are no verdicts, states the medians of the arms instead.
-    pub(super) fn new(claims: &[ClaimResult], arms: &[ArmReport]) -> SourceFinding {
+    pub(super) fn new(claims: &[ClaimResult], arms: &[ArmReport]) -> ExperimentFinding {
         let judged = claims
             .iter()
             .filter(|claim| claim.verdict != Verdict::Reported);
@@ -75,7 +75,7 @@ impl SourceFinding {
             sentences.push(describe_medians(claims, arms));
         }
         let lines = source_claims.into_iter().chain(own_claims);
-        SourceFinding {
+        ExperimentFinding {
             outcome,
             sentence: sentences.join(" "),
             lines: lines.map(format_claim).collect(),
@@ -86,8 +86,8 @@ impl SourceFinding {
 /// Maximum number of arms in the headline. The table of the arms lists all arms.
 const ARMS_SHOWN_MAX: usize = 4;
 
-/// Formats the medians of one quantity in all arms. This is the first measured quantity that a
-/// claim names, or else the first measured quantity.
+/// Formats the medians of one quantity in all arms. Uses the first measured quantity that a claim
+/// names. If no claim names a measured quantity, uses the first measured quantity.
 fn describe_medians(claims: &[ClaimResult], arms: &[ArmReport]) -> String {
     let is_measured = |name: &&String| arms.iter().any(|of| of.values.contains_key(*name));
     let claimed = claims.iter().map(|claim| &claim.quantity);

@@ -12,7 +12,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-// Defines `UPLOT`, which contains the script and the style of uPlot. It is `None` if
+// Defines `UPLOT`, which contains the script and the style of uPlot. `UPLOT` is `None` if
 // `vendor/fetch.sh` did not fetch uPlot before the build.
 include!(concat!(env!("OUT_DIR"), "/uplot.rs"));
 
@@ -193,8 +193,8 @@ fn write_plots(out: &mut String, plots: &[ReportPlot]) -> std::fmt::Result {
     }
 }
 
-/// Writes the panels of a plot whose numbers are in `panels`. Writes nothing if the plot has no
-/// such panel.
+/// Writes the panels with the numbers in the range `panels`. Writes nothing if the plot has no such
+/// panel.
 fn write_plot(
     out: &mut String,
     number: usize,
@@ -231,7 +231,7 @@ fn write_plot(
                 columns,
                 rows,
             } => {
-                write_cells(out, x, y, columns, rows)?;
+                write_heat_map(out, x, y, columns, rows)?;
             }
             _ => writeln!(
                 out,
@@ -266,12 +266,12 @@ fn static_plot(panel: &PlotPanel) -> String {
 }
 
 /// Writes a heat map as a coloured table, which can be copied, printed and read by screen readers.
-fn write_cells(
+fn write_heat_map(
     out: &mut String,
     x: &str,
     y: &str,
     columns: &[String],
-    rows: &[super::plots::MapRow],
+    rows: &[super::plots::HeatMapRow],
 ) -> std::fmt::Result {
     writeln!(
         out,

@@ -71,7 +71,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
 }
 
 /// Returns links to the reports. A report is given as `(folder, title, scale)`. If several reports
-/// have the same title, the link to each of these reports also contains the scale.
+/// have the same title, the link text of each of these reports also contains the scale.
 fn list_links(titles: &[(String, String, String)]) -> String {
     let links = titles.iter().map(|(id, title, scale)| {
         let is_repeated = titles.iter().filter(|(_, other, _)| other == title).count() > 1;

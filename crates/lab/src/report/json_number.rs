@@ -23,23 +23,23 @@ pub(super) enum InfinityWord {
 }
 
 /// A value with a JSON form. The value is a number, a pair of numbers, or an optional pair.
-pub(super) trait InJson: Copy {
+pub(super) trait JsonRepresentable: Copy {
     type Form: Serialize + DeserializeOwned;
-    fn to_form(self) -> Self::Form;
-    fn from_form(form: Self::Form) -> Self;
+    fn to_json_form(self) -> Self::Form;
+    fn from_json_form(form: Self::Form) -> Self;
 }
 
-impl InJson for f64 {
+impl JsonRepresentable for f64 {
     type Form = JsonNumber;
 
-    fn to_form(self) -> JsonNumber {
+    fn to_json_form(self) -> JsonNumber {
         match self == f64::INFINITY {
             true => JsonNumber::Infinite(InfinityWord::Infinity),
             false => JsonNumber::Finite(self),
         }
     }
 
-    fn from_form(form: JsonNumber) -> f64 {
+    fn from_json_form(form: JsonNumber) -> f64 {
         match form {
             JsonNumber::Finite(number) => number,
             JsonNumber::Infinite(InfinityWord::Infinity) => f64::INFINITY,
@@ -47,49 +47,49 @@ impl InJson for f64 {
     }
 }
 
-impl InJson for [f64; 2] {
+impl JsonRepresentable for [f64; 2] {
     type Form = [JsonNumber; 2];
 
-    fn to_form(self) -> [JsonNumber; 2] {
-        self.map(f64::to_form)
+    fn to_json_form(self) -> [JsonNumber; 2] {
+        self.map(f64::to_json_form)
     }
 
-    fn from_form(form: [JsonNumber; 2]) -> [f64; 2] {
-        form.map(f64::from_form)
+    fn from_json_form(form: [JsonNumber; 2]) -> [f64; 2] {
+        form.map(f64::from_json_form)
     }
 }
 
-impl InJson for Option<[f64; 2]> {
+impl JsonRepresentable for Option<[f64; 2]> {
     type Form = Option<[JsonNumber; 2]>;
 
-    fn to_form(self) -> Self::Form {
-        self.map(InJson::to_form)
+    fn to_json_form(self) -> Self::Form {
+        self.map(JsonRepresentable::to_json_form)
     }
 
-    fn from_form(form: Self::Form) -> Self {
-        form.map(InJson::from_form)
+    fn from_json_form(form: Self::Form) -> Self {
+        form.map(JsonRepresentable::from_json_form)
     }
 }
 
-/// Writes numbers in their JSON form ([`InJson::Form`]).
+/// Writes numbers in their JSON form ([`JsonRepresentable::Form`]).
 ///
 /// # Errors
 /// The serializer fails.
-pub(super) fn serialize<T: InJson, S: Serializer>(
+pub(super) fn serialize<T: JsonRepresentable, S: Serializer>(
     numbers: &T,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    numbers.to_form().serialize(serializer)
+    numbers.to_json_form().serialize(serializer)
 }
 
 /// Reads numbers from their JSON form.
 ///
 /// # Errors
 /// The input is neither a number nor the word `infinity`.
-pub(super) fn deserialize<'de, T: InJson, D: Deserializer<'de>>(
+pub(super) fn deserialize<'de, T: JsonRepresentable, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    T::Form::deserialize(deserializer).map(T::from_form)
+    T::Form::deserialize(deserializer).map(T::from_json_form)
 }
 
 #[cfg(test)]

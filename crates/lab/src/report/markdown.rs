@@ -15,14 +15,14 @@ impl ExperimentReport {
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write(&mut out, false);
+        let _ = self.write_report_markdown(&mut out, false);
         out
     }
 
     /// Returns the report as Markdown that shows the images of [`ExperimentReport::images`].
     pub fn illustrated_markdown(&self) -> String {
         let mut out = String::new();
-        let _ = self.write(&mut out, true);
+        let _ = self.write_report_markdown(&mut out, true);
         out
     }
 
@@ -32,7 +32,7 @@ impl ExperimentReport {
         plots.map(|(number, plot)| (image_path(number, plot), draw_plot(plot)))
     }
 
-    fn write(&self, out: &mut String, images: bool) -> std::fmt::Result {
+    fn write_report_markdown(&self, out: &mut String, images: bool) -> std::fmt::Result {
         writeln!(
             out,
             "# {}\n\n**{}**\n",

@@ -1,9 +1,10 @@
 //! Creates reports of experiments as HTML, as Markdown with SVG plots, and as JSON. Reports are
-//! computed from the records of a result folder, so that a new question needs no new run.
+//! computed from the records of a result folder, so that new questions can be answered without new
+//! runs.
 //!
 //! [`ExperimentReport`] is computed once and then formatted as HTML, Markdown or JSON.
-//! [`Comparison`] compares several folders. [`Findings`] judges the claims of the source documents.
-//! [`index_reports`] lists reports, and [`read_report`] reads a stored report (`report.json` or
+//! [`FolderComparison`] compares several folders. [`Findings`] judges the claims of the source
+//! documents. [`index_reports`] lists reports, and [`read_report`] reads a stored report (`report.json` or
 //! `report.json.gz`).
 
 mod arms;
@@ -29,8 +30,8 @@ mod verdict;
 pub use arms::{ArmReport, QuantitySummary};
 pub use claims::ClaimResult;
 pub use commands::ReportedCommand;
-pub use compare::{Comparison, ResultSet};
-pub use finding::{FindingOutcome, SourceFinding};
+pub use compare::{FolderComparison, ResultSet};
+pub use finding::{ExperimentFinding, FindingOutcome};
 pub use findings::{CatalogueError, ClaimCatalogue, Findings, FindingsError};
 pub use index::index_reports;
 pub use plots::ReportPlot;
@@ -48,7 +49,7 @@ const FORMAT: u32 = 2;
 /// The results of an experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExperimentReport {
-    /// Version of the JSON format. Earlier versions contain intervals and verdicts that were
+    /// Version of the JSON format. In reports of earlier versions, intervals and verdicts were
     /// computed differently.
     pub format: u32,
     /// Title of the document.
@@ -60,7 +61,7 @@ pub struct ExperimentReport {
     /// Scale of the run.
     pub scale: Option<String>,
     /// The overall result, with the number of claims with each verdict.
-    pub finding: SourceFinding,
+    pub finding: ExperimentFinding,
     /// Evaluated expectations.
     pub claims: Vec<ClaimResult>,
     /// Statistics of every arm.
@@ -146,7 +147,7 @@ impl ExperimentReport {
             question: document.question.clone(),
             found: document.found.clone(),
             scale: plan.scale.clone(),
-            finding: SourceFinding::new(&claims, &arms),
+            finding: ExperimentFinding::new(&claims, &arms),
             arms,
             claims,
             runs: counted().count(),
@@ -166,7 +167,7 @@ impl ExperimentReport {
 
     /// Returns whether a claim is contradicted or not as expected, or whether an arm could not be
     /// measured.
-    pub fn failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         let fails = |claim: &ClaimResult| {
             matches!(
                 claim.verdict,

@@ -3,8 +3,8 @@
 
 mod bars;
 mod distributions;
+mod heat_map;
 mod linear_fit;
-mod map;
 mod panel_arms;
 mod plot_requests;
 mod report_plot;
@@ -13,7 +13,8 @@ mod series;
 pub(super) use bars::MEDIANS_ABOUT;
 pub use report_plot::ReportPlot;
 pub(super) use report_plot::{
-    BarGroup, CurveJoin, MapCell, MapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel, QuartileBox,
+    BarGroup, CurveJoin, HeatMapCell, HeatMapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel,
+    QuartileBox,
 };
 
 use super::runs::RunIndex;
@@ -24,22 +25,22 @@ use plot_requests::PlotRequest;
 /// Maximum number of panels of a plot.
 pub(super) const PANELS_MAX: usize = 12;
 
-/// Draws the plots that the document requests. If it requests none, draws plots that suit its
-/// quantities.
+/// Draws the plots that the document requests. If the document requests no plots, draws plots that
+/// suit the measured quantities.
 pub(super) fn draw_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ReportPlot> {
-    let all = plot_requests::list_requests(plan, runs);
-    let drawn = all.iter().map(|wanted| draw_request(wanted, runs));
+    let all = plot_requests::list_plot_requests(plan, runs);
+    let drawn = all.iter().map(|wanted| draw_requested_plot(wanted, runs));
     drawn.filter(|drawn| !drawn.panels.is_empty()).collect()
 }
 
-fn draw_request(wanted: &PlotRequest, runs: &RunIndex<'_>) -> ReportPlot {
+fn draw_requested_plot(wanted: &PlotRequest, runs: &RunIndex<'_>) -> ReportPlot {
     let (about, mut panels) = match wanted.kind {
         PlotKind::Time => series::time_panels(wanted, runs),
         PlotKind::Ecdf => distributions::ecdf_panels(wanted, runs),
         PlotKind::Percentiles => distributions::percentile_panels(wanted, runs),
         PlotKind::Bars => bars::bar_panels(wanted, runs),
         PlotKind::Box => bars::box_panels(wanted, runs),
-        PlotKind::Map => map::map_panels(wanted, runs),
+        PlotKind::Map => heat_map::heat_map_panels(wanted, runs),
         PlotKind::Fit => linear_fit::fit_panels(wanted, runs),
     };
     let mut about = about.to_owned();

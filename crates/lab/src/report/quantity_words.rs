@@ -19,7 +19,7 @@ const UNITS: [(&str, &str); 13] = [
 
 /// Returns the words and the unit of a quantity's name. For example, `cpu-ms-per-mb` results in the
 /// words `CPU` and the unit `ms per MB`.
-pub(super) fn describe_name(name: &str) -> (String, Option<String>) {
+pub(super) fn describe_quantity_name(name: &str) -> (String, Option<String>) {
     if let Some((counted, per)) = name.split_once("-per-") {
         let per = if per == "s" {
             "second"
@@ -92,7 +92,7 @@ mod tests {
             ("access.down-bytes", "Access.down (bytes)"),
             ("seconds", "Seconds"),
         ] {
-            let (words, unit) = describe_name(name);
+            let (words, unit) = describe_quantity_name(name);
             assert_eq!(axis_title(&words, unit.as_deref()), title, "{name}");
         }
     }

@@ -1,6 +1,6 @@
 //! Indexes the records of runs that were not discarded, by arm and round.
 
-use super::quantity_words::{axis_title, describe_name};
+use super::quantity_words::{axis_title, describe_quantity_name};
 use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};
 use crate::experiment::{Arm, RunPlan, RunRecord};
 use stats::PairedRatio;
@@ -36,7 +36,7 @@ impl<'a> RunIndex<'a> {
     /// Returns an index of only those runs whose records contain the fingerprint of a claim. A
     /// fingerprint includes the bounds, so that runs from before a change of the bounds are
     /// excluded.
-    pub(super) fn with_claim(&self, fingerprint: &str) -> RunIndex<'a> {
+    pub(super) fn keep_runs_with_claim(&self, fingerprint: &str) -> RunIndex<'a> {
         let has_claim = |record: &RunRecord| record.claims.iter().any(|claim| claim == fingerprint);
         let rounds = |rounds: &BTreeMap<u32, &'a RunRecord>| {
             let known = rounds.iter().filter(|(_, record)| has_claim(record));
@@ -55,21 +55,24 @@ impl<'a> RunIndex<'a> {
     }
 
     /// Returns the records of an arm with their round numbers, in the order of the rounds.
-    pub(super) fn of(&self, arm: &Arm) -> impl Iterator<Item = (u32, &'a RunRecord)> + use<'a> {
+    pub(super) fn records_of_arm(
+        &self,
+        arm: &Arm,
+    ) -> impl Iterator<Item = (u32, &'a RunRecord)> + use<'a> {
         let rounds = self.by_arm.get(arm).cloned().unwrap_or_default();
         rounds.into_iter()
     }
 
     /// Returns the values of a quantity in the order of the rounds.
     pub(super) fn values(&self, arm: &Arm, quantity: &str) -> Vec<f64> {
-        let of = self.of(arm);
+        let of = self.records_of_arm(arm);
         of.filter_map(|(_, record)| record.values.get(quantity).copied())
             .collect()
     }
 
     /// Returns the values of two arms in the rounds in which both arms have a value. Returns `None`
     /// if an arm has no runs.
-    pub(super) fn pairs(
+    pub(super) fn paired_values(
         &self,
         arm: &Arm,
         to: &Arm,
@@ -84,15 +87,15 @@ impl<'a> RunIndex<'a> {
         Some(both.unzip())
     }
 
-    /// Returns the number of rounds in which both arms have a value, and the ratio of the arms over
-    /// these rounds.
+    /// Returns the number of rounds in which both arms have a value, and the ratio of the two arms'
+    /// values in these rounds.
     pub(super) fn ratio(
         &self,
         arm: &Arm,
         to: &Arm,
         quantity: &str,
     ) -> Option<(usize, PairedRatio)> {
-        let (a, b) = self.pairs(arm, to, quantity)?;
+        let (a, b) = self.paired_values(arm, to, quantity)?;
         Some((a.len(), PairedRatio::from_pairs(&a, &b)?))
     }
 
@@ -101,14 +104,14 @@ impl<'a> RunIndex<'a> {
     pub(super) fn label(&self, name: &str) -> String {
         let given = self.quantity_label(name);
         let given = given.and_then(|given| given.label.clone());
-        given.unwrap_or_else(|| describe_name(name).0)
+        given.unwrap_or_else(|| describe_quantity_name(name).0)
     }
 
     /// Returns the axis title of a quantity, which consists of the label and the unit.
-    pub(super) fn with_unit(&self, name: &str) -> String {
+    pub(super) fn quantity_axis_title(&self, name: &str) -> String {
         let given = self.quantity_label(name);
         let given = given.and_then(|given| given.unit.clone());
-        let unit = given.or_else(|| describe_name(name).1);
+        let unit = given.or_else(|| describe_quantity_name(name).1);
         axis_title(&self.label(name), unit.as_deref())
     }
 
@@ -128,8 +131,8 @@ impl<'a> RunIndex<'a> {
     }
 }
 
-/// Converts the values of variables to texts, in the form of an arm.
-pub(super) fn value_texts(values: &BTreeMap<Spanned<String>, Spanned<Value>>) -> Arm {
+/// Converts the values of variables to texts, and returns these texts as an [`Arm`].
+pub(super) fn arm_from_values(values: &BTreeMap<Spanned<String>, Spanned<Value>>) -> Arm {
     let text = |(name, value): (&Spanned<String>, &Spanned<Value>)| {
         let text = crate::experiment::scalar_text(value.get_ref())?;
         Some((name.get_ref().clone(), text))
@@ -138,7 +141,7 @@ pub(super) fn value_texts(values: &BTreeMap<Spanned<String>, Spanned<Value>>) ->
 }
 
 /// Returns whether an arm has all these values.
-pub(super) fn has_values(arm: &Arm, values: &Arm) -> bool {
+pub(super) fn has_all_values(arm: &Arm, values: &Arm) -> bool {
     let same = |(name, value): (&String, &String)| arm.get(name) == Some(value);
     values.iter().all(same)
 }

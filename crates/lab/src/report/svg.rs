@@ -1,13 +1,13 @@
 //! Draws plots as static SVG images, for Markdown and for pages without the plotting library.
 
-mod scale;
+mod axis_scale;
 
 use super::plots::{
-    BarGroup, CurveJoin, MapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel, QuartileBox,
+    BarGroup, CurveJoin, HeatMapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel, QuartileBox,
     ReportPlot,
 };
 use super::table::{escape_html, format_number};
-use scale::{AxisScale, tick_label};
+use axis_scale::{AxisScale, tick_label};
 use std::fmt::{Result, Write};
 
 const PANEL_WIDTH: f64 = 400.0;
@@ -99,7 +99,7 @@ fn draw_panel(out: &mut String, panel: &PlotPanel) -> Result {
             y,
             columns,
             rows,
-        } => draw_cells(out, [x, y], columns, rows)?,
+        } => draw_heat_map(out, [x, y], columns, rows)?,
     }
     for (n, (colour, name)) in legend_names(panel).into_iter().enumerate() {
         let x = LEFT + (n % 2) as f64 * (PANEL_WIDTH - LEFT) / 2.0;
@@ -239,7 +239,12 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
     write_axis_names(out, boxes.iter().map(|one| one.name.as_str()), slot)
 }
 
-fn draw_cells(out: &mut String, [x, y]: [&str; 2], columns: &[String], rows: &[MapRow]) -> Result {
+fn draw_heat_map(
+    out: &mut String,
+    [x, y]: [&str; 2],
+    columns: &[String],
+    rows: &[HeatMapRow],
+) -> Result {
     let slot = (PANEL_WIDTH - LEFT - RIGHT) / columns.len().max(1) as f64;
     let height = (PLOT_HEIGHT / rows.len().max(1) as f64).min(34.0);
     for (n, row) in rows.iter().enumerate() {

@@ -67,7 +67,8 @@ pub(super) fn escape_html(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Formats a number with four significant digits. Numbers from 1000 are formatted as integers.
+/// Formats a number with four significant digits. Numbers of 1000 or more are formatted as
+/// integers.
 pub(super) fn format_number(value: f64) -> String {
     let digits = match value.abs() {
         f64::INFINITY => return if value < 0.0 { "-∞" } else { "∞" }.into(),
@@ -114,8 +115,8 @@ pub(super) fn format_time(unix_s: f64) -> String {
     }
     let minutes = (unix_s / 60.0) as i64;
     let (days, minute) = (minutes / 1440, minutes % 1440);
-    // Converts days since 1970 to a date with Howard Hinnant's algorithm `civil_from_days`, without
-    // support for earlier dates.
+    // Converts days since 1970 to a date by the algorithm `civil_from_days` of Howard Hinnant. This
+    // version does not support dates before 1970.
     let z = days + 719_468;
     let (era, of_era) = (z / 146_097, z % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -74,7 +74,7 @@ pub(super) enum ClaimBounds {
 
 impl ClaimBounds {
     /// Returns the bounds of an expectation, if it has any.
-    pub(super) fn of(expect: &Expectation) -> Option<ClaimBounds> {
+    pub(super) fn from_expectation(expect: &Expectation) -> Option<ClaimBounds> {
         let neutral = if expect.to.is_empty() { 0.0 } else { 1.0 };
         let from_bounds = |at_least: Option<f64>, at_most: Option<f64>| {
             let ends = [
@@ -90,7 +90,7 @@ impl ClaimBounds {
     }
 
     /// Judges a claim by its confidence interval. A claim without an interval is undecided.
-    pub(super) fn judge(self, interval: Option<[f64; 2]>) -> Verdict {
+    pub(super) fn judge_interval(self, interval: Option<[f64; 2]>) -> Verdict {
         let Some([low, high]) = interval else {
             return Verdict::Undecided;
         };
@@ -110,18 +110,18 @@ impl ClaimBounds {
                 }
             }
             ClaimBounds::Source(SourceRange::Figures(range), neutral) => {
-                judge_figures([low, high], range, neutral)
+                judge_by_source_range([low, high], range, neutral)
             }
         }
     }
 }
 
-/// Compares an interval with the source's range. Unless the source found no effect, an interval
-/// that contains the neutral value does not establish a direction. A range that ends at the neutral
+/// Compares an interval with the source's range. If the source found an effect, an interval that
+/// contains the neutral value does not establish a direction. A range that ends at the neutral
 /// value, such as "up to 24 % higher", has a direction. If the source found no effect and the
 /// interval is only partly within the source's range, the claim is undecided, because an effect
 /// remains possible.
-fn judge_figures(
+fn judge_by_source_range(
     [low, high]: [f64; 2],
     [source_low, source_high]: [f64; 2],
     neutral: f64,
@@ -203,11 +203,11 @@ mod tests {
         ] {
             let bounds = ClaimBounds::Source(SourceRange::Figures(range), 1.0);
             assert_eq!(
-                bounds.judge(Some(interval)),
+                bounds.judge_interval(Some(interval)),
                 verdict,
                 "{interval:?} {range:?}"
             );
-            assert_eq!(bounds.judge(None), Verdict::Undecided);
+            assert_eq!(bounds.judge_interval(None), Verdict::Undecided);
         }
     }
 
@@ -228,12 +228,12 @@ mod tests {
             ([-3.0, -2.0], zero, Verdict::Contradicted),
         ] {
             let bounds = ClaimBounds::Source(SourceRange::Figures(range), 0.0);
-            let found = bounds.judge(Some(interval));
+            let found = bounds.judge_interval(Some(interval));
             assert_eq!(found, verdict, "{interval:?} {range:?}");
         }
         let more = ClaimBounds::Source(SourceRange::Direction(SourceDirection::More), 0.0);
-        assert_eq!(more.judge(Some([0.0, 0.0])), Verdict::Contradicted);
-        assert_eq!(more.judge(Some([0.0, 2.0])), Verdict::Undecided);
+        assert_eq!(more.judge_interval(Some([0.0, 0.0])), Verdict::Contradicted);
+        assert_eq!(more.judge_interval(Some([0.0, 2.0])), Verdict::Undecided);
     }
 
     #[test]
@@ -246,15 +246,19 @@ mod tests {
             ([0.9, 1.1], Verdict::Undecided),
         ] {
             let bounds = ClaimBounds::Source(less, 1.0);
-            assert_eq!(bounds.judge(Some(interval)), verdict, "{interval:?}");
+            assert_eq!(
+                bounds.judge_interval(Some(interval)),
+                verdict,
+                "{interval:?}"
+            );
         }
     }
 
     #[test]
     fn our_own_bounds_are_expectations() {
         let own = ClaimBounds::Own([1.0, f64::INFINITY]);
-        assert_eq!(own.judge(Some([1.1, 9.0])), Verdict::AsExpected);
-        assert_eq!(own.judge(Some([0.5, 0.9])), Verdict::NotAsExpected);
-        assert_eq!(own.judge(Some([0.5, 1.9])), Verdict::Undecided);
+        assert_eq!(own.judge_interval(Some([1.1, 9.0])), Verdict::AsExpected);
+        assert_eq!(own.judge_interval(Some([0.5, 0.9])), Verdict::NotAsExpected);
+        assert_eq!(own.judge_interval(Some([0.5, 1.9])), Verdict::Undecided);
     }
 }

@@ -5,11 +5,11 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 use net::config::UsageError;
-use net::{Error, ProgramError, token};
+use net::{Error, ProgramError, access_token};
 use std::net::{IpAddr, SocketAddr};
 
 /// Requires a token if the manager listens on an address that is not a loopback address.
-pub(super) fn loopback_or_token(
+pub(super) fn require_token_unless_loopback(
     settings: &WorkflowManagerSettings,
     at: &[SocketAddr],
 ) -> Result<(), ProgramError> {
@@ -27,8 +27,8 @@ pub(super) fn loopback_or_token(
 /// contain the token.
 ///
 /// # Errors
-/// Status 400 without a host, 401 without the token, 403 for a request from another site, and 421
-/// for an unknown host name.
+/// Returns status 400 if the host is missing, 401 if the token is missing or wrong, 403 if the
+/// request comes from another site, and 421 if the host name is unknown.
 pub(super) fn authorize_request(
     head: &Parts,
     settings: &WorkflowManagerSettings,
@@ -36,7 +36,10 @@ pub(super) fn authorize_request(
     let host = requested_host(head)?;
     if !is_own_name(&host, &settings.hosts) {
         let what = format!("unknown host name {host}; allow it with --host, or use an IP address");
-        return Err(Error::client(StatusCode::MISDIRECTED_REQUEST, what));
+        return Err(Error::new_client_error(
+            StatusCode::MISDIRECTED_REQUEST,
+            what,
+        ));
     }
     let same = |origin: &HeaderValue| {
         let origin = origin
@@ -51,13 +54,13 @@ pub(super) fn authorize_request(
         .is_some_and(|origin| !same(origin));
     if foreign || is_cross_site(&head.headers) {
         let what = "requests from another site are not allowed";
-        return Err(Error::client(StatusCode::FORBIDDEN, what));
+        return Err(Error::new_client_error(StatusCode::FORBIDDEN, what));
     }
     match &settings.token {
-        Some(wanted) if !token::has_valid_token(&head.headers, wanted) => {
+        Some(wanted) if !access_token::has_valid_token(&head.headers, wanted) => {
             let what =
                 "token required; send Authorization: Bearer TOKEN, or the token as the password";
-            Err(Error::client(StatusCode::UNAUTHORIZED, what))
+            Err(Error::new_client_error(StatusCode::UNAUTHORIZED, what))
         }
         _ => Ok(()),
     }
@@ -72,7 +75,7 @@ fn requested_host(head: &Parts) -> Result<String, Error> {
         .headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    let wrong = || Error::client(StatusCode::BAD_REQUEST, "missing Host header");
+    let wrong = || Error::new_client_error(StatusCode::BAD_REQUEST, "missing Host header");
     named.map(str::to_owned).ok_or_else(wrong)
 }
 

@@ -4,7 +4,7 @@ use super::describe;
 use super::manager::WorkflowManager;
 use super::nbmp_resource_key::NbmpResourceKey;
 use super::prepare::{PreparedWorkflow, RefusedDescription, parse_description, prepare_workflow};
-use super::response::{as_json, registry_error, run_blocking, workflow_response};
+use super::response::{json_response, registry_error, run_blocking, workflow_response};
 use crate::nbmp::{BYTES_MAX, DescriptionKind, NbmpFault};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -22,7 +22,7 @@ pub(super) async fn create_workflow(
     body: Incoming,
 ) -> Result<Response<Body>, Error> {
     let scale = read_scale(head.uri.query().unwrap_or_default())?;
-    let body = body_of(&head.headers, body, kind).await?;
+    let body = read_description_body(&head.headers, body, kind).await?;
     run_blocking(move || {
         let made = parse_description(kind, &body).and_then(|description| {
             prepare_workflow(kind, description, scale.as_deref(), &manager.settings)
@@ -34,11 +34,11 @@ pub(super) async fn create_workflow(
         let (key, id) = (made.key(), made.id.clone());
         let before = manager
             .registry
-            .add(made)
+            .add_workflow(made)
             .map_err(|error| registry_error(error, &id))?;
         let entry = manager
             .registry
-            .get(&key)
+            .find_entry(&key)
             .map_err(|error| registry_error(error, &id))?;
         // If other workflows run first, the status is 202 (Accepted) instead of 201 (Created).
         let status = if before == 0 {
@@ -69,23 +69,25 @@ pub(super) async fn update_workflow(
     body: Incoming,
 ) -> Result<Response<Body>, Error> {
     let scale = read_scale(head.uri.query().unwrap_or_default())?;
-    let body = body_of(&head.headers, body, kind).await?;
+    let body = read_description_body(&head.headers, body, kind).await?;
     run_blocking(move || {
         let key = NbmpResourceKey::new(kind, &id);
         let refuse = |error| registry_error(error, &id);
-        manager.registry.get(&key).map_err(refuse)?;
+        manager.registry.find_entry(&key).map_err(refuse)?;
         let prepare =
             |description| prepare_workflow(kind, description, scale.as_deref(), &manager.settings);
         let requested = parse_description(kind, &body)
             .and_then(|description| read_change(description, &id, prepare));
         let changed = match requested {
             Err(refused) => return Ok(refusal_response(kind, &refused)),
-            Ok(RequestedChange::Removal) => manager
-                .change_and_delete_results(&key, |clear| manager.registry.remove(&key, clear)),
+            Ok(RequestedChange::Removal) => manager.change_and_delete_results(&key, |clear| {
+                manager.registry.stop_and_remove(&key, clear)
+            }),
             Ok(RequestedChange::Stop) => manager.registry.stop_workflow(&key),
-            Ok(RequestedChange::Start) => manager.registry.start(&key),
-            Ok(RequestedChange::Other(made)) => manager
-                .change_and_delete_results(&key, |clear| manager.registry.replace(*made, clear)),
+            Ok(RequestedChange::Start) => manager.registry.enqueue_unless_active(&key),
+            Ok(RequestedChange::Other(made)) => manager.change_and_delete_results(&key, |clear| {
+                manager.registry.replace_workflow(*made, clear)
+            }),
         };
         Ok(workflow_response(StatusCode::OK, &changed.map_err(refuse)?))
     })
@@ -141,7 +143,7 @@ pub(super) async fn remove_workflow(
 ) -> Result<Response<Body>, Error> {
     run_blocking(move || {
         let entry = manager
-            .change_and_delete_results(&key, |clear| manager.registry.remove(&key, clear))
+            .change_and_delete_results(&key, |clear| manager.registry.stop_and_remove(&key, clear))
             .map_err(|error| registry_error(error, &key.id))?;
         Ok(workflow_response(StatusCode::OK, &entry))
     })
@@ -153,16 +155,16 @@ fn read_scale(query: &str) -> Result<Option<String>, Error> {
     match query.split_once('=') {
         None if query.is_empty() => Ok(None),
         Some(("scale", name)) => Ok(Some(name.to_owned())),
-        _ => Err(Error::client(
+        _ => Err(Error::new_client_error(
             StatusCode::BAD_REQUEST,
             "invalid query; use scale=NAME or no query",
         )),
     }
 }
 
-/// Reads a request body. The content type can be the media type of the description, JSON, or
-/// missing.
-async fn body_of(
+/// Reads a request body. Accepts the media type of the description, the media type of JSON, or no
+/// content type.
+async fn read_description_body(
     headers: &HeaderMap,
     body: Incoming,
     kind: DescriptionKind,
@@ -179,7 +181,10 @@ async fn body_of(
                 "unsupported content type; use {} or application/json",
                 kind.media_type()
             );
-            return Err(Error::client(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
+            return Err(Error::new_client_error(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                what,
+            ));
         }
     }
     Ok(net::body::read_request_body(body, BYTES_MAX as u64)
@@ -203,8 +208,8 @@ fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Resp
         0 | 1 => String::new(),
         n => format!(" (and {} more)", n - 1),
     };
-    let error_response = Error::client(status, format!("{first}{more}")).response();
-    let mut response = as_json(
+    let error_response = Error::new_client_error(status, format!("{first}{more}")).to_response();
+    let mut response = json_response(
         status,
         kind.media_type(),
         &describe::describe_refusal(refused),

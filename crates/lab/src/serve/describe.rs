@@ -13,7 +13,7 @@ pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
         [] => json!({"status": "fulfilled"}),
         partial => json!({"status": "partially-fulfilled", "partial": partial}),
     };
-    let mut variables = list_variables(entry);
+    let mut variables = list_run_variables(entry);
     let posted = description
         .pointer("/monitoring/variable")
         .and_then(Value::as_array);
@@ -24,7 +24,7 @@ pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
 }
 
 /// Returns the figures of a workflow's runs as NBMP variables.
-pub(super) fn list_variables(entry: &WorkflowEntry) -> Vec<Value> {
+pub(super) fn list_run_variables(entry: &WorkflowEntry) -> Vec<Value> {
     let figures = &entry.figures;
     let integer_variable = |name: &str, definition: &str, value: usize| {
         json!({

@@ -1,6 +1,6 @@
 //! Discovery of built-in functions.
 
-use super::response::as_json;
+use super::response::json_response;
 use crate::experiment::{BuiltInFunction, built_in_functions};
 use crate::nbmp::{DescriptionKind, describe_function};
 use http::{Response, StatusCode};
@@ -25,7 +25,7 @@ pub(super) fn discover_functions(query: &str) -> Result<Response<Body>, Error> {
     })
 }
 
-/// Returns the built-in functions of the group `groupId` of the query.
+/// Returns the built-in functions of the group that `groupId` in the query names.
 pub(super) fn discover_group(query: &str) -> Result<Response<Body>, Error> {
     let group = query
         .split('&')
@@ -48,9 +48,9 @@ fn function_response(
             .map(|function| function.group.as_str());
         let groups: BTreeSet<&str> = groups.collect();
         let what = format!("no matching function; the groups are {groups:?}");
-        return Err(Error::client(StatusCode::NOT_FOUND, what));
+        return Err(Error::new_client_error(StatusCode::NOT_FOUND, what));
     }
-    Ok(as_json(
+    Ok(json_response(
         StatusCode::OK,
         DescriptionKind::Function.media_type(),
         &all.into(),

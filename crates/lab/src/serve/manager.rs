@@ -14,7 +14,7 @@ pub(crate) struct WorkflowManager {
 
 impl WorkflowManager {
     /// Returns the result folder of a workflow.
-    pub(super) fn folder(&self, key: &NbmpResourceKey) -> PathBuf {
+    pub(super) fn workflow_folder(&self, key: &NbmpResourceKey) -> PathBuf {
         self.settings.out.join(key.collection()).join(&key.id)
     }
 
@@ -26,7 +26,7 @@ impl WorkflowManager {
         key: &NbmpResourceKey,
         change: impl FnOnce(&dyn Fn()) -> T,
     ) -> T {
-        let folder = self.folder(key);
+        let folder = self.workflow_folder(key);
         // No other workflow uses this name, because identifiers cannot start with a dot.
         let moved = folder.with_file_name(format!(".gone-{}", key.id));
         let changed = change(&|| {

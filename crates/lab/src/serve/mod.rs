@@ -4,12 +4,12 @@
 //! `authorization.rs` authorizes a request, and `router.rs` finds the route. `change_requests.rs`
 //! passes the body to `prepare.rs`, which turns the body into a runnable workflow or reports faults
 //! with JSONPaths. `workflow_registry.rs` stores workflows and their states. The thread in
-//! `workflow_runner.rs` is the only thread that runs workflows. Meanwhile, `reporter.rs` posts
+//! `workflow_runner.rs` is the only thread that runs workflows. During a run, `reporter.rs` posts
 //! reports. `describe.rs` describes workflows, and `function_discovery.rs` lists functions.
 //!
-//! Every client that is allowed to post can run commands. The manager therefore requires a token
-//! unless it listens on a loopback address. It also rejects requests for unknown host names and
-//! requests from other sites.
+//! Every client that is allowed to send POST requests can run commands. The manager therefore
+//! requires a token unless it listens on a loopback address. It also rejects requests for unknown
+//! host names and requests from other sites.
 
 mod authorization;
 mod change_requests;
@@ -41,7 +41,8 @@ const CONNECTIONS_MAX: usize = 256;
 /// running workflow.
 ///
 /// # Errors
-/// An address or a thread is unavailable, or an address requires a token that is not configured.
+/// An address cannot be bound, a thread cannot be started, or an address requires a token that is
+/// not configured.
 pub(crate) fn start_manager(
     settings: WorkflowManagerSettings,
     shutdown: Shutdown,
@@ -56,7 +57,7 @@ pub(crate) fn start_manager(
         ..ListenOptions::default()
     };
     let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
-    authorization::loopback_or_token(&settings, server.addresses())?;
+    authorization::require_token_unless_loopback(&settings, server.addresses())?;
     let registry = Arc::new(WorkflowRegistry::new(settings.workflows_max));
     let manager = Arc::new(WorkflowManager { settings, registry });
     let mut running = RunningProgram::new(shutdown);
@@ -66,7 +67,7 @@ pub(crate) fn start_manager(
         Ok(())
     })?;
     let manager_to_stop = manager.clone();
-    running.until_drained("end", {
+    running.spawn_until_drained("end", {
         let shutdown = running.shutdown().clone();
         move || async move {
             shutdown.wait_until_draining().await;

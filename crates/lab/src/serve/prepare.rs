@@ -1,13 +1,13 @@
 //! Turns a request body into a runnable workflow.
 
 use super::nbmp_resource_key::NbmpResourceKey;
-use super::reporting_target::{ReportingTarget, read_target};
+use super::reporting_target::{ReportingTarget, read_reporting_target};
 use super::settings::WorkflowManagerSettings;
 use crate::document_format::{ParsedDocument, known_functions};
 use crate::experiment::RunPlan;
 use crate::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, find_ignored, find_unsupported, parse_bounded,
-    validate_description,
+    ConformanceLevel, DescriptionKind, NbmpFault, find_ignored_members, find_unsupported_members,
+    parse_bounded_json, validate_description,
 };
 use serde_json::{Value, json};
 
@@ -55,7 +55,8 @@ pub(super) fn parse_description(
         failed: true,
         offences,
     };
-    let description = parse_bounded(body).map_err(|offence| refuse(json!({}), vec![offence]))?;
+    let description =
+        parse_bounded_json(body).map_err(|offence| refuse(json!({}), vec![offence]))?;
     let mut offences = validate_description(
         &description,
         kind,
@@ -81,7 +82,7 @@ fn is_identifier(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && id.chars().all(of)
 }
 
-/// Prepares a description for running.
+/// Converts a description to a workflow that can be run.
 pub(super) fn prepare_workflow(
     kind: DescriptionKind,
     description: Value,
@@ -97,8 +98,8 @@ pub(super) fn prepare_workflow(
         DescriptionKind::Task => workflow_of_task(&description),
         _ => description.clone(),
     };
-    let report = read_target(&description, &settings.report_to);
-    let mut offences = find_unsupported(&description);
+    let report = read_reporting_target(&description, &settings.report_to);
+    let mut offences = find_unsupported_members(&description);
     offences.extend(report.as_ref().err().cloned());
     if !offences.is_empty() {
         return Err(refuse(&description, offences));
@@ -130,7 +131,7 @@ pub(super) fn prepare_workflow(
         plan,
         text: written.text,
         starts: !matches!(state, Some("idle")),
-        partial: find_ignored(&description),
+        partial: find_ignored_members(&description),
         report: report.ok().flatten(),
         description,
     })

@@ -26,12 +26,12 @@ impl RunReporter {
         let work = move || {
             loop {
                 let last = ended.recv_timeout(target.interval()) != Err(RecvTimeoutError::Timeout);
-                let Ok(entry) = registry.get(&key) else {
+                let Ok(entry) = registry.find_entry(&key) else {
                     return;
                 };
                 let report = format_report(&key.id, target.report_type(), &entry);
                 if target.post_report(&report).is_err() {
-                    registry.note(&key, |figures| figures.reports_lost += 1);
+                    registry.update_figures(&key, |figures| figures.reports_lost += 1);
                 }
                 if last {
                     return;
@@ -60,7 +60,7 @@ fn format_report(id: &str, report_type: Option<&str>, entry: &WorkflowEntry) -> 
         .unwrap_or_default();
     json!({
         "id": id, "state": entry.state.name(), "unix_s": now.as_secs_f64(),
-        "report-type": report_type, "variable": describe::list_variables(entry),
+        "report-type": report_type, "variable": describe::list_run_variables(entry),
     })
     .to_string()
 }

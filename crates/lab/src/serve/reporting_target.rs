@@ -17,8 +17,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The address that receives reports, with the interval and the type of the reports.
 #[derive(Debug, Clone)]
 pub(super) struct ReportingTarget {
-    /// The address that was checked. The host name is not resolved again, because it could resolve
-    /// to another address.
+    /// The address that was compared with the allowed networks. The host name is not resolved
+    /// again, because it could resolve to another address.
     address: SocketAddr,
     host: String,
     path: String,
@@ -32,7 +32,7 @@ pub(super) struct ReportingTarget {
 /// # Errors
 /// The URL is invalid or unsupported, the host cannot be resolved, or its address is not allowed to
 /// receive reports.
-pub(super) fn read_target(
+pub(super) fn read_reporting_target(
     description: &Value,
     allowed: &[Cidr],
 ) -> Result<Option<ReportingTarget>, NbmpFault> {

@@ -2,7 +2,7 @@
 
 use super::manager::WorkflowManager;
 use super::nbmp_resource_key::NbmpResourceKey;
-use super::response::{as_json, registry_error, run_blocking, workflow_response};
+use super::response::{json_response, registry_error, run_blocking, workflow_response};
 use super::{authorization, change_requests, describe, function_discovery};
 use crate::experiment::{MachineDescription, RunRecord};
 use crate::nbmp::DescriptionKind;
@@ -39,10 +39,10 @@ pub(super) async fn handle_request(
     let mut response = match authorization::authorize_request(&head, &manager.settings) {
         Ok(()) => match dispatch_request(manager, &head, body).await {
             Ok(response) => response,
-            Err(error) => error.response(),
+            Err(error) => error.to_response(),
         },
         Err(error) => {
-            let mut response = error.response();
+            let mut response = error.to_response();
             if error.status == StatusCode::UNAUTHORIZED {
                 let challenge = HeaderValue::from_static("Basic realm=\"headwater lab\"");
                 response
@@ -89,7 +89,7 @@ async fn dispatch_request(
     let path = head.uri.path();
     let Some(what) = parse_route(path) else {
         let what = "not found; use /workflows, /tasks, /discover-functions, /openapi.json or the page at /";
-        return Err(Error::client(StatusCode::NOT_FOUND, what));
+        return Err(Error::new_client_error(StatusCode::NOT_FOUND, what));
     };
     let (methods, kind): (&[&str], _) = match &what {
         RequestRoute::All(kind) => (&["GET", "POST"], Some(*kind)),
@@ -105,7 +105,7 @@ async fn dispatch_request(
         method => method,
     };
     if !methods.contains(&method) {
-        return Ok(not_allowed(methods));
+        return Ok(method_not_allowed(methods));
     }
     if let Some(kind) = kind {
         check_accept(&head.headers, kind)?;
@@ -121,7 +121,11 @@ async fn dispatch_request(
         (RequestRoute::All(kind), "GET") => {
             let all = manager.registry.list_entries(kind == DescriptionKind::Task);
             let all: Vec<Value> = all.iter().map(describe::describe_entry).collect();
-            Ok(as_json(StatusCode::OK, "application/json", &all.into()))
+            Ok(json_response(
+                StatusCode::OK,
+                "application/json",
+                &all.into(),
+            ))
         }
         (RequestRoute::All(kind), _) => {
             change_requests::create_workflow(manager, kind, head, body).await
@@ -132,7 +136,7 @@ async fn dispatch_request(
         (RequestRoute::One(kind, id), "GET") => {
             let entry = manager
                 .registry
-                .get(&NbmpResourceKey::new(kind, id))
+                .find_entry(&NbmpResourceKey::new(kind, id))
                 .map_err(|error| registry_error(error, id))?;
             Ok(workflow_response(StatusCode::OK, &entry))
         }
@@ -145,17 +149,17 @@ async fn dispatch_request(
     }
 }
 
-fn not_allowed(methods: &[&str]) -> Response<Body> {
+fn method_not_allowed(methods: &[&str]) -> Response<Body> {
     let names = methods.join(", ");
     let what = format!("method not allowed; use {names}");
-    let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+    let mut response = Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what).to_response();
     if let Ok(allow) = HeaderValue::try_from(names) {
         response.headers_mut().insert(header::ALLOW, allow);
     }
     response
 }
 
-/// Checks that the client accepts the media type of the description or JSON.
+/// Checks that the client accepts JSON or the media type of the description.
 fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error> {
     let all: Vec<&str> = headers
         .get_all(header::ACCEPT)
@@ -183,7 +187,7 @@ fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error>
         "not acceptable; accept {} or application/json",
         kind.media_type()
     );
-    Err(Error::client(StatusCode::NOT_ACCEPTABLE, what))
+    Err(Error::new_client_error(StatusCode::NOT_ACCEPTABLE, what))
 }
 
 async fn summary_response(
@@ -193,20 +197,26 @@ async fn summary_response(
     run_blocking(move || {
         let entry = manager
             .registry
-            .get(&key)
+            .find_entry(&key)
             .map_err(|error| registry_error(error, &key.id))?;
-        let folder = manager.folder(&key);
-        let records = RunRecord::read_all(&folder.join("runs.jsonl")).map_err(Error::internal)?;
-        let machines = MachineDescription::read_all(&folder).map_err(Error::internal)?;
+        let folder = manager.workflow_folder(&key);
+        let records = RunRecord::read_record_file(&folder.join("runs.jsonl"))
+            .map_err(Error::new_internal_error)?;
+        let machines = MachineDescription::read_machine_descriptions(&folder)
+            .map_err(Error::new_internal_error)?;
         let prepared = &entry.prepared;
         let report = ExperimentReport::new(&prepared.plan, &prepared.text, &records, machines);
-        Ok(as_json(StatusCode::OK, "application/json", &json!(report)))
+        Ok(json_response(
+            StatusCode::OK,
+            "application/json",
+            &json!(report),
+        ))
     })
     .await
 }
 
 fn static_response(kind: &'static str, bytes: &'static [u8]) -> Response<Body> {
-    let mut response = Response::new(Body::full(bytes));
+    let mut response = Response::new(Body::from_bytes(bytes));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(

@@ -98,8 +98,8 @@ impl WorkflowRegistry {
     }
 
     /// Adds a workflow. Returns the number of workflows that run before the new workflow, or 0 if
-    /// the new workflow does not start yet.
-    pub(super) fn add(&self, prepared: PreparedWorkflow) -> Result<usize, RegistryError> {
+    /// the new workflow is not queued.
+    pub(super) fn add_workflow(&self, prepared: PreparedWorkflow) -> Result<usize, RegistryError> {
         let mut inner = self.lock();
         let key = prepared.key();
         if inner.entries.contains_key(&key) {
@@ -127,7 +127,7 @@ impl WorkflowRegistry {
         Ok(if starts { before } else { 0 })
     }
 
-    pub(super) fn get(&self, key: &NbmpResourceKey) -> Result<WorkflowEntry, RegistryError> {
+    pub(super) fn find_entry(&self, key: &NbmpResourceKey) -> Result<WorkflowEntry, RegistryError> {
         self.lock()
             .entries
             .get(key)
@@ -145,7 +145,10 @@ impl WorkflowRegistry {
     }
 
     /// Queues a workflow, unless it is already queued or running.
-    pub(super) fn start(&self, key: &NbmpResourceKey) -> Result<WorkflowEntry, RegistryError> {
+    pub(super) fn enqueue_unless_active(
+        &self,
+        key: &NbmpResourceKey,
+    ) -> Result<WorkflowEntry, RegistryError> {
         let mut inner = self.lock();
         let state = inner.entries.get(key).ok_or(RegistryError::NotFound)?.state;
         if matches!(state, WorkflowState::Idle | WorkflowState::InError) {
@@ -201,7 +204,7 @@ impl WorkflowRegistry {
     /// Replaces the workflow that has the same identifier. If the document differs from the old
     /// document, `clear` moves the old results away. No run can start meanwhile, because the
     /// registry is locked.
-    pub(super) fn replace(
+    pub(super) fn replace_workflow(
         &self,
         prepared: PreparedWorkflow,
         clear: impl FnOnce(),
@@ -234,7 +237,7 @@ impl WorkflowRegistry {
 
     /// Stops and removes a workflow. `clear` moves the results away before the identifier can be
     /// used again.
-    pub(super) fn remove(
+    pub(super) fn stop_and_remove(
         &self,
         key: &NbmpResourceKey,
         clear: impl FnOnce(),
@@ -246,7 +249,8 @@ impl WorkflowRegistry {
         Ok(entry)
     }
 
-    /// Waits for the next workflow to run. Returns `None` when the manager stops.
+    /// Waits until a workflow is queued, marks the next workflow as running, and returns this
+    /// workflow. Returns `None` when the manager stops.
     pub(super) fn next(&self) -> Option<(NbmpResourceKey, WorkflowEntry)> {
         let mut inner = self.lock();
         loop {
@@ -271,14 +275,18 @@ impl WorkflowRegistry {
     }
 
     /// Changes the figures of a workflow.
-    pub(super) fn note(&self, key: &NbmpResourceKey, change: impl FnOnce(&mut RunFigures)) {
+    pub(super) fn update_figures(
+        &self,
+        key: &NbmpResourceKey,
+        change: impl FnOnce(&mut RunFigures),
+    ) {
         if let Some(entry) = self.lock().entries.get_mut(key) {
             change(&mut entry.figures);
         }
     }
 
     /// Marks a workflow as failed if `why` contains a reason, and otherwise as idle.
-    pub(super) fn finish_run(&self, key: &NbmpResourceKey, why: Option<String>) {
+    pub(super) fn finish_workflow(&self, key: &NbmpResourceKey, why: Option<String>) {
         let mut inner = self.lock();
         inner.running = None;
         if let Some(entry) = inner.entries.get_mut(key) {

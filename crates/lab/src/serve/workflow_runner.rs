@@ -6,7 +6,7 @@ use super::reporter::RunReporter;
 use super::workflow_registry::WorkflowEntry;
 use crate::experiment::{
     ExperimentError, ExperimentJob, ExperimentOutcome, ExperimentProgress, RecordFileError,
-    RunRecord, run_job,
+    RunRecord, execute_missing_runs,
 };
 use crate::link::{UnavailableError, check_links_available};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +40,7 @@ pub(super) fn run_workflows(manager: &WorkflowManager) {
             tracing::warn!(id = key.id, %error, "workflow failed");
         }
         let error = ended.err().map(|error| error.to_string());
-        manager.registry.finish_run(&key, error);
+        manager.registry.finish_workflow(&key, error);
         drop(reporter);
     }
 }
@@ -52,17 +52,17 @@ fn run_workflow(
 ) -> Result<(), WorkflowError> {
     check_links_available()?;
     let prepared = &entry.prepared;
-    let out = manager.folder(key);
+    let out = manager.workflow_folder(key);
     let plan = &prepared.plan;
     let runs = plan.rounds as usize * plan.arms.len();
-    let mut before = RunRecord::read_all(&out.join("runs.jsonl"))?;
+    let mut before = RunRecord::read_record_file(&out.join("runs.jsonl"))?;
     // Ignores runs of other scales, which the file can also contain.
     before.retain(|record| record.round < plan.rounds && plan.arms.contains(&record.arm));
     let discarded = before
         .iter()
         .filter(|record| record.discard_reason.is_some())
         .count();
-    manager.registry.note(key, |figures| {
+    manager.registry.update_figures(key, |figures| {
         figures.runs = runs;
         figures.done = before.len() - discarded;
         figures.discarded = discarded;
@@ -77,7 +77,7 @@ fn run_workflow(
         last.clone_from(&record.discard_reason);
         manager
             .registry
-            .note(key, |figures| match &record.discard_reason {
+            .update_figures(key, |figures| match &record.discard_reason {
                 Some(_) => figures.discarded += 1,
                 None => {
                     figures.done += 1;
@@ -92,7 +92,7 @@ fn run_workflow(
         out,
         time_slice: None,
     };
-    let outcome = run_job(&job, None, &entry.stop, &mut say)?;
+    let outcome = execute_missing_runs(&job, None, &entry.stop, &mut say)?;
     match (outcome, last) {
         (ExperimentOutcome::Complete, last) if counted < runs => Err(WorkflowError::Incomplete {
             missing: runs - counted,

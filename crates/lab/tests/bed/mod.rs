@@ -42,8 +42,12 @@ impl TestLink {
     /// Returns two connected UDP sockets, one at each end.
     pub fn connect_udp(&self) -> (UdpSocket, UdpSocket) {
         let [at_client, at_server] = self.link.addresses();
-        let here = self.client.within(|| UdpSocket::bind((at_client, 4000)));
-        let there = self.server.within(|| UdpSocket::bind((at_server, 4000)));
+        let here = self
+            .client
+            .run_in_namespace(|| UdpSocket::bind((at_client, 4000)));
+        let there = self
+            .server
+            .run_in_namespace(|| UdpSocket::bind((at_server, 4000)));
         let (here, there) = (here.unwrap(), there.unwrap());
         here.connect((at_server, 4000)).unwrap();
         there.connect((at_client, 4000)).unwrap();
@@ -60,7 +64,9 @@ impl TestLink {
     /// congestion control is used.
     pub fn time_download(&self, bytes: usize, congestion: &[&str]) -> Duration {
         let [_, at_server] = self.link.addresses();
-        let listener = self.server.within(|| TcpListener::bind((at_server, 0)));
+        let listener = self
+            .server
+            .run_in_namespace(|| TcpListener::bind((at_server, 0)));
         let listener = listener.unwrap();
         let port = listener.local_addr().unwrap().port();
         let congestion: Vec<String> = congestion.iter().map(|&name| name.to_owned()).collect();
@@ -77,7 +83,7 @@ impl TestLink {
         let began = Instant::now();
         let stream = self
             .client
-            .within(|| TcpStream::connect((at_server, port)))
+            .run_in_namespace(|| TcpStream::connect((at_server, port)))
             .unwrap();
         let read = std::io::copy(&mut &stream, &mut std::io::sink()).unwrap();
         sender.join().unwrap();

@@ -30,12 +30,12 @@ impl Default for BodyDigest {
 
 impl BodyDigest {
     /// Adds bytes to the hash.
-    pub fn update(&mut self, bytes: &[u8]) {
+    pub fn hash_bytes(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
     /// Returns the SHA-256 of all bytes.
-    pub fn finish(self) -> [u8; 32] {
+    pub fn into_sha256(self) -> [u8; 32] {
         let mut sum = [0; 32];
         sum.copy_from_slice(self.0.finish().as_ref());
         sum
@@ -51,7 +51,7 @@ impl BodyCheck {
         if self.length.is_some_and(|expected| expected != length) {
             return Err(FailureKind::WrongLength);
         }
-        match (self.sha256, digest.map(BodyDigest::finish)) {
+        match (self.sha256, digest.map(BodyDigest::into_sha256)) {
             (Some(expected), Some(sum)) if expected != sum => Err(FailureKind::WrongHash),
             _ => Ok(()),
         }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn bodies_with_another_length_or_hash_are_refused() {
         let mut digest = BodyDigest::default();
-        digest.update(b"abc");
+        digest.hash_bytes(b"abc");
         // Test vector of FIPS 180-2, appendix B.1.
         let abc = *b"\xba\x78\x16\xbf\x8f\x01\xcf\xea\x41\x41\x40\xde\x5d\xae\x22\x23\
                      \xb0\x03\x61\xa3\x96\x17\x7a\x9c\xb4\x10\xff\x61\xf2\x00\x15\xad";

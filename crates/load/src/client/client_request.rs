@@ -112,13 +112,13 @@ pub struct RequestOutcome {
     pub url: Url,
     /// Number of redirects followed.
     pub redirects: u32,
-    /// Whether the connection was new or reused; `None` if no connection was opened.
+    /// Whether the connection was new or reused; `None` if the request got no connection.
     pub connection: Option<ConnectionReuse>,
 }
 
 impl RequestOutcome {
     /// Creates the outcome of a request that has not been sent.
-    pub(super) fn new_unsent(request: &ClientRequest) -> RequestOutcome {
+    pub(super) fn create_initial_outcome(request: &ClientRequest) -> RequestOutcome {
         let now = Instant::now();
         RequestOutcome {
             status: 0,
@@ -148,7 +148,7 @@ impl RequestOutcome {
         self.detail = failure.detail;
     }
 
-    pub(super) fn take_body(&mut self, keep: MemorySink) {
+    pub(super) fn take_response_from_sink(&mut self, keep: MemorySink) {
         self.headers = keep.headers;
         self.body = keep.body;
         self.body_bytes = keep.count;

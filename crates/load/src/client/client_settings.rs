@@ -26,7 +26,7 @@ pub struct ClientSettings {
     pub lookup_once: bool,
     /// Certificate authorities in PEM format, which replace the public authorities.
     pub authorities: Option<Vec<u8>>,
-    /// Whether any server certificate is trusted.
+    /// Whether every server certificate is accepted without verification.
     pub insecure: bool,
     /// Time limit for opening a connection, including the TLS handshake.
     pub connect_timeout: Duration,
@@ -37,7 +37,8 @@ pub struct ClientSettings {
     pub body_max: u64,
     /// Maximum number of redirects per request.
     pub redirects_max: u32,
-    /// Maximum number of concurrent requests per client, and of idle connections in its pool.
+    /// Maximum number of concurrent requests per client, and maximum number of idle connections in
+    /// the client's pool.
     pub connections_max: usize,
     /// Default value of `User-Agent`.
     pub user_agent: String,

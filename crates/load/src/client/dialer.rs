@@ -80,7 +80,7 @@ impl Dialer {
     /// The certificate authorities cannot be used.
     pub fn new(settings: ClientSettings) -> Result<Dialer, TlsSetupError> {
         Ok(Dialer(Arc::new(DialerState {
-            tls: tls_setup::client_config(&settings)?,
+            tls: tls_setup::build_tls_config(&settings)?,
             settings,
             names: Mutex::default(),
             turn: AtomicUsize::new(0),
@@ -104,13 +104,13 @@ impl Dialer {
         url: &Url,
     ) -> Result<ClientConnection, RequestFailure> {
         let limit = self.0.settings.connect_timeout;
-        match tokio::time::timeout(limit, self.connect_unbounded(url)).await {
+        match tokio::time::timeout(limit, self.connect_without_timeout(url)).await {
             Ok(link) => link,
             Err(_) => Err(FailureKind::ConnectTimeout.into()),
         }
     }
 
-    async fn connect_unbounded(&self, url: &Url) -> Result<ClientConnection, RequestFailure> {
+    async fn connect_without_timeout(&self, url: &Url) -> Result<ClientConnection, RequestFailure> {
         let secure = match url.scheme() {
             "http" => false,
             "https" => true,
@@ -176,7 +176,7 @@ impl Dialer {
         let mut last = RequestFailure::from(FailureKind::Dns);
         for number in 0..addresses.len() {
             let address = addresses[(turn + number) % addresses.len()];
-            match self.tcp_to(address, turn).await {
+            match self.connect_to_address(address, turn).await {
                 Ok(socket) => return Ok(socket),
                 Err(error) => last = RequestFailure::from(error),
             }
@@ -184,7 +184,11 @@ impl Dialer {
         Err(last)
     }
 
-    async fn tcp_to(&self, address: SocketAddr, turn: usize) -> std::io::Result<TcpStream> {
+    async fn connect_to_address(
+        &self,
+        address: SocketAddr,
+        turn: usize,
+    ) -> std::io::Result<TcpStream> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,

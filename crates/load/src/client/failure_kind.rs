@@ -168,7 +168,7 @@ impl RequestFailure {
     }
 
     /// Returns whether an HTTP/2 server is closing the connection and did not process the request.
-    pub(crate) fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused_by_goaway(&self) -> bool {
         self.unanswered && self.fault == FailureKind::Http2
     }
 

@@ -3,7 +3,7 @@
 use super::connection_stream::ConnectionStream;
 use super::response_head::parse_head;
 use super::{FailureKind, RequestFailure, ResponseSink};
-use http1::{BodyDecoder, ResponseHead};
+use http1::{BodyDecoder, ResponseFraming};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -127,7 +127,7 @@ pub(crate) async fn send_and_receive(
 
 /// A response being received.
 struct ResponseReader {
-    head: Option<ResponseHead>,
+    head: Option<ResponseFraming>,
     /// The bytes of an incomplete head.
     partial: Vec<u8>,
     interim: u32,
@@ -148,10 +148,13 @@ impl ResponseReader {
     ) -> Poll<Result<ExchangeResponse, RequestFailure>> {
         let all = sink.wants_bytes();
         loop {
-            let ahead = self.head.as_ref().map_or(0, |head| head.body.data_ahead());
+            let ahead = self
+                .head
+                .as_ref()
+                .map_or(0, |head| head.body.bytes_until_framing());
             let whole = matches!(
                 self.head,
-                Some(ResponseHead {
+                Some(ResponseFraming {
                     body: BodyDecoder::Length(_),
                     ..
                 })
@@ -161,11 +164,11 @@ impl ResponseReader {
                 let most = ahead.min(request.body_max.saturating_add(1));
                 let count =
                     ready!(stream.poll_skip(cx, most)).map_err(|e| self.connection_failure(e))?;
-                self.record_skipped(count);
+                self.record_discarded_bytes(count);
                 sink.on_progress(count);
                 count
             } else {
-                let taken = ready!(stream.poll_take(cx, all, |bytes| {
+                let taken = ready!(stream.poll_read_with(cx, all, |bytes| {
                     if first.is_none() && !bytes.is_empty() {
                         *first = Some(Instant::now());
                     }
@@ -178,7 +181,7 @@ impl ResponseReader {
             if self.body_bytes > request.body_max || self.declared_body_bytes() > request.body_max {
                 return Poll::Ready(Err(FailureKind::TooLong.into()));
             }
-            if let Some(response) = self.complete_response(count == 0, *first)? {
+            if let Some(response) = self.response_if_complete(count == 0, *first)? {
                 return Poll::Ready(Ok(response));
             }
         }
@@ -188,7 +191,7 @@ impl ResponseReader {
     /// is declared.
     fn declared_body_bytes(&self) -> u64 {
         match self.head {
-            Some(ResponseHead {
+            Some(ResponseFraming {
                 body: BodyDecoder::Length(rest),
                 ..
             }) => self.body_bytes.saturating_add(rest),
@@ -196,7 +199,7 @@ impl ResponseReader {
         }
     }
 
-    fn record_skipped(&mut self, count: u64) {
+    fn record_discarded_bytes(&mut self, count: u64) {
         self.body_bytes += count;
         if let Some(head) = &mut self.head {
             head.body.consume_data(count);
@@ -267,7 +270,7 @@ impl ResponseReader {
 
     /// Returns the response if it is complete. Fails if the stream ended before the end of the
     /// response.
-    fn complete_response(
+    fn response_if_complete(
         &mut self,
         ended: bool,
         first: Option<Instant>,

@@ -24,7 +24,7 @@ pub(crate) struct Http2Connection {
 
 impl Http2Connection {
     /// Returns whether both values refer to the same connection.
-    pub(crate) fn is_same(&self, other: &Http2Connection) -> bool {
+    pub(crate) fn is_same_connection(&self, other: &Http2Connection) -> bool {
         Arc::ptr_eq(&self.identity, &other.identity)
     }
 }

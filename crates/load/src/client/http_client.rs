@@ -42,8 +42,8 @@ impl HttpClient {
     /// Sends a request and returns its outcome, at the latest after
     /// [`ClientSettings::timeout`](super::ClientSettings::timeout). Dropping the future cancels the
     /// request. This closes an HTTP/1.1 connection, but not a shared HTTP/2 connection.
-    pub async fn get(&self, request: &ClientRequest) -> RequestOutcome {
-        let mut outcome = RequestOutcome::new_unsent(request);
+    pub async fn execute_request(&self, request: &ClientRequest) -> RequestOutcome {
+        let mut outcome = RequestOutcome::create_initial_outcome(request);
         let limit = self.dialer.settings().timeout;
         let failed =
             match tokio::time::timeout(limit, self.follow_redirects(request, &mut outcome)).await {
@@ -85,7 +85,7 @@ impl HttpClient {
                 .as_ref()
                 .ok()
                 .and_then(|response| redirect_target(response.status, &outcome.url, &sink.headers));
-            outcome.take_body(sink);
+            outcome.take_response_from_sink(sink);
             let response = response?;
             outcome.status = response.status;
             outcome.body_bytes = response.body_bytes;
@@ -196,7 +196,7 @@ impl HttpClient {
                 )
                 .await;
                 if matches!(&done, Err(failure) if failure.fault != FailureKind::TooLong) {
-                    self.idle_connections()
+                    self.lock_idle_connections()
                         .retain(|(to, _)| *to != url.origin());
                 }
                 done
@@ -206,20 +206,22 @@ impl HttpClient {
 
     /// Takes the most recently used idle connection to the origin.
     fn take_idle(&self, origin: &Origin) -> Option<ClientConnection> {
-        let mut idle = self.idle_connections();
+        let mut idle = self.lock_idle_connections();
         let at = idle.iter().rposition(|(to, _)| to == origin)?;
         idle.remove(at).map(|(_, link)| link)
     }
 
     fn give_back(&self, origin: Origin, link: ClientConnection) {
-        let mut idle = self.idle_connections();
+        let mut idle = self.lock_idle_connections();
         idle.push_back((origin, link));
         while idle.len() > self.dialer.settings().connections_max.max(1) {
             idle.pop_front();
         }
     }
 
-    fn idle_connections(&self) -> std::sync::MutexGuard<'_, VecDeque<(Origin, ClientConnection)>> {
+    fn lock_idle_connections(
+        &self,
+    ) -> std::sync::MutexGuard<'_, VecDeque<(Origin, ClientConnection)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

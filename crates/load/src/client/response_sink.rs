@@ -58,7 +58,7 @@ pub struct MemorySink {
     pub headers: HeaderMap,
     /// The body received.
     pub body: Vec<u8>,
-    /// Number of body bytes received, including those that were discarded.
+    /// Number of body bytes received, including discarded bytes.
     pub count: u64,
     /// Receives the progress of the body, if requested.
     pub progress: Option<Arc<TransferProgress>>,
@@ -85,7 +85,7 @@ impl ResponseSink for MemorySink {
 
     fn on_body(&mut self, bytes: &[u8]) -> Result<(), FailureKind> {
         if let Some(digest) = &mut self.digest {
-            digest.update(bytes);
+            digest.hash_bytes(bytes);
         }
         if self.max > 0 {
             if self.body.len() + bytes.len() > self.max {

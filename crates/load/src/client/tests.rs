@@ -67,7 +67,7 @@ fn send_all(settings: ClientSettings, requests: &[ClientRequest]) -> Vec<Request
         let client = HttpClient::new(&Dialer::new(settings).unwrap());
         let mut outcomes = Vec::new();
         for request in requests {
-            outcomes.push(client.get(request).await);
+            outcomes.push(client.execute_request(request).await);
         }
         outcomes
     })
@@ -89,10 +89,10 @@ fn bodies_are_counted_stored_and_checked_in_every_framing() {
     }
     chunked.extend(b"0\r\n\r\n");
     let mut digest = BodyDigest::default();
-    digest.update(&body);
+    digest.hash_bytes(&body);
     let check = BodyCheck {
         length: Some(body.len() as u64),
-        sha256: Some(digest.finish()),
+        sha256: Some(digest.into_sha256()),
     };
     let interim = format!("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{length}");
     for (name, (url, _)) in [

@@ -26,7 +26,9 @@ pub enum TlsSetupError {
 }
 
 /// Creates the TLS configuration that all connections share.
-pub(super) fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, TlsSetupError> {
+pub(super) fn build_tls_config(
+    settings: &ClientSettings,
+) -> Result<Arc<ClientConfig>, TlsSetupError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

@@ -2,7 +2,9 @@
 
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_yes_no};
 use crate::client::{ClientSettings, HttpVersion};
-use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, switch};
+use net::config::{
+    Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration, parse_switch,
+};
 use std::net::IpAddr;
 
 /// Settings of every command that sends requests.
@@ -67,30 +69,30 @@ pub const CLIENT: &[Setting] = &[
 pub fn read_client_settings(layers: &SettingLayers) -> Result<ClientSettings, UsageError> {
     let default = ClientSettings::default();
     let time = |name, default| {
-        Ok::<_, UsageError>(parse_setting(layers, name, duration)?.unwrap_or(default))
+        Ok::<_, UsageError>(parse_setting(layers, name, parse_duration)?.unwrap_or(default))
     };
-    let sources = layers.list("source").into_iter().map(|text| {
+    let sources = layers.setting_texts("source").into_iter().map(|text| {
         let wrong = |_| UsageError(format!("source = {text:?} (--source): invalid IP address; use one of this machine, such as 127.0.0.1"));
         text.parse::<IpAddr>().map_err(wrong)
     });
     let authorities = parse_setting(layers, "ca", |path| std::fs::read(path))?;
     Ok(ClientSettings {
-        version: parse_setting(layers, "http", version)?.unwrap_or_default(),
+        version: parse_setting(layers, "http", parse_http_version)?.unwrap_or_default(),
         keep_alive: parse_setting(layers, "keep-alive", parse_yes_no)?.unwrap_or(true),
         sources: sources.collect::<Result<_, _>>()?,
-        lookup_once: parse_setting(layers, "dns", parse_dns)?.unwrap_or(true),
+        lookup_once: parse_setting(layers, "dns", parse_lookup_once)?.unwrap_or(true),
         authorities,
-        insecure: parse_setting(layers, "insecure", switch)?.unwrap_or(false),
+        insecure: parse_setting(layers, "insecure", parse_switch)?.unwrap_or(false),
         connect_timeout: time("connect-timeout", default.connect_timeout)?,
         timeout: time("timeout", default.timeout)?,
-        body_max: parse_setting(layers, "body-max", bytes)?.unwrap_or(default.body_max),
-        redirects_max: parse_setting(layers, "redirects", count)?
+        body_max: parse_setting(layers, "body-max", parse_bytes)?.unwrap_or(default.body_max),
+        redirects_max: parse_setting(layers, "redirects", parse_count)?
             .map_or(default.redirects_max, |n| n as u32),
         ..default
     })
 }
 
-fn version(text: &str) -> Result<HttpVersion, InvalidChoice> {
+fn parse_http_version(text: &str) -> Result<HttpVersion, InvalidChoice> {
     let versions = [("1", HttpVersion::Http1), ("2", HttpVersion::Http2)];
     match text {
         "1.1" => Ok(HttpVersion::Http1),
@@ -98,6 +100,6 @@ fn version(text: &str) -> Result<HttpVersion, InvalidChoice> {
     }
 }
 
-fn parse_dns(text: &str) -> Result<bool, InvalidChoice> {
+fn parse_lookup_once(text: &str) -> Result<bool, InvalidChoice> {
     parse_choice(text, &[("once", true), ("each", false)])
 }

@@ -6,7 +6,7 @@ use super::{CommandError, read_expectations, report_result};
 use crate::report::Expectation;
 use crate::result::RunResult;
 use clap::ArgMatches;
-use net::config::{Setting, SettingLayers, UsageError, count};
+use net::config::{Setting, SettingLayers, UsageError, parse_count};
 use std::process::ExitCode;
 
 /// The settings and arguments of a command that generates load.
@@ -25,7 +25,7 @@ pub(super) fn run_and_report(
     targets: &str,
     generate: impl FnOnce(&RunInput) -> Result<Option<RunResult>, CommandError>,
 ) -> Result<ExitCode, CommandError> {
-    let layers = SettingLayers::read(settings, &[], flags)?;
+    let layers = SettingLayers::read_settings(settings, &[], flags)?;
     if layers.print {
         print_out(&layers);
         return Ok(ExitCode::SUCCESS);
@@ -39,7 +39,11 @@ pub(super) fn run_and_report(
     let Some(mut run) = generate(&input)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    run.name = input.layers.one("name").unwrap_or_default().to_owned();
+    run.name = input
+        .layers
+        .setting_text("name")
+        .unwrap_or_default()
+        .to_owned();
     report_result(&input.layers, &run, &input.expected)
 }
 
@@ -50,6 +54,6 @@ pub(super) fn read_seed(layers: &SettingLayers) -> Result<u64, UsageError> {
 
 /// Returns the number of generator threads. The default is one thread per core.
 pub(super) fn read_threads(layers: &SettingLayers) -> Result<usize, UsageError> {
-    let wanted = parse_setting(layers, "threads", count)?.filter(|threads| *threads > 0);
+    let wanted = parse_setting(layers, "threads", parse_count)?.filter(|threads| *threads > 0);
     Ok(wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
 }

@@ -28,7 +28,10 @@ pub(super) struct MetricsPort {
 pub(super) fn open_metrics_port(
     layers: &SettingLayers,
 ) -> Result<Option<MetricsPort>, CommandError> {
-    let Some(address) = layers.one("metrics").filter(|address| !address.is_empty()) else {
+    let Some(address) = layers
+        .setting_text("metrics")
+        .filter(|address| !address.is_empty())
+    else {
         return Ok(None);
     };
     let listen = ListenOptions {
@@ -54,7 +57,7 @@ pub(super) fn open_metrics_port(
     let ending = shutdown.clone();
     let thread = std::thread::Builder::new()
         .name("metrics".into())
-        .spawn(move || server.run(|_| respond_with(registry.clone()), ending))
+        .spawn(move || server.run(|_| metrics_handler(registry.clone()), ending))
         .map_err(CommandError::StartRuntime)?;
     Ok(Some(MetricsPort {
         metrics,
@@ -64,15 +67,15 @@ pub(super) fn open_metrics_port(
 }
 
 /// Returns a request handler that serves these metrics.
-fn respond_with(
+fn metrics_handler(
     registry: Metrics,
 ) -> impl Fn(http::Request<Incoming>, Conn) -> Ready<http::Response<Body>> + Clone {
     move |request, _| {
         ready(match request.uri().path() {
-            "/metrics" => registry.response(request.headers()),
+            "/metrics" => registry.scrape_response(request.headers()),
             _ => {
                 let what = "not found; the metrics are at /metrics";
-                Error::client(http::StatusCode::NOT_FOUND, what).response()
+                Error::new_client_error(http::StatusCode::NOT_FOUND, what).to_response()
             }
         })
     }

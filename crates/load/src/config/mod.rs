@@ -19,7 +19,7 @@ use std::process::ExitCode;
 pub use client_options::{CLIENT, read_client_settings};
 pub use command_error::CommandError;
 
-pub use output_options::{OUTPUTS, SummaryOutput, open_outputs, read_expectations, report_result};
+pub use output_options::{OUTPUTS, StdoutContent, open_outputs, read_expectations, report_result};
 
 /// The command line of `headwater load`.
 pub fn command() -> Command {

@@ -52,9 +52,9 @@ pub const OUTPUTS: &[Setting] = &[
 pub fn read_expectations(layers: &SettingLayers) -> Result<Vec<Expectation>, UsageError> {
     let parse = |text: &String| {
         let wrong = |why: ExpectationError| UsageError(format!("expect = {text:?}: {why}"));
-        Expectation::parse(text).map_err(wrong)
+        Expectation::parse_expectation(text).map_err(wrong)
     };
-    layers.list("expect").iter().map(parse).collect()
+    layers.setting_texts("expect").iter().map(parse).collect()
 }
 
 /// Opens the files that are written during a run.
@@ -62,14 +62,14 @@ pub fn read_expectations(layers: &SettingLayers) -> Result<Vec<Expectation>, Usa
 /// # Errors
 /// A file cannot be opened, or several output files are named `-`.
 pub fn open_outputs(layers: &SettingLayers, facts: RunFacts) -> Result<RunOutputs, CommandError> {
-    SummaryOutput::from_settings(layers)?;
+    StdoutContent::from_settings(layers)?;
     let wrong = |path: &Path, error| CommandError::WriteFile(path.display().to_string(), error);
     let mut outputs = RunOutputs::default();
-    if let Some(path) = layers.path("hdr") {
+    if let Some(path) = layers.setting_path("hdr") {
         let file = create_output(&path).map_err(|error| wrong(&path, error))?;
         outputs.hdr = Some(HdrLogWriter::new(BufWriter::new(file), facts));
     }
-    if let Some(path) = layers.path("records") {
+    if let Some(path) = layers.setting_path("records") {
         outputs.records = Some(RecordWriter::create(&path).map_err(|error| wrong(&path, error))?);
     }
     Ok(outputs)
@@ -77,25 +77,25 @@ pub fn open_outputs(layers: &SettingLayers, facts: RunFacts) -> Result<RunOutput
 
 /// The content of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SummaryOutput {
+pub enum StdoutContent {
     /// The text summary.
     Text,
     /// The output file that the user named `-`.
     File,
 }
 
-impl SummaryOutput {
+impl StdoutContent {
     /// Returns the content of standard output that the settings select.
     ///
     /// # Errors
     /// Several output files are named `-`.
-    pub fn from_settings(layers: &SettingLayers) -> Result<SummaryOutput, UsageError> {
+    pub fn from_settings(layers: &SettingLayers) -> Result<StdoutContent, UsageError> {
         let named = ["json", "hdr", "html", "records"]
             .into_iter()
-            .filter(|name| layers.one(name) == Some("-"));
+            .filter(|name| layers.setting_text(name) == Some("-"));
         match named.collect::<Vec<_>>().as_slice() {
-            [] => Ok(SummaryOutput::Text),
-            [_] => Ok(SummaryOutput::File),
+            [] => Ok(StdoutContent::Text),
+            [_] => Ok(StdoutContent::File),
             [first, second, ..] => Err(UsageError(format!(
                 "--{first} and --{second} cannot both be standard output; name a file for one"
             ))),
@@ -122,15 +122,15 @@ pub fn report_result(
     run: &RunResult,
     expected: &[Expectation],
 ) -> Result<ExitCode, CommandError> {
-    let output = SummaryOutput::from_settings(layers)?;
-    if let Some(path) = layers.path("json") {
+    let output = StdoutContent::from_settings(layers)?;
+    if let Some(path) = layers.setting_path("json") {
         let text = serde_json::to_string(&crate::report::ResultDocument::new(run, expected))?;
         write_output(&path, text + "\n")?;
     }
-    if let Some(path) = layers.path("html") {
+    if let Some(path) = layers.setting_path("html") {
         write_output(&path, html_report::render_run(run))?;
     }
-    if output == SummaryOutput::Text {
+    if output == StdoutContent::Text {
         print_out(text_summary::format_summary(run));
     }
     let mut failed = false;

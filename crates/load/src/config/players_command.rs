@@ -18,7 +18,9 @@ use crate::players::viewer_progress::format_progress;
 use crate::report::live_progress::LiveProgress;
 use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, flags};
+use net::config::{
+    Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration, setting_flags,
+};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -184,7 +186,7 @@ pub(super) fn command() -> Command {
         .about("Emulate viewers and measure their quality of experience")
         .after_help(AFTER)
         .arg(manifests)
-        .args(flags(SETTINGS))
+        .args(setting_flags(SETTINGS))
 }
 
 /// Runs the command.
@@ -200,7 +202,7 @@ fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> 
         // Players have no schedule, so the due time of a request is the time at which the player
         // makes the request.
         closed_loop: true,
-        ..RunFacts::now()
+        ..RunFacts::facts_starting_now()
     };
     let mut described = RunResult::default();
     described.add_targets(input.targets.iter().map(String::as_str));
@@ -211,7 +213,7 @@ fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> 
     let (mut run, viewing) = run_viewer_plan(Arc::new(plan), stop, outputs, |progress| {
         live.show_second(progress.second.second, &format_progress(progress))
     })?;
-    live.clear_terminal();
+    live.clear_progress();
     run.viewing = Some(Box::new(viewing));
     run.add_targets(facts.targets.iter().map(String::as_str));
     Ok(Some(run))
@@ -219,16 +221,17 @@ fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> 
 
 fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, CommandError> {
     let time = |name: &str| {
-        Ok::<_, UsageError>(parse_setting(layers, name, duration)?.unwrap_or_default())
+        Ok::<_, UsageError>(parse_setting(layers, name, parse_duration)?.unwrap_or_default())
     };
-    let number =
-        |name: &str| Ok::<_, UsageError>(parse_setting(layers, name, count)?.unwrap_or_default());
+    let number = |name: &str| {
+        Ok::<_, UsageError>(parse_setting(layers, name, parse_count)?.unwrap_or_default())
+    };
     let micros = |time: Duration| time.as_micros() as u64;
     let preset = parse_setting(layers, "like", PlayerPreset::find_by_name)?
         .ok_or_else(|| UsageError("--like is empty; name a player or none".into()))?;
     // A setting that the user gives takes precedence over the preset.
     let seconds = |name: &str, preset: f64| {
-        let given = parse_setting(layers, name, duration)?;
+        let given = parse_setting(layers, name, parse_duration)?;
         Ok::<_, UsageError>(given.map_or(preset, |time| time.as_secs_f64()))
     };
     let length = time("duration")?;
@@ -237,7 +240,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     }
     let spread = micros(time("spread")?);
     let arrivals = parse_setting(layers, "viewers", |text| {
-        ViewerArrivals::parse(text, spread, micros(length))
+        ViewerArrivals::parse_arrivals(text, spread, micros(length))
     })?;
     let arrivals =
         arrivals.ok_or_else(|| UsageError("--viewers is missing; give a number".into()))?;
@@ -248,16 +251,16 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     if titles.is_empty() {
         return Err(UsageError("no manifest; name at least one".into()).into());
     }
-    let places = arrivals.starts().len();
+    let places = arrivals.first_arrivals().len();
     Ok(ViewerRunPlan {
         population: read_population(layers, titles, preset)?,
         offered: format!(
             "{} viewers, {}",
-            layers.one("viewers").unwrap_or_default(),
+            layers.setting_text("viewers").unwrap_or_default(),
             describe_rule(layers, preset)
         ),
         arrivals,
-        mode: read_mode(layers)?,
+        mode: read_player_kind(layers)?,
         settings: Arc::new(PlaybackSettings {
             buffer_max_s: seconds("buffer", preset.buffer_max_s)?,
             start_s: seconds("start", preset.start_s)?,
@@ -266,13 +269,15 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
             abandon: preset.abandon,
             track_sync: preset.track_sync,
             retries: number("retries")?.min(100) as u32,
-            cmcd: parse_setting(layers, "cmcd", viewer_options::parse_cmcd)?,
+            cmcd: parse_setting(layers, "cmcd", viewer_options::parse_cmcd_format)?,
         }),
         audio_preference: AudioPreference {
-            language: layers.one("language").map(str::to_owned),
+            language: layers.setting_text("language").map(str::to_owned),
             audio_bps: parse_setting(layers, "audio", viewer_options::parse_bitrate)?,
         },
-        text_preference: TextPreference::parse(layers.one("text").unwrap_or("off")),
+        text_preference: TextPreference::parse_text_preference(
+            layers.setting_text("text").unwrap_or("off"),
+        ),
         duration: length,
         dialer: Dialer::new(read_client_settings(layers)?)
             .map_err(|error| UsageError(error.to_string()))?,
@@ -282,7 +287,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
 
 /// Describes the adaptive bitrate rule, and names the player whose defaults are used.
 fn describe_rule(layers: &SettingLayers, preset: PlayerPreset) -> String {
-    let rule = layers.one("abr").unwrap_or(preset.rule);
+    let rule = layers.setting_text("abr").unwrap_or(preset.rule);
     match preset.name {
         "none" => rule.to_owned(),
         name => format!("{rule}, like {name}"),
@@ -305,25 +310,27 @@ fn read_population(
         seed: read_seed(layers)?,
         titles,
         zipf: parse_setting(layers, "zipf", decimal)?.unwrap_or(1.0),
-        watch: parse_setting(layers, "watch", WatchTime::parse)?.unwrap_or(WatchTime::All),
+        watch: parse_setting(layers, "watch", WatchTime::parse_watch_time)?
+            .unwrap_or(WatchTime::All),
         seeks_per_hour: parse_setting(layers, "seeks", decimal)?.unwrap_or(0.0),
-        patience_s: parse_setting(layers, "patience", duration)?.map(|time| time.as_secs_f64()),
+        patience_s: parse_setting(layers, "patience", parse_duration)?
+            .map(|time| time.as_secs_f64()),
         devices: parse_setting(layers, "device", viewer_options::parse_devices)?
             .unwrap_or_default(),
-        rule: match parse_setting(layers, "abr", AbrSetting::parse)? {
+        rule: match parse_setting(layers, "abr", AbrSetting::parse_abr_setting)? {
             Some(rule) => rule,
-            None => AbrSetting::parse(preset.rule)
+            None => AbrSetting::parse_abr_setting(preset.rule)
                 .map_err(|error| UsageError(format!("--like {}: {error}", preset.name)))?,
         },
     })
 }
 
-fn read_mode(layers: &SettingLayers) -> Result<PlayerKind, UsageError> {
+fn read_player_kind(layers: &SettingLayers) -> Result<PlayerKind, UsageError> {
     let consumer = ConsumerSettings {
-        ahead_max_s: parse_setting(layers, "ahead", duration)?
+        ahead_max_s: parse_setting(layers, "ahead", parse_duration)?
             .unwrap_or_default()
             .as_secs_f64(),
-        range_bytes: parse_setting(layers, "range-size", bytes)?
+        range_bytes: parse_setting(layers, "range-size", parse_bytes)?
             .unwrap_or(1 << 20)
             .max(1),
         ..ConsumerSettings::default()

@@ -17,7 +17,9 @@ use crate::rate::{
 use crate::report::live_progress::{LiveProgress, format_progress};
 use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, flags};
+use net::config::{
+    Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration, setting_flags,
+};
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -169,7 +171,7 @@ pub(super) fn command() -> Command {
         .about("Send requests at a given rate, however slow the server is, and measure latency")
         .after_help(AFTER)
         .arg(targets)
-        .args(flags(SETTINGS))
+        .args(setting_flags(SETTINGS))
 }
 
 /// Runs the command.
@@ -179,7 +181,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 
 fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     let mut plan = read_plan(&input.layers, &input.targets)?;
-    if let Some(path) = input.layers.one("write-targets") {
+    if let Some(path) = input.layers.setting_text("write-targets") {
         let text = vegeta_format::format_requests(&plan.targets);
         let written = match path {
             "-" => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()),
@@ -197,13 +199,13 @@ fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     let mut run = run_rate_plan(Arc::new(plan), stop, outputs, |progress| {
         live.show_second(progress.second.second, &format_progress(progress))
     })?;
-    live.clear_terminal();
+    live.clear_progress();
     run.add_targets(facts.targets.iter().map(String::as_str));
     Ok(Some(run))
 }
 
-/// Describes a run. Names the targets as the user typed them. If an argument names a file, names
-/// the URLs in the file instead.
+/// Describes a run. The description contains the targets as the user typed them. For an argument
+/// that names a file, the description contains the URLs in this file.
 fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
     let mut run = RunResult::default();
     let typed = words.iter().map(String::as_str);
@@ -225,19 +227,21 @@ fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
             .map(|step| [step.start_s, step.end_s])
             .collect(),
         closed_loop: matches!(plan.profile, RateProfile::Max { .. }),
-        ..RunFacts::now()
+        ..RunFacts::facts_starting_now()
     }
 }
 
 fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, CommandError> {
-    let number =
-        |name, default| Ok::<_, UsageError>(parse_setting(layers, name, count)?.unwrap_or(default));
-    let duration_s = parse_setting(layers, "duration", duration)?.map(|time| time.as_secs_f64());
-    let offered = layers.one("rate").unwrap_or_default().to_owned();
+    let number = |name, default| {
+        Ok::<_, UsageError>(parse_setting(layers, name, parse_count)?.unwrap_or(default))
+    };
+    let duration_s =
+        parse_setting(layers, "duration", parse_duration)?.map(|time| time.as_secs_f64());
+    let offered = layers.setting_text("rate").unwrap_or_default().to_owned();
     let given = match offered.as_str() {
         "replay" => None,
         _ => parse_setting(layers, "rate", |text| {
-            RateProfile::parse(text, duration_s, read_text)
+            RateProfile::parse_profile(text, duration_s, read_text)
         })?,
     };
     let settings = read_client_settings(layers)?;
@@ -261,7 +265,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
     Ok(RateRunPlan {
         profile,
         offered,
-        spacing: parse_setting(layers, "arrivals", spacing)?.unwrap_or_default(),
+        spacing: parse_setting(layers, "arrivals", parse_arrival_spacing)?.unwrap_or_default(),
         seed: read_seed(layers)?,
         dialer,
         targets,
@@ -269,7 +273,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
         connections_max: most,
         streams: number("streams", 1)?.clamp(1, 10_000),
         threads: read_threads(layers)?.clamp(1, most.min(1024)),
-        drain: parse_setting(layers, "drain", duration)?.unwrap_or_default(),
+        drain: parse_setting(layers, "drain", parse_duration)?.unwrap_or_default(),
         metrics: None,
     })
 }
@@ -282,7 +286,7 @@ fn read_text(path: &str) -> std::io::Result<String> {
     }
 }
 
-fn spacing(text: &str) -> Result<ArrivalSpacing, InvalidChoice> {
+fn parse_arrival_spacing(text: &str) -> Result<ArrivalSpacing, InvalidChoice> {
     let spacings = [
         ("even", ArrivalSpacing::Even),
         ("poisson", ArrivalSpacing::Poisson),
@@ -290,7 +294,7 @@ fn spacing(text: &str) -> Result<ArrivalSpacing, InvalidChoice> {
     parse_choice(text, &spacings)
 }
 
-fn weigh(text: &str) -> Result<SegmentWeighting, InvalidChoice> {
+fn parse_segment_weighting(text: &str) -> Result<SegmentWeighting, InvalidChoice> {
     parse_choice(
         text,
         &[
@@ -306,8 +310,8 @@ fn read_targets(
     words: &[String],
     dialer: &Dialer,
 ) -> Result<Vec<RequestTarget>, CommandError> {
-    let weigh = parse_setting(layers, "weigh", weigh)?.unwrap_or_default();
-    let size = parse_setting(layers, "range-size", bytes)?.unwrap_or(1 << 20);
+    let weigh = parse_setting(layers, "weigh", parse_segment_weighting)?.unwrap_or_default();
+    let size = parse_setting(layers, "range-size", parse_bytes)?.unwrap_or(1 << 20);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -325,7 +329,9 @@ fn read_targets(
             );
         } else if let Some(at) = word.strip_prefix("manifest:") {
             let at = parse_url(at).map_err(|error| wrong(&error))?;
-            all.extend(runtime.block_on(manifest_targets::list_targets(dialer, &at, weigh))?);
+            all.extend(
+                runtime.block_on(manifest_targets::list_manifest_targets(dialer, &at, weigh))?,
+            );
         } else if let Some(at) = word.strip_prefix("ranges:") {
             let at = parse_url(at).map_err(|error| wrong(&error))?;
             let file_bytes = runtime.block_on(fetch_length(dialer, &at))?;
@@ -333,19 +339,19 @@ fn read_targets(
             all.push(RequestTarget {
                 kind: RequestKind::Range,
                 ranges,
-                ..RequestTarget::get(at)
+                ..RequestTarget::from_url(at)
             });
         } else {
-            all.push(RequestTarget::get(
+            all.push(RequestTarget::from_url(
                 parse_url(word).map_err(|error| wrong(&error))?,
             ));
         }
     }
     let check = BodyCheck {
-        length: parse_setting(layers, "length", bytes)?,
+        length: parse_setting(layers, "length", parse_bytes)?,
         sha256: parse_setting(layers, "sha256", vegeta_format::parse_sha256)?,
     };
-    for field in layers.list("header") {
+    for field in layers.setting_texts("header") {
         let wrong = || {
             UsageError(format!(
                 "header = {field:?}: invalid header field; use NAME: VALUE"
@@ -369,7 +375,7 @@ async fn fetch_length(dialer: &Dialer, url: &Url) -> Result<u64, CommandError> {
     let request = ClientRequest::new(url.clone())
         .with_range(0..1)
         .keep_body(1 << 10);
-    let outcome = HttpClient::new(dialer).get(&request).await;
+    let outcome = HttpClient::new(dialer).execute_request(&request).await;
     if let Some(fault) = outcome.fault {
         let detail = outcome.detail.unwrap_or_default();
         return Err(CommandError::FetchLength(

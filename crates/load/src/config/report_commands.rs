@@ -7,7 +7,7 @@ use crate::report::paired_comparison::RunComparison;
 use crate::report::{html_report, result_files};
 use crate::result::RunResult;
 use clap::{Arg, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, flags};
+use net::config::{Setting, SettingLayers, UsageError, setting_flags};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ pub(super) fn report_command() -> Command {
         .about("Report on one finished run, or on several merged")
         .after_help(AFTER_REPORT)
         .arg(files_argument("file", "FILE", "Result files of runs"))
-        .args(flags(REPORT))
+        .args(setting_flags(REPORT))
 }
 
 pub(super) fn compare_command() -> Command {
@@ -73,13 +73,13 @@ fn read_results(flags: &ArgMatches, id: &str) -> Result<Vec<RunResult>, CommandE
 }
 
 pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let layers = SettingLayers::read(REPORT, &[], flags)?;
+    let layers = SettingLayers::read_settings(REPORT, &[], flags)?;
     if layers.print {
         print_out(&layers);
         return Ok(ExitCode::SUCCESS);
     }
     for name in ["hdr", "records"] {
-        if layers.one(name).is_some() {
+        if layers.setting_text(name).is_some() {
             return Err(UsageError(format!(
                 "--{name} is not available here; use it with `load rate` or `load players`"
             ))
@@ -88,7 +88,7 @@ pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     }
     let expected = read_expectations(&layers)?;
     let mut merged = RunResult::merge_runs(read_results(flags, "file")?);
-    if let Some(name) = layers.one("name") {
+    if let Some(name) = layers.setting_text("name") {
         merged.name = name.to_owned();
     }
     report_result(&layers, &merged, &expected)

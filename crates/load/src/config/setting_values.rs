@@ -14,7 +14,7 @@ pub(super) fn parse_setting<T, E: Display>(
     name: &str,
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Result<Option<T>, UsageError> {
-    layers.with(name, |text| parse(text).map_err(|cause| cause.to_string()))
+    layers.parse_setting(name, |text| parse(text).map_err(|cause| cause.to_string()))
 }
 
 /// A value that is not one of the choices.

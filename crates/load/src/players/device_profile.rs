@@ -1,4 +1,4 @@
-//! Devices of viewers, with the limits of their screens and subscriptions.
+//! Devices of viewers, with limits on the bitrate and the video height that players request.
 
 use super::title_ladder::TitleLadder;
 
@@ -9,8 +9,8 @@ pub struct DeviceProfile {
     pub name: &'static str,
     /// Highest bitrate that the player requests, in bits per second.
     pub bps_max: f64,
-    /// Largest video height that the player requests, in lines. For portrait video, the width
-    /// counts instead.
+    /// Largest video height that the player requests, in lines. For portrait video, this is the
+    /// largest width.
     pub lines_max: u32,
     /// Height of the screen in lines, for quality scores.
     pub screen_lines: u32,
@@ -18,7 +18,8 @@ pub struct DeviceProfile {
     pub handheld: bool,
 }
 
-/// The device presets. They limit the levels that a player requests, but slow down no connection.
+/// The device presets. A preset limits the levels that a player requests. A preset does not limit
+/// the throughput of connections.
 pub const DEVICES: [DeviceProfile; 5] = [
     DeviceProfile {
         name: "any",

@@ -138,11 +138,11 @@ pub struct FetchProgress {
 /// The result of a fetch.
 #[derive(Debug, Clone, Default)]
 pub struct FetchResult {
-    /// Whether the response was complete and successful, and its document could be parsed.
+    /// Whether the response was complete and successful, and its document, if any, could be parsed.
     pub ok: bool,
     /// Number of body bytes received.
     pub bytes: u64,
-    /// Time at which the request was sent; `None` without a connection.
+    /// Time at which the request was sent; `None` if no request was sent.
     pub sent: Option<Micros>,
     /// Arrival time of the first byte.
     pub first_byte: Option<Micros>,

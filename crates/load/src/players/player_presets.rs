@@ -14,7 +14,7 @@ pub struct PlayerPreset {
     pub name: &'static str,
     /// The bitrate rule that is most similar to the player's own rule, as a value of `--abr`.
     pub rule: &'static str,
-    /// Limit of the buffer, in seconds.
+    /// Maximum length of the buffered media, in seconds.
     pub buffer_max_s: f64,
     /// Seconds that each track must buffer before playback starts. Each track needs at least one
     /// segment.
@@ -116,7 +116,11 @@ mod tests {
     #[test]
     fn presets_have_a_known_rule_and_are_found_by_name() {
         for preset in PLAYER_PRESETS {
-            assert!(AbrSetting::parse(preset.rule).is_ok(), "{}", preset.name);
+            assert!(
+                AbrSetting::parse_abr_setting(preset.rule).is_ok(),
+                "{}",
+                preset.name
+            );
             assert_eq!(PlayerPreset::find_by_name(preset.name), Ok(preset));
         }
         assert!(PlayerPreset::find_by_name("vlc").is_err());

@@ -153,7 +153,7 @@ pub enum ViewerQuantity {
 
 impl ViewerQuantity {
     /// Parses a name such as `startup.p95`.
-    pub fn parse(text: &str) -> Option<ViewerQuantity> {
+    pub fn parse_viewer_quantity(text: &str) -> Option<ViewerQuantity> {
         let quantile = |of: &str| {
             let percent = text
                 .strip_prefix(of)?
@@ -181,7 +181,7 @@ impl ViewerQuantity {
     }
 
     /// Returns the measured value, or `None` without data.
-    pub fn measure(self, viewing: &PopulationStats) -> Option<f64> {
+    pub fn measured_value(self, viewing: &PopulationStats) -> Option<f64> {
         use super::viewer::SessionEnd;
         let ended = |end| viewing.ends.get(&end).copied().unwrap_or(0) as f64;
         let times = |times: &crate::result::LatencyHistogram, share| {

@@ -43,7 +43,8 @@ pub struct RangeConsumer {
     leave_at: Micros,
     began: Micros,
     now: Micros,
-    /// Length of the file in bytes and in microseconds, once it is known.
+    /// Size of the file in bytes, and duration of the file in microseconds; `None` until the first
+    /// range has been parsed.
     file: Option<(u64, u64)>,
     /// Number of bytes that have been fetched, from the start of the file.
     have: u64,

@@ -13,8 +13,8 @@ use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Maximum number of consecutive failed requests. After one more failure, the worker waits one
-/// second and restarts the title.
+/// Maximum number of consecutive failed requests for segments. After one more failure, the worker
+/// waits one second and restarts the title. The failure of a document has the same effect at once.
 const FAILURES_MAX: u32 = 3;
 
 /// A worker that fetches the segments of a title in sequence.
@@ -68,7 +68,7 @@ impl SequenceWorker {
 
     /// Returns how often the worker has restarted the title, at the end of the title or after
     /// failures.
-    pub fn rounds(&self) -> u64 {
+    pub fn restart_count(&self) -> u64 {
         self.rounds
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let requested = play_steps(&mut worker, 14, |_| false);
         assert_eq!(requested[..7], round);
         assert_eq!(requested[7..], round);
-        assert_eq!(worker.rounds(), 1);
+        assert_eq!(worker.restart_count(), 1);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum TextPreference {
 
 impl TextPreference {
     /// Parses `off`, `first` or a language tag.
-    pub fn parse(text: &str) -> TextPreference {
+    pub fn parse_text_preference(text: &str) -> TextPreference {
         match text {
             "off" => TextPreference::Off,
             "first" => TextPreference::First,

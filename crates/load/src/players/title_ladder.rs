@@ -83,7 +83,7 @@ impl TitleLadder {
                 .filter(|rendition| rendition.kind != RenditionKind::Text)
                 .partition(|rendition| rendition.kind == RenditionKind::Audio);
         if video_renditions.is_empty() {
-            return TitleLadder::from_audio(audio_renditions, is_hls, notes);
+            return TitleLadder::build_audio_only_ladder(audio_renditions, is_hls, notes);
         }
         let video_renditions = keep_one_codec(video_renditions);
         let (picked, by_group) =
@@ -116,7 +116,7 @@ impl TitleLadder {
     }
 
     /// Builds the ladder of a title that has audio but no video. Each level is an audio rendition.
-    fn from_audio(
+    fn build_audio_only_ladder(
         audio_renditions: Vec<ManifestRendition>,
         is_hls: bool,
         notes: Vec<String>,

@@ -24,7 +24,7 @@ pub struct ArrivalTimes {
     piece: Option<RateRamp>,
     /// Number of requests due before the current ramp.
     before: f64,
-    /// Value of the integral at which the next request is due.
+    /// The next request is due when the integral of the rate reaches this value.
     goal: f64,
     spacing: Option<Random>,
     count: u64,
@@ -41,7 +41,7 @@ impl ArrivalTimes {
         };
         let mut random = match spacing {
             ArrivalSpacing::Even => None,
-            ArrivalSpacing::Poisson => Some(Random::for_decision(seed, u64::MAX)),
+            ArrivalSpacing::Poisson => Some(Random::derive_stream(seed, u64::MAX)),
         };
         let goal = random.as_mut().map_or(0.0, Random::exponential);
         let mut pieces = pieces.into_iter();
@@ -74,7 +74,7 @@ impl Iterator for ArrivalTimes {
             // A request that is due at the end of a ramp belongs to the next ramp. The margin of a
             // millionth of a request absorbs rounding errors.
             if self.goal - self.before < all - 1e-6 {
-                let due = piece.time_of(self.goal - self.before);
+                let due = piece.due_time_of(self.goal - self.before);
                 self.count += 1;
                 self.goal = match &mut self.spacing {
                     None => self.count as f64,
@@ -93,7 +93,8 @@ mod tests {
     use super::*;
 
     fn arrival_times(text: &str, duration_s: f64, spacing: ArrivalSpacing) -> Vec<f64> {
-        let profile = RateProfile::parse(text, Some(duration_s), |_| unreachable!()).unwrap();
+        let profile =
+            RateProfile::parse_profile(text, Some(duration_s), |_| unreachable!()).unwrap();
         ArrivalTimes::new(&profile, spacing, 1).collect()
     }
 
@@ -137,7 +138,7 @@ mod tests {
         assert!((variance / mean - 1.0).abs() < 0.2, "{variance}");
         assert!(all.is_sorted());
         let other = ArrivalTimes::new(
-            &RateProfile::parse("1000", Some(100.0), |_| unreachable!()).unwrap(),
+            &RateProfile::parse_profile("1000", Some(100.0), |_| unreachable!()).unwrap(),
             ArrivalSpacing::Poisson,
             1,
         );

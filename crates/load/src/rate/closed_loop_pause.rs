@@ -25,11 +25,11 @@ const PAUSE_MAX: Duration = Duration::from_micros(200);
 pub(super) struct InFlightRequests(AtomicUsize);
 
 impl InFlightRequests {
-    pub(super) fn start_request(&self) {
+    pub(super) fn count_request_start(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn end_request(&self) {
+    pub(super) fn count_request_end(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 

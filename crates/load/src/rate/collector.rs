@@ -101,7 +101,7 @@ impl RateCollector {
                 end_s: step.end_s,
                 ..StepResult::default()
             });
-        let run = RunResult::start_now(&plan.offered, steps.collect());
+        let run = RunResult::result_starting_now(&plan.offered, steps.collect());
         RateCollector {
             run,
             plan: plan.clone(),
@@ -133,7 +133,7 @@ impl RateCollector {
             }
         }
         for (index, group) in report.url_groups {
-            let name = self.targets.groups.name(index);
+            let name = self.targets.groups.group_name(index);
             find_url_group(&mut self.run.url_groups, name).merge(&group);
         }
         self.run.unsent += report.unsent;
@@ -146,8 +146,8 @@ impl RateCollector {
         outputs.write_records(&report.records)
     }
 
-    /// Completes each second that all threads have reported: logs its statistics, and passes them
-    /// to `on_second`.
+    /// Logs the statistics of each second that all threads have reported, and passes these
+    /// statistics to `on_second`.
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,

@@ -50,7 +50,7 @@ pub enum ManifestError {
 ///
 /// # Errors
 /// A document cannot be fetched or parsed, or there are no segments.
-pub async fn list_targets(
+pub async fn list_manifest_targets(
     dialer: &Dialer,
     url: &Url,
     weigh: SegmentWeighting,
@@ -84,7 +84,7 @@ impl SegmentLister {
         let (at, bytes) = self.fetch_document(url, None).await?;
         self.targets.push(RequestTarget {
             kind: RequestKind::Manifest,
-            ..RequestTarget::get(url.clone())
+            ..RequestTarget::from_url(url.clone())
         });
         let wrong = |error| ManifestError::Parse(Box::new(url.clone()), error);
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
@@ -125,7 +125,7 @@ impl SegmentLister {
                         .map_err(|error| ManifestError::Parse(Box::new(url.clone()), error))?;
                     self.targets.push(RequestTarget {
                         kind: RequestKind::Manifest,
-                        ..RequestTarget::get(url.clone())
+                        ..RequestTarget::from_url(url.clone())
                     });
                     if let ParsedPlaylist::Media(media) = read {
                         self.collect_segments(&media.segments)?;
@@ -144,7 +144,8 @@ impl SegmentLister {
             if let Some(init) = segments.init_index(n).filter(|init| !inits.contains(init)) {
                 inits.push(init);
                 if let Some(part) = segments.init_resource(init).map_err(wrong)? {
-                    self.targets.push(part_target(part, RequestKind::Init, 1.0));
+                    self.targets
+                        .push(target_from_resource(part, RequestKind::Init, 1.0));
                 }
             }
             let weight = match self.weigh {
@@ -154,7 +155,7 @@ impl SegmentLister {
             match segments.segment_resource(n).map_err(wrong)? {
                 Some(part) if !segments.is_gap(n) => {
                     self.targets
-                        .push(part_target(part, RequestKind::Segment, weight));
+                        .push(target_from_resource(part, RequestKind::Segment, weight));
                 }
                 _ => {}
             }
@@ -175,7 +176,7 @@ impl SegmentLister {
         if let Some(range) = part.and_then(|part| part.range.clone()) {
             request = request.with_range(range);
         }
-        let outcome = self.client.get(&request).await;
+        let outcome = self.client.execute_request(&request).await;
         match (outcome.fault, outcome.is_success()) {
             (Some(fault), _) => {
                 let detail = outcome.detail.unwrap_or_default();
@@ -187,11 +188,11 @@ impl SegmentLister {
     }
 }
 
-fn part_target(part: ResourceRange, kind: RequestKind, weight: f64) -> RequestTarget {
+fn target_from_resource(part: ResourceRange, kind: RequestKind, weight: f64) -> RequestTarget {
     let mut target = RequestTarget {
         kind,
         weight,
-        ..RequestTarget::get(part.url)
+        ..RequestTarget::from_url(part.url)
     };
     if let Some(range) = part.range
         && let Ok(value) = format!("bytes={}-{}", range.start, range.end.saturating_sub(1)).parse()

@@ -1,5 +1,5 @@
-//! Load at a given request rate. In the open loop, every request starts when it is due, and never
-//! waits for another request.
+//! Load at a given request rate. In an open loop, the times at which requests are due do not depend
+//! on earlier responses.
 //!
 //! [`rate_profile`] and [`arrival_times`] determine when requests are due. [`request_target`]
 //! chooses the target of each request. [`recorded_requests`] reads requests that were recorded

@@ -71,5 +71,5 @@ fn dispatch_request(thread: &Rc<RateThread>, request: ScheduledRequest, slots_ma
     }
     let (slot, id) = thread.add_slot();
     slot.assign_request(request);
-    tokio::task::spawn_local(SlotRunner::new(thread.clone(), slot, id).run_to_end());
+    tokio::task::spawn_local(SlotRunner::new(thread.clone(), slot, id).send_until_run_ends());
 }

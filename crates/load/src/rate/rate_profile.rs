@@ -118,7 +118,7 @@ impl RateProfile {
     ///
     /// # Errors
     /// The text is not a valid profile.
-    pub fn parse(
+    pub fn parse_profile(
         text: &str,
         duration_s: Option<f64>,
         read: impl Fn(&str) -> io::Result<String>,
@@ -216,9 +216,9 @@ impl RateRamp {
         passed * (self.from + (self.to - self.from) * passed / length / 2.0)
     }
 
-    /// Returns the time at which `count` requests of the ramp are due. This function is the inverse
+    /// Returns the time by which `count` requests of the ramp are due. This function is the inverse
     /// of [`RateRamp::count_until`].
-    pub(super) fn time_of(&self, count: f64) -> f64 {
+    pub(super) fn due_time_of(&self, count: f64) -> f64 {
         let slope = (self.to - self.from) / (self.end_s - self.start_s);
         // Solves count = from·t + slope·t²/2 for t. This form of the solution loses no precision by
         // cancellation.
@@ -294,7 +294,7 @@ fn parse_steps(text: &str, duration_s: Option<f64>) -> Result<RateProfile, Profi
     let (more, rest) = rest.split_once('/').ok_or(ProfileError::Syntax)?;
     let (every, most) = rest.split_once("..").ok_or(ProfileError::Syntax)?;
     let (from, more, most) = (parse_rate(from)?, parse_rate(more)?, parse_rate(most)?);
-    let every = net::config::duration(every)
+    let every = net::config::parse_duration(every)
         .map_err(ProfileError::Duration)?
         .as_secs_f64();
     if more <= 0.0 || every <= 0.0 || most < from {
@@ -312,8 +312,8 @@ fn parse_steps(text: &str, duration_s: Option<f64>) -> Result<RateProfile, Profi
         .collect();
     if let Some(end) = duration_s {
         pieces.retain(|piece| piece.start_s < end);
-        // The last step ends with the run, even if the step becomes longer or shorter than the
-        // others.
+        // The last step ends with the run, even if this step becomes longer or shorter than the
+        // other steps.
         if let Some(last) = pieces.last_mut() {
             last.end_s = end;
         }
@@ -332,7 +332,7 @@ fn parse_sine(text: &str, length: f64) -> Result<Vec<RateRamp>, ProfileError> {
     let (mean, rest) = text.split_once('~').ok_or(ProfileError::Syntax)?;
     let (swing, period) = rest.split_once('/').ok_or(ProfileError::Syntax)?;
     let (mean, swing) = (parse_rate(mean)?, parse_rate(swing)?);
-    let period = net::config::duration(period)
+    let period = net::config::parse_duration(period)
         .map_err(ProfileError::Duration)?
         .as_secs_f64();
     if period <= 0.0 || swing > mean {

@@ -108,18 +108,18 @@ impl RateThread {
     }
 
     /// Counts a request as in flight.
-    pub(super) fn start_request(&self) {
-        self.in_flight.start_request();
+    pub(super) fn count_request_start(&self) {
+        self.in_flight.count_request_start();
         if let Some(metrics) = &self.stats.borrow().metrics {
-            metrics.start_request();
+            metrics.count_request_start();
         }
     }
 
     /// Counts a request as no longer in flight.
-    pub(super) fn end_request(&self) {
-        self.in_flight.end_request();
+    pub(super) fn count_request_end(&self) {
+        self.in_flight.count_request_end();
         if let Some(metrics) = &self.stats.borrow().metrics {
-            metrics.end_request();
+            metrics.count_request_end();
         }
     }
 
@@ -135,8 +135,8 @@ impl RateThread {
         self.closed_loop.is_some()
     }
 
-    /// In a closed loop, waits briefly. Otherwise, the loop would spin if the server is
-    /// unreachable.
+    /// Waits briefly in a closed loop, so that the loop does not spin if the server is unreachable.
+    /// Does not wait in an open loop.
     pub(super) async fn pause_after_failure(&self) {
         if self.closed_loop.is_some() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -165,7 +165,7 @@ impl RateThread {
         id: usize,
         origin: usize,
     ) -> Result<http2_exchange::Http2Connection, RequestFailure> {
-        let mut place = self.shared_slot(id, origin).lock().await;
+        let mut place = self.shared_connection_cell(id, origin).lock().await;
         if let Some(shared) = place.as_ref().filter(|_| self.keep_alive) {
             return Ok(shared.clone());
         }
@@ -177,19 +177,22 @@ impl RateThread {
 
     /// Removes a failed shared connection, so that the next request opens a new connection. Does
     /// nothing if the failed connection has already been replaced.
-    pub(super) async fn forget_shared(
+    pub(super) async fn remove_failed_connection(
         &self,
         id: usize,
         origin: usize,
         failed: &http2_exchange::Http2Connection,
     ) {
-        let mut place = self.shared_slot(id, origin).lock().await;
-        if place.as_ref().is_some_and(|shared| shared.is_same(failed)) {
+        let mut place = self.shared_connection_cell(id, origin).lock().await;
+        if place
+            .as_ref()
+            .is_some_and(|shared| shared.is_same_connection(failed))
+        {
             *place = None;
         }
     }
 
-    fn shared_slot(
+    fn shared_connection_cell(
         &self,
         id: usize,
         origin: usize,

@@ -77,7 +77,7 @@ mod tests {
     fn recorded(times: &[f64]) -> Vec<RequestTarget> {
         let target = |at: &f64| RequestTarget {
             recorded_at_s: Some(*at),
-            ..RequestTarget::get(Url::parse(&format!("http://a/{at}")).unwrap())
+            ..RequestTarget::from_url(Url::parse(&format!("http://a/{at}")).unwrap())
         };
         times.iter().map(target).collect()
     }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn targets_without_a_time_cannot_be_replayed() {
         let mut targets = recorded(&[1.0, 2.0]);
-        targets.push(RequestTarget::get(Url::parse("http://a/").unwrap()));
+        targets.push(RequestTarget::from_url(Url::parse("http://a/").unwrap()));
         assert!(schedule_replay(&mut targets, 1.0, None).is_err());
         for text in ["0", "-1", "nan", "inf", "fast", "1e9"] {
             assert!(parse_speed(text).is_err(), "{text}");

@@ -44,7 +44,7 @@ impl RequestKind {
     }
 
     /// Returns the kind of request that the extension of a path indicates.
-    pub fn of_path(path: &str) -> RequestKind {
+    pub fn kind_from_path(path: &str) -> RequestKind {
         let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension {
             "m3u8" | "mpd" => RequestKind::Manifest,

@@ -46,10 +46,10 @@ pub struct RequestTarget {
 
 impl RequestTarget {
     /// Creates a target with the method `GET` and weight 1.
-    pub fn get(url: Url) -> RequestTarget {
+    pub fn from_url(url: Url) -> RequestTarget {
         RequestTarget {
             method: Method::GET,
-            kind: RequestKind::of_path(url.path()),
+            kind: RequestKind::kind_from_path(url.path()),
             url,
             headers: HeaderMap::new(),
             body: Bytes::new(),
@@ -82,8 +82,8 @@ pub(crate) struct TargetSet {
     /// One URL for each origin.
     pub(crate) origins: Vec<Url>,
     pub(crate) groups: UrlGroups,
-    /// Cumulative weights of the targets; none if all weights are equal and the targets are used in
-    /// turn.
+    /// Cumulative weights of the targets. `None` if all weights are equal. The targets are then
+    /// used in turn.
     sums: Option<Vec<f64>>,
     seed: u64,
 }
@@ -124,7 +124,7 @@ impl TargetSet {
                 defaults,
             )?;
             all.push(PreparedTarget {
-                group: groups.index_of(&RequestRecord::recorded_url(&target.url)),
+                group: groups.group_index(&RequestRecord::recorded_url(&target.url)),
                 target,
                 origin,
                 bytes,
@@ -154,8 +154,8 @@ impl TargetSet {
         match &self.sums {
             None => (n % count as u64) as usize,
             Some(sums) => {
-                let goal =
-                    Random::for_decision(self.seed, n).unit() * sums.last().copied().unwrap_or(0.0);
+                let goal = Random::derive_stream(self.seed, n).next_unit()
+                    * sums.last().copied().unwrap_or(0.0);
                 sums.partition_point(|sum| *sum <= goal).min(count - 1)
             }
         }
@@ -165,7 +165,7 @@ impl TargetSet {
     pub(crate) fn random_range(&self, n: u64, ranges: RandomRanges) -> (u64, u64) {
         let size = ranges.size.clamp(1, ranges.file_bytes.max(1));
         let places = ranges.file_bytes.saturating_sub(size) + 1;
-        let first = Random::for_decision(self.seed.wrapping_add(1), n).below(places);
+        let first = Random::derive_stream(self.seed.wrapping_add(1), n).next_below(places);
         (first, first + size - 1)
     }
 }
@@ -177,7 +177,7 @@ mod tests {
     fn test_targets(weights: &[f64]) -> TargetSet {
         let target = |weight: &f64| RequestTarget {
             weight: *weight,
-            ..RequestTarget::get(Url::parse("http://a/b.m4s").unwrap())
+            ..RequestTarget::from_url(Url::parse("http://a/b.m4s").unwrap())
         };
         let defaults = http1_exchange::DefaultHeaders {
             user_agent: "x",

@@ -81,12 +81,12 @@ impl RunMetrics {
             requests: registry.counter_family(&REQUESTS, &["kind", "status"]),
             errors: registry
                 .counter_family(&ERRORS, &["error"])
-                .with_label_values(&[STATUS_ERROR])
-                .with_label_values(&names.each_ref().map(String::as_str)),
+                .with_initialized_counters(&[STATUS_ERROR])
+                .with_initialized_counters(&names.each_ref().map(String::as_str)),
             bytes: registry.counter(&RESPONSE_BYTES),
-            from_due: registry.durations(&FROM_DUE),
-            from_sent: registry.durations(&FROM_SENT),
-            lateness: registry.durations(&LATENESS),
+            from_due: registry.duration_histogram(&FROM_DUE),
+            from_sent: registry.duration_histogram(&FROM_SENT),
+            lateness: registry.duration_histogram(&LATENESS),
             in_flight: registry.gauge(&IN_FLIGHT),
             connections: registry.gauge(&CONNECTIONS),
             registry,
@@ -105,7 +105,7 @@ impl Default for RunMetrics {
     }
 }
 
-/// The metrics of a run for one thread. The thread looks up each counter with labels only once.
+/// The metrics of a run for one thread. Each labeled counter is looked up only once per thread.
 pub(super) struct ThreadMetrics {
     shared: RunMetrics,
     closed_loop: bool,
@@ -131,15 +131,15 @@ impl ThreadMetrics {
         self.shared.lateness.observe(lag);
     }
 
-    pub(super) fn start_request(&self) {
+    pub(super) fn count_request_start(&self) {
         self.shared.in_flight.inc();
     }
 
-    pub(super) fn end_request(&self) {
+    pub(super) fn count_request_end(&self) {
         self.shared.in_flight.dec();
     }
 
-    pub(super) fn set_connections(&self, open: u64) {
+    pub(super) fn set_connections_gauge(&self, open: u64) {
         let open = i64::try_from(open).unwrap_or(i64::MAX);
         self.shared.connections.set(open);
     }

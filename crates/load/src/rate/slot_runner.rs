@@ -57,7 +57,7 @@ impl SlotRunner {
     }
 
     /// Sends requests until the run ends.
-    pub(super) async fn run_to_end(mut self) {
+    pub(super) async fn send_until_run_ends(mut self) {
         let thread = self.thread.clone();
         let slot = self.slot.clone();
         while let Some(scheduled) =
@@ -81,7 +81,7 @@ impl SlotRunner {
         let prepared = &thread.targets.all[thread.targets.choose_target(scheduled.n)];
         let slot = self.slot.clone();
         slot.deadline.set(Some(started + thread.timeout));
-        thread.start_request();
+        thread.count_request_start();
         let mut done = ExchangeTiming {
             status: 0,
             bytes: 0,
@@ -100,7 +100,7 @@ impl SlotRunner {
             })
             .await
         };
-        thread.end_request();
+        thread.count_request_end();
         slot.deadline.set(None);
         slot.is_expired.set(false);
         let result = match result {
@@ -262,9 +262,9 @@ impl SlotRunner {
                 Ok(response) => return Ok(response),
                 Err(failure) => {
                     thread
-                        .forget_shared(self.id, prepared.origin, &shared)
+                        .remove_failed_connection(self.id, prepared.origin, &shared)
                         .await;
-                    if !failure.is_refused() || attempt == HTTP2_ATTEMPTS {
+                    if !failure.is_refused_by_goaway() || attempt == HTTP2_ATTEMPTS {
                         return Err(failure);
                     }
                     // The server is closing the connection, and has not processed the request. The
@@ -297,7 +297,7 @@ async fn follow_redirect(
         request.method = target.method.clone();
         request.body = target.body.clone();
     }
-    let outcome = client.get(&request).await;
+    let outcome = client.execute_request(&request).await;
     done.status = outcome.status;
     done.bytes += outcome.body_bytes;
     done.end = outcome.last_byte;

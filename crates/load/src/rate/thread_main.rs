@@ -42,7 +42,7 @@ pub(super) fn run_thread(
         thread.start.set(start);
         thread.update_stats(|stats| stats.set_start(start));
         ahead.into_iter().for_each(|runner| {
-            tokio::task::spawn_local(runner.run_to_end());
+            tokio::task::spawn_local(runner.send_until_run_ends());
         });
         let schedule = tokio::task::spawn_local(follow_schedule(thread.clone()));
         supervise_thread(&thread, out, &schedule).await;

@@ -20,7 +20,7 @@ pub(crate) struct RateThreadReport {
     pub(crate) thread: usize,
     /// Number of the reported second, from 1.
     pub(crate) second: u64,
-    /// Statistics by index of the step and kind of request.
+    /// Statistics by step index and by kind of request.
     pub(crate) cells: BTreeMap<(u32, RequestKind), Box<RequestStats>>,
     /// Number of requests that became due, by index of the step.
     pub(crate) due: BTreeMap<u32, u64>,
@@ -32,7 +32,8 @@ pub(crate) struct RateThreadReport {
     pub(crate) records: Vec<RequestRecord>,
     /// Number of open connections of all threads.
     pub(crate) open: u64,
-    /// Only in the final report: statistics of the whole run, by index of the URL group.
+    /// Statistics of the whole run, by index of the URL group. Empty in all reports except the
+    /// final report.
     pub(crate) url_groups: BTreeMap<usize, Box<UrlGroupStats>>,
     /// This report is the final report of the thread.
     pub(crate) last: bool,

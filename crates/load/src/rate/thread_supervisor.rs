@@ -31,7 +31,7 @@ pub(super) async fn supervise_thread(
             let mut report = thread.update_stats(|stats| stats.take_report(thread.number, passed));
             report.open = thread.common.plan.dialer.connection_counts().open_count();
             if let Some(metrics) = &thread.stats.borrow().metrics {
-                metrics.set_connections(report.open);
+                metrics.set_connections_gauge(report.open);
             }
             let _ = out.send(report);
         }

@@ -15,7 +15,7 @@ pub(crate) struct UrlGroups {
 impl UrlGroups {
     /// Returns the index of the group that contains a URL. Adds the group if it is new. If there
     /// are too many groups, returns the index of the last group, which contains all other URLs.
-    pub(crate) fn index_of(&mut self, url: &str) -> usize {
+    pub(crate) fn group_index(&mut self, url: &str) -> usize {
         let name = url_group(url);
         if let Some(known) = self.indices.get(&name) {
             return *known;
@@ -29,7 +29,7 @@ impl UrlGroups {
     }
 
     /// Returns a group's name.
-    pub(crate) fn name(&self, index: usize) -> &str {
+    pub(crate) fn group_name(&self, index: usize) -> &str {
         self.names
             .get(index)
             .map_or(URL_GROUP_OTHER, String::as_str)
@@ -41,7 +41,7 @@ impl UrlGroups {
 pub(crate) fn url_group(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let (folder, file) = plain.rsplit_once('/').unwrap_or(("", plain));
-    if RequestKind::of_path(file) != RequestKind::Segment {
+    if RequestKind::kind_from_path(file) != RequestKind::Segment {
         return plain.to_owned();
     }
     let (stem, extension) = file.rsplit_once('.').unwrap_or((file, ""));
@@ -79,12 +79,12 @@ mod tests {
     fn groups_beyond_the_limit_are_one() {
         let mut groups = UrlGroups::default();
         for number in 0..2 * URL_GROUPS_MAX {
-            groups.index_of(&format!("http://h/{number}.mpd"));
+            groups.group_index(&format!("http://h/{number}.mpd"));
         }
-        assert_eq!(groups.index_of("http://h/3.mpd"), 3);
-        let beyond = groups.index_of("http://h/new.mpd");
+        assert_eq!(groups.group_index("http://h/3.mpd"), 3);
+        let beyond = groups.group_index("http://h/new.mpd");
         assert_eq!(
-            (beyond, groups.name(beyond)),
+            (beyond, groups.group_name(beyond)),
             (URL_GROUPS_MAX - 1, URL_GROUP_OTHER)
         );
     }

@@ -17,7 +17,7 @@ const REQUESTS_MAX: usize = 1_000_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct VegetaRequest {
-    #[serde(default = "get")]
+    #[serde(default = "default_method")]
     method: String,
     url: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -32,7 +32,7 @@ struct VegetaRequest {
     sha256: Option<String>,
 }
 
-fn get() -> String {
+fn default_method() -> String {
     "GET".into()
 }
 
@@ -100,7 +100,7 @@ pub fn parse_requests(
 ) -> Result<Vec<RequestTarget>, RequestFileError> {
     let json = text.trim_start().starts_with('{');
     let targets = if json {
-        read_json(text)?
+        parse_json_targets(text)?
     } else {
         parse_text_targets(text, body)?
     };
@@ -110,7 +110,7 @@ pub fn parse_requests(
     Ok(targets)
 }
 
-fn read_json(text: &str) -> Result<Vec<RequestTarget>, RequestFileError> {
+fn parse_json_targets(text: &str) -> Result<Vec<RequestTarget>, RequestFileError> {
     let mut targets = Vec::new();
     for (number, line) in text
         .lines()
@@ -120,7 +120,7 @@ fn read_json(text: &str) -> Result<Vec<RequestTarget>, RequestFileError> {
         let wrong = |error| RequestFileError::Line(number + 1, error);
         let line: VegetaRequest =
             serde_json::from_str(line).map_err(|error| wrong(error.into()))?;
-        targets.push(from_line(line).map_err(wrong)?);
+        targets.push(target_from_vegeta(line).map_err(wrong)?);
         if targets.len() > REQUESTS_MAX {
             return Err(RequestFileError::TooManyRequests);
         }
@@ -128,7 +128,7 @@ fn read_json(text: &str) -> Result<Vec<RequestTarget>, RequestFileError> {
     Ok(targets)
 }
 
-fn from_line(line: VegetaRequest) -> Result<RequestTarget, RequestLineError> {
+fn target_from_vegeta(line: VegetaRequest) -> Result<RequestTarget, RequestLineError> {
     let mut target = new_target(&line.method, &line.url)?;
     for (name, values) in &line.header {
         values
@@ -158,7 +158,7 @@ fn parse_text_targets(
     body: impl Fn(&str) -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<RequestTarget>, RequestFileError> {
     let mut targets: Vec<RequestTarget> = Vec::new();
-    // True while the following lines belong to the last request.
+    // True while the next line may belong to the request that was parsed last.
     let mut open = false;
     for (number, line) in text.lines().enumerate() {
         let wrong = |error| RequestFileError::Line(number + 1, error);
@@ -174,7 +174,7 @@ fn parse_text_targets(
             if let Some(target) = targets.last_mut() {
                 target.body = Bytes::from(bytes);
             }
-        } else if let Some((method, url)) = request_line(line) {
+        } else if let Some((method, url)) = parse_request_line(line) {
             targets.push(new_target(method, url).map_err(wrong)?);
             open = true;
             if targets.len() > REQUESTS_MAX {
@@ -192,7 +192,7 @@ fn parse_text_targets(
 }
 
 /// Parses a line of the form `METHOD URL`.
-fn request_line(line: &str) -> Option<(&str, &str)> {
+fn parse_request_line(line: &str) -> Option<(&str, &str)> {
     let (method, url) = line.split_once(' ')?;
     let upper = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     (upper && !url.trim().contains(' ')).then_some((method, url.trim()))
@@ -209,7 +209,7 @@ fn new_target(method: &str, url: &str) -> Result<RequestTarget, RequestLineError
         .map_err(|_| RequestLineError::Method(format!("{method:.20}")))?;
     Ok(RequestTarget {
         method,
-        ..RequestTarget::get(parsed)
+        ..RequestTarget::from_url(parsed)
     })
 }
 

@@ -63,7 +63,7 @@ impl LatencyKind {
 
     /// Describes a quantile, and the number of samples. If fewer than ten samples are beyond the
     /// quantile, the value would be random, so the maximum is shown instead.
-    fn describe(self, cell: &RequestStats, share: f64, ms: f64) -> String {
+    fn describe_quantile(self, cell: &RequestStats, share: f64, ms: f64) -> String {
         let times = self.histogram(cell);
         let samples = times.count();
         match stats::has_enough_samples(samples, share) {
@@ -109,7 +109,7 @@ impl Expectation {
     ///
     /// # Errors
     /// The text is not a valid expectation.
-    pub fn parse(text: &str) -> Result<Expectation, ExpectationError> {
+    pub fn parse_expectation(text: &str) -> Result<Expectation, ExpectationError> {
         let at = text.find(['<', '>', '=']).ok_or(ExpectationError::Syntax)?;
         let (left, rest) = text.split_at(at);
         let (comparison, bound) = if let Some(rest) = rest.strip_prefix("<=") {
@@ -151,7 +151,7 @@ impl Expectation {
             None => run.merged_stats(),
             Some(kind) => run.stats_by_kind().remove(&kind).unwrap_or_default(),
         };
-        let Some(found) = self.measure(run, &cell) else {
+        let Some(found) = self.measured_value(run, &cell) else {
             return ExpectationVerdict {
                 holds: false,
                 found: "nothing".into(),
@@ -166,7 +166,7 @@ impl Expectation {
         };
         let found = match self.quantity {
             MeasuredQuantity::Quantile(latency, share) if share < 1.0 => {
-                latency.describe(&cell, share, found)
+                latency.describe_quantile(&cell, share, found)
             }
             MeasuredQuantity::Quantile(..) | MeasuredQuantity::Lag => format!("{found:.3} ms"),
             MeasuredQuantity::ErrorShare => format!("{:.3} %", found * 100.0),
@@ -188,7 +188,7 @@ impl Expectation {
         ExpectationVerdict { holds, found }
     }
 
-    fn measure(&self, run: &RunResult, cell: &RequestStats) -> Option<f64> {
+    fn measured_value(&self, run: &RunResult, cell: &RequestStats) -> Option<f64> {
         let wall = run.wall_s.max(1e-9);
         Some(match self.quantity {
             MeasuredQuantity::Quantile(latency, q) => {
@@ -208,13 +208,15 @@ impl Expectation {
             MeasuredQuantity::Rate => cell.requests as f64 / wall,
             MeasuredQuantity::Throughput => cell.bytes as f64 * 8.0 / wall,
             MeasuredQuantity::Lag => run.lag.quantile_ms(0.99),
-            MeasuredQuantity::Viewing(quantity) => quantity.measure(run.viewing.as_deref()?)?,
+            MeasuredQuantity::Viewing(quantity) => {
+                quantity.measured_value(run.viewing.as_deref()?)?
+            }
         })
     }
 }
 
 fn parse_quantity(text: &str, bound: &str) -> Result<MeasuredQuantity, ExpectationError> {
-    if let Some(found) = viewers::ViewerQuantity::parse(text) {
+    if let Some(found) = viewers::ViewerQuantity::parse_viewer_quantity(text) {
         return Ok(MeasuredQuantity::Viewing(found));
     }
     let (latency, rest) = match text.split_once('.') {
@@ -340,7 +342,9 @@ mod tests {
             ("first.p50 < 1s", false),
             ("lag < 2ms", true),
         ] {
-            let verdict = Expectation::parse(text).unwrap().evaluate(&test_run());
+            let verdict = Expectation::parse_expectation(text)
+                .unwrap()
+                .evaluate(&test_run());
             assert_eq!(verdict.holds, holds, "{text}: {verdict:?}");
         }
     }
@@ -357,7 +361,7 @@ mod tests {
             "errors < 5ms",
             "< 5",
         ] {
-            assert!(Expectation::parse(text).is_err(), "{text}");
+            assert!(Expectation::parse_expectation(text).is_err(), "{text}");
         }
     }
 }

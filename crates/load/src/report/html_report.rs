@@ -1,13 +1,13 @@
 //! An HTML report in a single file, which contains the data, the styles and the script for the
 //! plots (uPlot, MIT license).
 
-use super::paired_comparison::{RunComparison, format_ends, interval_heading};
+use super::paired_comparison::{RunComparison, format_interval, interval_heading};
 use super::percentiles::KeyQuantiles;
-use super::run_description::{describe_result, identify_run};
+use super::run_description::{describe_result, list_run_facts};
 use super::text_summary;
 use super::throughput_knee::{self, LoadPoint};
 use super::url_group_table::{UrlGroupRow, url_group_rows};
-use crate::players::drive::{PlaceTrace, PopulationSample};
+use crate::players::drive::{PlaybackTrace, PopulationSample};
 use crate::result::{LatencyHistogram, RunResult, SecondStats};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ struct RunPlots<'a> {
     steps: Vec<StepRow>,
     url_groups: Vec<UrlGroupRow<'a>>,
     samples: &'a [PopulationSample],
-    traces: &'a [PlaceTrace],
+    traces: &'a [PlaybackTrace],
 }
 
 #[derive(Serialize)]
@@ -64,7 +64,8 @@ struct StepRow {
     offered_per_s: f64,
     requests: u64,
     errors: u64,
-    /// Quantiles of the latency from the due time, or from sending in a closed loop.
+    /// Quantiles of the latency from the due time. In a closed loop, quantiles of the latency from
+    /// sending.
     figures: KeyQuantiles,
 }
 
@@ -74,20 +75,20 @@ pub fn render_run(run: &RunResult) -> String {
         "" => "Load test",
         name => name,
     };
-    let facts = facts_list(&identify_run(run));
+    let facts = facts_list(&list_run_facts(run));
     let above = format!("{}{facts}", heading(title, &describe_result(run)));
     render_page(title, &above, "", &[run])
 }
 
-/// Renders the page of a comparison. The page starts with the ratio of the results, and then shows
-/// both sides.
+/// Renders the page of a comparison. The page starts with a sentence about the first ratio, and
+/// then describes both configurations.
 pub fn render_comparison(compared: &RunComparison) -> String {
     let [a, b] = compared.names();
     let title = format!("{b} compared with {a}");
     let runs = compared.merged();
     let sides = runs.iter().map(|run| {
         let count = format!("{} runs", run.generators);
-        let facts = facts_list(&identify_run(run));
+        let facts = facts_list(&list_run_facts(run));
         format!(
             "<section class=\"side\"><h2>{}</h2><p>{count}</p>{facts}</section>",
             escape_html(&run.name)
@@ -126,7 +127,7 @@ fn ratio_table(compared: &RunComparison) -> String {
         format!(
             "<tr><th scope=\"row\">{name}</th><td>{:.3}</td><td>{}</td><td>{}</td></tr>",
             ratio.median,
-            format_ends(ratio),
+            format_interval(ratio),
             pairs.join(" ")
         )
     };
@@ -157,8 +158,8 @@ fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> S
         ("ratios", ratios.to_owned()),
         ("data", data),
     ];
-    // Replaces the placeholders from the start of the template to its end, so that placeholders in
-    // inserted text are not replaced.
+    // Searches only the template for placeholders, and never the inserted text. A placeholder in
+    // inserted text is therefore not replaced.
     let mut out = String::new();
     let mut rest = PAGE;
     while let Some((before, from)) = rest.split_once("{{") {
@@ -175,7 +176,7 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
     let viewing = run.viewing.as_deref();
     let total = run.merged_stats();
     let every_s = run.seconds.len().div_ceil(SECONDS_MAX).max(1);
-    let closed = run.due() == 0;
+    let closed = run.due_count() == 0;
     let steps = run.steps.iter().map(|step| {
         let cell = step.merged_stats();
         let times = if closed {
@@ -213,7 +214,8 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
     }
 }
 
-/// Merges several seconds into one: takes the mean of the rates, and the maximum of the latencies.
+/// Merges the statistics of several seconds. Takes the mean of the counts, and the maximum of the
+/// latencies and of the open connections.
 fn merge_seconds(seconds: &[SecondStats]) -> SecondStats {
     let count = seconds.len().max(1) as u64;
     let mean = |of: fn(&SecondStats) -> u64| seconds.iter().map(of).sum::<u64>() / count;
@@ -235,7 +237,7 @@ fn merge_seconds(seconds: &[SecondStats]) -> SecondStats {
 }
 
 /// Returns the points of the latency curve. If there are too many points, keeps all points of the
-/// tail and only some of the others.
+/// tail and only some of the other points.
 fn latency_curve(times: &LatencyHistogram) -> LatencyCurve {
     let total = times.count().max(1) as f64;
     let mut seen = 0;

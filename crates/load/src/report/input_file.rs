@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Number of bytes at the start of the input that are read to recognize the format.
+/// Number of bytes that are read from the start of the input to recognize the format.
 const START_BYTES: u64 = 64;
 
 /// An open input whose start has already been read.
@@ -19,7 +19,7 @@ impl InputFile {
     ///
     /// # Errors
     /// The input cannot be opened or read.
-    pub(super) fn open(path: &Path) -> io::Result<InputFile> {
+    pub(super) fn open_input(path: &Path) -> io::Result<InputFile> {
         let mut rest: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(io::stdin()),
             false => Box::new(File::open(path)?),

@@ -41,7 +41,7 @@ impl LiveProgress {
     }
 
     /// Removes the progress display from the terminal.
-    pub fn clear_terminal(&self) {
+    pub fn clear_progress(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -60,8 +60,7 @@ pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
         s.errors,
         progress.unsent
     );
-    // A second has few requests, so most of its percentiles would be random. These percentiles are
-    // left out.
+    // Leaves out each percentile that would be random because the second has too few requests.
     let percentile = |name, share, ms| match stats::has_enough_samples(s.ended, share) {
         true => format!(" {name} {}", format_ms(ms)),
         false => String::new(),

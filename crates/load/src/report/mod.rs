@@ -71,7 +71,7 @@ impl<'a> ResultDocument<'a> {
         });
         ResultDocument {
             summary: ResultSummary {
-                due: run.due(),
+                due: run.due_count(),
                 requests: total.requests,
                 errors: total.error_count(),
                 late: total.late,

@@ -3,7 +3,7 @@
 
 use super::number_format::format_ms;
 use super::percentiles::supported_quantile;
-use super::run_description::identify_run;
+use super::run_description::list_run_facts;
 use crate::result::{LatencyHistogram, RunResult};
 use stats::PairedRatio;
 use std::fmt::Write;
@@ -14,24 +14,30 @@ use std::fmt::Write;
 type ComparedQuantity = (&'static str, fn(&RunResult) -> Option<f64>);
 
 const QUANTITIES: [ComparedQuantity; 5] = [
-    ("median latency from the due time", |run| due_ms(run, 0.5)),
-    ("p99 of the latency from the due time", |run| {
-        due_ms(run, 0.99)
+    ("median latency from the due time", |run| {
+        due_latency_ms(run, 0.5)
     }),
-    ("median latency from sending", |run| sent_ms(run, 0.5)),
-    ("p99 of the latency from sending", |run| sent_ms(run, 0.99)),
+    ("p99 of the latency from the due time", |run| {
+        due_latency_ms(run, 0.99)
+    }),
+    ("median latency from sending", |run| {
+        sent_latency_ms(run, 0.5)
+    }),
+    ("p99 of the latency from sending", |run| {
+        sent_latency_ms(run, 0.99)
+    }),
     ("body bytes per second", |run| {
         (run.wall_s > 0.0).then(|| run.merged_stats().bytes as f64 / run.wall_s)
     }),
 ];
 
-fn due_ms(run: &RunResult, share: f64) -> Option<f64> {
+fn due_latency_ms(run: &RunResult, share: f64) -> Option<f64> {
     // A closed loop has no due times.
     let of = run.merged_stats().from_due;
-    (run.due() > 0).then(|| supported_quantile(&of, share))?
+    (run.due_count() > 0).then(|| supported_quantile(&of, share))?
 }
 
-fn sent_ms(run: &RunResult, share: f64) -> Option<f64> {
+fn sent_latency_ms(run: &RunResult, share: f64) -> Option<f64> {
     supported_quantile(&run.merged_stats().from_sent, share)
 }
 
@@ -110,13 +116,13 @@ impl RunComparison {
         writeln!(out, "\n{what:<38}{:>9}  {interval:<18}each pair", "median")?;
         for (name, ratio) in self.ratios() {
             let pairs = ratio.rounds.iter().map(|pair| format!("{pair:.3}"));
-            let (pairs, ends) = (pairs.collect::<Vec<_>>().join(" "), format_ends(&ratio));
+            let (pairs, ends) = (pairs.collect::<Vec<_>>().join(" "), format_interval(&ratio));
             writeln!(out, "{name:<38}{:>9.3}  {ends:<18}{pairs}", ratio.median)?;
         }
         for (side, run) in ["A", "B"].into_iter().zip(self.merged()) {
             let unit = if run.generators == 1 { "run" } else { "runs" };
             writeln!(out, "\n{side}: {}, {} {unit}", run.name, run.generators)?;
-            for (fact, value) in identify_run(&run) {
+            for (fact, value) in list_run_facts(&run) {
                 writeln!(out, "   {fact:<13}{value}")?;
             }
         }
@@ -130,7 +136,7 @@ impl RunComparison {
     /// Writes a table of the latency distributions. Each row contains a latency, and the shares of
     /// requests of A and of B that took at most this long.
     fn write_distribution(&self, out: &mut String) -> std::fmt::Result {
-        let closed = self.a.iter().chain(&self.b).any(|run| run.due() == 0);
+        let closed = self.a.iter().chain(&self.b).any(|run| run.due_count() == 0);
         let [of_a, of_b] = self.merged().map(|run| match closed {
             true => run.merged_stats().from_sent,
             false => run.merged_stats().from_due,
@@ -164,15 +170,15 @@ impl RunComparison {
 pub(super) fn describe_certainty(ratio: &PairedRatio) -> String {
     let pairs = ratio.rounds.len();
     match ratio.interval {
-        Some(_) => format!("95 % interval {}, {pairs} pairs", format_ends(ratio)),
+        Some(_) => format!("95 % interval {}, {pairs} pairs", format_interval(ratio)),
         None if pairs == 1 => "one pair; an interval needs six".into(),
-        None => format!("range of {pairs} pairs {}", format_ends(ratio)),
+        None => format!("range of {pairs} pairs {}", format_interval(ratio)),
     }
 }
 
 /// Formats the ends of the confidence interval of a ratio. If there are too few pairs for an
 /// interval, formats the ends of the range.
-pub(super) fn format_ends(ratio: &PairedRatio) -> String {
+pub(super) fn format_interval(ratio: &PairedRatio) -> String {
     let range = ratio.range();
     let [low, high] = ratio
         .interval

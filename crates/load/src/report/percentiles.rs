@@ -44,20 +44,20 @@ impl KeyQuantiles {
     }
 
     /// Returns the number of samples.
-    pub(crate) fn samples(&self) -> u64 {
+    pub(crate) fn sample_count(&self) -> u64 {
         self.samples
     }
 
     /// Formats the quantile with this name in [`QUANTILES`]. Returns a dash if the quantile has no
     /// value.
-    pub(crate) fn format(&self, name: &str) -> String {
+    pub(crate) fn format_quantile(&self, name: &str) -> String {
         let value = self.values.get(name).copied().flatten();
         value.map_or("–".into(), format_ms)
     }
 
     /// Returns the highest percentile that has enough samples. The result contains the share as in
     /// [`QUANTILES`], and the value in milliseconds.
-    pub(crate) fn highest(&self) -> Option<(f64, f64)> {
+    pub(crate) fn highest_percentile(&self) -> Option<(f64, f64)> {
         let percentiles = QUANTILES
             .iter()
             .rev()
@@ -83,18 +83,28 @@ mod tests {
         let mut times = LatencyHistogram::default();
         (1..=150).for_each(|n| times.record(Duration::from_millis(n)));
         let figures = KeyQuantiles::from_histogram(&times);
-        assert_eq!(figures.samples(), 150);
-        assert!(figures.highest().is_some_and(|(share, _)| share == 0.9));
+        assert_eq!(figures.sample_count(), 150);
+        assert!(
+            figures
+                .highest_percentile()
+                .is_some_and(|(share, _)| share == 0.9)
+        );
         for name in ["p95", "p99", "p99.9"] {
-            assert_eq!(figures.format(name), "–", "{name}");
+            assert_eq!(figures.format_quantile(name), "–", "{name}");
         }
         for name in ["min", "p50", "p90", "max"] {
-            assert_ne!(figures.format(name), "–", "{name}");
+            assert_ne!(figures.format_quantile(name), "–", "{name}");
         }
         let json = serde_json::to_value(&figures).unwrap();
         assert_eq!(json["samples"], 150);
         assert!(json["p99"].is_null() && json["p50"].is_f64());
         let none = KeyQuantiles::from_histogram(&LatencyHistogram::default());
-        assert_eq!((none.format("max").as_str(), none.highest()), ("–", None));
+        assert_eq!(
+            (
+                none.format_quantile("max").as_str(),
+                none.highest_percentile()
+            ),
+            ("–", None)
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::rate::RequestKind;
 use crate::rate::url_groups::url_group;
 use crate::result::{
     HdrLogError, LatencyHistogram, RecordError, RequestRecord, RunResult, SecondStats, StepResult,
-    VERSION, find_url_group, read_log, read_records_from,
+    VERSION, find_url_group, read_hdr_log, read_records_from,
 };
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -69,15 +69,15 @@ pub fn read_result(path: &Path) -> Result<RunResult, ResultFileError> {
 }
 
 fn read_any_format(path: &Path) -> Result<RunResult, ResultFileCause> {
-    let file = InputFile::open(path)?;
+    let file = InputFile::open_input(path)?;
     let starts_with = |text: &str| file.start.starts_with(text.as_bytes());
     // An HDR log starts with a comment (`#`). JSON has no comments.
     if starts_with("#") {
-        run_from_log(&read_bounded(file)?)
+        result_from_hdr_log(&read_bounded(file)?)
     } else if starts_with("{\"summary\"") || starts_with("{\"headwater_load\"") {
-        run_from_json(&read_bounded(file)?)
+        result_from_json(&read_bounded(file)?)
     } else {
-        run_from_records(file)
+        result_from_records(file)
     }
 }
 
@@ -91,7 +91,7 @@ fn read_bounded(file: InputFile) -> Result<Vec<u8>, ResultFileCause> {
     }
 }
 
-fn run_from_json(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
+fn result_from_json(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
     let run: RunResult = serde_json::from_slice(bytes)?;
     match run.headwater_load {
         VERSION => Ok(run),
@@ -101,8 +101,8 @@ fn run_from_json(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
 
 /// Restores only the latency distributions, because an HDR log contains no statuses and no body
 /// bytes.
-fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
-    let log = read_log(bytes)?;
+fn result_from_hdr_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
+    let log = read_hdr_log(bytes)?;
     let facts = log.facts.unwrap_or_default();
     let mut run = RunResult {
         headwater_load: VERSION,
@@ -158,7 +158,7 @@ fn step_mut(run: &mut RunResult, step: u32) -> &mut StepResult {
 
 /// Restores the result from raw records. Values that records do not contain stay empty, such as the
 /// lateness and the connections of the generator.
-fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
+fn result_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
     let mut run = RunResult {
         headwater_load: VERSION,
         generators: 1,
@@ -178,7 +178,7 @@ fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
             run.abandoned += 1;
             return;
         }
-        count(&mut run, &record);
+        count_record(&mut run, &record);
         if !record.url.is_empty() {
             run.add_targets([&*record.url]);
         }
@@ -216,7 +216,7 @@ fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
     Ok(run)
 }
 
-fn count(run: &mut RunResult, record: &RequestRecord) {
+fn count_record(run: &mut RunResult, record: &RequestRecord) {
     run.wall_s = run.wall_s.max(record.end_ms / 1e3);
     if !record.url.is_empty() {
         let group = find_url_group(&mut run.url_groups, &url_group(&record.url));

@@ -7,8 +7,7 @@ use crate::players::drive::PopulationStats;
 use crate::result::{RequestStats, RunResult, TARGETS_MAX};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The first time that cannot be written as a date, in Unix milliseconds. This is the start of the
-/// year 10000.
+/// The start of the year 10000, in Unix milliseconds. The date format cannot express later times.
 const DATE_MS_END: u64 = 253_402_300_800_000;
 
 /// Describes the result of a run in one sentence.
@@ -39,7 +38,7 @@ pub(super) fn describe_result(run: &RunResult) -> String {
 }
 
 fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
-    let (times, since) = match run.due() {
+    let (times, since) = match run.due_count() {
         0 => (&total.from_sent, "being sent"),
         _ => (&total.from_due, "their due time"),
     };
@@ -49,15 +48,15 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
         false => String::new(),
     };
     let figures = KeyQuantiles::from_histogram(times);
-    let Some((share, ms)) = figures.highest() else {
-        let slowest = figures.format("max");
+    let Some((share, ms)) = figures.highest_percentile() else {
+        let slowest = figures.format_quantile("max");
         let (count, slowest_was) = match total.requests {
             1 => ("1 request".to_owned(), "it was"),
             count => (format!("{count} requests"), "the slowest was"),
         };
         return format!("{count}{rate}: {slowest_was} complete {slowest} ms after {since}");
     };
-    let (count, half) = (total.requests, figures.format("p50"));
+    let (count, half) = (total.requests, figures.format_quantile("p50"));
     let sentence =
         format!("{count} requests{rate}: half were complete within {half} ms of {since}");
     // If there are few requests, no percentile above the median has enough samples.
@@ -90,7 +89,7 @@ fn describe_offered(offered: &str) -> String {
 }
 
 /// Returns the names and the values of the facts that identify a run.
-pub(super) fn identify_run(run: &RunResult) -> Vec<(&'static str, String)> {
+pub(super) fn list_run_facts(run: &RunResult) -> Vec<(&'static str, String)> {
     let unknown = |text: &str| match text {
         "" => "not recorded".to_owned(),
         text => text.to_owned(),

@@ -2,7 +2,7 @@
 
 use super::number_format::{format_bytes, format_ms};
 use super::percentiles::{KeyQuantiles, QUANTILES, supported_quantile};
-use super::run_description::{describe_result, identify_run};
+use super::run_description::{describe_result, list_run_facts};
 use super::url_group_table::write_url_groups;
 use crate::result::{LAG_P99_MAX_MS, LatencyHistogram, RequestStats, RunResult};
 use std::fmt::Write;
@@ -24,7 +24,7 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     };
     let stopped = if run.stopped { ", stopped early" } else { "" };
     writeln!(out, "{name}: {}{stopped}", describe_result(run))?;
-    for (fact, value) in identify_run(run) {
+    for (fact, value) in list_run_facts(run) {
         writeln!(out, "{fact:<14}{value}")?;
     }
     if run.generators > 1 {
@@ -34,7 +34,7 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
             run.generators
         )?;
     }
-    let due = match run.due() {
+    let due = match run.due_count() {
         0 => String::new(),
         due => format!("{due} due, "),
     };
@@ -44,7 +44,7 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
         total.requests, total.late, run.unsent, run.abandoned, run.wall_s
     )?;
     write_resources(out, run, &total)?;
-    write_table(out, run, &total)?;
+    write_latency_table(out, run, &total)?;
     write_url_groups(out, run)?;
     write_outcomes(out, run, &total)?;
     if let Some(viewing) = &run.viewing {
@@ -95,7 +95,11 @@ fn write_percentiles(out: &mut String, times: &LatencyHistogram) -> std::fmt::Re
     )
 }
 
-fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
+fn write_latency_table(
+    out: &mut String,
+    run: &RunResult,
+    total: &RequestStats,
+) -> std::fmt::Result {
     write!(out, "\n{:<24}{:>10}", "latency, ms", "samples")?;
     QUANTILES
         .iter()
@@ -106,11 +110,11 @@ fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::
         ("from sent".into(), &total.from_sent),
         ("first byte, from sent".into(), &total.first_byte),
     ];
-    if run.due() == 0 {
+    if run.due_count() == 0 {
         // In a closed loop, requests have no due time.
         rows.remove(0);
     }
-    let closed = run.due() == 0;
+    let closed = run.due_count() == 0;
     let since = if closed { "from sent" } else { "from due" };
     let times = |cell: &RequestStats| {
         if closed {
@@ -150,9 +154,9 @@ fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::
             continue;
         }
         let figures = KeyQuantiles::from_histogram(times);
-        write!(out, "{name:<24}{:>10}", figures.samples())?;
+        write!(out, "{name:<24}{:>10}", figures.sample_count())?;
         for (quantile, _) in QUANTILES {
-            write!(out, "{:>10}", figures.format(quantile))?;
+            write!(out, "{:>10}", figures.format_quantile(quantile))?;
         }
         writeln!(out)?;
     }
@@ -173,7 +177,7 @@ fn write_outcomes(out: &mut String, run: &RunResult, total: &RequestStats) -> st
 }
 
 fn write_lateness(out: &mut String, run: &RunResult) -> std::fmt::Result {
-    if run.lag.count() == 0 || run.due() == 0 {
+    if run.lag.count() == 0 || run.due_count() == 0 {
         return Ok(());
     }
     write!(out, "\ngenerator lateness:")?;

@@ -37,11 +37,11 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
         [only] => split_into_bins(only),
         _ => run.steps.clone(),
     };
-    let tail = TailQuantile::choose(run);
+    let tail = TailQuantile::choose_tail_quantile(run);
     let points = steps.iter().filter_map(|step| load_point(run, step, tail));
     let mut points: Vec<LoadPoint> = points.collect();
-    // The user chooses the loads of steps, so any growth counts. Other profiles are divided into
-    // periods, whose loads vary randomly.
+    // The user chooses the loads of steps, so any growth is intended. Other profiles are divided
+    // into periods, whose loads vary randomly.
     let deviations = if run.steps.len() > 1 {
         0.0
     } else {
@@ -51,7 +51,7 @@ pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
         return Vec::new();
     }
     let figures = |point: &LoadPoint| (point.offered_per_s, point.achieved_per_s, point.tail_ms);
-    let knee = stats::find_knee(points.iter().map(figures));
+    let knee = stats::find_overload_point(points.iter().map(figures));
     if let Some(point) = knee.and_then(|knee| points.get_mut(knee)) {
         point.knee = true;
     }
@@ -110,7 +110,7 @@ enum TailQuantile {
 }
 
 impl TailQuantile {
-    fn choose(run: &RunResult) -> TailQuantile {
+    fn choose_tail_quantile(run: &RunResult) -> TailQuantile {
         let supported =
             |count: Option<u64>, share| stats::has_enough_samples(count.unwrap_or(0), share);
         if run.steps.len() > 1 {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_constant_rate_has_no_knee() {
-        // Some seconds are slow, and complete only 60 of 100 requests.
+        // In some seconds, the server is slow and completes only 60 of 100 due requests.
         let disturbed = |n: u64| {
             if n % 7 == 3 {
                 (100, 60, 90.0)

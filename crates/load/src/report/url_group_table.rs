@@ -17,7 +17,8 @@ pub(super) struct UrlGroupRow<'a> {
     errors: u64,
     /// Bytes of response bodies as text, with a unit.
     bytes: String,
-    /// Quantiles of the latency from the due time, or from sending in a closed loop.
+    /// Quantiles of the latency from the due time. In a closed loop, quantiles of the latency from
+    /// sending.
     figures: KeyQuantiles,
 }
 
@@ -54,7 +55,7 @@ pub(super) fn write_url_groups(out: &mut String, run: &RunResult) -> fmt::Result
     for row in rows {
         write!(out, "{:>9}{:>8}{:>12}", row.requests, row.errors, row.bytes)?;
         for name in COLUMNS {
-            write!(out, "{:>10}", row.figures.format(name))?;
+            write!(out, "{:>10}", row.figures.format_quantile(name))?;
         }
         writeln!(out, "  {}", row.url)?;
     }

@@ -1,4 +1,4 @@
-//! Requests that completed or failed, in the form that every generator counts.
+//! Requests that completed or failed. All generators count requests in this form.
 
 use super::{RequestRecord, RequestStats};
 use crate::client::FailureKind;
@@ -26,8 +26,8 @@ pub(crate) struct FinishedRequest {
 }
 
 impl FinishedRequest {
-    /// Returns the record of this request, with the given URL and viewer. Times in the record count
-    /// from `run_start`.
+    /// Returns the record of this request, with the given URL and viewer. Times in the record are
+    /// relative to `run_start`.
     pub(crate) fn to_record(
         self,
         n: u64,

@@ -3,7 +3,7 @@
 //! latencies are measured either from the due time or from sending. A tag such as
 //! `step1/segment/due` describes the line.
 
-use super::latency_histogram::LogSerializer;
+use super::latency_histogram::HdrLogSerializer;
 use super::{HistogramError, LatencyHistogram};
 use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriter, IntervalLogWriterBuilder, LogEntry, Tag,
@@ -48,7 +48,7 @@ pub struct RunFacts {
 impl RunFacts {
     /// Returns facts with the version of this program, and with the current time as the start of
     /// the run.
-    pub fn now() -> RunFacts {
+    pub fn facts_starting_now() -> RunFacts {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         RunFacts {
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -72,7 +72,7 @@ pub struct HdrLogContent {
 /// Writes the log of a run.
 pub struct HdrLogWriter<W: Write> {
     out: W,
-    serializer: LogSerializer,
+    serializer: HdrLogSerializer,
     begun: bool,
     facts: RunFacts,
 }
@@ -82,7 +82,7 @@ impl<W: Write> HdrLogWriter<W> {
     pub fn new(out: W, facts: RunFacts) -> HdrLogWriter<W> {
         HdrLogWriter {
             out,
-            serializer: LogSerializer::new(),
+            serializer: HdrLogSerializer::new(),
             begun: false,
             facts,
         }
@@ -134,7 +134,7 @@ impl<W: Write> HdrLogWriter<W> {
     fn interval_writer<'a>(
         &mut self,
         line: &'a mut Vec<u8>,
-    ) -> io::Result<IntervalLogWriter<'a, '_, Vec<u8>, LogSerializer>> {
+    ) -> io::Result<IntervalLogWriter<'a, '_, Vec<u8>, HdrLogSerializer>> {
         let facts = serde_json::to_string(&self.facts)?;
         let started = SystemTime::UNIX_EPOCH + Duration::from_millis(self.facts.started_unix_ms);
         IntervalLogWriterBuilder::new()
@@ -150,7 +150,7 @@ impl<W: Write> HdrLogWriter<W> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn flush_log(mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
@@ -159,7 +159,7 @@ impl<W: Write> HdrLogWriter<W> {
 ///
 /// # Errors
 /// The text is not an HDR interval log.
-pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
+pub fn read_hdr_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
     let mut log = HdrLogContent {
         facts: parse_run_facts(text),
         ..HdrLogContent::default()
@@ -168,7 +168,7 @@ pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
         let entry = entry.map_err(|error| HdrLogError::Syntax(format!("{error:?}")))?;
         if let LogEntry::Interval(interval) = entry {
             let tag = interval.tag().map_or("", |tag| tag.as_str());
-            let times = LatencyHistogram::decode(interval.encoded_histogram())?;
+            let times = LatencyHistogram::decode_histogram(interval.encoded_histogram())?;
             log.histograms
                 .entry(tag.to_owned())
                 .or_default()
@@ -220,19 +220,19 @@ mod tests {
             log.write_interval("step1/segment/sent", f64::from(second), 1.0, &times)
                 .unwrap();
         }
-        log.finish().unwrap();
+        log.flush_log().unwrap();
         let text = String::from_utf8(out.clone()).unwrap();
         assert_eq!(text.matches("#[StartTime").count(), 1, "{text}");
         assert_eq!(
             text.lines().filter(|line| line.starts_with("Tag=")).count(),
             6
         );
-        let back = read_log(&out).unwrap();
+        let back = read_hdr_log(&out).unwrap();
         assert_eq!(back.histograms.len(), 2);
         assert_eq!((back.facts, back.end_s), (Some(facts), 3.0));
         let due = &back.histograms["step1/segment/due"];
         assert_eq!(due.count(), 3 * times.count());
         assert_eq!(due.quantile_ms(0.9), times.quantile_ms(0.9));
-        assert!(read_log(b"nonsense").is_err());
+        assert!(read_hdr_log(b"nonsense").is_err());
     }
 }

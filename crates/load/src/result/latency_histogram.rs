@@ -104,7 +104,7 @@ impl LatencyHistogram {
     }
 
     /// Encodes the histogram in the format of HDR logs, which is deflated V2 in base64.
-    pub fn encode(&self) -> String {
+    pub fn encode_histogram(&self) -> String {
         let mut bytes = Vec::new();
         // Writing to a vector does not fail.
         let _ = V2DeflateSerializer::new().serialize(&self.0, &mut bytes);
@@ -112,12 +112,12 @@ impl LatencyHistogram {
         base64::engine::general_purpose::STANDARD.encode(bytes)
     }
 
-    /// Decodes a histogram from [`LatencyHistogram::encode`], or from another tool that counts
-    /// nanoseconds.
+    /// Decodes a histogram that [`LatencyHistogram::encode_histogram`] or another tool encoded. The
+    /// values must be nanoseconds.
     ///
     /// # Errors
     /// The text is not an encoded histogram.
-    pub fn decode(text: &str) -> Result<LatencyHistogram, HistogramError> {
+    pub fn decode_histogram(text: &str) -> Result<LatencyHistogram, HistogramError> {
         use base64::Engine as _;
         let bytes = base64::engine::general_purpose::STANDARD.decode(text)?;
         // The size after inflation is not known in advance, so the size before inflation is
@@ -144,7 +144,7 @@ impl LatencyHistogram {
 
 impl Serialize for LatencyHistogram {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.encode())
+        serializer.serialize_str(&self.encode_histogram())
     }
 }
 
@@ -153,12 +153,12 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
         deserializer: D,
     ) -> Result<LatencyHistogram, D::Error> {
         let text = String::deserialize(deserializer)?;
-        LatencyHistogram::decode(&text).map_err(serde::de::Error::custom)
+        LatencyHistogram::decode_histogram(&text).map_err(serde::de::Error::custom)
     }
 }
 
 /// The encoder of HDR logs.
-pub(crate) type LogSerializer = V2DeflateSerializer;
+pub(crate) type HdrLogSerializer = V2DeflateSerializer;
 
 #[cfg(test)]
 mod tests {
@@ -170,13 +170,14 @@ mod tests {
         for n in 1..1000u64 {
             times.record(Duration::from_micros(n * n));
         }
-        let back = LatencyHistogram::decode(&times.encode()).unwrap();
+        let back = LatencyHistogram::decode_histogram(&times.encode_histogram()).unwrap();
         assert_eq!(back.count(), times.count());
         for q in [0.0, 0.5, 0.99, 0.999, 1.0] {
             assert_eq!(back.quantile_ms(q), times.quantile_ms(q), "{q}");
         }
         assert!(
-            LatencyHistogram::decode("AAAA").is_err() && LatencyHistogram::decode("{").is_err()
+            LatencyHistogram::decode_histogram("AAAA").is_err()
+                && LatencyHistogram::decode_histogram("{").is_err()
         );
     }
 

@@ -10,7 +10,7 @@ mod run_result;
 mod url_group_stats;
 
 pub(crate) use finished_request::FinishedRequest;
-pub use hdr_log::{HdrLogContent, HdrLogError, HdrLogWriter, RunFacts, read_log};
+pub use hdr_log::{HdrLogContent, HdrLogError, HdrLogWriter, RunFacts, read_hdr_log};
 pub use latency_histogram::{HistogramError, LatencyHistogram};
 pub use request_records::{
     RecordError, RecordWriter, RequestRecord, create_output, read_records, read_records_from,

@@ -1,5 +1,5 @@
-//! Raw records of requests, as one line of JSON each. The extension of the file decides the
-//! compression.
+//! Raw records of requests. Each record is one line of JSON. The extension of the output file
+//! selects the compression.
 
 use crate::client::FailureKind;
 use crate::rate::RequestKind;
@@ -147,7 +147,7 @@ impl RecordWriter {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish(self) -> io::Result<()> {
+    pub fn finish_file(self) -> io::Result<()> {
         match self.0 {
             RecordFile::Plain(mut out) => out.flush(),
             RecordFile::Gzip(out) => out.finish()?.flush(),
@@ -241,7 +241,7 @@ mod tests {
             let path = folder.path().join(name);
             let mut out = RecordWriter::create(&path).unwrap();
             out.write_lines(&vec![record.clone(); 3]).unwrap();
-            out.finish().unwrap();
+            out.finish_file().unwrap();
             let mut found = Vec::new();
             read_records(&path, |record| found.push(record)).unwrap();
             assert_eq!(found, vec![record.clone(); 3], "{name}");

@@ -58,10 +58,10 @@ impl RunOutputs {
     /// Flushes and closes the files.
     pub(crate) fn finish_files(self) -> Result<(), OutputError> {
         let RunOutputs { hdr, records } = self;
-        hdr.map_or(Ok(()), HdrLogWriter::finish)
+        hdr.map_or(Ok(()), HdrLogWriter::flush_log)
             .map_err(OutputError::HdrLogWriter)?;
         records
-            .map_or(Ok(()), RecordWriter::finish)
+            .map_or(Ok(()), RecordWriter::finish_file)
             .map_err(OutputError::Records)
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum of the generator's lateness at the 99th percentile, in milliseconds. If the lateness
-/// exceeds this value, the generator fell behind its schedule.
+/// Limit on the 99th percentile of the generator's lateness, in milliseconds. If the percentile
+/// exceeds this limit, the generator fell behind its schedule.
 pub const LAG_P99_MAX_MS: f64 = 2.0;
 
 /// The result of one step.
@@ -116,7 +116,7 @@ pub struct RunResult {
     pub seconds: Vec<SecondStats>,
     /// Requests that were due but never sent.
     pub unsent: u64,
-    /// Requests that were in flight when the run was stopped.
+    /// Requests that players cancelled, or that were still in flight when the run ended.
     pub abandoned: u64,
     /// Whether the user stopped the run early.
     pub stopped: bool,
@@ -144,7 +144,7 @@ pub const TARGETS_MAX: usize = 8;
 
 impl RunResult {
     /// Creates the result of a run that starts now.
-    pub(crate) fn start_now(offered: &str, steps: Vec<StepResult>) -> RunResult {
+    pub(crate) fn result_starting_now(offered: &str, steps: Vec<StepResult>) -> RunResult {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         RunResult {
             headwater_load: VERSION,
@@ -157,7 +157,7 @@ impl RunResult {
         }
     }
 
-    /// Adds statistics to those of a step and kind of request.
+    /// Adds `cell` to the statistics of a step and a kind of request.
     pub(crate) fn add_stats(&mut self, step: u32, kind: RequestKind, cell: &RequestStats) {
         if let Some(stretch) = self.steps.get_mut(step as usize) {
             stretch.kinds.entry(kind).or_default().merge(cell);
@@ -183,7 +183,7 @@ impl RunResult {
     }
 
     /// Returns the number of requests that became due.
-    pub fn due(&self) -> u64 {
+    pub fn due_count(&self) -> u64 {
         self.steps.iter().map(|step| step.due).sum()
     }
 

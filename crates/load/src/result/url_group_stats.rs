@@ -4,7 +4,7 @@ use super::{FinishedRequest, LatencyHistogram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Maximum number of URL groups in a result. The number is limited because each group has a
+/// Maximum number of URL groups in a result. The limit bounds the memory, because each group has a
 /// histogram.
 pub const URL_GROUPS_MAX: usize = 64;
 

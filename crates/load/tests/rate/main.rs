@@ -34,12 +34,12 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
         });
     });
     let delays = [1u64, 5, 20, 80];
-    let targets = delays.map(|ms| RequestTarget::get(url.join(&ms.to_string()).unwrap()));
+    let targets = delays.map(|ms| RequestTarget::from_url(url.join(&ms.to_string()).unwrap()));
     let (run, records) = run_recorded(plan("200", 1.5, targets.into(), ClientSettings::default()));
-    assert_eq!((run.due(), records.len(), run.unsent), (300, 300, 0));
+    assert_eq!((run.due_count(), records.len(), run.unsent), (300, 300, 0));
     for record in &records {
-        // The generator cycles through the targets. A scripted server never responds before its
-        // delay.
+        // The generator cycles through the targets. The server waits for the delay in the path
+        // before it responds.
         let delay = delays[record.n as usize % 4] as f64;
         let sent = record.sent_ms.unwrap();
         assert!(
@@ -87,7 +87,7 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
             end
         }
     }
-    let profile = RateProfile::parse("100", Some(100.0), |_| unreachable!()).unwrap();
+    let profile = RateProfile::parse_profile("100", Some(100.0), |_| unreachable!()).unwrap();
     let mut open = LatencyHistogram::default();
     let mut free = 0.0f64;
     for due in ArrivalTimes::new(&profile, ArrivalSpacing::Even, 1) {
@@ -97,8 +97,8 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     let near = |found: f64, expected: f64| (found - expected).abs() <= expected * 0.001 + 0.002;
     assert_eq!(open.count(), 10_000);
     for (q, expected) in [(0.9, 1010.0), (0.99, 9110.0), (0.999, 9920.0)] {
-        // `expected` is the latency at the next higher rank. Latencies at adjacent ranks differ by
-        // 9 ms, because requests are due every 10 ms but are served every 1 ms after the freeze.
+        // `expected` is the latency one rank above the quantile. Latencies at adjacent ranks differ
+        // by 9 ms, because requests are due every 10 ms but are served every 1 ms after the freeze.
         let found = open.quantile_ms(q);
         assert!(
             (found - expected).abs() < 12.0 + expected * 0.001,
@@ -142,12 +142,12 @@ fn all_requests_due_during_a_freeze_are_delayed() {
     let mut plan = plan(
         "200",
         2.0,
-        vec![RequestTarget::get(url)],
+        vec![RequestTarget::from_url(url)],
         ClientSettings::default(),
     );
     (plan.connections, plan.connections_max) = (1, 1);
     let (run, records) = run_recorded(plan);
-    assert_eq!((run.due(), records.len(), run.unsent), (400, 400, 0));
+    assert_eq!((run.due_count(), records.len(), run.unsent), (400, 400, 0));
     let over = |of: fn(&RequestRecord) -> f64| records.iter().filter(|r| of(r) > 500.0).count();
     let from_due = over(|r| r.end_ms - r.due_ms);
     let from_sent = over(|r| r.end_ms - r.sent_ms.unwrap());
@@ -199,9 +199,9 @@ fn failures_are_counted_by_kind_and_the_run_ends() {
         Url::parse("http://no-such-host.invalid/").unwrap(),
         say("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
     ]
-    .map(RequestTarget::get)
+    .map(RequestTarget::from_url)
     .into();
-    let mut wrong = RequestTarget::get(say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+    let mut wrong = RequestTarget::from_url(say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
     wrong.check = Some(load::client::BodyCheck {
         length: Some(3),
         sha256: None,
@@ -252,7 +252,12 @@ fn an_unresponsive_host_times_out() {
         connect_timeout: Duration::from_millis(200),
         ..ClientSettings::default()
     };
-    let run = run_to_end(plan("20", 0.5, vec![RequestTarget::get(url)], settings));
+    let run = run_to_end(plan(
+        "20",
+        0.5,
+        vec![RequestTarget::from_url(url)],
+        settings,
+    ));
     assert_eq!(
         run.merged_stats().faults,
         [(FailureKind::ConnectTimeout, 10)].into()
@@ -265,13 +270,13 @@ fn unsent_requests_are_counted() {
     let mut plan = plan(
         "100",
         0.5,
-        vec![RequestTarget::get(url)],
+        vec![RequestTarget::from_url(url)],
         ClientSettings::default(),
     );
     (plan.connections, plan.connections_max) = (2, 2);
     plan.drain = Duration::from_millis(200);
     let run = run_to_end(plan);
-    assert_eq!((run.due(), run.merged_stats().requests), (50, 0));
+    assert_eq!((run.due_count(), run.merged_stats().requests), (50, 0));
     assert_eq!((run.abandoned, run.unsent), (2, 48));
 }
 
@@ -281,7 +286,7 @@ fn a_closed_loop_reuses_its_connections() {
     let mut plan = plan(
         "max",
         0.3,
-        vec![RequestTarget::get(url)],
+        vec![RequestTarget::from_url(url)],
         ClientSettings::default(),
     );
     plan.threads = 2;

@@ -1,4 +1,5 @@
-//! Tests against nginx with HLS and DASH encoded by ffmpeg, TLS, HTTP/2 and ranges.
+//! Tests against nginx with TLS, HTTP/2 and ranges, and with HLS and DASH titles that ffmpeg
+//! encodes.
 
 use super::server::Nginx;
 use super::support::{plan, run_recorded, run_to_end};
@@ -53,7 +54,7 @@ fn all_parts_of_a_manifest_are_requested_and_counted_by_kind() {
         .build()
         .unwrap();
     let mut targets = runtime
-        .block_on(manifest_targets::list_targets(
+        .block_on(manifest_targets::list_manifest_targets(
             &dialer,
             &url,
             SegmentWeighting::Even,
@@ -77,10 +78,10 @@ fn all_parts_of_a_manifest_are_requested_and_counted_by_kind() {
             .to_owned();
         let bytes = std::fs::read(folder.path().join(name)).unwrap();
         let mut digest = BodyDigest::default();
-        digest.update(&bytes);
+        digest.hash_bytes(&bytes);
         target.check = Some(BodyCheck {
             length: Some(bytes.len() as u64),
-            sha256: Some(digest.finish()),
+            sha256: Some(digest.into_sha256()),
         });
     }
     let run = run_to_end(plan("130", 1.0, targets, ClientSettings::default()));
@@ -103,7 +104,7 @@ fn all_parts_of_a_manifest_are_requested_and_counted_by_kind() {
         (0, &[(200, 130)].into())
     );
     let start = runtime
-        .block_on(manifest_targets::list_targets(
+        .block_on(manifest_targets::list_manifest_targets(
             &dialer,
             &url,
             SegmentWeighting::Start,
@@ -129,7 +130,7 @@ fn all_files_of_an_mpd_are_requested() {
         .enable_all()
         .build()
         .unwrap();
-    let targets = runtime.block_on(manifest_targets::list_targets(
+    let targets = runtime.block_on(manifest_targets::list_manifest_targets(
         &dialer,
         &url,
         SegmentWeighting::Even,
@@ -168,7 +169,7 @@ fn connections_use_the_given_source_addresses() {
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
         return;
     };
-    let target = RequestTarget::get(Url::parse(&nginx.url("a.m4s")).unwrap());
+    let target = RequestTarget::from_url(Url::parse(&nginx.url("a.m4s")).unwrap());
     let settings = ClientSettings {
         sources: vec!["127.0.0.2".parse().unwrap(), "127.0.0.3".parse().unwrap()],
         keep_alive: false,
@@ -199,7 +200,7 @@ fn random_ranges_are_received_completely() {
     let target = RequestTarget {
         kind: RequestKind::Range,
         ranges,
-        ..RequestTarget::get(url)
+        ..RequestTarget::from_url(url)
     };
     let (run, records) = run_recorded(plan("100", 0.5, vec![target], ClientSettings::default()));
     assert_eq!(run.merged_stats().statuses, [(206, 50)].into());
@@ -248,7 +249,12 @@ fn certificates_are_verified_and_http2_shares_connections() {
         ("HTTP/2", settings(HttpVersion::Http2, known, false), None),
     ] {
         let http2 = settings.version == HttpVersion::Http2;
-        let mut plan = plan("100", 0.3, vec![RequestTarget::get(url.clone())], settings);
+        let mut plan = plan(
+            "100",
+            0.3,
+            vec![RequestTarget::from_url(url.clone())],
+            settings,
+        );
         (plan.connections, plan.connections_max, plan.streams) = (2, 2, 10);
         let run = run_to_end(plan);
         let total = run.merged_stats();

@@ -24,7 +24,8 @@ pub fn start_scripted_server(script: impl Fn(TcpStream) + Send + Sync + 'static)
     url
 }
 
-/// Responds to every request with `body`. Calls `before` with the path before each response.
+/// Responds to every request with `body`. Before each response, calls `before` with the path of the
+/// request.
 pub fn respond_to_all(socket: &mut TcpStream, body: &str, before: impl Fn(&str)) {
     while let Some(text) = head(socket) {
         before(text.split(' ').nth(1).unwrap_or_default());
@@ -46,7 +47,7 @@ pub fn plan(
     settings: ClientSettings,
 ) -> RateRunPlan {
     RateRunPlan {
-        profile: RateProfile::parse(rate, Some(duration_s), |_| unreachable!()).unwrap(),
+        profile: RateProfile::parse_profile(rate, Some(duration_s), |_| unreachable!()).unwrap(),
         offered: rate.into(),
         spacing: ArrivalSpacing::Even,
         seed: 1,
@@ -66,9 +67,9 @@ pub fn run_to_end(plan: RateRunPlan) -> RunResult {
     let run = run_rate_plan(Arc::new(plan), &stop, RunOutputs::default(), |_| {}).unwrap();
     let accounted = run.merged_stats().requests + run.unsent + run.abandoned;
     assert!(
-        run.due() == 0 || run.due() == accounted,
+        run.due_count() == 0 || run.due_count() == accounted,
         "{accounted} of {}",
-        run.due()
+        run.due_count()
     );
     run
 }

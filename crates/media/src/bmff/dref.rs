@@ -4,12 +4,12 @@ use super::{BoxIterator, Mp4Box, read_version_and_flags};
 use crate::bytes::{ByteReader, write_full_box};
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 
-/// The file that contains the media of a sample entry.
+/// The file that contains the samples described by a sample entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum MediaLocation {
+pub enum DataReference {
     /// The file that contains the `dref` box.
     SameFile,
-    /// Another file, named by a relative reference or a URL exactly as stored in the box.
+    /// Another file. The name is a relative reference or a URL, exactly as stored in the box.
     External(String),
 }
 
@@ -22,27 +22,28 @@ pub const NAME_BYTES_MAX: usize = 4096;
 /// same file, for example in QuickTime's `alis`.
 ///
 /// # Errors
-/// Returns `Malformed` or `TooLarge` for an invalid name, and `Unsupported` for other kinds of
-/// reference. Returns an error if a box size is invalid.
-pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
+/// Returns `Malformed` or `TooLarge` for an invalid name. Returns `Unsupported` for a reference to
+/// another file that is neither `url ` nor `urn `. Returns an error if a box size is invalid.
+pub fn find_data_reference(dref: &Mp4Box<'_>, index: u16) -> Result<DataReference> {
     let mut reader = ByteReader::new(dref.body);
     read_version_and_flags(&mut reader);
     reader.u32();
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     let wanted = usize::from(index.max(1)) - 1;
     let Some(entry) = BoxIterator::new(reader.remaining(), dref.body_offset() + 8).nth(wanted)
     else {
-        return Ok(MediaLocation::SameFile);
+        return Ok(DataReference::SameFile);
     };
     let entry = entry?;
     let mut reader = ByteReader::new(entry.body);
     let (_, flags) = read_version_and_flags(&mut reader);
-    if reader.check_complete().is_err() || flags & 1 != 0 {
-        return Ok(MediaLocation::SameFile);
+    if reader.check_not_truncated().is_err() || flags & 1 != 0 {
+        return Ok(DataReference::SameFile);
     }
     let name = match &entry.name {
         b"url " => split_at_nul(reader.remaining()).0,
-        // A `urn ` reference contains a URN, which cannot be resolved, and then the location.
+        // A `urn ` reference contains a URN and then a location. Only the location is used, because
+        // a URN cannot be resolved.
         b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
         other => {
             let message = format!(
@@ -50,19 +51,19 @@ pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
                 format_fourcc(*other)
             );
             return Err(Error::unsupported(message)
-                .in_box(*b"dref")
-                .at_byte(entry.offset));
+                .with_enclosing_box(*b"dref")
+                .with_byte_offset(entry.offset));
         }
     };
     parse_external_name(name).map_err(|error| {
         error
-            .in_box(entry.name)
-            .in_box(*b"dref")
-            .at_byte(entry.offset)
+            .with_enclosing_box(entry.name)
+            .with_enclosing_box(*b"dref")
+            .with_byte_offset(entry.offset)
     })
 }
 
-fn parse_external_name(bytes: &[u8]) -> Result<MediaLocation> {
+fn parse_external_name(bytes: &[u8]) -> Result<DataReference> {
     if bytes.len() > NAME_BYTES_MAX {
         let message = format!(
             "a file name of {} bytes; at most {NAME_BYTES_MAX} are read",
@@ -72,7 +73,7 @@ fn parse_external_name(bytes: &[u8]) -> Result<MediaLocation> {
     }
     match std::str::from_utf8(bytes) {
         Ok("") => Err(Error::malformed("a reference to another file has no name")),
-        Ok(name) => Ok(MediaLocation::External(name.to_owned())),
+        Ok(name) => Ok(DataReference::External(name.to_owned())),
         Err(_) => Err(Error::malformed("a reference to another file is not UTF-8")),
     }
 }
@@ -85,12 +86,12 @@ fn split_at_nul(bytes: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Appends a `dref` box with one data reference (8.7.2).
-pub fn write_dref(out: &mut Vec<u8>, location: &MediaLocation) {
+pub fn write_dref(out: &mut Vec<u8>, location: &DataReference) {
     write_full_box(out, b"dref", 0, 0, |out| {
         out.extend_from_slice(&1u32.to_be_bytes());
         match location {
-            MediaLocation::SameFile => write_full_box(out, b"url ", 0, 1, |_| ()),
-            MediaLocation::External(name) => write_full_box(out, b"url ", 0, 0, |out| {
+            DataReference::SameFile => write_full_box(out, b"url ", 0, 1, |_| ()),
+            DataReference::External(name) => write_full_box(out, b"url ", 0, 0, |out| {
                 out.extend(name.bytes().filter(|byte| *byte != 0));
                 out.push(0);
             }),
@@ -113,13 +114,13 @@ mod tests {
         bytes
     }
 
-    fn find_in(bytes: &[u8], index: u16) -> Result<MediaLocation> {
-        find_location(&Mp4Box::parse_first(bytes, 0).unwrap(), index)
+    fn find_in(bytes: &[u8], index: u16) -> Result<DataReference> {
+        find_data_reference(&Mp4Box::parse_first(bytes, 0).unwrap(), index)
     }
 
     #[test]
     fn entries_name_the_same_file_or_another() {
-        let named = |name: &str| Ok(MediaLocation::External(name.to_owned()));
+        let named = |name: &str| Ok(DataReference::External(name.to_owned()));
         let bytes = build_dref(&[
             (b"url ", 1, b""),
             (b"url ", 0, b"http://a/b.mp4\0"),
@@ -127,13 +128,13 @@ mod tests {
             (b"urn ", 0, b"urn:x\0where.mp4\0"),
             (b"alis", 1, b""),
         ]);
-        assert_eq!(find_in(&bytes, 0), Ok(MediaLocation::SameFile));
-        assert_eq!(find_in(&bytes, 1), Ok(MediaLocation::SameFile));
+        assert_eq!(find_in(&bytes, 0), Ok(DataReference::SameFile));
+        assert_eq!(find_in(&bytes, 1), Ok(DataReference::SameFile));
         assert_eq!(find_in(&bytes, 2), named("http://a/b.mp4"));
         assert_eq!(find_in(&bytes, 3), named("no end.mp4"));
         assert_eq!(find_in(&bytes, 4), named("where.mp4"));
-        assert_eq!(find_in(&bytes, 5), Ok(MediaLocation::SameFile));
-        assert_eq!(find_in(&bytes, 6), Ok(MediaLocation::SameFile));
+        assert_eq!(find_in(&bytes, 5), Ok(DataReference::SameFile));
+        assert_eq!(find_in(&bytes, 6), Ok(DataReference::SameFile));
     }
 
     #[test]
@@ -155,8 +156,8 @@ mod tests {
     #[test]
     fn written_locations_are_read_back() {
         for location in [
-            MediaLocation::SameFile,
-            MediaLocation::External("../a film.mp4".into()),
+            DataReference::SameFile,
+            DataReference::External("../a film.mp4".into()),
         ] {
             let mut bytes = Vec::new();
             write_dref(&mut bytes, &location);

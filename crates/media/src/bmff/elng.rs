@@ -8,10 +8,10 @@ use crate::error::Result;
 ///
 /// # Errors
 /// Returns `Truncated` if the body is too short.
-pub fn parse(body: &[u8]) -> Result<Option<String>> {
+pub fn parse_elng(body: &[u8]) -> Result<Option<String>> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     let tag = decode_text(reader.remaining());
     let legal = (2..=35).contains(&tag.len())
         && tag.split('-').all(|part| {
@@ -26,10 +26,13 @@ mod tests {
 
     #[test]
     fn only_well_formed_tags_are_read() {
-        assert_eq!(parse(b"\0\0\0\0pt-BR\0").unwrap().as_deref(), Some("pt-BR"));
-        assert_eq!(parse(b"\0\0\0\0de").unwrap().as_deref(), Some("de"));
-        assert_eq!(parse(b"\0\0\0\0\"><script>\0"), Ok(None));
-        assert_eq!(parse(b"\0\0\0\0-\0"), Ok(None));
-        assert!(parse(b"\0\0").is_err());
+        assert_eq!(
+            parse_elng(b"\0\0\0\0pt-BR\0").unwrap().as_deref(),
+            Some("pt-BR")
+        );
+        assert_eq!(parse_elng(b"\0\0\0\0de").unwrap().as_deref(), Some("de"));
+        assert_eq!(parse_elng(b"\0\0\0\0\"><script>\0"), Ok(None));
+        assert_eq!(parse_elng(b"\0\0\0\0-\0"), Ok(None));
+        assert!(parse_elng(b"\0\0").is_err());
     }
 }

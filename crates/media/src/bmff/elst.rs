@@ -21,7 +21,7 @@ pub struct EditListEntry {
 ///
 /// # Errors
 /// Returns `Truncated` if there are fewer entries than declared.
-pub fn parse(body: &[u8]) -> Result<Vec<EditListEntry>> {
+pub fn parse_elst(body: &[u8]) -> Result<Vec<EditListEntry>> {
     let mut reader = ByteReader::new(body);
     let wide = read_version_and_flags(&mut reader).0 == 1;
     let count = reader.u32();
@@ -59,10 +59,10 @@ mod tests {
             rate: 0x10000,
         }];
         let narrow = b"\0\0\0\0\0\0\0\x01\0\0\0\x05\xff\xff\xff\xff\0\x01\0\0";
-        assert_eq!(parse(narrow).unwrap(), expected);
+        assert_eq!(parse_elst(narrow).unwrap(), expected);
         let wide =
             b"\x01\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\xff\xff\xff\xff\xff\xff\xff\xff\0\x01\0\0";
-        assert_eq!(parse(wide).unwrap(), expected);
-        assert!(parse(&wide[..27]).is_err());
+        assert_eq!(parse_elst(wide).unwrap(), expected);
+        assert!(parse_elst(&wide[..27]).is_err());
     }
 }

@@ -23,7 +23,7 @@ impl Hdlr {
         read_version_and_flags(&mut reader);
         let component_type: [u8; 4] = reader.read_array();
         let kind = reader.read_array();
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         reader.skip(12);
         let name = reader.remaining();
         let name = match name.split_first() {

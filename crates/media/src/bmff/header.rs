@@ -18,7 +18,7 @@ impl BoxHeader {
     /// Parses the header at the start of `bytes`.
     ///
     /// `left` is the number of bytes from the start of the header to the end of the container or
-    /// file. A box that declares a size of 0 extends to that end. Returns `None` if `bytes` does
+    /// file. A box that declares a size of 0 is `left` bytes long. Returns `None` if `bytes` does
     /// not contain the whole header.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl BoxHeader {
             1 => (16, reader.u64()),
             size => (8, u64::from(size)),
         };
-        if reader.check_complete().is_err() {
+        if reader.check_not_truncated().is_err() {
             return Ok(None);
         }
         if size < len {

@@ -22,7 +22,7 @@ impl KindBox {
     pub fn parse(body: &[u8]) -> Result<KindBox> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         let texts = reader.remaining();
         let end = texts.iter().position(|byte| *byte == 0);
         let value = end.and_then(|end| texts.get(end + 1..)).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! ISO base media file format (ISO/IEC 14496-12). Each box type has its own file.
 //!
-//! Parsers read from slices. Large tables are not copied, but are iterators over the bytes of their
-//! box. Callers look up boxes by path. Only [`list_boxes`] walks over all boxes recursively.
-//! [`BOX_DEPTH_MAX`] and [`OUTLINE_BOXES_MAX`] limit this walk.
+//! Parsers read from slices. For large tables, parsers return slices or iterators over the bytes of
+//! the box, and copy nothing. Callers look up boxes by path. Only [`list_boxes`] walks over all
+//! boxes recursively. [`BOX_DEPTH_MAX`] and [`OUTLINE_BOXES_MAX`] limit this walk.
 
 pub mod ctts;
 pub mod dref;
@@ -58,14 +58,14 @@ impl<'a> Mp4Box<'a> {
     pub fn parse_first(bytes: &'a [u8], at: u64) -> Result<Mp4Box<'a>> {
         let left = bytes.len() as u64;
         let header = BoxHeader::parse(bytes, left)
-            .map_err(|error| error.at_byte(at))?
+            .map_err(|error| error.with_byte_offset(at))?
             .ok_or_else(|| {
-                Error::new(ErrorKind::Truncated, "a box header is truncated").at_byte(at)
+                Error::new(ErrorKind::Truncated, "a box header is truncated").with_byte_offset(at)
             })?;
         let whole = usize::try_from(header.box_size)
             .ok()
             .and_then(|size| bytes.get(..size))
-            .ok_or_else(|| header.overrun_error(left).at_byte(at))?;
+            .ok_or_else(|| header.overrun_error(left).with_byte_offset(at))?;
         Ok(Mp4Box {
             name: header.name,
             body: whole.get(header.header_len as usize..).unwrap_or_default(),
@@ -90,7 +90,7 @@ impl<'a> Mp4Box<'a> {
     /// Returns an error if a box before that child is invalid.
     pub fn find_child(&self, name: &[u8; 4]) -> Result<Option<Mp4Box<'a>>> {
         for child in self.children() {
-            let child = child.map_err(|error| error.in_box(self.name))?;
+            let child = child.map_err(|error| error.with_enclosing_box(self.name))?;
             if child.name == *name {
                 return Ok(Some(child));
             }
@@ -106,7 +106,11 @@ impl<'a> Mp4Box<'a> {
     pub fn require_child(&self, name: &[u8; 4]) -> Result<Mp4Box<'a>> {
         let missing = || Error::malformed(format!("there is no {} box", format_fourcc(*name)));
         let found = self.find_child(name)?;
-        found.ok_or_else(|| missing().in_box(self.name).at_byte(self.offset))
+        found.ok_or_else(|| {
+            missing()
+                .with_enclosing_box(self.name)
+                .with_byte_offset(self.offset)
+        })
     }
 
     /// Parses the body with `parse`. If `parse` fails, adds this box to the location of the error.
@@ -114,7 +118,11 @@ impl<'a> Mp4Box<'a> {
     /// # Errors
     /// Returns the error of `parse`.
     pub fn parse_body<T>(&self, parse: impl FnOnce(&'a [u8]) -> Result<T>) -> Result<T> {
-        parse(self.body).map_err(|error| error.in_box(self.name).at_byte(self.offset))
+        parse(self.body).map_err(|error| {
+            error
+                .with_enclosing_box(self.name)
+                .with_byte_offset(self.offset)
+        })
     }
 }
 

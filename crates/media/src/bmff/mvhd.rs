@@ -28,7 +28,7 @@ impl Mvhd {
         } else {
             u64::from(reader.u32())
         };
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         Ok(Mvhd {
             timescale,
             duration,

@@ -45,11 +45,11 @@ fn append_boxes(bytes: &[u8], at: u64, depth: usize, lines: &mut Vec<OutlineEntr
         let child = child?;
         if depth >= BOX_DEPTH_MAX {
             let message = format!("boxes are nested more than {BOX_DEPTH_MAX} deep");
-            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(child.offset));
+            return Err(Error::new(ErrorKind::TooLarge, message).with_byte_offset(child.offset));
         }
         if lines.len() >= OUTLINE_BOXES_MAX {
             let message = format!("there are more than {OUTLINE_BOXES_MAX} boxes");
-            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(child.offset));
+            return Err(Error::new(ErrorKind::TooLarge, message).with_byte_offset(child.offset));
         }
         lines.push(OutlineEntry {
             depth,
@@ -59,7 +59,7 @@ fn append_boxes(bytes: &[u8], at: u64, depth: usize, lines: &mut Vec<OutlineEntr
         });
         if CONTAINERS.contains(&&child.name) {
             append_boxes(child.body, child.body_offset(), depth + 1, lines)
-                .map_err(|error| error.in_box(child.name))?;
+                .map_err(|error| error.with_enclosing_box(child.name))?;
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ pub struct ChunkRun {
 ///
 /// # Errors
 /// Returns `Truncated` if there are fewer runs than declared.
-pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = ChunkRun> + Clone + '_> {
+pub fn parse_stsc(body: &[u8]) -> Result<impl Iterator<Item = ChunkRun> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);
     let count = reader.u32();
@@ -40,13 +40,13 @@ mod tests {
     #[test]
     fn runs_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\x0a\0\0\0\x02";
-        let runs: Vec<_> = parse(body).unwrap().collect();
+        let runs: Vec<_> = parse_stsc(body).unwrap().collect();
         let expected = ChunkRun {
             first_chunk: 1,
             samples_per_chunk: 10,
             description_index: 2,
         };
         assert_eq!(runs, [expected]);
-        assert!(parse(&body[..19]).is_err());
+        assert!(parse_stsc(&body[..19]).is_err());
     }
 }

@@ -12,11 +12,11 @@ pub const SAMPLE_ENTRIES_MAX: usize = 64;
 /// # Errors
 /// Returns `TooLarge` if there are more than [`SAMPLE_ENTRIES_MAX`] entries. Returns an error if
 /// the size of an entry is invalid.
-pub fn parse<'a>(stsd: &Mp4Box<'a>) -> Result<Vec<Mp4Box<'a>>> {
+pub fn parse_stsd<'a>(stsd: &Mp4Box<'a>) -> Result<Vec<Mp4Box<'a>>> {
     let mut reader = ByteReader::new(stsd.body);
     read_version_and_flags(&mut reader);
     let count = reader.u32() as usize;
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     if count > SAMPLE_ENTRIES_MAX {
         let message =
             format!("there are {count} sample entries; at most {SAMPLE_ENTRIES_MAX} are read");
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn entries_are_whole_boxes() {
         let bytes = build_stsd(2);
-        let found = parse(&Mp4Box::parse_first(&bytes, 100).unwrap()).unwrap();
+        let found = parse_stsd(&Mp4Box::parse_first(&bytes, 100).unwrap()).unwrap();
         let flat: Vec<_> = found
             .iter()
             .map(|e| (e.name, e.offset, e.bytes.len()))
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn too_many_entries_are_refused_with_the_bound() {
         let bytes = build_stsd(u32::MAX);
-        let error = parse(&Mp4Box::parse_first(&bytes, 0).unwrap()).unwrap_err();
+        let error = parse_stsd(&Mp4Box::parse_first(&bytes, 0).unwrap()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::TooLarge);
         assert!(error.message.contains("at most 64"));
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 ///
 /// # Errors
 /// Returns `Truncated` if there are fewer numbers than declared.
-pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = u32> + Clone + '_> {
+pub fn parse_stss(body: &[u8]) -> Result<impl Iterator<Item = u32> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);
     let count = reader.u32();
@@ -24,7 +24,7 @@ mod tests {
     #[test]
     fn sample_numbers_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x02\0\0\0\x01\0\0\0\x31";
-        assert_eq!(parse(body).unwrap().collect::<Vec<_>>(), [1, 49]);
-        assert!(parse(&body[..15]).is_err());
+        assert_eq!(parse_stss(body).unwrap().collect::<Vec<_>>(), [1, 49]);
+        assert!(parse_stss(&body[..15]).is_err());
     }
 }

@@ -16,7 +16,7 @@ pub enum SampleSizes<'a> {
     Bits16(&'a [[u8; 2]]),
     /// 8-bit sizes.
     Bits8(&'a [u8]),
-    /// 4-bit sizes, with the high nibble first, and the number of samples.
+    /// 4-bit sizes, with the high nibble first. The second field is the number of samples.
     Bits4(&'a [u8], u32),
 }
 
@@ -29,7 +29,7 @@ impl<'a> SampleSizes<'a> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
         let (same, count) = (reader.u32(), reader.u32());
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         if same != 0 {
             return Ok(SampleSizes::Constant(same, count));
         }

@@ -9,7 +9,7 @@ use crate::error::Result;
 ///
 /// # Errors
 /// Returns `Truncated` if there are fewer runs than declared.
-pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = (u32, u32)> + Clone + '_> {
+pub fn parse_stts(body: &[u8]) -> Result<impl Iterator<Item = (u32, u32)> + Clone + '_> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);
     let count = reader.u32();
@@ -26,8 +26,8 @@ mod tests {
     #[test]
     fn runs_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x02\0\0\0\x05\0\0\x02\0\0\0\0\x01\0\0\0\x07";
-        let runs: Vec<_> = parse(body).unwrap().collect();
+        let runs: Vec<_> = parse_stts(body).unwrap().collect();
         assert_eq!(runs, [(5, 512), (1, 7)]);
-        assert!(parse(&body[..23]).is_err());
+        assert!(parse_stts(&body[..23]).is_err());
     }
 }

@@ -9,7 +9,7 @@ pub(super) fn read_entries<'a, const N: usize>(
     reader: &mut ByteReader<'a>,
     count: u32,
 ) -> Result<&'a [[u8; N]]> {
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     let (all, _) = reader.remaining().as_chunks::<N>();
     let found = all.get(..count as usize).ok_or_else(|| {
         let room = all.len();

@@ -8,13 +8,13 @@ use crate::error::Result;
 ///
 /// # Errors
 /// Returns `Truncated` if the body is too short.
-pub fn parse(body: &[u8]) -> Result<u64> {
+pub fn parse_tfdt(body: &[u8]) -> Result<u64> {
     let mut reader = ByteReader::new(body);
     let time = match read_version_and_flags(&mut reader).0 {
         0 => u64::from(reader.u32()),
         _ => reader.u64(),
     };
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     Ok(time)
 }
 
@@ -24,8 +24,8 @@ mod tests {
 
     #[test]
     fn both_versions_are_parsed() {
-        assert_eq!(parse(b"\0\0\0\0\xff\0\0\0"), Ok(0xff00_0000));
-        assert_eq!(parse(b"\x01\0\0\0\0\0\0\x01\0\0\0\0"), Ok(1 << 32));
-        assert!(parse(b"\x01\0\0\0\0\0\0\x01").is_err());
+        assert_eq!(parse_tfdt(b"\0\0\0\0\xff\0\0\0"), Ok(0xff00_0000));
+        assert_eq!(parse_tfdt(b"\x01\0\0\0\0\0\0\x01\0\0\0\0"), Ok(1 << 32));
+        assert!(parse_tfdt(b"\x01\0\0\0\0\0\0\x01").is_err());
     }
 }

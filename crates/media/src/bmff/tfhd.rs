@@ -4,13 +4,14 @@ use super::read_version_and_flags;
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// The track of a fragment, and its sample defaults. For a sample default, `None` means the value
+/// Track ID and sample defaults of a track fragment. For a sample default, `None` means the value
 /// in the track's `trex` box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tfhd {
     /// `track_ID`.
     pub track_id: u32,
-    /// Offset in the file that data offsets are relative to, if the box contains such an offset.
+    /// File offset to which the data offsets are relative. `None` if the box contains no base data
+    /// offset.
     pub base_data_offset: Option<u64>,
     /// `sample_description_index`, the number of the sample entry, counted from 1.
     pub description_index: Option<u32>,
@@ -45,7 +46,7 @@ impl Tfhd {
             default_sample_flags: field(0x20),
             base_is_moof: flags & 0x02_0000 != 0,
         };
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         Ok(tfhd)
     }
 }

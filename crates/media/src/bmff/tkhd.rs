@@ -9,11 +9,11 @@ use crate::error::Result;
 pub struct Tkhd {
     /// `track_ID`.
     pub track_id: u32,
-    /// Whether the file marks the track for playback by default.
+    /// Whether the `track_enabled` flag is set.
     pub is_enabled: bool,
     /// Matrix for the rotation, mirroring and translation of the picture, in the order a, b, u, c,
-    /// d, v, x, y, w. The third number of each row is a 2.30 number, and the others are 16.16
-    /// numbers.
+    /// d, v, x, y, w. The values u, v and w are 2.30 fixed-point numbers. The other values are
+    /// 16.16 fixed-point numbers.
     pub matrix: [i32; 9],
 }
 
@@ -21,19 +21,19 @@ pub struct Tkhd {
 pub const IDENTITY_MATRIX: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 impl Tkhd {
-    /// Parses the body. If the body ends before the matrix, uses the identity matrix.
+    /// Parses the body. If the body does not contain the whole matrix, uses the identity matrix.
     ///
     /// # Errors
-    /// Returns `Truncated` if the body is too short.
+    /// Returns `Truncated` if the body does not contain the whole track ID.
     pub fn parse(body: &[u8]) -> Result<Tkhd> {
         let mut reader = ByteReader::new(body);
         let (version, flags) = read_version_and_flags(&mut reader);
         reader.skip(if version == 1 { 16 } else { 8 });
         let id = reader.u32();
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         reader.skip(if version == 1 { 28 } else { 24 });
         let matrix = [0; 9].map(|_: i32| reader.i32());
-        let matrix = if reader.check_complete().is_ok() {
+        let matrix = if reader.check_not_truncated().is_ok() {
             matrix
         } else {
             IDENTITY_MATRIX

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Trun<'a> {
     /// Number of samples.
     pub sample_count: u32,
-    /// Offset of the first byte from the fragment's base. Without an offset, the bytes follow the
-    /// previous run, or start at the base.
+    /// Offset of the sample data, relative to the base of the track fragment. If `None`, the data
+    /// follows the data of the previous run. In the first run, the data then starts at the base.
     pub data_offset: Option<i32>,
     /// Flags of the first sample, which replace the default flags.
     pub first_sample_flags: Option<u32>,
@@ -45,7 +45,7 @@ impl<'a> Trun<'a> {
         let count = reader.u32();
         let data_offset = (present & 1 != 0).then(|| reader.i32());
         let first_flags = (present & 4 != 0).then(|| reader.u32());
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         let run = Trun {
             sample_count: count,
             data_offset,

@@ -9,9 +9,9 @@ use super::{AudioCoding, AudioFormat, Codec, MediaFormat, channel_configuration}
 use crate::error::{Error, Result};
 
 /// Parses an `mp4a` entry. The object type in its `esds` box decides between AAC and MP3.
-pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_aac_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"esds", entry.code)?;
-    let inside = |error: Error| error.in_box(*b"esds");
+    let inside = |error: Error| error.with_enclosing_box(*b"esds");
     let esds = Esds::parse(body).map_err(inside)?;
     match esds.object_type {
         0x40 | 0x66..=0x68 => build_aac_codec(entry, body, esds).map_err(inside),
@@ -32,27 +32,27 @@ pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     } else {
         0x6b
     };
-    build_mp3_codec(entry, &esds::write_body(object_type))
+    build_mp3_codec(entry, &esds::write_esds_body(object_type))
 }
 
 /// Builds the codec of an MP3 track.
 ///
 /// The codec string is `mp4a.40.34`, which Apple and hls.js accept. The registered string is
-/// `mp4a.6B`, but players that query Media Source Extensions drop a rendition with that string.
-/// Such players could play the rendition as audio/mpeg.
+/// `mp4a.6B`. However, players that check this string with Media Source Extensions drop the
+/// rendition, although these players could play the MP3 data as audio/mpeg.
 fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
     let (count, sample_rate) = (entry.channel_count.clamp(1, 2), entry.sample_rate);
     if sample_rate == 0 {
         return Err(Error::malformed("the MP3 entry has no sampling rate"));
     }
     let sample_entry = if entry.code == *b"mp4a" {
-        entry.write((*b"esds", esds), count, sample_rate)
+        entry.write_iso_entry((*b"esds", esds), count, sample_rate)
     } else {
         let child = ChildBox {
             name: *b"esds",
             body: esds,
         };
-        entry.write_with(*b"mp4a", &ChildBoxes(vec![child]), count, sample_rate)
+        entry.write_version_0_entry(*b"mp4a", &ChildBoxes(vec![child]), count, sample_rate)
     };
     Ok(Codec {
         fourcc: *b"mp4a",
@@ -64,7 +64,7 @@ fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
             sample_rate,
             channel_count: count,
             hls_channels: count.to_string(),
-            dash_channel_configuration: channel_configuration::cicp_configuration(
+            dash_channel_configuration: channel_configuration::cicp_channel_configuration(
                 Some(count as u8),
                 count,
             ),
@@ -101,7 +101,7 @@ fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) ->
     };
     Ok(Codec {
         fourcc: entry.code,
-        sample_entry: entry.write((*b"esds", body), count, sample_rate),
+        sample_entry: entry.write_iso_entry((*b"esds", body), count, sample_rate),
         codec_string: format_codec_string(esds.object_type, &asc, sbr_rate.is_some()),
         supplemental_codecs: None,
         format: MediaFormat::Audio(AudioFormat {
@@ -109,7 +109,9 @@ fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) ->
             sample_rate,
             channel_count: count,
             hls_channels: count.to_string(),
-            dash_channel_configuration: channel_configuration::cicp_configuration(layout, count),
+            dash_channel_configuration: channel_configuration::cicp_channel_configuration(
+                layout, count,
+            ),
             audio_specific_config: esds.decoder_specific_info.to_vec(),
         }),
     })

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 const RATES: [u32; 3] = [48_000, 44_100, 32_000];
 
 /// Parses an `ac-3` entry.
-pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_ac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"dac3", entry.code)?;
     let mut bits = BitReader::new(body);
     let fscod = bits.read_bits(2);
@@ -20,7 +20,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     }
     let sample_rate = resolve_sample_rate(fscod, entry)?;
     let count = channel_configuration::count_dolby_channels(map);
-    let sample_entry = entry.write((*b"dac3", body), count, sample_rate);
+    let sample_entry = entry.write_iso_entry((*b"dac3", body), count, sample_rate);
     Ok(build_audio_codec(
         entry.code,
         sample_entry,
@@ -30,7 +30,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
             sample_rate,
             channel_count: count,
             hls_channels: count.to_string(),
-            dash_channel_configuration: channel_configuration::dolby_configuration(map),
+            dash_channel_configuration: channel_configuration::dolby_channel_configuration(map),
             audio_specific_config: Vec::new(),
         },
     ))

@@ -32,7 +32,7 @@ impl<'a> AudioSampleEntry<'a> {
         let (channels, sample_bits) = (u32::from(reader.u16()), reader.u16());
         reader.skip(4);
         let sample_rate = reader.u32() >> 16;
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         let mut entry = AudioSampleEntry {
             code,
             channel_count: channels,
@@ -49,9 +49,10 @@ impl<'a> AudioSampleEntry<'a> {
         Ok(entry)
     }
 
-    /// Reads the rest of a version 1 entry. In QuickTime, four more numbers follow. ISO's
-    /// `AudioSampleEntryV1` has the same version number, but a `srat` box in place of the numbers.
-    /// The entry has the ISO form if the remaining bytes are valid boxes.
+    /// Reads the rest of a version 1 entry. In the QuickTime form, the rest starts with four
+    /// numbers. ISO's `AudioSampleEntryV1` also has version 1, but contains boxes such as `srat`
+    /// instead of these numbers. If `rest` consists of valid boxes, the entry is read in the ISO
+    /// form.
     fn read_version_1(&mut self, rest: &'a [u8]) -> Result<()> {
         let iso = ChildBoxes::parse(rest);
         if let Ok(iso) = iso
@@ -68,8 +69,8 @@ impl<'a> AudioSampleEntry<'a> {
         }
         let mut reader = ByteReader::new(rest);
         reader.skip(16); // samples per packet, and bytes per packet, frame and sample
-        reader.check_complete()?;
-        self.read_quicktime(reader.remaining())
+        reader.check_not_truncated()?;
+        self.read_quicktime_children(reader.remaining())
     }
 
     fn read_version_2(&mut self, mut reader: ByteReader<'a>) -> Result<()> {
@@ -78,11 +79,11 @@ impl<'a> AudioSampleEntry<'a> {
         self.sample_rate = rate.clamp(0.0, f64::from(u32::MAX)) as u32;
         self.channel_count = reader.u32();
         reader.skip(20);
-        reader.check_complete()?;
-        self.read_quicktime(reader.remaining())
+        reader.check_not_truncated()?;
+        self.read_quicktime_children(reader.remaining())
     }
 
-    fn read_quicktime(&mut self, rest: &'a [u8]) -> Result<()> {
+    fn read_quicktime_children(&mut self, rest: &'a [u8]) -> Result<()> {
         self.is_quicktime = true;
         let mut all = ChildBoxes::parse(rest)?;
         if let Some(wave) = all.find_body(b"wave") {
@@ -94,9 +95,14 @@ impl<'a> AudioSampleEntry<'a> {
 
     /// Writes the entry in ISO form (version 0). An ISO entry keeps all its fields and boxes. A
     /// QuickTime entry keeps only `config`, the box with the decoder configuration.
-    pub fn write(&self, config: ([u8; 4], &[u8]), channels: u32, sample_rate: u32) -> Vec<u8> {
+    pub fn write_iso_entry(
+        &self,
+        config: ([u8; 4], &[u8]),
+        channels: u32,
+        sample_rate: u32,
+    ) -> Vec<u8> {
         if !self.is_quicktime {
-            return self.write_with(
+            return self.write_version_0_entry(
                 self.code,
                 &self.children,
                 self.channel_count,
@@ -105,12 +111,12 @@ impl<'a> AudioSampleEntry<'a> {
         }
         let (name, body) = config;
         let child = ChildBoxes(vec![ChildBox { name, body }]);
-        self.write_with(self.code, &child, channels, sample_rate)
+        self.write_version_0_entry(self.code, &child, channels, sample_rate)
     }
 
     /// Writes a version 0 entry with this code, these child boxes, and this channel count and
     /// sampling rate.
-    pub fn write_with(
+    pub fn write_version_0_entry(
         &self,
         code: [u8; 4],
         children: &ChildBoxes<'_>,
@@ -132,7 +138,7 @@ impl<'a> AudioSampleEntry<'a> {
             out.extend_from_slice(&[0; 4]);
             out.extend_from_slice(&rate.to_be_bytes());
             out.extend_from_slice(&[0; 2]);
-            children.write_all(out);
+            children.write_boxes(out);
         });
         out
     }

@@ -111,8 +111,8 @@ impl AudioSpecificConfig {
         }
     }
 
-    /// Reads the backward-compatible extension at the end. Its `syncExtensionType` is 0x2b7 for SBR
-    /// and 0x548 for PS.
+    /// Reads the backward-compatible extension at the end of the configuration. The
+    /// `syncExtensionType` is 0x2b7 for SBR and 0x548 for PS.
     fn read_sync_extension(&mut self, bits: &mut BitReader<'_>) {
         if self.sbr_is_signalled
             || bits.bits_left() < 16

@@ -15,17 +15,18 @@ struct Av1Config {
     is_high_tier: bool,
     bit_depth: u32,
     is_monochrome: bool,
-    /// Whether chroma is halved horizontally and vertically.
+    /// Whether the chroma resolution is halved horizontally, and whether it is halved vertically.
     subsampling: (bool, bool),
     chroma_position: u32,
 }
 
 /// Parses an `av01` or `dav1` entry.
-pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_av1_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"av1C", entry.code)?;
     let mut bits = BitReader::new(body);
     let config = read_config(&mut bits).ok_or_else(|| {
-        Error::malformed("the av1C box is truncated or not of version 1").in_box(*b"av1C")
+        Error::malformed("the av1C box is truncated or not of version 1")
+            .with_enclosing_box(*b"av1C")
     })?;
     let color = av1_sequence::read_color(body.get(4..).unwrap_or_default());
     let facts = SequenceParameters {

@@ -12,9 +12,9 @@ use crate::error::{Error, Result, format_fourcc};
 pub const WITH_CHROMA: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
 /// Parses an `avc1`, `avc3`, `dva1` or `dvav` entry.
-pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_avc_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"avcC", entry.code)?;
-    let (profile, nal) = read_config(body).map_err(|error| error.in_box(*b"avcC"))?;
+    let (profile, nal) = read_config(body).map_err(|error| error.with_enclosing_box(*b"avcC"))?;
     let hex: String = profile.iter().map(|byte| format!("{byte:02X}")).collect();
     let code = match &entry.code {
         b"dva1" => *b"avc1",
@@ -47,10 +47,10 @@ fn read_config(body: &[u8]) -> Result<([u8; 3], NalFormat)> {
         for _ in 0..count {
             let size = reader.u16();
             parameter_sets.push(reader.take(usize::from(size)).to_vec());
-            reader.check_complete()?;
+            reader.check_not_truncated()?;
         }
     }
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     let nal = NalFormat {
         is_hevc: false,
         length_field_bytes: length_bytes,

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn exp_golomb_codes_are_read_as_in_the_standard() {
-        // The codes in Table 9-2 start with 1, 010, 011, 00100 and 00101.
+        // The first five codes in Table 9-2 are 1, 010, 011, 00100 and 00101.
         let mut bits = BitReader::new(&[0b1010_0110, 0b0100_0010, 0b1000_0000]);
         assert_eq!([0; 5].map(|_: u8| bits.read_ue()), [0, 1, 2, 3, 4]);
         let mut bits = BitReader::new(&[0b1010_0110, 0b0100_0010, 0b1000_0000]);

@@ -10,7 +10,7 @@ const DOLBY: &str = "tag:dolby.com,2014:dash:audio_channel_configuration:2011";
 
 /// Returns the scheme and value of the code point `layout`. Without a code point, returns the
 /// scheme and value of the channel count.
-pub fn cicp_configuration(layout: Option<u8>, count: u32) -> (&'static str, String) {
+pub fn cicp_channel_configuration(layout: Option<u8>, count: u32) -> (&'static str, String) {
     match layout {
         Some(layout) => (CICP, layout.to_string()),
         None => (COUNT, count.to_string()),
@@ -32,7 +32,7 @@ pub fn cicp_layout_of_count(count: u32) -> Option<u8> {
 
 /// Returns Dolby's scheme and the value for a channel map. The map has one bit for each loudspeaker
 /// or pair of loudspeakers. The highest bit is the left loudspeaker.
-pub fn dolby_configuration(map: u16) -> (&'static str, String) {
+pub fn dolby_channel_configuration(map: u16) -> (&'static str, String) {
     (DOLBY, format!("{map:04X}"))
 }
 

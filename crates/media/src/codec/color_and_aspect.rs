@@ -16,8 +16,8 @@ impl CicpColor {
     }
 }
 
-/// Returns the colour of the first `colr` box with code points. The box has the type `nclx`, or
-/// QuickTime's type `nclc`, which means video range.
+/// Returns the colour of the first `colr` box with code points. The type of such a box is `nclx` or
+/// QuickTime's `nclc`. The type `nclc` always means video range.
 fn find_colr(children: &ChildBoxes<'_>) -> Option<CicpColor> {
     children
         .0
@@ -28,7 +28,7 @@ fn find_colr(children: &ChildBoxes<'_>) -> Option<CicpColor> {
             let kind: [u8; 4] = reader.read_array();
             let [primaries, transfer, matrix] = [0; 3].map(|_: u8| reader.u16().min(255) as u8);
             let full_range = kind == *b"nclx" && reader.u8() >> 7 == 1;
-            let known = matches!(&kind, b"nclx" | b"nclc") && reader.check_complete().is_ok();
+            let known = matches!(&kind, b"nclx" | b"nclc") && reader.check_not_truncated().is_ok();
             known.then_some(CicpColor {
                 primaries,
                 transfer,

@@ -17,7 +17,7 @@ pub struct DolbyVisionStrings {
 
 /// Reads the codec strings from the Dolby Vision box of an entry. Both strings are `None` if there
 /// is no valid box.
-pub fn read_codec_strings(entry: &VisualSampleEntry<'_>) -> DolbyVisionStrings {
+pub fn read_dolby_vision_strings(entry: &VisualSampleEntry<'_>) -> DolbyVisionStrings {
     let children = &entry.children;
     let boxes = [b"dvcC", b"dvvC", b"dvwC"];
     let Some(body) = boxes.into_iter().find_map(|name| children.find_body(name)) else {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Parses an `ec-3` entry. The channel count includes only the first programme, which is the first
 /// independent substream with its dependent substreams.
-pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_eac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"dec3", entry.code)?;
     let mut bits = BitReader::new(body);
     bits.skip(13); // data_rate
@@ -27,7 +27,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
         Some(objects) => format!("{objects}/JOC"),
         None => count.to_string(),
     };
-    let sample_entry = entry.write((*b"dec3", body), count, sample_rate);
+    let sample_entry = entry.write_iso_entry((*b"dec3", body), count, sample_rate);
     Ok(build_audio_codec(
         entry.code,
         sample_entry,
@@ -37,7 +37,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
             sample_rate,
             channel_count: count,
             hls_channels,
-            dash_channel_configuration: channel_configuration::dolby_configuration(map),
+            dash_channel_configuration: channel_configuration::dolby_channel_configuration(map),
             audio_specific_config: Vec::new(),
         },
     ))

@@ -35,7 +35,7 @@ impl<'a> Esds<'a> {
         let mut decoder = ByteReader::new(read_descriptor(&mut es, DECODER_CONFIG)?);
         let object_type = decoder.u8();
         decoder.skip(12); // stream type, buffer size, bit rates
-        decoder.check_complete()?;
+        decoder.check_not_truncated()?;
         let config = match decoder.remaining() {
             [DECODER_SPECIFIC, ..] => read_descriptor(&mut decoder, DECODER_SPECIFIC)?,
             _ => &[],
@@ -47,8 +47,8 @@ impl<'a> Esds<'a> {
     }
 }
 
-/// Reads the next descriptor, which must have `tag`. If its declared size is larger than the
-/// remaining bytes, returns the remaining bytes.
+/// Reads the next descriptor, which must have the tag `tag`. If the declared size is larger than
+/// the number of remaining bytes, returns the remaining bytes.
 fn read_descriptor<'a>(reader: &mut ByteReader<'a>, tag: u8) -> Result<&'a [u8]> {
     let found = reader.u8();
     let mut size = 0usize;
@@ -59,7 +59,7 @@ fn read_descriptor<'a>(reader: &mut ByteReader<'a>, tag: u8) -> Result<&'a [u8]>
             break;
         }
     }
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     if found != tag {
         let message = format!("descriptor {found} in esds; expected {tag}");
         return Err(Error::malformed(message));
@@ -68,7 +68,7 @@ fn read_descriptor<'a>(reader: &mut ByteReader<'a>, tag: u8) -> Result<&'a [u8]>
 }
 
 /// Writes the body of an `esds` box for a stream without `DecoderSpecificInfo`, such as MP3.
-pub fn write_body(object_type: u8) -> Vec<u8> {
+pub fn write_esds_body(object_type: u8) -> Vec<u8> {
     let mut out = Vec::new();
     write_full_box(&mut out, b"esds", 0, 0, |out| {
         out.extend_from_slice(&[ES, 21, 0, 0, 0, DECODER_CONFIG, 13, object_type, 0x15]);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_written_body_is_parsed_back() {
-        let body = write_body(0x6b);
+        let body = write_esds_body(0x6b);
         assert_eq!(body.len(), 4 + 2 + 21);
         let esds = Esds::parse(&body).unwrap();
         assert_eq!(

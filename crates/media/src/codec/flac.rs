@@ -7,9 +7,9 @@ use super::bit_reader::BitReader;
 use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
 use crate::error::{Error, Result};
 
-/// Parses an `fLaC` entry. The codec string is the registered code `fLaC`, because Apple lists only
-/// this form. Chromium also accepts `flac`.
-pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+/// Parses an `fLaC` entry. The codec string is the registered code `fLaC`, because Apple's list of
+/// codecs contains only this form. Chromium also accepts `flac`.
+pub fn parse_flac_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"dfLa", entry.code)?;
     let mut bits = BitReader::new(body);
     bits.skip(32 + 1); // version and flags; LastMetadataBlockFlag
@@ -21,7 +21,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
         let message = "the dfLa box does not start with a valid STREAMINFO";
         return Err(Error::malformed(message));
     }
-    let sample_entry = entry.write((*b"dfLa", body), count, sample_rate);
+    let sample_entry = entry.write_iso_entry((*b"dfLa", body), count, sample_rate);
     Ok(build_audio_codec(
         entry.code,
         sample_entry,
@@ -31,7 +31,7 @@ pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
             sample_rate,
             channel_count: count,
             hls_channels: count.to_string(),
-            dash_channel_configuration: channel_configuration::cicp_configuration(
+            dash_channel_configuration: channel_configuration::cicp_channel_configuration(
                 channel_configuration::cicp_layout_of_count(count),
                 count,
             ),

@@ -12,14 +12,14 @@ use std::fmt::Write;
 const PARAMETER_SETS: [u8; 3] = [32, 33, 34];
 
 /// Parses an `hvc1`, `hev1`, `dvh1` or `dvhe` entry.
-pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_hevc_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"hvcC", entry.code)?;
     let code = match &entry.code {
         b"dvh1" => *b"hvc1",
         b"dvhe" => *b"hev1",
         code => *code,
     };
-    let inside = |error: Error| error.in_box(*b"hvcC");
+    let inside = |error: Error| error.with_enclosing_box(*b"hvcC");
     let mut reader = ByteReader::new(body);
     let string = read_codec_string(&mut reader, code).map_err(inside)?;
     let nal = read_parameter_sets(&mut reader).map_err(inside)?;
@@ -39,7 +39,7 @@ fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<Strin
     let compatibility = reader.u32().reverse_bits();
     let constraints: [u8; 6] = reader.read_array();
     let level = reader.u8();
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     let space = ["", "A", "B", "C"][usize::from(profile >> 6)];
     let tier = if profile & 0x20 == 0 { 'L' } else { 'H' };
     let idc = profile & 31;
@@ -68,13 +68,13 @@ fn read_parameter_sets(reader: &mut ByteReader<'_>) -> Result<NalFormat> {
         for _ in 0..reader.u16() {
             let size = reader.u16();
             let set = reader.take(usize::from(size));
-            reader.check_complete()?;
+            reader.check_not_truncated()?;
             if PARAMETER_SETS.contains(&kind) {
                 sets.push((kind, set.to_vec()));
             }
         }
     }
-    reader.check_complete()?;
+    reader.check_not_truncated()?;
     sets.sort_by_key(|(kind, _)| *kind);
     Ok(NalFormat {
         is_hevc: true,

@@ -34,7 +34,7 @@ pub use audio_specific_config::AudioSpecificConfig;
 use color_and_aspect::SequenceParameters;
 use visual_sample_entry::VisualSampleEntry;
 
-/// The codec of a track. [`Codec::parse`] builds it from a sample entry of the `stsd` box.
+/// The codec of a track. [`Codec::from_sample_entry`] builds it from a sample entry of the `stsd` box.
 #[derive(Debug, Clone)]
 pub struct Codec {
     /// Four-letter code of the served sample entry.
@@ -44,8 +44,8 @@ pub struct Codec {
     pub sample_entry: Vec<u8>,
     /// RFC 6381 `codecs` value, such as `avc1.64001F`.
     pub codec_string: String,
-    /// HLS `SUPPLEMENTAL-CODECS` value (RFC 8216bis, 4.4.6.2), such as `dvh1.08.07/db4h`, if the
-    /// source has one.
+    /// HLS `SUPPLEMENTAL-CODECS` value (RFC 8216bis, 4.4.6.2), such as `dvh1.08.07/db4h`. `None` if
+    /// the track has no supplemental codec.
     pub supplemental_codecs: Option<String>,
     /// Format of the video, audio or text.
     pub format: MediaFormat,
@@ -86,7 +86,8 @@ pub struct VideoFormat {
     pub color: Option<CicpColor>,
     /// Whether the track contains a view for each eye.
     pub is_stereo: bool,
-    /// Storage format of NAL units in AVC and HEVC tracks, for transport streams.
+    /// Storage format of NAL units in AVC and HEVC tracks. The conversion to transport
+    /// streams needs this format.
     pub nal: Option<NalFormat>,
 }
 
@@ -202,10 +203,10 @@ fn build_video_codec(
     sps: Option<SequenceParameters>,
     nal: Option<NalFormat>,
 ) -> Codec {
-    let dolby = dolby_vision::read_codec_strings(entry);
+    let dolby = dolby_vision::read_dolby_vision_strings(entry);
     Codec {
         fourcc: entry.code,
-        sample_entry: entry.write(),
+        sample_entry: entry.write_iso_entry(),
         codec_string: dolby.main_codec_string.unwrap_or(string),
         supplemental_codecs: dolby.supplemental_codecs,
         format: MediaFormat::Video(VideoFormat {

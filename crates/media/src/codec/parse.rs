@@ -14,28 +14,32 @@ impl Codec {
     /// Returns `Unsupported` for entries that this crate cannot package, such as encrypted entries.
     /// The message contains the four-letter code. Returns `Malformed` or `Truncated` if the entry
     /// or its configuration is broken.
-    pub fn parse(entry: &[u8]) -> Result<Codec> {
+    pub fn from_sample_entry(entry: &[u8]) -> Result<Codec> {
         let (code, body) = sample_entry::split_sample_entry(entry)?;
         let visual = || VisualSampleEntry::parse(code, body);
         let audio = || AudioSampleEntry::parse(code, body);
         let codec = match &code {
-            b"avc1" | b"avc3" | b"dva1" | b"dvav" => visual().and_then(|entry| avc::parse(&entry)),
-            b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => visual().and_then(|entry| hevc::parse(&entry)),
-            b"av01" | b"dav1" => visual().and_then(|entry| av1::parse(&entry)),
-            b"vp09" => visual().and_then(|entry| vp9::parse(&entry)),
-            b"vvc1" | b"vvi1" => visual().and_then(|entry| vvc::parse(&entry)),
-            b"ac-3" => audio().and_then(|entry| ac3::parse(&entry)),
-            b"ec-3" => audio().and_then(|entry| eac3::parse(&entry)),
-            b"Opus" => audio().and_then(|entry| opus::parse(&entry)),
-            b"fLaC" => audio().and_then(|entry| flac::parse(&entry)),
-            b"mp4a" => audio().and_then(|entry| aac::parse(&entry)),
+            b"avc1" | b"avc3" | b"dva1" | b"dvav" => {
+                visual().and_then(|entry| avc::parse_avc_entry(&entry))
+            }
+            b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => {
+                visual().and_then(|entry| hevc::parse_hevc_entry(&entry))
+            }
+            b"av01" | b"dav1" => visual().and_then(|entry| av1::parse_av1_entry(&entry)),
+            b"vp09" => visual().and_then(|entry| vp9::parse_vp9_entry(&entry)),
+            b"vvc1" | b"vvi1" => visual().and_then(|entry| vvc::parse_vvc_entry(&entry)),
+            b"ac-3" => audio().and_then(|entry| ac3::parse_ac3_entry(&entry)),
+            b"ec-3" => audio().and_then(|entry| eac3::parse_eac3_entry(&entry)),
+            b"Opus" => audio().and_then(|entry| opus::parse_opus_entry(&entry)),
+            b"fLaC" => audio().and_then(|entry| flac::parse_flac_entry(&entry)),
+            b"mp4a" => audio().and_then(|entry| aac::parse_aac_entry(&entry)),
             b".mp3" | b"mp3 " | b"ms\0\x55" => audio().and_then(|entry| aac::parse_mp3(&entry)),
             b"wvtt" => Ok(text_codec(code, entry, TextFormat::Wvtt)),
             b"stpp" => Ok(text_codec(code, entry, TextFormat::Stpp)),
             b"tx3g" => Ok(text_codec(code, entry, TextFormat::Tx3g)),
             _ => return Err(unsupported_codec_error(code)),
         };
-        codec.map_err(|error| error.in_box(code))
+        codec.map_err(|error| error.with_enclosing_box(code))
     }
 }
 

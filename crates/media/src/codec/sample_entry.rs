@@ -105,7 +105,7 @@ impl<'a> ChildBoxes<'a> {
     }
 
     /// Appends all boxes to `out`.
-    pub fn write_all(&self, out: &mut Vec<u8>) {
+    pub fn write_boxes(&self, out: &mut Vec<u8>) {
         for child in &self.0 {
             write_box(out, &child.name, |out| out.extend_from_slice(child.body));
         }

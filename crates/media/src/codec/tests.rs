@@ -19,7 +19,7 @@ pub fn decode_hex(hex: &str) -> Vec<u8> {
 }
 
 fn parse_hex(hex: &str) -> Codec {
-    Codec::parse(&decode_hex(hex)).unwrap()
+    Codec::from_sample_entry(&decode_hex(hex)).unwrap()
 }
 
 /// Codec string, width, height, pixel aspect ratio and colour of a video entry.
@@ -61,7 +61,7 @@ fn parameter_sets_replace_missing_boxes() {
                 entry[at..at + 4].copy_from_slice(b"free");
             }
         }
-        let codec = Codec::parse(&entry).unwrap();
+        let codec = Codec::from_sample_entry(&entry).unwrap();
         assert_eq!(video_facts_of(&codec), video_facts_of(&whole));
     }
 }
@@ -169,13 +169,13 @@ fn annex_b_parameters_are_read() {
 
 #[test]
 fn refused_codecs_are_named_with_a_remedy() {
-    let error = Codec::parse(&decode_hex(PCM_QUICKTIME)).unwrap_err();
+    let error = Codec::from_sample_entry(&decode_hex(PCM_QUICKTIME)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unsupported);
     assert!(
         error.message.contains("sowt") && error.message.contains("AAC"),
         "{error}"
     );
-    let error = Codec::parse(b"\0\0\0\x08encv").unwrap_err();
+    let error = Codec::from_sample_entry(b"\0\0\0\x08encv").unwrap_err();
     assert!(error.message.contains("encrypted"), "{error}");
     let mut dts = decode_hex(AAC);
     let at = dts
@@ -183,7 +183,7 @@ fn refused_codecs_are_named_with_a_remedy() {
         .position(|pair| pair == [0x40, 0x15])
         .unwrap();
     dts[at] = 0xa9;
-    let error = Codec::parse(&dts).unwrap_err();
+    let error = Codec::from_sample_entry(&dts).unwrap_err();
     assert_eq!(
         (error.kind, error.location.as_str()),
         (ErrorKind::Unsupported, "mp4a")
@@ -202,8 +202,8 @@ fn with_box(hex: &str, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn dolby_vision_strings_are_main_or_supplemental() {
-    // Each case has an entry, its four-letter code, and the Dolby Vision profile, level and
-    // compatibility. The expected codec string and supplemental codec string follow.
+    // Each case has an entry, the new four-letter code of the entry, and the Dolby Vision profile,
+    // level and compatibility. The expected codec string and supplemental codec string follow.
     let hevc = "hvc1.2.4.L60.90";
     let cases = [
         (HVC1_PQ, b"hvc1", 8, 7, 1, hevc, Some("dvh1.08.07/db1p")),
@@ -246,7 +246,7 @@ fn dolby_vision_strings_are_main_or_supplemental() {
         let body = [&[1, 0], &fields.to_be_bytes()[..], &[0; 18]].concat();
         let mut entry = with_box(hex, b"dvvC", &body);
         entry[4..8].copy_from_slice(code);
-        let codec = Codec::parse(&entry).unwrap();
+        let codec = Codec::from_sample_entry(&entry).unwrap();
         assert_eq!(
             (
                 codec.codec_string.as_str(),
@@ -273,7 +273,7 @@ fn eac3_reports_rear_surrounds_and_objects() {
         let mut entry = decode_hex(EAC3)[..36].to_vec();
         crate::bytes::write_box(&mut entry, b"dec3", |out| out.extend_from_slice(body));
         entry[3] = entry.len() as u8;
-        let codec = Codec::parse(&entry).unwrap();
+        let codec = Codec::from_sample_entry(&entry).unwrap();
         let audio = codec.audio().unwrap();
         assert_eq!(
             (
@@ -310,8 +310,8 @@ proptest! {
             let size = entry.len() as u32;
             entry[..4].copy_from_slice(&size.to_be_bytes());
         }
-        if let Ok(codec) = Codec::parse(&entry) {
-            let again = Codec::parse(&codec.sample_entry).unwrap();
+        if let Ok(codec) = Codec::from_sample_entry(&entry) {
+            let again = Codec::from_sample_entry(&codec.sample_entry).unwrap();
             prop_assert_eq!(again.codec_string, codec.codec_string);
             prop_assert_eq!(again.sample_entry, codec.sample_entry);
         }

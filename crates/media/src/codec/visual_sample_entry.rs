@@ -26,7 +26,7 @@ impl<'a> VisualSampleEntry<'a> {
         let mut reader = ByteReader::new(body);
         reader.skip(24); // reserved, data_reference_index, QuickTime's version and vendor
         let fixed = reader.take(54);
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         let mut size = ByteReader::new(fixed);
         Ok(VisualSampleEntry {
             code,
@@ -42,7 +42,7 @@ impl<'a> VisualSampleEntry<'a> {
     /// `data_reference_index` becomes 1, QuickTime's own fields become zero, and a `colr` box of
     /// type `nclc` gets the type `nclx`. QuickTime's `gama` box and list terminator are dropped.
     /// All other fields and boxes stay unchanged.
-    pub fn write(&self) -> Vec<u8> {
+    pub fn write_iso_entry(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_box(&mut out, &self.code, |out| {
             out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
@@ -58,7 +58,7 @@ impl<'a> VisualSampleEntry<'a> {
                             out.push(0); // full_range_flag; QuickTime uses video range
                         })
                     }
-                    _ => ChildBoxes(vec![*child]).write_all(out),
+                    _ => ChildBoxes(vec![*child]).write_boxes(out),
                 }
             }
         });

@@ -7,7 +7,7 @@ use super::{CicpColor, Codec, build_video_codec};
 use crate::error::{Error, Result};
 
 /// Parses a `vp09` entry.
-pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_vp9_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"vpcC", entry.code)?;
     let mut bits = BitReader::new(body);
     let version = bits.read_bits(8);

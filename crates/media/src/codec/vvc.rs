@@ -7,9 +7,10 @@ use super::{Codec, build_video_codec};
 use crate::error::{Error, Result, format_fourcc};
 
 /// Parses a `vvc1` or `vvi1` entry.
-pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_vvc_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"vvcC", entry.code)?;
-    let string = read_codec_string(body, entry.code).map_err(|error| error.in_box(*b"vvcC"))?;
+    let string =
+        read_codec_string(body, entry.code).map_err(|error| error.with_enclosing_box(*b"vvcC"))?;
     Ok(build_video_codec(entry, string, None, None))
 }
 

@@ -12,7 +12,7 @@ pub(super) struct ChunkTable {
     block_base_offsets: Box<[u64]>,
     /// Offset of each chunk, relative to the lowest offset in its block.
     offset_deltas: PackedIntegers,
-    /// Absolute offsets, used if an offset relative to its block does not fit in 32 bits.
+    /// Absolute offsets of all chunks, used if any relative offset exceeds 32 bits.
     /// `block_base_offsets` and `offset_deltas` are then empty.
     absolute_offsets: Box<[u64]>,
 }
@@ -29,8 +29,8 @@ pub(super) struct ChunkTableBuilder {
     block: Vec<u64>,
     blocks: Vec<u64>,
     deltas: PackedIntegersBuilder,
-    /// Absolute offsets of all packed blocks. They are used as soon as an offset relative to its
-    /// block does not fit in 32 bits.
+    /// Absolute offsets of the chunks in all packed blocks. `None` until a relative offset exceeds
+    /// 32 bits.
     wide: Option<Vec<u64>>,
 }
 

@@ -233,8 +233,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any sequence of pushes. Each push has some values, and a flag for pushing the values as one
-    /// run.
+    /// Generates sequences of pushes. Each push has some values and a flag. If the flag is set, the
+    /// values are equal and are pushed as one run.
     fn pushes() -> impl Strategy<Value = Vec<(Vec<u32>, bool)>> {
         let alike = (0u32..3, 0usize..90).prop_map(|(value, count)| (vec![value; count], true));
         let mixed = (proptest::collection::vec(0u32..3, 0..40), Just(false));

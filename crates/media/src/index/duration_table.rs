@@ -21,7 +21,7 @@ impl DurationTable {
         let Some(runs) = column.equal_runs() else {
             return DurationTable::from_packed(column.to_packed());
         };
-        // One run takes 16 bytes, which is more than one packed duration takes.
+        // A run takes 16 bytes, so many short runs can take more memory than packed durations.
         let bytes = runs.len() * size_of::<(u32, u64, u32)>();
         let largest = runs.iter().map(|run| run.1).max().unwrap_or(0);
         let each_bytes = PackedIntegers::packed_bytes(largest, column.len())
@@ -74,8 +74,8 @@ impl DurationTable {
 
     /// Returns the index of the run that contains sample `n`. The first run must start at sample 0.
     fn run_index(runs: &[(u32, u64, u32)], n: u32) -> usize {
-        // The search starts at a guess, because usually there is one run, or the runs have similar
-        // lengths.
+        // Usually, there is one run, or the runs have similar lengths. The search therefore starts
+        // at an estimated run.
         let [_, .., last] = runs else {
             return 0;
         };
@@ -106,8 +106,8 @@ impl DurationTable {
         }
     }
 
-    /// Returns the last of the first `len` samples that starts at or before `dts`. Returns 0 if all
-    /// samples start after `dts`.
+    /// Among the first `len` samples, returns the last sample that starts at or before `dts`.
+    /// Returns 0 if all samples start after `dts`.
     pub fn sample_at(&self, dts: u64, len: u32) -> u32 {
         let last = len.saturating_sub(1);
         match self {
@@ -141,7 +141,8 @@ impl DurationTable {
     }
 }
 
-/// Returns the partition point of `before`. The search starts at `guess`, and its steps double.
+/// Returns the partition point of `before`. The search starts at `guess`, and the step size doubles
+/// with each step.
 fn partition_point_near<T>(values: &[T], guess: usize, before: impl Fn(&T) -> bool) -> usize {
     let guess = guess.min(values.len());
     let (mut low, mut high, mut step) = (guess, guess, 1);
@@ -156,7 +157,7 @@ fn partition_point_near<T>(values: &[T], guess: usize, before: impl Fn(&T) -> bo
     low + values[low..high].partition_point(before)
 }
 
-/// Returns durations in ascending order of samples, without a search for each sample.
+/// Returns the durations of consecutive samples, without a search for each sample.
 pub(super) struct DurationCursor<'a> {
     durations: &'a DurationTable,
     run: usize,

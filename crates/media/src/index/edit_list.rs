@@ -1,14 +1,15 @@
 //! Resolves edit lists (ISO/IEC 14496-12, 8.6.6): determines which samples are presented, and when.
 
-use super::hidden_pictures::{MovedPictures, move_hidden};
+use super::hidden_pictures::{MovedPictures, move_hidden_pictures};
 use super::{Sample, SampleTable, SampleTableBuilder};
 use crate::bmff::elst::EditListEntry;
 use crate::error::{Error, Result};
 use crate::time::Time;
 use std::ops::Range;
 
-/// Pre-roll in milliseconds: audio before the start of the edit that is also served. The decoder
-/// needs this audio to produce correct output from the start of the edit on.
+/// Maximum duration of the audio pre-roll in milliseconds. The pre-roll is served although it
+/// precedes the start of the edit. The decoder needs the pre-roll to produce correct output from
+/// the start of the edit on.
 const PRE_ROLL_MS: i64 = 250;
 /// Normal playback rate as a 16.16 fixed-point number.
 const NORMAL_RATE: u32 = 0x0001_0000;
@@ -22,8 +23,8 @@ pub(super) struct EditWindow {
     pub media_start: i64,
     /// End of the presented range; `None` means the end of the media.
     pub media_end: Option<i64>,
-    /// Maximum rounding error of an edit's duration. The file stores the duration in ticks of the
-    /// movie timescale.
+    /// Maximum rounding error of an edit's duration, which the file stores in ticks of the movie
+    /// timescale.
     pub rounding_slack: i64,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn resolve_edit_list(
     }
     if movie_timescale == 0 {
         let error = Error::malformed("there is an edit list, but the movie's timescale is 0");
-        return Err(error.in_box(*b"mvhd"));
+        return Err(error.with_enclosing_box(*b"mvhd"));
     }
     let ticks = |duration: u64| {
         let duration = i64::try_from(duration).unwrap_or(i64::MAX);
@@ -100,7 +101,7 @@ fn check_edit(edit: &EditListEntry) -> Result<()> {
     }
     if edit.media_time < 0 {
         let message = format!("an edit starts at media time {}", edit.media_time);
-        return Err(Error::malformed(message).in_box(*b"elst"));
+        return Err(Error::malformed(message).with_enclosing_box(*b"elst"));
     }
     if edit.rate != NORMAL_RATE {
         return Err(unsupported_edit_error("the edit list changes the speed"));
@@ -109,7 +110,8 @@ fn check_edit(edit: &EditListEntry) -> Result<()> {
 }
 
 fn unsupported_edit_error(message: &str) -> Error {
-    Error::unsupported(format!("{message}; export the film without edits")).in_box(*b"elst")
+    Error::unsupported(format!("{message}; export the film without edits"))
+        .with_enclosing_box(*b"elst")
 }
 
 /// Maximum time in an edit list, in ticks. Sums of a few such times fit in 64 bits.
@@ -124,7 +126,7 @@ fn check_times(window: EditWindow) -> Result<EditWindow> {
         if time > EDIT_TIME_MAX {
             let message =
                 format!("an edit has a time of {time} ticks; at most {EDIT_TIME_MAX} are read");
-            return Err(Error::malformed(message).in_box(*b"elst"));
+            return Err(Error::malformed(message).with_enclosing_box(*b"elst"));
         }
     }
     Ok(window)
@@ -152,7 +154,7 @@ impl TrimmedSamples {
         }
     }
 
-    fn from_moved(moved: MovedPictures, first: u32, origin: i64) -> TrimmedSamples {
+    fn from_moved_pictures(moved: MovedPictures, first: u32, origin: i64) -> TrimmedSamples {
         TrimmedSamples {
             first,
             samples: moved.samples,
@@ -194,7 +196,7 @@ impl EditWindow {
         let begin = base.saturating_add(i64::try_from(samples.dts(first)).unwrap_or(i64::MAX));
         let origin = begin - window.media_start + window.empty_lead;
         let start = window.media_start - base;
-        let move_from = |start| move_hidden(&samples, first..end, start, timescale);
+        let move_from = |start| move_hidden_pictures(&samples, first..end, start, timescale);
         // If the hidden pictures do not fit at the start of the edit, moves them to time zero of
         // the film, before the empty edits. In an index MP4, no empty edit precedes an edit with
         // `media_start` above 0, so the start of the edit is time zero.
@@ -204,7 +206,7 @@ impl EditWindow {
             None
         };
         Some(match moved {
-            Some(moved) => TrimmedSamples::from_moved(moved, first, origin),
+            Some(moved) => TrimmedSamples::from_moved_pictures(moved, first, origin),
             None if first == 0 && end == samples.len() => TrimmedSamples::new(samples, 0, origin),
             None => TrimmedSamples::new(copy_samples(&samples, first..end), first, origin),
         })

@@ -1,12 +1,12 @@
 //! Index MP4s. The `moov` of an index MP4 describes samples in other files, which its `dref` boxes
 //! name (ISO/IEC 14496-12, 8.7.2).
 
-use super::early_tracks::EarlyTracks;
+use super::early_parsed_tracks::EarlyParsedTracks;
 use super::fingerprint::FingerprintHasher;
 use super::movie_draft::{FinishedMovie, MovieDraft, is_confined_to_track};
-use super::track::{MediaFile, add_locations};
+use super::track::{MediaFile, collect_data_references};
 use super::{Index, MediaVersion, SourceRecord};
-use crate::bmff::dref::MediaLocation;
+use crate::bmff::dref::DataReference;
 use crate::bmff::{BoxIterator, Mp4Box};
 use crate::error::{Error, ErrorKind, Result};
 use std::ops::Range;
@@ -26,41 +26,45 @@ pub struct ExternalReferences {
     /// Offset of the `moov` in the index MP4.
     moov_offset: u64,
     /// Tracks that were parsed while the `moov` arrived.
-    early_tracks: EarlyTracks,
+    early_tracks: EarlyParsedTracks,
     is_quicktime: bool,
-    locations: Vec<MediaLocation>,
+    locations: Vec<DataReference>,
     source_record: Option<SourceRecord>,
 }
 
 impl ExternalReferences {
-    /// Reads the references of a `moov`. Returns `None` if all media is in the same file.
+    /// Reads the references of a `moov`. Returns `None` if all media is in the file of the `moov`.
     ///
     /// If there are references, the caller passes the bytes that contain the `moov` to
-    /// [`ExternalReferences::keep_bytes`].
-    pub(super) fn read(
+    /// [`ExternalReferences::store_moov_bytes`].
+    pub(super) fn from_moov(
         moov: &Mp4Box<'_>,
         is_quicktime: bool,
-        early_tracks: &mut EarlyTracks,
+        early_tracks: &mut EarlyParsedTracks,
     ) -> Result<Option<ExternalReferences>> {
         let mut locations = Vec::new();
         for child in BoxIterator::new(moov.body, moov.body_offset()) {
             // Ignores the error, because parsing the tracks reports the same error.
             let Ok(child) = child else { break };
             if child.name == *b"trak" {
-                match add_locations(&child, &mut locations) {
-                    // Parsing the tracks reports this error again.
+                match collect_data_references(&child, &mut locations) {
+                    // Ignores the error, because parsing the track reports the same error.
                     Err(fault) if is_confined_to_track(&fault) => {}
-                    added => added.map_err(|error| error.in_box(*b"trak").in_box(*b"moov"))?,
+                    added => added.map_err(|error| {
+                        error
+                            .with_enclosing_box(*b"trak")
+                            .with_enclosing_box(*b"moov")
+                    })?,
                 }
             }
             if locations.len() > LOCATIONS_MAX {
                 let message = format!("the media is in more than {LOCATIONS_MAX} files");
-                return Err(Error::new(ErrorKind::TooLarge, message).in_box(*b"moov"));
+                return Err(Error::new(ErrorKind::TooLarge, message).with_enclosing_box(*b"moov"));
             }
         }
         if locations
             .iter()
-            .all(|location| *location == MediaLocation::SameFile)
+            .all(|location| *location == DataReference::SameFile)
         {
             return Ok(None);
         }
@@ -68,15 +72,22 @@ impl ExternalReferences {
             bytes: Vec::new(),
             moov_range: 0..moov.bytes.len(),
             moov_offset: moov.offset,
-            early_tracks: EarlyTracks::default(),
+            early_tracks: EarlyParsedTracks::default(),
             is_quicktime,
-            source_record: SourceRecord::read(moov, early_tracks).filter(|_| locations.len() == 1),
+            source_record: SourceRecord::from_moov(moov, early_tracks)
+                .filter(|_| locations.len() == 1),
             locations,
         }))
     }
 
-    /// Stores `bytes`, in which the `moov` starts at `from`, and the tracks that were parsed early.
-    pub(super) fn keep_bytes(&mut self, bytes: Vec<u8>, from: usize, early_tracks: EarlyTracks) {
+    /// Stores `bytes` and the tracks that were parsed early. The `moov` starts at byte `from` of
+    /// `bytes`.
+    pub(super) fn store_moov_bytes(
+        &mut self,
+        bytes: Vec<u8>,
+        from: usize,
+        early_tracks: EarlyParsedTracks,
+    ) {
         self.moov_range = from..from + self.moov_range.len();
         (self.bytes, self.early_tracks) = (bytes, early_tracks);
     }
@@ -87,16 +98,17 @@ impl ExternalReferences {
 
     /// Returns the files that contain the media, without duplicates. The index MP4 itself may be
     /// one of these files.
-    pub fn locations(&self) -> &[MediaLocation] {
+    pub fn data_references(&self) -> &[DataReference] {
         &self.locations
     }
 
-    /// Returns the length that the media file had when it was indexed, in bytes. Returns `None`
-    /// without a source record.
+    /// Returns the length that the media file had when it was indexed, in bytes. Returns `None` if
+    /// there is no source record.
     ///
-    /// With a source record, [`ExternalReferences::build_index`] gives the index the recorded
-    /// fingerprint of the media file. Without a source record, the fingerprint is a hash of the
-    /// index MP4. Such a fingerprint does not change when the media changes.
+    /// If there is a source record, the index that [`ExternalReferences::build_index`] returns has
+    /// the recorded fingerprint of the media file. Otherwise, the fingerprint is a hash of the
+    /// `moov` and of the length of the media file. If only the content of the media file
+    /// changes, this fingerprint stays the same.
     pub fn recorded_media_len(&self) -> Option<u64> {
         self.source_record.as_ref().map(|mark| mark.file_len)
     }
@@ -110,7 +122,7 @@ impl ExternalReferences {
         }
     }
 
-    /// Builds the index of file `n` of [`ExternalReferences::locations`]. The file is `len` bytes
+    /// Builds the index of file `n` of [`ExternalReferences::data_references`]. The file is `len` bytes
     /// long.
     ///
     /// # Errors
@@ -129,13 +141,13 @@ impl ExternalReferences {
         let mut early_tracks = std::mem::take(&mut self.early_tracks);
         let moov = Mp4Box::parse_first(self.moov_bytes(), self.moov_offset)?;
         let source = match self.locations.get(n) {
-            None | Some(MediaLocation::SameFile) => {
-                MediaFile::same_file(len, moov.offset..moov.offset + moov.bytes.len() as u64)
+            None | Some(DataReference::SameFile) => {
+                MediaFile::from_moov_file(len, moov.offset..moov.offset + moov.bytes.len() as u64)
             }
-            Some(named) => MediaFile::external_file(named.clone(), len),
+            Some(named) => MediaFile::from_external_file(named.clone(), len),
         };
         let mut notes = Vec::new();
-        let movie = MovieDraft::parse(&moov, self.is_quicktime, &source, &mut early_tracks);
+        let movie = MovieDraft::from_moov(&moov, self.is_quicktime, &source, &mut early_tracks);
         self.early_tracks = early_tracks;
         let movie = movie?;
         let FinishedMovie {
@@ -174,8 +186,8 @@ impl ExternalReferences {
     /// Creates the error for an index MP4 that is used as a media file.
     pub(super) fn external_media_error(&self) -> Error {
         let names = self.locations.iter().filter_map(|location| match location {
-            MediaLocation::SameFile => None,
-            MediaLocation::External(name) => Some(name.as_str()),
+            DataReference::SameFile => None,
+            DataReference::External(name) => Some(name.as_str()),
         });
         let names: Vec<&str> = names.take(4).collect();
         let message = format!("the media is in other files: {}", names.join(", "));

@@ -15,18 +15,18 @@ const NON_SYNC: u32 = 0x0001_0000;
 /// Adds the samples of a `moof` box to the tracks of `movie`.
 pub(super) fn read_moof(moof: &Mp4Box<'_>, movie: &mut MovieDraft) -> Result<()> {
     movie.has_fragments = true;
-    // Implicit base of the data offsets (8.8.7.1). For the first `traf`, it is the start of the
-    // `moof`. For each later `traf`, it is the end of the data of the previous `traf`.
+    // Implicit base of the data offsets (8.8.7.1). For the first `traf`, the base is the start of
+    // the `moof`. For each later `traf`, the base is the end of the data of the previous `traf`.
     let mut implicit = moof.offset;
     for child in moof.children() {
-        let child = child.map_err(|error| error.in_box(*b"moof"))?;
+        let child = child.map_err(|error| error.with_enclosing_box(*b"moof"))?;
         if child.name == *b"traf" {
             let read = read_traf(&child, moof.offset, implicit, movie);
             implicit = read.map_err(|error| {
                 error
-                    .in_box(*b"traf")
-                    .in_box(*b"moof")
-                    .at_byte(child.offset)
+                    .with_enclosing_box(*b"traf")
+                    .with_enclosing_box(*b"moof")
+                    .with_byte_offset(child.offset)
             })?;
         }
     }
@@ -60,7 +60,7 @@ fn read_traf(
         && draft.missing_end.is_none()
         && let Some(tfdt) = traf.find_child(b"tfdt")?
     {
-        draft.begin_fragment(tfdt.parse_body(tfdt::parse)?)?;
+        draft.begin_fragment(tfdt.parse_body(tfdt::parse_tfdt)?)?;
     }
     let samples_before = position.and_then(|at| movie.drafts.get(at));
     let samples_before = samples_before.map_or(0, |draft| draft.samples.len());
@@ -74,18 +74,19 @@ fn read_traf(
         if let Some(offset) = run.data_offset {
             at = base.checked_add_signed(i64::from(offset)).ok_or_else(|| {
                 let message = format!("data offset {offset} from byte {base} is outside the file");
-                Error::malformed(message).in_box(*b"trun")
+                Error::malformed(message).with_enclosing_box(*b"trun")
             })?;
         }
         if run.sample_count > 0
             && let Some(draft) = position.and_then(|at| movie.drafts.get_mut(at))
         {
-            add_run(&run, &defaults, at, draft).map_err(|error| error.in_box(*b"trun"))?;
+            add_run(&run, &defaults, at, draft)
+                .map_err(|error| error.with_enclosing_box(*b"trun"))?;
         }
         at = at.saturating_add(run.total_bytes(defaults.size));
     }
     if let Some(draft) = position.and_then(|at| movie.drafts.get_mut(at)) {
-        draft.add_auxiliary(traf, samples_before)?;
+        draft.add_sample_auxiliary(traf, samples_before)?;
     }
     Ok(at)
 }
@@ -123,7 +124,7 @@ fn add_run(
     mut at: u64,
     draft: &mut TrackDraft,
 ) -> Result<()> {
-    draft.use_entry(defaults.description_index)?;
+    draft.select_sample_entry(defaults.description_index)?;
     draft.reserve_samples(run.sample_count)?;
     let mut first_flags = run.first_sample_flags;
     for (row, missing) in run.samples().zip((1..=run.sample_count).rev()) {
@@ -131,7 +132,7 @@ fn add_run(
         first_flags = None;
         let size = row.size.unwrap_or(defaults.size);
         if draft.missing_end.is_some() || draft.is_beyond_file(size, at) {
-            draft.end_before(missing, size, at);
+            draft.record_missing_samples(missing, size, at);
             return Ok(());
         }
         draft.push_sample(Sample {

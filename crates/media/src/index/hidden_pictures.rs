@@ -2,8 +2,9 @@
 //!
 //! Media Source Extensions drop every picture before the start of a film, and then all pictures
 //! until the next key frame. HLS cannot hide pictures at all. After a trim inside a GOP, viewers
-//! would therefore miss seconds of the film, or see what the edit list hides. To avoid both, hidden
-//! pictures are presented at the start of the film, one after the other, for one instant each.
+//! would therefore miss seconds of the film, or see what the edit list hides. To avoid both
+//! effects, hidden pictures are presented at the start of the film, one after the other, for one
+//! instant each.
 
 use super::{Sample, SampleTable, SampleTableBuilder};
 use std::ops::Range;
@@ -29,18 +30,18 @@ pub(super) struct MovedPictures {
 }
 
 /// Copies the samples of `range` and moves the hidden pictures to `start`, in presentation order.
-/// `start` is in ticks on the timeline of the decode times of `samples`.
+/// `start` is in ticks, on the same timeline as the decode times of `samples`.
 ///
 /// Returns `None` if no time needs to change, or if too many pictures are hidden. Also returns
 /// `None` if the first visible picture could not be presented before the second visible picture.
-pub(super) fn move_hidden(
+pub(super) fn move_hidden_pictures(
     samples: &SampleTable,
     range: Range<u32>,
     start: i64,
     timescale: u32,
 ) -> Option<MovedPictures> {
     let step = i64::from(timescale.div_ceil(INSTANTS_PER_SECOND));
-    let mut found = find_first_pictures(samples, range.clone(), start)?;
+    let mut found = find_hidden_pictures(samples, range.clone(), start)?;
     found.hidden.sort_unstable();
     let count = found.hidden.len();
     let visible = found.first.0.max(start + count as i64 * step);
@@ -81,7 +82,7 @@ pub(super) fn move_hidden(
 
 /// The hidden pictures and the first two visible pictures. A picture is given as its presentation
 /// time in ticks and its sample number.
-struct FirstPictures {
+struct HiddenPictures {
     hidden: Vec<(i64, u32)>,
     first: (i64, u32),
     second: i64,
@@ -89,11 +90,11 @@ struct FirstPictures {
     shown: u32,
 }
 
-fn find_first_pictures(
+fn find_hidden_pictures(
     samples: &SampleTable,
     range: Range<u32>,
     start: i64,
-) -> Option<FirstPictures> {
+) -> Option<HiddenPictures> {
     let offset_min = i64::from(samples.composition_offset_min());
     let (mut hidden, mut first, mut second) = (Vec::new(), None, i64::MAX);
     let mut shown = None;
@@ -119,7 +120,7 @@ fn find_first_pictures(
             second = second.min(time);
         }
     }
-    Some(FirstPictures {
+    Some(HiddenPictures {
         hidden,
         first: first?,
         second,
@@ -147,7 +148,7 @@ mod tests {
         // 15 * 512.
         let samples = build_video_track(2, 50, 100).samples;
         let start = 15 * 512;
-        let moved = move_hidden(&samples, 0..samples.len(), start, 12_800).unwrap();
+        let moved = move_hidden_pictures(&samples, 0..samples.len(), start, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead), (13, 13 * 512));
         let mut after = times(&moved.samples, moved.decode_shift);
         let before = times(&samples, 0);
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn a_picture_that_is_partly_hidden_starts_with_the_film() {
         let samples = build_video_track(2, 50, 100).samples;
-        let moved = move_hidden(&samples, 0..samples.len(), 1024 + 100, 12_800).unwrap();
+        let moved = move_hidden_pictures(&samples, 0..samples.len(), 1024 + 100, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead, moved.decode_shift), (0, 100, 0));
         assert_eq!(times(&moved.samples, 0)[0], 1024 + 100);
         assert_eq!(times(&moved.samples, 0)[1..], times(&samples, 0)[1..]);
@@ -186,7 +187,7 @@ mod tests {
             (512, 512, 9, false),
         ];
         let samples = build_track(avc_codec(640, 360), 12_800, 0, &rows).samples;
-        let moved = move_hidden(&samples, 0..4, 1536, 12_800).unwrap();
+        let moved = move_hidden_pictures(&samples, 0..4, 1536, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead), (2, 0));
         assert_eq!(times(&moved.samples, 0), [1538, 1536, 1537, 2048]);
     }
@@ -197,9 +198,9 @@ mod tests {
         // picture.
         let rows = [(1, 0, 9, true), (1, 0, 9, false), (1, 0, 9, false)];
         let samples = build_track(avc_codec(640, 360), 25, 0, &rows).samples;
-        assert!(move_hidden(&samples, 0..3, 1, 25).is_none());
+        assert!(move_hidden_pictures(&samples, 0..3, 1, 25).is_none());
         assert!(
-            move_hidden(&samples, 0..3, 0, 25).is_none(),
+            move_hidden_pictures(&samples, 0..3, 0, 25).is_none(),
             "nothing is hidden"
         );
     }

@@ -1,7 +1,7 @@
 //! The indexer, which performs no I/O. It requests byte ranges of one file, and the caller supplies
 //! the bytes.
 
-use super::early_tracks::EarlyTracks;
+use super::early_parsed_tracks::EarlyParsedTracks;
 use super::external_references::ExternalReferences;
 use super::fingerprint::FingerprintHasher;
 use super::fragment::read_moof;
@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Size of the first read, in bytes. A file without fragments needs no further read if a small
 /// `moov` is at its start.
 const FIRST_READ_BYTES: u64 = 64 << 10;
-/// Bytes to read after the media, where the file probably contains the `moov`.
+/// Number of bytes to read immediately after the media, where the `moov` probably is.
 const TAIL_READ_BYTES: u64 = 1 << 20;
 /// If at most this many bytes follow the media, all of them are read at once, because they are
 /// probably the `moov`.
@@ -68,7 +68,7 @@ pub struct Indexer {
     fingerprint_hasher: FingerprintHasher,
     notes: Vec<IndexNote>,
     /// Tracks of a `moov` that is still being received.
-    early_tracks: EarlyTracks,
+    early_tracks: EarlyParsedTracks,
     /// The parsed `moov`, if its media is in other files.
     external_references: Option<ExternalReferences>,
     is_done: bool,
@@ -100,7 +100,7 @@ impl Indexer {
             last_moof_offset: None,
             fingerprint_hasher: FingerprintHasher::new(file_len),
             notes: Vec::new(),
-            early_tracks: EarlyTracks::default(),
+            early_tracks: EarlyParsedTracks::default(),
             external_references: None,
             is_done: file_len == 0,
         }
@@ -127,7 +127,9 @@ impl Indexer {
                 "the file ends here, but {} bytes were announced",
                 self.file_len
             );
-            return Err(Error::new(ErrorKind::Truncated, message).at_byte(self.buffer_end()));
+            return Err(
+                Error::new(ErrorKind::Truncated, message).with_byte_offset(self.buffer_end())
+            );
         }
         let room = self.file_len - self.buffer_end();
         let room = usize::try_from(room).unwrap_or(usize::MAX);
@@ -154,7 +156,7 @@ impl Indexer {
         }
         if let Some(range) = self.needed_range() {
             let message = format!("bytes {} to {} were not read", range.start, range.end);
-            return Err(Error::new(ErrorKind::Truncated, message).at_byte(range.start));
+            return Err(Error::new(ErrorKind::Truncated, message).with_byte_offset(range.start));
         }
         if let Some(references) = &self.external_references {
             return Err(references.external_media_error());
@@ -205,7 +207,8 @@ impl Indexer {
         self.buffer.get(from..).unwrap_or_default()
     }
 
-    /// Parses the complete tracks of a `moov` while more bytes are needed.
+    /// Parses the tracks that have arrived completely, while the rest of the `moov` is still
+    /// missing.
     fn read_early_tracks(&mut self) {
         let (mut at, mut is_quicktime) = (self.next_box_offset, self.is_quicktime);
         for _ in 0..LOOKAHEAD_BOXES_MAX {
@@ -221,7 +224,7 @@ impl Indexer {
                     let size = usize::try_from(header.box_size).unwrap_or(usize::MAX);
                     let available = bytes.get(..size).unwrap_or(bytes);
                     let moov_range = at..at + header.box_size;
-                    return self.early_tracks.read_available(
+                    return self.early_tracks.parse_available_tracks(
                         available,
                         moov_range,
                         is_quicktime,
@@ -284,7 +287,7 @@ impl Indexer {
             return Ok(ParseStep::Done);
         }
         let Some(header) = BoxHeader::parse(self.unparsed_bytes(), left)
-            .map_err(|error| error.at_byte(self.next_box_offset))?
+            .map_err(|error| error.with_byte_offset(self.next_box_offset))?
         else {
             return self.handle_short_header(left);
         };
@@ -298,7 +301,9 @@ impl Indexer {
             _ => {
                 let end = self.next_box_offset.saturating_add(header.box_size);
                 if end > self.file_len && self.movie.is_none() {
-                    return Err(header.overrun_error(left).at_byte(self.next_box_offset));
+                    return Err(header
+                        .overrun_error(left)
+                        .with_byte_offset(self.next_box_offset));
                 }
                 if end > self.file_len {
                     let name = format_fourcc(header.name);
@@ -310,7 +315,7 @@ impl Indexer {
         }
     }
 
-    /// Handles the case that less than a whole box header is buffered.
+    /// Handles a box header that is not completely buffered.
     fn handle_short_header(&mut self, left: u64) -> Result<ParseStep> {
         let have = self.unparsed_bytes().len() as u64;
         if have < left {
@@ -318,7 +323,9 @@ impl Indexer {
         }
         if self.movie.is_none() {
             let message = "the file ends within a box header";
-            return Err(Error::new(ErrorKind::Truncated, message).at_byte(self.next_box_offset));
+            return Err(
+                Error::new(ErrorKind::Truncated, message).with_byte_offset(self.next_box_offset)
+            );
         }
         self.add_note("bytes after the last box are ignored");
         Ok(ParseStep::Done)
@@ -332,7 +339,8 @@ impl Indexer {
             Some(at) if self.next_box_offset - at <= SMALL_FRAGMENT_BYTES_MAX => {
                 TAIL_READ_BYTES / 2
             }
-            // Somewhat more than the last `moof`, so that the header of the `mdat` is included.
+            // Somewhat more than the size of the last `moof`, so that the header of the `mdat` is
+            // included.
             _ => FRAGMENT_READ_BYTES_MIN.max(self.last_moof_bytes + self.last_moof_bytes / 4 + 256),
         }
         .min(left)
@@ -348,18 +356,20 @@ impl Indexer {
         self.box_count += 1;
         if self.box_count > BOXES_MAX {
             let message = format!("the file has more than {BOXES_MAX} boxes");
-            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(self.next_box_offset));
+            return Err(
+                Error::new(ErrorKind::TooLarge, message).with_byte_offset(self.next_box_offset)
+            );
         }
         let legal = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ' || *byte == 0xa9;
         let name = format_fourcc(header.name);
         if self.next_box_offset == 0 && !FIRST_BOX_NAMES.contains(&&header.name) {
             let message =
                 format!("this is not an MP4 or QuickTime file: the first box is \"{name}\"");
-            return Err(Error::malformed(message).at_byte(self.next_box_offset));
+            return Err(Error::malformed(message).with_byte_offset(self.next_box_offset));
         }
         if !header.name.iter().all(legal) {
             let message = format!("no box here, but {left} bytes that start with {name}");
-            return Err(Error::malformed(message).at_byte(self.next_box_offset));
+            return Err(Error::malformed(message).with_byte_offset(self.next_box_offset));
         }
         Ok(())
     }
@@ -374,14 +384,16 @@ impl Indexer {
             MOOV_BYTES_MAX
         };
         if header.box_size > left {
-            return self.end_within_box(&header, left);
+            return self.handle_truncated_box(&header, left);
         }
         if header.box_size > limit {
             let message = format!(
                 "{name} is {} bytes; at most {limit} are read",
                 header.box_size
             );
-            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(self.next_box_offset));
+            return Err(
+                Error::new(ErrorKind::TooLarge, message).with_byte_offset(self.next_box_offset)
+            );
         }
         if (self.unparsed_bytes().len() as u64) < header.box_size {
             return Ok(ParseStep::More(header.box_size));
@@ -391,7 +403,7 @@ impl Indexer {
         let read = self.parse_box_content(buffer.get(from..).unwrap_or_default());
         match &mut self.external_references {
             Some(references) => {
-                references.keep_bytes(buffer, from, std::mem::take(&mut self.early_tracks))
+                references.store_moov_bytes(buffer, from, std::mem::take(&mut self.early_tracks))
             }
             None => self.buffer = buffer,
         }
@@ -403,13 +415,15 @@ impl Indexer {
     /// Handles a box that the end of the file cuts off. If the box is a `moof` after other
     /// fragments, only its fragment is left out, because the other fragments are intact. Otherwise,
     /// returns an error.
-    fn end_within_box(&mut self, header: &BoxHeader, left: u64) -> Result<ParseStep> {
+    fn handle_truncated_box(&mut self, header: &BoxHeader, left: u64) -> Result<ParseStep> {
         match &mut self.movie {
             Some(movie) if header.name == *b"moof" && movie.has_fragments => {
                 movie.leave_out_fragment(self.next_box_offset);
                 Ok(ParseStep::Done)
             }
-            _ => Err(header.overrun_error(left).at_byte(self.next_box_offset)),
+            _ => Err(header
+                .overrun_error(left)
+                .with_byte_offset(self.next_box_offset)),
         }
     }
 
@@ -422,27 +436,27 @@ impl Indexer {
             b"ftyp" => self.is_quicktime = Ftyp::parse(found.body)?.is_quicktime(),
             b"moov" if self.last_moof_offset.is_some() && self.movie.is_none() => {
                 let message = "fragments come before the moov box that describes them";
-                return Err(Error::malformed(message).at_byte(found.offset));
+                return Err(Error::malformed(message).with_byte_offset(found.offset));
             }
             b"moov" if self.movie.is_none() => {
                 let mut early_tracks = std::mem::take(&mut self.early_tracks);
                 early_tracks.discard_unless_moov_at(found.offset, self.is_quicktime);
                 self.external_references =
-                    ExternalReferences::read(&found, self.is_quicktime, &mut early_tracks)?;
+                    ExternalReferences::from_moov(&found, self.is_quicktime, &mut early_tracks)?;
                 if self.external_references.is_some() {
                     self.early_tracks = early_tracks;
                     return Ok(());
                 }
-                // The hasher covers only the length of the file so far. The early hash covers this
-                // length too, so it may replace the hasher.
+                // The hasher covers only the length of the file so far. The early hash also covers
+                // this length, and therefore may replace the hasher.
                 match early_tracks.take_hash(found.bytes, 0..found.bytes.len()) {
                     Some(hash) => self.fingerprint_hasher = hash,
                     None => self.fingerprint_hasher.add_box(found.offset, found.bytes),
                 }
                 let moov_range = found.offset..found.offset + found.bytes.len() as u64;
-                let source = MediaFile::same_file(self.file_len, moov_range);
+                let source = MediaFile::from_moov_file(self.file_len, moov_range);
                 let movie =
-                    MovieDraft::parse(&found, self.is_quicktime, &source, &mut early_tracks)?;
+                    MovieDraft::from_moov(&found, self.is_quicktime, &source, &mut early_tracks)?;
                 self.movie = Some(movie);
             }
             b"moov" => self.add_note("a second moov box is ignored"),
@@ -451,14 +465,15 @@ impl Indexer {
                 self.last_moof_bytes = found.bytes.len() as u64;
                 self.last_moof_offset = Some(found.offset);
                 if let Some(movie) = &mut self.movie {
-                    read_moof(&found, movie).map_err(|error| error.at_byte(found.offset))?;
+                    read_moof(&found, movie)
+                        .map_err(|error| error.with_byte_offset(found.offset))?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Skips `size` bytes. Not all of them need to be in the buffer.
+    /// Skips `size` bytes. Not all of these bytes need to be in the buffer.
     fn skip_bytes(&mut self, size: u64) {
         self.next_box_offset = self.next_box_offset.saturating_add(size).min(self.file_len);
         if self.next_box_offset >= self.buffer_end() {

@@ -24,7 +24,7 @@ impl LeftOutTrack {
     }
 }
 
-/// Returns whether a track is video, or so broken that its kind is unknown.
+/// Returns whether a track is video, or is so broken that the kind of the track is unknown.
 pub(super) fn may_be_video(trak: &Mp4Box<'_>) -> bool {
     let hdlr = find_path(trak, &[b"mdia", b"hdlr"]);
     let hdlr = hdlr.and_then(|hdlr| Hdlr::parse(hdlr.body).ok());

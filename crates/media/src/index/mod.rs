@@ -3,7 +3,7 @@
 mod chunk_table;
 mod column_builder;
 mod duration_table;
-mod early_tracks;
+mod early_parsed_tracks;
 mod edit_list;
 mod external_references;
 mod fingerprint;
@@ -12,7 +12,7 @@ mod hidden_pictures;
 mod indexer;
 mod left_out;
 #[cfg(test)]
-mod malformed_files;
+mod malformed_file_tests;
 mod movie_draft;
 mod packed_integers;
 mod sample_table;
@@ -48,8 +48,8 @@ use std::sync::Arc;
 /// Everything that is needed to package one file without reading its metadata again.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// Video and audio tracks that can be packaged, in file order. Empty only if the file has text
-    /// tracks.
+    /// Video and audio tracks that can be packaged, in file order. May be empty if the file has
+    /// text tracks.
     pub tracks: Vec<Track>,
     /// Text tracks, in file order.
     pub text_tracks: Vec<Track>,
@@ -109,13 +109,13 @@ pub struct Track {
     pub presentation_end: Option<i64>,
     /// Encryption that the source already has. The encrypted samples are served unchanged.
     pub protection: Option<Arc<SourceProtection>>,
-    /// Subsamples of all samples, if the index contains subsamples.
+    /// Subsamples of all samples for Common Encryption, if the subsamples are known.
     pub subsamples: Option<Arc<StoredSubsamples>>,
     /// Matrix of `tkhd`, which rotates or mirrors the picture. Phones write such matrices.
     pub matrix: [i32; 9],
 }
 
-/// A legal property of a file that may cause problems in players.
+/// A note about a property of a file. The property is valid, but may cause problems in players.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexNote {
     /// `track_ID` of the track; 0 for the whole file.

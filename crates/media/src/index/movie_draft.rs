@@ -1,13 +1,14 @@
-//! Parses the `moov` box: the tracks of the film, and those samples that are not in fragments.
+//! Parses the `moov` box, which contains the tracks of the film and all samples that are not in
+//! fragments.
 
-use super::early_tracks::EarlyTracks;
+use super::early_parsed_tracks::EarlyParsedTracks;
 use super::left_out::{describe_track, may_be_video};
 use super::track::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::track_draft::{FinishedTrack, TrackDraft};
 use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
 use crate::error::{Error, ErrorKind, Result};
-use crate::protection::source::add_pssh_box;
+use crate::protection::encrypted_source::add_pssh_box;
 use std::collections::HashMap;
 
 /// A film while it is being indexed.
@@ -19,9 +20,9 @@ pub(super) struct MovieDraft {
     has_mvex: bool,
     /// Packageable tracks, in file order.
     pub drafts: Vec<TrackDraft>,
-    /// Text tracks with the names of chapters, by `track_ID`.
+    /// `track_ID`s of the text tracks that contain the names of chapters.
     chapter_tracks: Vec<u32>,
-    /// Number of `trak` boxes so far.
+    /// Number of `trak` boxes that were read so far.
     trak_count: usize,
     /// Tracks, and parts of the film, that are left out.
     left_out: Vec<LeftOutTrack>,
@@ -47,22 +48,22 @@ pub(super) struct FinishedMovie {
 }
 
 impl MovieDraft {
-    /// Parses the tracks of a `moov` box whose media is in `source`. Tracks that were parsed early
-    /// are reused.
-    pub fn parse(
+    /// Parses a `moov` box. Skips tracks whose media is not in `source`. Tracks that were parsed
+    /// early are reused.
+    pub fn from_moov(
         moov: &Mp4Box<'_>,
         is_quicktime: bool,
         source: &MediaFile,
-        early_tracks: &mut EarlyTracks,
+        early_tracks: &mut EarlyParsedTracks,
     ) -> Result<MovieDraft> {
         if moov.find_child(b"cmov")?.is_some() {
             let message = "the moov box is compressed (cmov): rewrite the film with any muxer";
-            return Err(Error::unsupported(message).at_byte(moov.offset));
+            return Err(Error::unsupported(message).with_byte_offset(moov.offset));
         }
         let mvhd = moov
             .require_child(b"mvhd")?
             .parse_body(Mvhd::parse)
-            .map_err(|error| error.in_box(*b"moov"))?;
+            .map_err(|error| error.with_enclosing_box(*b"moov"))?;
         let mut movie = MovieDraft {
             timescale: mvhd.timescale,
             has_mvex: moov.find_child(b"mvex")?.is_some(),
@@ -77,21 +78,25 @@ impl MovieDraft {
             has_fragments: false,
         };
         for child in moov.children() {
-            let child = child.map_err(|error| error.in_box(*b"moov"))?;
+            let child = child.map_err(|error| error.with_enclosing_box(*b"moov"))?;
             let read = match &child.name {
                 b"trak" => movie.add_trak(&child, is_quicktime, source, early_tracks),
                 b"mvex" => movie.add_mvex(&child),
                 b"pssh" => add_pssh_box(&mut movie.pssh_boxes, child.bytes),
                 _ => Ok(()),
             };
-            read.map_err(|error| error.in_box(child.name).in_box(*b"moov"))?;
+            read.map_err(|error| {
+                error
+                    .with_enclosing_box(child.name)
+                    .with_enclosing_box(*b"moov")
+            })?;
         }
-        movie.check_faults()?;
+        movie.check_usable_tracks_remain()?;
         Ok(movie)
     }
 
     /// Refuses the film if its broken tracks leave no track at all, or no video track.
-    fn check_faults(&mut self) -> Result<()> {
+    fn check_usable_tracks_remain(&mut self) -> Result<()> {
         let has_video = self.drafts.iter().any(|draft| draft.is_video);
         let fault = match self.drafts.is_empty() {
             true => self.track_fault.take(),
@@ -105,12 +110,12 @@ impl MovieDraft {
         trak: &Mp4Box<'_>,
         is_quicktime: bool,
         source: &MediaFile,
-        early_tracks: &mut EarlyTracks,
+        early_tracks: &mut EarlyParsedTracks,
     ) -> Result<()> {
         self.trak_count += 1;
         if self.trak_count > TRACKS_MAX {
             let message = format!("there are more than {TRACKS_MAX} tracks");
-            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(trak.offset));
+            return Err(Error::new(ErrorKind::TooLarge, message).with_byte_offset(trak.offset));
         }
         self.chapter_tracks.extend(find_chapter_tracks(trak));
         let parsed = match early_tracks.take_track(trak.offset, source) {
@@ -138,7 +143,9 @@ impl MovieDraft {
     fn leave_out_broken(&mut self, trak: &Mp4Box<'_>, fault: Error) {
         let entry = LeftOutTrack::new(describe_track(trak), fault.to_string());
         self.left_out.push(entry);
-        let fault = fault.in_box(*b"trak").in_box(*b"moov");
+        let fault = fault
+            .with_enclosing_box(*b"trak")
+            .with_enclosing_box(*b"moov");
         if may_be_video(trak) {
             self.video_fault.get_or_insert_with(|| fault.clone());
         }
@@ -188,7 +195,7 @@ impl MovieDraft {
             }
             finished.left_out.extend(draft.describe_missing_end());
             let track = draft.finish(self.timescale, self.has_fragments, notes);
-            match track.map_err(|error| error.message_in_track(id)) {
+            match track.map_err(|error| error.with_track_id(id)) {
                 Ok(FinishedTrack::Served(track)) if is_text => finished.text_tracks.push(*track),
                 Ok(FinishedTrack::Served(track)) => finished.tracks.push(*track),
                 Ok(FinishedTrack::LeftOut(reason)) => {
@@ -234,8 +241,8 @@ impl MovieDraft {
     }
 }
 
-/// Returns whether an error affects only one track. An exceeded limit affects the whole film. If
-/// media is missing, the end of the file is missing, which affects other tracks too.
+/// Returns whether an error affects only one track. An exceeded limit affects the whole film.
+/// Missing media means that the file is truncated, which also affects the other tracks.
 pub(super) fn is_confined_to_track(fault: &Error) -> bool {
     let in_description = fault.location.split('/').any(|name| name == "stsd");
     fault.kind == ErrorKind::Malformed || (fault.kind == ErrorKind::Truncated && in_description)

@@ -125,7 +125,7 @@ impl PackedIntegers {
     }
 }
 
-/// Packs values that are added one part after the other.
+/// Packs values that are added in several steps.
 #[derive(Debug, Default)]
 pub(super) struct PackedIntegersBuilder {
     len: u32,
@@ -161,7 +161,7 @@ impl PackedIntegersBuilder {
         self.len += values.len() as u32;
     }
 
-    /// Repacks all values so far with `width` bytes each.
+    /// Repacks all values that were added so far, with `width` bytes each.
     fn repack_to_width(&mut self, width: usize) {
         let narrow = PackedIntegersBuilder {
             bytes: std::mem::take(&mut self.bytes),

@@ -29,15 +29,15 @@ pub struct Sample {
 /// The samples of a track, numbered from 0.
 ///
 /// A lookup by number or time takes at most logarithmic time, plus the time to read one chunk or
-/// one block of samples. The position in the film does not matter.
+/// one block of samples. Lookups are equally fast at the start and at the end of the film.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleTable {
     len: u32,
     total_duration: u64,
     durations: DurationTable,
     sizes: SizeTable,
-    /// The distinct composition offsets. For each sample, `composition_offset_numbers` contains the
-    /// index of its offset in this list.
+    /// The distinct composition offsets. For each sample, `composition_offset_numbers` contains an
+    /// index into this list.
     composition_offset_values: Box<[i32]>,
     composition_offset_numbers: PackedIntegers,
     /// Numbers of the sync samples, in ascending order; `None` means that all samples are sync
@@ -107,8 +107,8 @@ impl SampleTable {
                 i64::from(sample.composition_offset) + i64::from(sample.duration.max(1)),
             )
         };
-        // Searches backwards, and stops when no earlier sample can end later, even with the largest
-        // composition offset.
+        // Searches backwards, and stops when no earlier sample can end after `last`, even with the
+        // largest composition offset.
         let cts_max = i64::from(self.composition_offset_max());
         let (mut until, mut last) = (self.len, i64::MIN);
         while until > 0 {
@@ -230,8 +230,8 @@ impl SampleTable {
         self.sizes.sum_range(range)
     }
 
-    /// Returns the duration that all samples in `range` share, if they share one. Fast if durations
-    /// are stored as runs.
+    /// Returns the duration that all samples in `range` share, if they share one. The lookup is
+    /// fast if durations are stored as runs.
     pub fn shared_duration(&self, range: Range<u32>) -> Option<u32> {
         let range = range.start..range.end.min(self.len);
         if range.is_empty() {
@@ -292,7 +292,8 @@ impl SampleTable {
     }
 }
 
-/// Returns for consecutive samples whether they are sync samples, without a search for each sample.
+/// A position in the list of sync samples. Checks consecutive samples without a new search for each
+/// sample.
 struct SyncCursor<'a> {
     /// Sync samples that the cursor has not reached yet.
     remaining: Option<&'a [u32]>,

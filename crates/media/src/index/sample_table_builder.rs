@@ -44,7 +44,7 @@ impl SampleTableBuilder {
         self.total_duration
     }
 
-    /// Reserves memory for `more` samples, so that the columns are not moved while they grow.
+    /// Reserves memory for `more` samples, so that adding samples does not reallocate the columns.
     pub fn reserve(&mut self, more: usize) {
         self.expected_samples = self.len() as usize + more;
     }

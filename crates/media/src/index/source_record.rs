@@ -1,17 +1,18 @@
 //! The source record of an index MP4. It contains facts about the media file that the sample tables
 //! do not contain.
 
-use super::early_tracks::EarlyTracks;
+use super::early_parsed_tracks::EarlyParsedTracks;
 use super::fingerprint::FingerprintHasher;
 use super::{IndexNote, LeftOutTrack, MediaVersion};
 use crate::bmff::{BoxIterator, Mp4Box};
 use crate::bytes::{ByteReader, write_box};
-use crate::text::{CaptionChannel, pack_channels, unpack_channels};
+use crate::text::{CaptionChannel, pack_caption_channels, unpack_caption_channels};
 
 /// Extended type that distinguishes the box from other `uuid` boxes (ISO/IEC 14496-12, 4.2.2).
 const ID: [u8; 16] = *b"\x8f\x2c\x1a\x90\x5e\x37\x4d\x0b\xa1\x6c\xd4\x21\x77\x0e\x93\x5b";
 const VERSION: u8 = 3;
-/// The previous version, without caption channels. Records of this version are still read.
+/// The previous version of the record, which contains no caption channels. Records of this version
+/// are still read.
 const VERSION_WITHOUT_CAPTIONS: u8 = 2;
 /// Maximum number of stored notes, and maximum length of a note in bytes. Notes beyond these limits
 /// are dropped.
@@ -44,7 +45,7 @@ impl SourceRecord {
     /// Appends the box to `moov`. The box contains a hash of the bytes of `moov` from `from` on. If
     /// another program later changes these bytes but keeps the box, the hash no longer matches, and
     /// the box is ignored.
-    pub fn write(&self, moov: &mut Vec<u8>, from: usize) {
+    pub fn append_to_moov(&self, moov: &mut Vec<u8>, from: usize) {
         let tables = hash_tables(moov.get(from..).unwrap_or_default());
         write_box(moov, b"uuid", |out| {
             out.extend_from_slice(&ID);
@@ -59,7 +60,7 @@ impl SourceRecord {
             };
             out.push(kind);
             out.extend_from_slice(&hash.to_be_bytes());
-            let captions = pack_channels(self.caption_channels.as_deref());
+            let captions = pack_caption_channels(self.caption_channels.as_deref());
             out.extend_from_slice(&captions.to_be_bytes());
             let fits = |note: &&IndexNote| note.message.len() <= NOTE_BYTES_MAX;
             let left_out: Vec<IndexNote> = self.left_out.iter().map(note_of_left_out).collect();
@@ -82,7 +83,7 @@ impl SourceRecord {
     /// Length of the box without notes, in bytes.
     pub(super) const BYTES_MIN: usize = 8 + ID.len() + 1 + 3 * 8 + 1 + 8 + 2 + 4;
 
-    /// Starts the hash of `len` bytes of tables.
+    /// Creates a hasher for sample tables with a total length of `len` bytes.
     pub(super) fn start_tables_hash(len: usize) -> FingerprintHasher {
         let mut hash = FingerprintHasher::new(len as u64);
         hash.begin_box(0, len);
@@ -93,7 +94,10 @@ impl SourceRecord {
     /// matches the tables of the `moov`.
     ///
     /// The hash of the tables may have been computed while the `moov` was being received.
-    pub(super) fn read(moov: &Mp4Box<'_>, early_tracks: &mut EarlyTracks) -> Option<SourceRecord> {
+    pub(super) fn from_moov(
+        moov: &Mp4Box<'_>,
+        early_tracks: &mut EarlyParsedTracks,
+    ) -> Option<SourceRecord> {
         let boxes = BoxIterator::new(moov.body, 0).map_while(Result::ok);
         let last = boxes.last().filter(|last| last.name == *b"uuid")?;
         let tables = moov.body.get(..moov.body.len() - last.bytes.len())?;
@@ -130,14 +134,14 @@ impl SourceRecord {
                 _ => left_out.push(left_out_of_note(&note)),
             }
         }
-        reader.check_complete().ok()?;
+        reader.check_not_truncated().ok()?;
         Some(SourceRecord {
             file_len,
             fingerprint,
             media_state,
             notes,
             left_out,
-            caption_channels: unpack_channels(captions),
+            caption_channels: unpack_caption_channels(captions),
         })
     }
 }
@@ -185,7 +189,7 @@ mod tests {
         write_box(&mut out, b"moov", |out| {
             let from = out.len();
             write_box(out, b"trak", |out| out.extend_from_slice(b"tables"));
-            mark.write(out, from);
+            mark.append_to_moov(out, from);
         });
         out
     }
@@ -201,7 +205,7 @@ mod tests {
             caption_channels: None,
         };
         let mut bytes = Vec::new();
-        mark.write(&mut bytes, 0);
+        mark.append_to_moov(&mut bytes, 0);
         assert_eq!(bytes.len(), SourceRecord::BYTES_MIN);
     }
 
@@ -216,7 +220,7 @@ mod tests {
             caption_channels: Some(vec![CaptionChannel::Cea608(1)]),
         };
         let mut bytes = build_moov(&mark);
-        // Converts the record to the previous layout, which has another version byte, and no
+        // Converts the record to the previous version: changes the version byte, and removes the
         // caption mask before the number of notes.
         let record = bytes.len() - SourceRecord::BYTES_MIN;
         bytes[record + 8 + ID.len()] = VERSION_WITHOUT_CAPTIONS;
@@ -228,7 +232,7 @@ mod tests {
         }
         mark.caption_channels = None;
         let moov = Mp4Box::parse_first(&bytes, 0).unwrap();
-        let read = SourceRecord::read(&moov, &mut EarlyTracks::default());
+        let read = SourceRecord::from_moov(&moov, &mut EarlyParsedTracks::default());
         assert_eq!(read, Some(mark));
     }
 
@@ -250,9 +254,9 @@ mod tests {
         };
         let bytes = build_moov(&mark);
         let read = |bytes: &[u8]| {
-            SourceRecord::read(
+            SourceRecord::from_moov(
                 &Mp4Box::parse_first(bytes, 0).ok()?,
-                &mut EarlyTracks::default(),
+                &mut EarlyParsedTracks::default(),
             )
         };
         assert_eq!(read(&bytes).as_ref(), Some(&mark));

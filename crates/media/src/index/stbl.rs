@@ -26,7 +26,7 @@ pub(super) fn read_stbl(
     }
     draft
         .reserve_samples(sizes.len())
-        .map_err(|error| error.in_box(*b"stsz"))?;
+        .map_err(|error| error.with_enclosing_box(*b"stsz"))?;
     let offsets = match stbl.find_child(b"co64")? {
         Some(co64) => co64.parse_body(ChunkOffsets::parse_co64)?,
         None => stbl
@@ -37,7 +37,7 @@ pub(super) fn read_stbl(
     draft
         .samples
         .reserve_chunks(offsets.len().min(sizes.len()) as usize);
-    let runs = stbl.require_child(b"stsc")?.parse_body(stsc::parse)?;
+    let runs = stbl.require_child(b"stsc")?.parse_body(stsc::parse_stsc)?;
     let mut runs = runs.peekable();
     let mut next = 0;
     while let Some(run) = runs.next() {
@@ -46,12 +46,12 @@ pub(super) fn read_stbl(
             .map_or(offsets.len().saturating_add(1), |next| next.first_chunk);
         if run.first_chunk == 0 || end < run.first_chunk {
             let message = format!("chunk runs are not in order at chunk {}", run.first_chunk);
-            return Err(Error::malformed(message).in_box(*b"stsc"));
+            return Err(Error::malformed(message).with_enclosing_box(*b"stsc"));
         }
         if next < sizes.len() && run.samples_per_chunk > 0 {
             draft
-                .use_entry(run.description_index)
-                .map_err(|error| error.in_box(*b"stsc"))?;
+                .select_sample_entry(run.description_index)
+                .map_err(|error| error.with_enclosing_box(*b"stsc"))?;
         }
         for chunk in run.first_chunk..end {
             let count = run.samples_per_chunk.min(sizes.len() - next);
@@ -68,9 +68,9 @@ pub(super) fn read_stbl(
     }
     if next < sizes.len() {
         let message = format!("chunks hold {next} of the {} samples", sizes.len());
-        return Err(Error::malformed(message).in_box(*b"stsc"));
+        return Err(Error::malformed(message).with_enclosing_box(*b"stsc"));
     }
-    draft.add_auxiliary(stbl, 0)
+    draft.add_sample_auxiliary(stbl, 0)
 }
 
 /// Creates the error for a chunk that is missing or inside the metadata. `chunk` counts from 1.
@@ -79,7 +79,7 @@ fn misplaced_chunk_error(offsets: &ChunkOffsets<'_>, chunk: u32) -> Error {
         None => format!("samples use chunk {chunk}, but there are {}", offsets.len()),
         Some(offset) => format!("chunk {chunk} is at byte {offset}, within the moov box"),
     };
-    Error::malformed(message).in_box(*b"stco")
+    Error::malformed(message).with_enclosing_box(*b"stco")
 }
 
 /// Adds sizes, durations, composition offsets and sync samples, one column at a time.
@@ -97,12 +97,12 @@ fn add_columns(stbl: &Mp4Box<'_>, sizes: SampleSizes<'_>, draft: &mut TrackDraft
             .push_all((0..count).map(|n| sizes.get(n))),
     }
     let stts = stbl.require_child(b"stts")?;
-    add_durations(stts.parse_body(stts::parse)?, count, draft)
-        .map_err(|error| error.in_box(*b"stts"))?;
+    add_durations(stts.parse_body(stts::parse_stts)?, count, draft)
+        .map_err(|error| error.with_enclosing_box(*b"stts"))?;
     match stbl.find_child(b"ctts")? {
         Some(ctts) => {
             let left = for_each_run(
-                ctts.parse_body(ctts::parse)?,
+                ctts.parse_body(ctts::parse_ctts)?,
                 count,
                 |count, composition_offset| {
                     draft
@@ -115,7 +115,7 @@ fn add_columns(stbl: &Mp4Box<'_>, sizes: SampleSizes<'_>, draft: &mut TrackDraft
         None => draft.samples.push_composition_offsets(count, 0),
     }
     if let Some(stss) = stbl.find_child(b"stss")? {
-        let numbers = sync_sample_indexes(stss.parse_body(stss::parse)?, count);
+        let numbers = sync_sample_indexes(stss.parse_body(stss::parse_stss)?, count);
         if numbers.len() < count as usize {
             draft.samples.set_sync_samples(numbers);
         }

@@ -3,7 +3,7 @@
 mod text_tracks;
 
 use super::testing::{
-    MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
+    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, SyntheticMediaFile, mux_fragmented,
     mux_progressive, sample_row,
 };
 use super::{Index, Indexer, Sample, SampleTable, SampleTableBuilder, index_file_in_memory};
@@ -91,7 +91,7 @@ fn append_rest(mut fragments: Vec<MuxFragment>) -> Vec<MuxFragment> {
 }
 
 /// Feeds a file in pieces of random sizes, which may be smaller or larger than requested.
-fn index_in_pieces(muxed: &MuxedFile, mut seed: u64) -> Result<Index> {
+fn index_in_pieces(muxed: &SyntheticMediaFile, mut seed: u64) -> Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {
         assert!(range.start < range.end && range.end <= muxed.len());
@@ -102,7 +102,7 @@ fn index_in_pieces(muxed: &MuxedFile, mut seed: u64) -> Result<Index> {
     indexer.finish()
 }
 
-fn assert_tables(muxed: &MuxedFile, index: &Index, tracks: &[MuxTrack]) {
+fn assert_tables(muxed: &SyntheticMediaFile, index: &Index, tracks: &[MuxTrack]) {
     assert_eq!(index.tracks.len(), tracks.len());
     for ((track, muxed), rows) in index.tracks.iter().zip(tracks).zip(&muxed.expected_samples) {
         assert_eq!(rows.len(), muxed.rows.len(), "the muxer lost samples");
@@ -159,7 +159,7 @@ proptest! {
 }
 
 /// Returns the byte ranges that the indexer reads from a file.
-fn collect_reads(muxed: &MuxedFile) -> Vec<std::ops::Range<u64>> {
+fn collect_reads(muxed: &SyntheticMediaFile) -> Vec<std::ops::Range<u64>> {
     let mut indexer = Indexer::new(muxed.len());
     let mut reads = Vec::new();
     while let Some(range) = indexer.needed_range() {

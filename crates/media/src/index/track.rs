@@ -1,9 +1,9 @@
-//! Parses a `trak` box: the track, and its samples unless they are in fragments.
+//! Parses a `trak` box, which describes a track and lists the samples that are not in fragments.
 
 use super::stbl::read_stbl;
 use super::track_draft::{DraftSampleEntry, TrackDraft};
 use super::track_role::read_track_roles;
-use crate::bmff::dref::{self, MediaLocation};
+use crate::bmff::dref::{self, DataReference};
 use crate::bmff::hdlr::Hdlr;
 use crate::bmff::mdhd::Mdhd;
 use crate::bmff::tkhd::Tkhd;
@@ -12,7 +12,7 @@ use crate::bytes::ByteReader;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 use crate::protection::ProtectedEntry;
-use crate::protection::source::is_protected_entry;
+use crate::protection::encrypted_source::is_protected_entry;
 use std::ops::Range;
 
 /// Maximum number of tracks in a file.
@@ -35,7 +35,7 @@ pub(super) enum TrakOutcome {
 #[derive(Debug, Clone)]
 pub(super) struct MediaFile {
     /// Location of the file, as `dref` boxes name it.
-    pub location: MediaLocation,
+    pub location: DataReference,
     /// Length of the file, in bytes.
     pub len: u64,
     /// Byte range of the `moov`, in which no chunk may start. Empty if the `moov` is in another
@@ -46,16 +46,16 @@ pub(super) struct MediaFile {
 impl MediaFile {
     /// Describes a media file that also contains the `moov`. `metadata` is the byte range of the
     /// `moov`.
-    pub fn same_file(len: u64, metadata: Range<u64>) -> MediaFile {
+    pub fn from_moov_file(len: u64, metadata: Range<u64>) -> MediaFile {
         MediaFile {
-            location: MediaLocation::SameFile,
+            location: DataReference::SameFile,
             len,
             moov_range: metadata,
         }
     }
 
     /// Describes a media file that does not contain the `moov`.
-    pub fn external_file(location: MediaLocation, len: u64) -> MediaFile {
+    pub fn from_external_file(location: DataReference, len: u64) -> MediaFile {
         MediaFile {
             location,
             len,
@@ -72,7 +72,7 @@ pub(super) fn read_trak(
 ) -> Result<TrakOutcome> {
     let tkhd = trak.require_child(b"tkhd")?.parse_body(Tkhd::parse)?;
     let mdia = trak.require_child(b"mdia")?;
-    let within = |error: Error| error.in_box(*b"mdia");
+    let within = |error: Error| error.with_enclosing_box(*b"mdia");
     let hdlr = mdia
         .require_child(b"hdlr")?
         .parse_body(Hdlr::parse)
@@ -92,7 +92,7 @@ pub(super) fn read_trak(
         );
     }
     if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
-        let reason = explain_handler(hdlr.handler_type);
+        let reason = explain_unsupported_handler(hdlr.handler_type);
         return Ok(TrakOutcome::Skipped { reason });
     }
     read_served_trak(trak, (tkhd, hdlr), is_quicktime, source)
@@ -106,12 +106,16 @@ fn read_served_trak(
     source: &MediaFile,
 ) -> Result<TrakOutcome> {
     let mdia = trak.require_child(b"mdia")?;
-    let within = |error: Error| error.in_box(*b"mdia");
+    let within = |error: Error| error.with_enclosing_box(*b"mdia");
     let mdhd = mdia.require_child(b"mdhd")?;
     let mdhd = (mdhd.offset, mdhd.parse_body(Mdhd::parse).map_err(within)?);
     let minf = mdia.require_child(b"minf")?;
-    let within = |error: Error| error.in_box(*b"minf").in_box(*b"mdia");
-    let entries = read_entries(&minf, source).map_err(within)?;
+    let within = |error: Error| {
+        error
+            .with_enclosing_box(*b"minf")
+            .with_enclosing_box(*b"mdia")
+    };
+    let entries = read_sample_entries(&minf, source).map_err(within)?;
     if entries.iter().all(|entry| entry.is_external) {
         return Ok(TrakOutcome::OtherFile);
     }
@@ -120,7 +124,10 @@ fn read_served_trak(
     }
     if mdhd.1.timescale == 0 {
         let error = Error::malformed(format!("track {} has a timescale of 0", tkhd.track_id));
-        return Err(error.in_box(*b"mdhd").in_box(*b"mdia").at_byte(mdhd.0));
+        return Err(error
+            .with_enclosing_box(*b"mdhd")
+            .with_enclosing_box(*b"mdia")
+            .with_byte_offset(mdhd.0));
     }
     let mut draft = TrackDraft::new(tkhd, mdhd.1.timescale, entries);
     draft.is_video = hdlr.handler_type == *b"vide";
@@ -134,23 +141,24 @@ fn read_served_trak(
         && let Some(elst) = edts.find_child(b"elst")?
     {
         draft.edits = elst
-            .parse_body(elst::parse)
-            .map_err(|error| error.in_box(*b"edts"))?;
+            .parse_body(elst::parse_elst)
+            .map_err(|error| error.with_enclosing_box(*b"edts"))?;
     }
     let stbl = minf
         .require_child(b"stbl")
-        .map_err(|error| error.in_box(*b"mdia"))?;
+        .map_err(|error| error.with_enclosing_box(*b"mdia"))?;
     let mut read = read_stbl(&stbl, &mut draft, source.moov_range.clone());
-    // Only index MP4s contain subsamples that this crate stored.
-    if source.location != MediaLocation::SameFile {
+    // Only index MP4s contain subsamples that this crate stored. The media of an index MP4 is in
+    // another file.
+    if source.location != DataReference::SameFile {
         read = read.and_then(|()| draft.read_subsamples(&stbl));
     }
-    read.map_err(|error| within(error.in_box(*b"stbl")))?;
+    read.map_err(|error| within(error.with_enclosing_box(*b"stbl")))?;
     Ok(TrakOutcome::Draft(Box::new(draft)))
 }
 
 /// Explains why tracks with this handler type are left out.
-fn explain_handler(handler: [u8; 4]) -> String {
+fn explain_unsupported_handler(handler: [u8; 4]) -> String {
     match &handler {
         b"clcp" => "tracks of closed captions are not served".to_owned(),
         _ => format!("{} is neither audio nor video", format_fourcc(handler)),
@@ -159,24 +167,32 @@ fn explain_handler(handler: [u8; 4]) -> String {
 
 /// Parses the sample entries. Each result contains the codec, or the reason why the entry cannot be
 /// packaged.
-fn read_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSampleEntry>> {
-    let within = |error: Error| error.in_box(*b"stsd").in_box(*b"stbl");
+fn read_sample_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSampleEntry>> {
+    let within = |error: Error| {
+        error
+            .with_enclosing_box(*b"stsd")
+            .with_enclosing_box(*b"stbl")
+    };
     let (found, dref) = find_sample_entries(minf)?;
     let mut entries: Vec<DraftSampleEntry> = Vec::new();
     for entry in &found {
         let bytes = entry.bytes.to_vec();
         let (codec, protection) = match entries.iter().find(|known| known.bytes == bytes) {
             Some(known) => (known.codec.clone(), known.protection.clone()),
-            None => match parse_entry(entry, dref.as_ref(), source) {
+            None => match parse_sample_entry(entry, dref.as_ref(), source) {
                 Ok((codec, protection)) => (Ok(codec), protection),
                 Err(error) => (Err(error), None),
             },
         };
-        let elsewhere = entry_location(entry, dref.as_ref()).is_ok_and(|at| at != source.location);
+        let elsewhere =
+            data_reference_of_entry(entry, dref.as_ref()).is_ok_and(|at| at != source.location);
         match &codec {
             Err(error) if error.kind != ErrorKind::Unsupported => {
                 return Err(within(
-                    error.clone().in_box(entry.name).at_byte(entry.offset),
+                    error
+                        .clone()
+                        .with_enclosing_box(entry.name)
+                        .with_byte_offset(entry.offset),
                 ));
             }
             _ => entries.push(DraftSampleEntry {
@@ -196,8 +212,12 @@ fn read_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSample
 /// Returns the sample entries of a track, and its `dref` box.
 fn find_sample_entries<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option<Mp4Box<'a>>)> {
     let stbl = minf.require_child(b"stbl")?;
-    let within = |error: Error| error.in_box(*b"stsd").in_box(*b"stbl");
-    let found = stsd::parse(&stbl.require_child(b"stsd")?).map_err(within)?;
+    let within = |error: Error| {
+        error
+            .with_enclosing_box(*b"stsd")
+            .with_enclosing_box(*b"stbl")
+    };
+    let found = stsd::parse_stsd(&stbl.require_child(b"stsd")?).map_err(within)?;
     let dref = match minf.find_child(b"dinf")? {
         Some(dinf) => dinf.find_child(b"dref")?,
         None => None,
@@ -205,36 +225,39 @@ fn find_sample_entries<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option
     Ok((found, dref))
 }
 
-fn parse_entry(
+fn parse_sample_entry(
     entry: &Mp4Box<'_>,
     dref: Option<&Mp4Box<'_>>,
     source: &MediaFile,
 ) -> Result<(Codec, Option<ProtectedEntry>)> {
-    if entry_location(entry, dref)? != source.location {
+    if data_reference_of_entry(entry, dref)? != source.location {
         let code = format_fourcc(entry.name);
         let message = format!("the media of the {code} samples is in another file");
         return Err(Error::unsupported(message));
     }
     if is_protected_entry(entry.name) {
-        let (clear, protection) = ProtectedEntry::unwrap_entry(entry.bytes)?;
-        return Ok((Codec::parse(&clear)?, Some(protection)));
+        let (clear, protection) = ProtectedEntry::split_protected_entry(entry.bytes)?;
+        return Ok((Codec::from_sample_entry(&clear)?, Some(protection)));
     }
-    Ok((Codec::parse(entry.bytes)?, None))
+    Ok((Codec::from_sample_entry(entry.bytes)?, None))
 }
 
 /// Returns the file that contains the media of a sample entry.
-fn entry_location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<MediaLocation> {
+fn data_reference_of_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<DataReference> {
     let mut reader = ByteReader::new(entry.body);
     reader.skip(6);
     let reference = reader.u16();
-    dref.map_or(Ok(MediaLocation::SameFile), |dref| {
-        dref::find_location(dref, reference)
+    dref.map_or(Ok(DataReference::SameFile), |dref| {
+        dref::find_data_reference(dref, reference)
     })
 }
 
 /// Adds the locations of a track's media (from its `dref` box) to `found`, if the track is video or
 /// audio.
-pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -> Result<()> {
+pub(super) fn collect_data_references(
+    trak: &Mp4Box<'_>,
+    found: &mut Vec<DataReference>,
+) -> Result<()> {
     let mdia = trak.require_child(b"mdia")?;
     let hdlr = mdia.require_child(b"hdlr")?.parse_body(Hdlr::parse)?;
     if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
@@ -242,7 +265,7 @@ pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -
     }
     let (entries, dref) = find_sample_entries(&mdia.require_child(b"minf")?)?;
     for entry in &entries {
-        match entry_location(entry, dref.as_ref()) {
+        match data_reference_of_entry(entry, dref.as_ref()) {
             Ok(location) if !found.contains(&location) => found.push(location),
             Ok(_) => {}
             Err(error) if error.kind == ErrorKind::Unsupported => {}
@@ -269,7 +292,7 @@ fn unsupported_reason(entries: &[DraftSampleEntry]) -> Option<String> {
 
 fn read_language(mdia: &Mp4Box<'_>, mdhd: &Mdhd, is_quicktime: bool) -> Result<String> {
     let tag = match mdia.find_child(b"elng")? {
-        Some(elng) => elng.parse_body(elng::parse)?,
+        Some(elng) => elng.parse_body(elng::parse_elng)?,
         None => None,
     };
     let language = tag.or_else(|| mdhd.decode_language(is_quicktime));

@@ -7,7 +7,7 @@ use crate::bmff::elst::EditListEntry;
 use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
-use crate::protection::source::{refuse, select_pssh_boxes};
+use crate::protection::encrypted_source::{select_pssh_boxes, unsupported_encryption_error};
 use crate::protection::{ProtectedEntry, SencTable, SourceProtection, StoredSubsamples};
 use crate::time::Time;
 use std::ops::Range;
@@ -77,8 +77,8 @@ pub(super) enum FinishedTrack {
     LeftOut(&'static str),
 }
 
-/// Occurrences of one kind of timing anomaly: their number, the decode time of the first one, and
-/// the size of the largest one. The time and the size are in ticks.
+/// Statistics of one kind of timing anomaly: the number of anomalies, the decode time of the first
+/// anomaly, and the size of the largest anomaly. The time and the size are in ticks.
 #[derive(Debug, Default)]
 struct TimingAnomaly {
     count: u32,
@@ -87,7 +87,7 @@ struct TimingAnomaly {
 }
 
 impl TimingAnomaly {
-    fn record(&mut self, at: u64, size: u64) {
+    fn record_occurrence(&mut self, at: u64, size: u64) {
         if self.count == 0 {
             self.first = at;
         }
@@ -122,7 +122,9 @@ fn refuse_key_groups(holder: &Mp4Box<'_>) -> Result<()> {
         let child = child?;
         let is_group = matches!(&child.name, b"sgpd" | b"sbgp");
         if is_group && child.body.get(4..8) == Some(b"seig") {
-            return Err(refuse("with several keys or a clear lead (seig groups)"));
+            return Err(unsupported_encryption_error(
+                "with several keys or a clear lead (seig groups)",
+            ));
         }
     }
     Ok(())
@@ -173,7 +175,7 @@ impl TrackDraft {
     /// # Errors
     /// `Malformed` if there is no such entry. `Unsupported` if the samples already use another
     /// entry with different content. The error of the entry's codec, if the codec is not supported.
-    pub fn use_entry(&mut self, description: u32) -> Result<()> {
+    pub fn select_sample_entry(&mut self, description: u32) -> Result<()> {
         let wanted = (description as usize).saturating_sub(1);
         let entry = self.entries.get(wanted).ok_or_else(|| {
             let entry_count = self.entries.len();
@@ -210,7 +212,7 @@ impl TrackDraft {
     /// # Errors
     /// `Unsupported` if the form of encryption cannot be passed through; the message names the
     /// form. `Malformed` if `senc` is broken.
-    pub fn add_auxiliary(&mut self, holder: &Mp4Box<'_>, first: u32) -> Result<()> {
+    pub fn add_sample_auxiliary(&mut self, holder: &Mp4Box<'_>, first: u32) -> Result<()> {
         let entry = self.used_entry.and_then(|used| self.entries.get(used));
         let Some(protection) = entry.and_then(|entry| entry.protection.as_ref()) else {
             return Ok(());
@@ -220,7 +222,7 @@ impl TrackDraft {
         let count = self.samples.len().saturating_sub(first);
         self.auxiliary
             .add_samples(senc, count, protection.iv_bytes)
-            .map_err(|error| error.in_box(*b"senc"))
+            .map_err(|error| error.with_enclosing_box(*b"senc"))
     }
 
     /// Reads the subsamples that an index MP4 stores in `stbl`.
@@ -228,8 +230,8 @@ impl TrackDraft {
     /// # Errors
     /// `Malformed` if the subsamples of a sample are missing.
     pub fn read_subsamples(&mut self, stbl: &Mp4Box<'_>) -> Result<()> {
-        let found = StoredSubsamples::find(stbl, self.samples.len());
-        self.subsamples = found.map_err(|error| error.in_box(*b"uuid"))?;
+        let found = StoredSubsamples::from_stbl(stbl, self.samples.len());
+        self.subsamples = found.map_err(|error| error.with_enclosing_box(*b"uuid"))?;
         Ok(())
     }
 
@@ -286,14 +288,14 @@ impl TrackDraft {
         self.chunks_end = self.chunks_end.max(end);
         match end <= self.file_len {
             true => Ok(()),
-            false => self.check_each_sample(first..first + count, offset),
+            false => self.check_samples_within_file(first..first + count, offset),
         }
     }
 
-    /// Checks for each of these contiguous samples whether it is within the file. The first sample
-    /// starts at byte `at`.
+    /// Checks that every sample of `samples` is within the file. The samples are contiguous, and
+    /// the first sample starts at byte `at`.
     #[cold]
-    fn check_each_sample(&mut self, samples: Range<u32>, mut at: u64) -> Result<()> {
+    fn check_samples_within_file(&mut self, samples: Range<u32>, mut at: u64) -> Result<()> {
         for n in samples {
             let size = self.samples.sizes_mut().get(n);
             let end = at.saturating_add(u64::from(size));
@@ -355,7 +357,7 @@ impl TrackDraft {
             return Ok(());
         }
         if new_duration <= 0 || new_duration > i128::from(DURATION_MAX) {
-            self.jumps.record(expected, size);
+            self.jumps.record_occurrence(expected, size);
             self.tfdt_correction -= deviation;
             return Ok(());
         }
@@ -364,16 +366,16 @@ impl TrackDraft {
         } else {
             &mut self.overlaps
         };
-        anomaly.record(expected, size);
+        anomaly.record_occurrence(expected, size);
         self.samples
             .set_last_duration(u32::try_from(new_duration).unwrap_or(last));
         Ok(())
     }
 
-    /// Records that the file ends before the next `count` samples. The first of them has `size`
-    /// bytes at `offset`. No later samples are added, because otherwise samples would be missing in
-    /// the middle of the track.
-    pub fn end_before(&mut self, count: u32, size: u32, offset: u64) {
+    /// Records that the next `count` samples are missing because the file ends too early. The first
+    /// missing sample has `size` bytes at `offset`. The caller must add no later samples, because
+    /// otherwise samples would be missing in the middle of the track.
+    pub fn record_missing_samples(&mut self, count: u32, size: u32, offset: u64) {
         let next = self.samples.len();
         let error = self.sample_beyond_file_error(next, size, offset);
         let missing = self.missing_end.get_or_insert((error, 0));

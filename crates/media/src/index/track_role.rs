@@ -1,4 +1,4 @@
-//! Purposes of tracks: commentary, audio description and others.
+//! Purposes of tracks, such as commentary or audio description.
 
 use crate::bmff::Mp4Box;
 use crate::bmff::kind_box::KindBox;
@@ -11,7 +11,7 @@ pub const AUDIO_PURPOSE_SCHEME: &str = "urn:tva:metadata:cs:AudioPurposeCS:2007"
 /// The scheme of HTML track kinds, which some packagers write.
 const HTML_KIND_SCHEME: &str = "about:html-kind";
 
-/// Purpose of a track that its author declared.
+/// Purpose of a track, as declared by the author of the track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrackRole {
     /// The main programme.
@@ -20,7 +20,7 @@ pub enum TrackRole {
     Alternate,
     /// Additional content.
     Supplementary,
-    /// Commentary, such as that of the director.
+    /// Commentary, such as the director's commentary.
     Commentary,
     /// A translation.
     Dub,
@@ -32,7 +32,7 @@ pub enum TrackRole {
     Subtitle,
     /// Text of the dialogue and of all relevant sounds.
     Caption,
-    /// Text that even viewers who understand the original language need.
+    /// Forced subtitles, which are shown even to viewers who understand the spoken language.
     ForcedSubtitle,
     /// Text that is easier to read.
     EasyReader,

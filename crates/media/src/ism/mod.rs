@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn manifests_of_other_tools_are_parsed() {
-        // Microsoft's manifests have another namespace, attributes in elements, and UTF-16 with a
-        // byte order mark.
+        // A manifest in the style of Microsoft's tools, in UTF-16 with a byte order mark. The
+        // manifest has no namespace, and contains an `img` element, which is not a track.
         let text = r#"<?xml version="1.0" encoding="utf-16"?><smil><head><meta name="formats"
             content="mp4-v3"/></head><body><switch><video src="f_1.mp4" systemBitrate="1"
             systemLanguage="fra"><param name="trackID" value="1"/><param name="role"
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_manifests_are_parsed_back(files in fixtures::any_title(), name in "[^\0- \u{fffe}\u{ffff}]{1,20}") {
+        fn written_manifests_are_parsed_back(files in fixtures::arbitrary_title(), name in "[^\0- \u{fffe}\u{ffff}]{1,20}") {
             let names: Vec<String> = (0..files.len()).map(|n| format!("{name}{n}")).collect();
             let both = names.iter().map(String::as_str).zip(files.iter().map(|file| &**file));
             let text = write_server_manifest(both);

@@ -11,7 +11,7 @@ pub const SERVER_MANIFEST_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of tracks in a server manifest.
 pub const SMIL_TRACKS_MAX: usize = 256;
 
-/// Parses a server manifest into its tracks, in order.
+/// Returns the tracks of a server manifest in document order.
 ///
 /// # Errors
 /// `TooLarge` if the manifest exceeds [`SERVER_MANIFEST_BYTES_MAX`] or [`SMIL_TRACKS_MAX`];
@@ -23,7 +23,7 @@ pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let text = decode_text(bytes)?;
-    let root = xml::parse_document(&text)?;
+    let root = xml::parse_xml_document(&text)?;
     if root.name != "smil" {
         let message = format!("not a SMIL document: it starts with {}", root.name);
         return Err(Error::malformed(message));

@@ -1,6 +1,6 @@
-//! Groups audio renditions: the bitrates of one programme, and alternative programmes.
+//! Groups audio renditions into programmes with one or more bitrates, and programmes into families.
 
-use super::audio_purpose::{is_for_all, media_characteristics};
+use super::audio_purpose::{is_for_all_viewers, media_characteristics};
 use super::language_tag::shortest_tag;
 use crate::codec::AudioFormat;
 use crate::index::TrackRole;
@@ -20,9 +20,9 @@ pub(super) struct AudioFamily<'a> {
     pub(super) format: &'a AudioFormat,
     /// RFC 6381 codec string.
     pub(super) codec_string: &'a str,
-    /// The default programme is first, then the other programmes for all viewers, then commentary
-    /// and accessibility audio. Within these groups, programmes keep the order of the presentation.
-    /// Never empty.
+    /// The default programme is first, then the other programmes for all viewers, then
+    /// supplementary audio, commentary and accessibility audio. Within these groups, programmes
+    /// keep the order of the presentation. Never empty.
     pub(super) programmes: Vec<AudioProgramme<'a>>,
 }
 
@@ -60,18 +60,20 @@ pub(super) fn group_audio<'a>(
     families
         .iter_mut()
         .for_each(|family| family.sort_programmes(presentation));
-    families.sort_by_key(|family| !family.has_audio_for_all(presentation));
+    families.sort_by_key(|family| !family.has_audio_for_all_viewers(presentation));
     families
 }
 
 impl<'a> AudioFamily<'a> {
     /// Moves the default programme to the front, because some players start with the first
-    /// programme. Moves commentary and accessibility audio behind the other programmes.
+    /// programme. Moves supplementary audio, commentary and accessibility audio behind the other
+    /// programmes.
     fn sort_programmes(&mut self, presentation: &Presentation) {
-        let default = self.find_default(presentation);
+        let default = self.find_default_programme(presentation);
         let first = self.programmes.remove(default);
-        let is_special =
-            |programme: &AudioProgramme| !is_for_all(presentation.track(programme.renditions[0]));
+        let is_special = |programme: &AudioProgramme| {
+            !is_for_all_viewers(presentation.track(programme.renditions[0]))
+        };
         self.programmes.sort_by_key(is_special);
         self.programmes.insert(0, first);
         for n in 0..self.programmes.len() {
@@ -79,11 +81,11 @@ impl<'a> AudioFamily<'a> {
         }
     }
 
-    /// Returns whether the family has a programme for all viewers. The other families contain only
-    /// commentary and accessibility audio.
-    pub(super) fn has_audio_for_all(&self, presentation: &Presentation) -> bool {
+    /// Returns whether the family has a programme for all viewers. A family without such a
+    /// programme contains only supplementary audio, commentary and accessibility audio.
+    pub(super) fn has_audio_for_all_viewers(&self, presentation: &Presentation) -> bool {
         let first = self.programmes.first();
-        first.is_some_and(|first| is_for_all(presentation.track(first.renditions[0])))
+        first.is_some_and(|first| is_for_all_viewers(presentation.track(first.renditions[0])))
     }
 
     fn is_first_of_language(&self, presentation: &Presentation, n: usize) -> bool {
@@ -92,7 +94,7 @@ impl<'a> AudioFamily<'a> {
         let has_same_purpose = |programme: &AudioProgramme| {
             let known_track = track_of(programme);
             known_track.language == track.language
-                && is_for_all(known_track) == is_for_all(track)
+                && is_for_all_viewers(known_track) == is_for_all_viewers(track)
                 && media_characteristics(known_track).eq(media_characteristics(track))
         };
         !self.programmes[..n].iter().any(has_same_purpose)
@@ -105,7 +107,7 @@ impl<'a> AudioFamily<'a> {
             let steps = programme
                 .renditions
                 .iter()
-                .all(|other| is_other_quality(other, rendition));
+                .all(|other| is_other_bitrate_step(other, rendition));
             known_track.language == track.language
                 && known_track.name == track.name
                 && known_track.roles == track.roles
@@ -139,13 +141,13 @@ impl<'a> AudioFamily<'a> {
     /// The first criterion is that the audio is for all viewers. The next criteria are the
     /// operator's choice of a language, the enabled flag, and the role of the main programme, in
     /// this order. If several programmes rank equally, the first of them is the default.
-    fn find_default(&self, presentation: &Presentation) -> usize {
+    fn find_default_programme(&self, presentation: &Presentation) -> usize {
         let choice = presentation.manifest_rules.default_audio.as_deref();
         let rank = |n: &usize| {
             let track = presentation.track(self.programmes[*n].renditions[0]);
             (
-                !is_for_all(track),
-                choice.is_some_and(|choice| !is_same_language(choice, &track.language)),
+                !is_for_all_viewers(track),
+                choice.is_some_and(|choice| !is_chosen_language(choice, &track.language)),
                 !track.is_enabled,
                 !track.roles.contains(&TrackRole::Main),
             )
@@ -156,7 +158,7 @@ impl<'a> AudioFamily<'a> {
 
 /// Returns whether a language matches the operator's choice. The choice `pt` also matches the
 /// language `pt-BR`.
-fn is_same_language(choice: &str, language: &str) -> bool {
+fn is_chosen_language(choice: &str, language: &str) -> bool {
     let (Some(choice), Some(tag)) = (shortest_tag(choice), shortest_tag(language)) else {
         return false;
     };
@@ -165,7 +167,7 @@ fn is_same_language(choice: &str, language: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-fn is_other_quality(a: &Rendition, b: &Rendition) -> bool {
+fn is_other_bitrate_step(a: &Rendition, b: &Rendition) -> bool {
     let (a, b) = (a.bandwidth.average, b.bandwidth.average);
     a.abs_diff(b) * 100 > a.max(b) * LADDER_STEP_PERCENT
 }

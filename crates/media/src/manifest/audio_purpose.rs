@@ -5,7 +5,7 @@ use crate::presentation::Presentation;
 
 /// Returns whether audio is for all viewers. Supplementary audio, commentary and accessibility
 /// audio are only for some viewers.
-pub(super) fn is_for_all(track: &Track) -> bool {
+pub(super) fn is_for_all_viewers(track: &Track) -> bool {
     !track.roles.iter().any(|role| {
         matches!(
             role,
@@ -21,12 +21,12 @@ pub(super) fn is_for_all(track: &Track) -> bool {
 /// only if the title has no other audio.
 pub(super) fn may_be_default(presentation: &Presentation, track: &Track) -> bool {
     let mut all = presentation.audio_renditions();
-    is_for_all(track) || !all.any(|other| is_for_all(presentation.track(other)))
+    is_for_all_viewers(track) || !all.any(|other| is_for_all_viewers(presentation.track(other)))
 }
 
 /// Returns whether the track is accessibility audio. Players select such audio if the viewer's
 /// settings request it.
-pub(super) fn is_aid(track: &Track) -> bool {
+pub(super) fn is_accessibility_audio(track: &Track) -> bool {
     media_characteristics(track).next().is_some()
 }
 

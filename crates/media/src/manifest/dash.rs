@@ -7,7 +7,7 @@ mod text_sets;
 
 pub use segment_template::SegmentAddressing;
 
-use super::text::XmlDuration;
+use super::escaping::XmlDuration;
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
 use segment_template::write_segment_template;
@@ -71,7 +71,7 @@ fn write_adaptation_set(
     (id, switchable): (usize, &[usize]),
     set: &AdaptationSet,
 ) {
-    set.write_start(out, presentation, (id, switchable));
+    set.write_adaptation_set_start(out, presentation, (id, switchable));
     let shared = set
         .renditions
         .windows(2)

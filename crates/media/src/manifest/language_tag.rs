@@ -12,7 +12,9 @@ pub(crate) fn shortest_tag(language: &str) -> Option<String> {
         Some((primary, rest)) => (primary, Some(rest)),
         None => (language, None),
     };
-    if matches!(primary, "und" | "mis" | "mul" | "zxx" | "") || !is_well_formed(language) {
+    if matches!(primary, "und" | "mis" | "mul" | "zxx" | "")
+        || !is_well_formed_language_tag(language)
+    {
         return None;
     }
     let primary = find_language(primary).map_or(primary, |language| language.0);
@@ -61,7 +63,7 @@ fn find_language(
 
 /// Returns whether a tag is a valid value of the XML Schema type `language`. This type includes all
 /// BCP 47 tags.
-fn is_well_formed(tag: &str) -> bool {
+fn is_well_formed_language_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or("");
     let length = |part: &str| (1..=8).contains(&part.len());

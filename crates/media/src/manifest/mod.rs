@@ -5,15 +5,15 @@ pub mod hls;
 pub mod read;
 pub mod url;
 
-use crate::presentation::{HlsText, ManifestRules};
+use crate::presentation::{CmafHlsTextForm, ManifestRules};
 
 mod audio_groups;
 mod audio_purpose;
+pub(crate) mod escaping;
 pub(crate) mod language_tag;
 mod languages;
 #[cfg(test)]
 mod tests;
-pub(crate) mod text;
 mod track_facts;
 
 /// Format of the text segments of HLS.
@@ -28,9 +28,9 @@ pub enum HlsTextForm {
 impl HlsTextForm {
     /// Returns the text format that a presentation's rules select for media in this container. Text
     /// with transport streams is never IMSC, because IMSC segments are CMAF.
-    pub(crate) fn beside(format: SegmentFormat, rules: &ManifestRules) -> HlsTextForm {
+    pub(crate) fn choose_text_form(format: SegmentFormat, rules: &ManifestRules) -> HlsTextForm {
         match (format, rules.hls_text) {
-            (SegmentFormat::Cmaf, HlsText::Imsc) => HlsTextForm::Imsc,
+            (SegmentFormat::Cmaf, CmafHlsTextForm::Imsc) => HlsTextForm::Imsc,
             _ => HlsTextForm::WebVtt(format),
         }
     }

@@ -10,30 +10,30 @@ mod tests;
 
 pub use progressive::ProgressiveMp4;
 
-use crate::bmff::dref::MediaLocation;
+use crate::bmff::dref::DataReference;
 use crate::bytes::write_box;
 use crate::error::{Error, Result};
 use crate::index::{Index, SourceRecord};
 use moov::{MovieWriter, TrakWriter};
 use sample_table::{FileChunk, collect_chunks};
 
-/// Declares `isom` and no newer brand, because the first version of `isom` covers every written
-/// box.
+/// The `ftyp` box, which declares the brands `isom` and `mp41`.
 const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 
 /// Writes an index MP4, which contains the tables of `index`. Its `dref` box contains the name of
 /// the media file (ISO/IEC 14496-12, 8.7.2).
 ///
-/// The samples of fragmented sources are written as plain sample tables.
-/// [`crate::index::Indexer::take_references`] reads the file back to the same index.
+/// For fragmented sources too, the samples are listed in plain sample tables, not in fragments.
+/// [`crate::index::Indexer::take_references`] reads the file, and the same index can be built from
+/// the result.
 ///
 /// # Errors
 /// `Unsupported` if no movie timescale expresses the delays of all tracks exactly.
 pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
-    let location = MediaLocation::External(media.to_owned());
+    let location = DataReference::External(media.to_owned());
     let tracks = || index.tracks.iter().chain(&index.text_tracks);
     let movie = MovieWriter::new(tracks());
-    if !movie.is_exact() {
+    if !movie.has_exact_edits() {
         let message = "no 32-bit movie timescale expresses the times of all tracks exactly";
         return Err(Error::unsupported(message));
     }
@@ -61,8 +61,8 @@ pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
     let wide = index.file_len > u64::from(u32::MAX);
     write_box(&mut out, b"moov", |out| {
         let from = out.len();
-        movie.write(out, &traks, wide);
-        mark.write(out, from);
+        movie.write_moov_content(out, &traks, wide);
+        mark.append_to_moov(out, from);
     });
     Ok(out)
 }

@@ -2,7 +2,7 @@
 
 use super::edit_list::{TrackEdits, build_edits, movie_timescale};
 use super::sample_table::{self, FileChunk, write_words};
-use crate::bmff::dref::{self, MediaLocation};
+use crate::bmff::dref::{self, DataReference};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::MediaFormat;
 use crate::index::{Track, write_track_user_data};
@@ -14,7 +14,7 @@ pub(super) struct TrakWriter<'a> {
     /// `track_ID`.
     pub track_id: u32,
     /// The file that contains the samples of the track.
-    pub location: &'a MediaLocation,
+    pub location: &'a DataReference,
     /// The chunks of the track, in decode order.
     pub chunks: &'a [FileChunk],
 }
@@ -35,12 +35,12 @@ impl MovieWriter {
     }
 
     /// Returns whether the edit lists express all times exactly.
-    pub fn is_exact(&self) -> bool {
+    pub fn has_exact_edits(&self) -> bool {
         self.edits.iter().all(|edits| edits.is_exact)
     }
 
     /// Appends the content of a `moov` with these tracks. `wide` selects 64-bit chunk offsets.
-    pub fn write(&self, out: &mut Vec<u8>, traks: &[TrakWriter<'_>], wide: bool) {
+    pub fn write_moov_content(&self, out: &mut Vec<u8>, traks: &[TrakWriter<'_>], wide: bool) {
         let edits = &self.edits;
         let end = edits.iter().map(|edits| edits.movie_end).max().unwrap_or(0);
         let next = traks.iter().map(|trak| trak.track_id).max().unwrap_or(0);
@@ -56,7 +56,9 @@ impl MovieWriter {
             write_words(out, &[next.wrapping_add(1)]);
         });
         for (trak, edits) in traks.iter().zip(edits) {
-            write_box(out, b"trak", |out| trak.write(out, edits, wide));
+            write_box(out, b"trak", |out| {
+                trak.write_trak_content(out, edits, wide)
+            });
         }
         let protected = traks
             .iter()
@@ -73,7 +75,7 @@ impl MovieWriter {
 }
 
 impl TrakWriter<'_> {
-    fn write(&self, out: &mut Vec<u8>, edits: &TrackEdits, wide: bool) {
+    fn write_trak_content(&self, out: &mut Vec<u8>, edits: &TrackEdits, wide: bool) {
         self.write_tkhd(out, edits.movie_end);
         if !edits.entries.is_empty() {
             write_box(out, b"edts", |out| write_elst(out, edits));
@@ -137,9 +139,9 @@ impl TrakWriter<'_> {
             }
             // Only index MP4s contain the stored subsamples, because players of a progressive MP4
             // do not need them.
-            let is_index = matches!(self.location, MediaLocation::External(_));
+            let is_index = matches!(self.location, DataReference::External(_));
             if let Some(stored) = self.track.subsamples.as_ref().filter(|_| is_index) {
-                stored.write(out);
+                stored.write_uuid_box(out);
             }
         });
     }

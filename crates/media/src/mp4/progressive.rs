@@ -3,7 +3,7 @@
 use super::FTYP;
 use super::moov::{MovieWriter, TrakWriter};
 use super::sample_table::{FileChunk, collect_chunks};
-use crate::bmff::dref::MediaLocation;
+use crate::bmff::dref::DataReference;
 use crate::bytes::write_box;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, Track};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// Maximum chunk duration in milliseconds. Tracks from several files are interleaved in chunks of
 /// this duration.
 const CHUNK_MS_MAX: i64 = 1000;
-/// Maximum length of all samples in bytes. The limit is needed because the tables of an index MP4
-/// may reference the same bytes many times.
+/// Maximum total length of the samples in bytes. The limit is needed because the tables of an index
+/// MP4 may reference the same bytes many times.
 const FILE_BYTES_MAX: u64 = 1 << 60;
 
 /// The parts of a whole MP4: generated head bytes and ranges of source files. All parts are known
@@ -49,8 +49,8 @@ impl ProgressiveMp4 {
     /// interleaved by time.
     ///
     /// # Errors
-    /// `TooLarge` if the samples exceed 2^60 bytes, or if the `moov` exceeds 4 GiB. With 32-bit
-    /// chunk offsets, the `moov` and the samples together must not exceed 4 GiB.
+    /// `TooLarge` if the samples exceed 2^60 bytes, or if the `moov` exceeds 4 GiB. If the samples
+    /// are at most 2 GiB, 32-bit chunk offsets are used, and the whole file must not exceed 4 GiB.
     pub fn new(files: &[Arc<Index>]) -> Result<ProgressiveMp4> {
         let tracks: Vec<(usize, &Track)> = files
             .iter()
@@ -71,8 +71,8 @@ impl ProgressiveMp4 {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        // Samples of at most 2 GiB leave room for the `moov` within 32-bit offsets. Using 64-bit
-        // offsets a little earlier than necessary does no harm.
+        // Samples of at most 2 GiB leave room for the `moov` within 32-bit offsets. Some files over
+        // 2 GiB could also use 32-bit offsets, but 64-bit offsets do no harm.
         let wide = mdat > u64::from(u32::MAX) / 2;
         place_chunks(&order, &mut chunks, 0);
         let head_len = write_head(&tracks, &chunks, files.len(), wide, mdat)?.len() as u64;
@@ -161,12 +161,14 @@ fn write_head(
             track,
             // Several files may use the same track_ID, so their tracks are numbered again.
             track_id: if files > 1 { n as u32 + 1 } else { track.id },
-            location: &MediaLocation::SameFile,
+            location: &DataReference::SameFile,
             chunks,
         })
         .collect();
     let mut out = FTYP.to_vec();
-    write_box(&mut out, b"moov", |out| movie.write(out, &traks, wide));
+    write_box(&mut out, b"moov", |out| {
+        movie.write_moov_content(out, &traks, wide)
+    });
     if out.len() as u64 > u64::from(u32::MAX) {
         return Err(Error::new(ErrorKind::TooLarge, "the tables are over 4 GiB"));
     }

@@ -1,10 +1,10 @@
-//! Tests that written files are read back to the same index.
+//! Tests that indexing a written file recovers the original tracks.
 
 use super::{ProgressiveMp4, write_index_mp4};
-use crate::bmff::dref::MediaLocation;
+use crate::bmff::dref::DataReference;
 use crate::fixtures;
 use crate::index::testing::{
-    MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
+    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, SyntheticMediaFile, mux_fragmented,
     mux_progressive, sample_row,
 };
 use crate::index::{
@@ -54,8 +54,8 @@ fn write_and_read_back(index: &Index) -> Index {
     let file = write_index_mp4(index, "../a film.mp4").unwrap();
     let mut references = read_references(&file).expect("an index MP4");
     assert_eq!(
-        references.locations(),
-        [MediaLocation::External("../a film.mp4".into())]
+        references.data_references(),
+        [DataReference::External("../a film.mp4".into())]
     );
     assert!(references.recorded_media_len().is_some());
     references.build_index(0, index.file_len).unwrap()
@@ -141,7 +141,7 @@ fn any_film() -> impl Strategy<Value = Vec<MuxTrack>> {
 }
 
 /// Returns the index of a muxed file; `None` if the edit lists of the file hide all samples.
-fn index_muxed(muxed: &MuxedFile) -> Option<Index> {
+fn index_muxed(muxed: &SyntheticMediaFile) -> Option<Index> {
     index_file_in_memory(&muxed.to_bytes()).ok()
 }
 
@@ -194,8 +194,8 @@ proptest! {
         let back = index_file_in_memory(&file).unwrap();
         prop_assert_eq!(back.tracks.len(), index.tracks.len() * files.len());
         for (a, b) in index.tracks.iter().cycle().zip(&back.tracks) {
-            // No edit list expresses a track whose pictures are all presented before they are
-            // decoded, as is possible with negative composition offsets. The times of such a track
+            // With negative composition offsets, the presentation of a track can end before the
+            // first sample is decoded. Edit lists cannot express this, so the times of such a track
             // are not compared.
             if a.presentation_end.is_none_or(|until| until > a.presentation_offset.max(0)) {
                 prop_assert_eq!((a.presentation_offset, a.presentation_end), (b.presentation_offset, b.presentation_end));
@@ -246,7 +246,7 @@ fn every_codec_is_read_back() {
         AAC_PCE_QUAD,
         AAC_PCE_61,
     ] {
-        let codec = Codec::parse(&decode_spaced_hex(hex)).unwrap();
+        let codec = Codec::from_sample_entry(&decode_spaced_hex(hex)).unwrap();
         let mut track = fixtures::build_video_track(1, 25, 100);
         if codec.audio().is_some() {
             track = fixtures::build_audio_track(1, 100);
@@ -267,7 +267,7 @@ fn times_beyond_every_movie_timescale_are_refused() {
         track
     };
     // One movie timescale cannot express the delays of two tracks whose timescales are large
-    // primes. Only one of these tracks may be delayed.
+    // primes. The index MP4 can be written if only one of these tracks is delayed.
     let ok = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
     assert_round_trip(&ok);
     let both = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
@@ -325,9 +325,9 @@ fn a_file_of_several_locations_gives_an_index_for_each() {
     let moov = (file.len() - 24) as u32;
     file[24..28].copy_from_slice(&moov.to_be_bytes());
     let mut references = read_references(&file).unwrap();
-    let named = |name: &str| MediaLocation::External(name.to_owned());
+    let named = |name: &str| DataReference::External(name.to_owned());
     let places = [named("v.mp4"), named("https://media.example.com/a.mp4")];
-    assert_eq!(references.locations(), places);
+    assert_eq!(references.data_references(), places);
     for (n, index) in [&one, &two].into_iter().enumerate() {
         let found = references.build_index(n, 1 << 30).unwrap();
         assert_eq!(found.tracks.len(), 1);

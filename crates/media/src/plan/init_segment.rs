@@ -1,7 +1,7 @@
 //! CMAF init segments: `ftyp` and a `moov` without samples (ISO/IEC 23000-19, 7.3.1).
 
 use super::TRACK_ID;
-use crate::bmff::dref::{self, MediaLocation};
+use crate::bmff::dref::{self, DataReference};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::{MediaFormat, TextFormat};
 use crate::index::Track;
@@ -152,7 +152,7 @@ fn write_minf(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignalin
         MediaFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
     }
     write_box(out, b"dinf", |out| {
-        dref::write_dref(out, &MediaLocation::SameFile);
+        dref::write_dref(out, &DataReference::SameFile);
     });
     write_box(out, b"stbl", |out| {
         write_full_box(out, b"stsd", 0, 0, |out| {

@@ -1,15 +1,15 @@
 //! Plans of segments: generated head bytes, source ranges and the exact length.
 
 mod access_units;
+mod encrypted_source;
 pub(crate) mod init_segment;
 mod moof;
 mod protected;
-mod source_samples;
 #[cfg(test)]
 mod tests;
 
 pub use access_units::{AccessUnit, SegmentAccessUnits};
-pub use protected::{KnownSubsamples, ProtectedFragment};
+pub use protected::{FragmentSelector, KnownSubsamples};
 
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};

@@ -160,8 +160,8 @@ impl FragmentPlan<'_> {
                 write_full_box(out, b"tfdt", 1, 0, |out| {
                     out.extend_from_slice(&self.tfdt.to_be_bytes());
                 });
-                // Version 0 suffices: its composition offsets are unsigned, and served offsets are
-                // never negative.
+                // In version 0, composition offsets are unsigned. This suffices, because served
+                // offsets are never negative.
                 write_full_box(out, b"trun", 0, layout.trun_flags(), |out| {
                     write_u32(out, range.end.saturating_sub(range.start));
                     write_u32(out, data_offset);
@@ -169,12 +169,12 @@ impl FragmentPlan<'_> {
                         write_u32(out, SYNC);
                     }
                     for sample in samples.range(range.clone()) {
-                        self.write_sample(out, layout, &sample);
+                        self.write_trun_entry(out, layout, &sample);
                         append_range(&mut ranges, &sample);
                     }
                 });
                 if let Some(auxiliary) = &self.auxiliary {
-                    auxiliary.write(out, STYP.len());
+                    auxiliary.write_auxiliary_boxes(out, STYP.len());
                 }
             });
         });
@@ -182,7 +182,7 @@ impl FragmentPlan<'_> {
     }
 
     #[inline]
-    fn write_sample(&self, out: &mut Vec<u8>, layout: &FragmentLayout, sample: &Sample) {
+    fn write_trun_entry(&self, out: &mut Vec<u8>, layout: &FragmentLayout, sample: &Sample) {
         if layout.duration.is_none() {
             write_u32(out, sample.duration);
         }

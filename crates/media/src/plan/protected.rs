@@ -11,14 +11,14 @@ use std::ops::Range;
 
 /// A protected fragment, which is a media segment or a key frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProtectedFragment {
+pub enum FragmentSelector {
     /// The media segment with this number, counted from 0.
     Segment(usize),
     /// The key frame with this sample number.
     KeyFrame(u32),
 }
 
-/// Subsamples of a fragment, as far as they are known before its media is read.
+/// The subsamples of a fragment, if they are known before the fragment's media is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownSubsamples {
     /// Samples are protected as a whole.
@@ -34,7 +34,7 @@ impl Presentation {
     pub fn known_subsamples(
         &self,
         rendition: &Rendition,
-        fragment: ProtectedFragment,
+        fragment: FragmentSelector,
     ) -> KnownSubsamples {
         let track = self.track(rendition);
         let Some(signaling) = self.track_signaling(rendition) else {
@@ -48,7 +48,8 @@ impl Presentation {
         // unencrypted than the served scheme requires.
         let stored = track.subsamples.as_ref();
         let stored = stored.filter(|_| track.protection.is_none());
-        let map = stored.and_then(|own| own.build_map(samples, signaling.protection.scheme));
+        let map =
+            stored.and_then(|own| own.build_subsample_map(samples, signaling.protection.scheme));
         map.map_or(KnownSubsamples::Unknown, KnownSubsamples::Map)
     }
 
@@ -58,13 +59,13 @@ impl Presentation {
     pub fn plan_protected(
         &self,
         rendition: &Rendition,
-        fragment: ProtectedFragment,
+        fragment: FragmentSelector,
         map: Option<&SubsampleMap>,
     ) -> Plan {
         let samples = self.fragment_samples(rendition, fragment);
         let mut plan = match fragment {
-            ProtectedFragment::Segment(n) => self.segment_fragment(rendition, n),
-            ProtectedFragment::KeyFrame(key) => self.key_frame_fragment(rendition, key),
+            FragmentSelector::Segment(n) => self.segment_fragment(rendition, n),
+            FragmentSelector::KeyFrame(key) => self.key_frame_fragment(rendition, key),
         };
         if let Some(signaling) = self.track_signaling(rendition) {
             let count = samples.end.saturating_sub(samples.start);
@@ -85,7 +86,7 @@ impl Presentation {
     pub fn find_subsamples(
         &self,
         rendition: &Rendition,
-        fragment: ProtectedFragment,
+        fragment: FragmentSelector,
         payload: &[u8],
     ) -> Result<Option<SubsampleMap>> {
         let Some(signaling) = self.track_signaling(rendition) else {
@@ -96,7 +97,7 @@ impl Presentation {
             return Ok(None);
         };
         let mut rest = payload;
-        for size in self.fragment_sizes(rendition, fragment) {
+        for size in self.fragment_sample_sizes(rendition, fragment) {
             let split = rest.split_at_checked(size as usize);
             let outside = || Error::malformed("a sample lies outside its segment");
             let (sample, after) = split.ok_or_else(outside)?;
@@ -159,18 +160,18 @@ impl Presentation {
     pub fn fragment_samples(
         &self,
         rendition: &Rendition,
-        fragment: ProtectedFragment,
+        fragment: FragmentSelector,
     ) -> Range<u32> {
         match fragment {
-            ProtectedFragment::Segment(n) => self.segment_samples(rendition, n),
-            ProtectedFragment::KeyFrame(key) => key..key.saturating_add(1),
+            FragmentSelector::Segment(n) => self.segment_samples(rendition, n),
+            FragmentSelector::KeyFrame(key) => key..key.saturating_add(1),
         }
     }
 
-    fn fragment_sizes<'a>(
+    fn fragment_sample_sizes<'a>(
         &'a self,
         rendition: &'a Rendition,
-        fragment: ProtectedFragment,
+        fragment: FragmentSelector,
     ) -> impl Iterator<Item = u32> + 'a {
         let samples = self.fragment_samples(rendition, fragment);
         let samples = self.track(rendition).samples.range(samples);

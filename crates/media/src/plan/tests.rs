@@ -1,7 +1,7 @@
 //! Tests that compare plans with a naive muxer and with our own indexer.
 
 use super::*;
-use crate::fixtures::{self, any_title, build_index};
+use crate::fixtures::{self, arbitrary_title, build_index};
 use crate::index::{Sample, index_file_in_memory};
 use crate::presentation::PackagingRules;
 use crate::time::Time;
@@ -63,8 +63,8 @@ impl SegmentClock {
     }
 }
 
-/// Writes a segment from a plain list of samples, one field of all samples at a time. It uses no
-/// sample tables, and computes no lengths in advance.
+/// Writes a segment from a plain list of samples, without using sample tables and without computing
+/// lengths in advance.
 fn mux_naively(samples: &[Sample], clock: SegmentClock, number: u32, is_video: bool) -> Vec<u8> {
     let sync = |s: &Sample| s.is_sync || !is_video;
     let flags = |s: &Sample| if sync(s) { 0x0200_0000 } else { 0x0101_0000 };
@@ -129,7 +129,7 @@ fn mux_naively(samples: &[Sample], clock: SegmentClock, number: u32, is_video: b
 
 proptest! {
     #[test]
-    fn plans_equal_a_naive_muxer(files in any_title(), segment_ms in 1u32..4000) {
+    fn plans_equal_a_naive_muxer(files in arbitrary_title(), segment_ms in 1u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
             let track = title.track(rendition);
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn planned_segments_are_indexed_to_the_same_samples(files in any_title(), segment_ms in 100u32..4000) {
+    fn planned_segments_are_indexed_to_the_same_samples(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
             let track = title.track(rendition);
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn key_frame_fragments_last_until_the_next(files in any_title(), segment_ms in 100u32..4000) {
+    fn key_frame_fragments_last_until_the_next(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in title.video_renditions() {
             let track = title.track(rendition);
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn units_are_decoded_before_they_are_shown(files in any_title(), segment_ms in 100u32..4000) {
+    fn units_are_decoded_before_they_are_shown(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
             for n in 0..rendition.segment_count() {

@@ -1,7 +1,7 @@
 //! Building a presentation: choose tracks, shift them, cut them and measure them.
 
 use super::frame_rate::max_frame_rate;
-use super::presentation_times::earliest_from;
+use super::presentation_times::earliest_presentation_times;
 use super::segment_grid::{self, KeyFrameTimes};
 use super::served_tracks::{self, ServedTrack};
 use super::timeline_shift::TimelineShift;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// Only a film that lasts days and has a single key frame comes close to the limit.
 pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
-/// Version of the packaging code. It is increased whenever the code produces other segments from
-/// the same index and rules, so that no cache mixes old and new segments.
+/// Version of the packaging code. It is increased whenever the code starts to produce different
+/// segments from the same index and rules, so that no cache mixes old and new segments.
 const PACKAGING_VERSION: u64 = 4;
 
 /// Preferred bitrate of the first listed variant, in bits per second. Most connections can carry
@@ -35,15 +35,15 @@ impl Presentation {
     /// Builds the presentation of a title from the indexes of its files.
     ///
     /// The AVC rendition nearest to 2 Mbit/s is listed first, because players start with the first
-    /// one. Without AVC, the nearest of all video renditions is listed first. The other video
-    /// renditions follow by falling bitrate. Audio renditions keep the order of the files, and
-    /// copies of one audio track are listed once.
+    /// listed rendition. Without AVC, the nearest rendition of any codec is listed first. The other
+    /// video renditions follow by falling bitrate. Audio renditions keep the order of the files,
+    /// and copies of one audio track are listed once.
     ///
     /// # Errors
     /// `Malformed` if a video track has no sync sample, or if the lengths of the files differ by
     /// more than 2 s and by more than 5 %, because such files are not renditions of one title;
     /// `Unsupported` if the files contain only text; `Empty` if no track has a duration; `TooLarge`
-    /// over `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX`.
+    /// if `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX` is exceeded.
     pub fn new(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
         build_presentation(files, rules)
     }
@@ -54,7 +54,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
     let mut left_out = Vec::new();
     let mut served = served_tracks::choose_tracks(&files, &mut left_out)?;
     sort_for_manifests(&mut served);
-    let shift = TimelineShift::for_tracks(&served);
+    let shift = TimelineShift::find_smallest_shift(&served);
     let mut shifted = Vec::with_capacity(served.len());
     for track in &served {
         let start = shift.track_start(track)?;
@@ -65,7 +65,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
     }
     let target_ns = i64::from(rules.segment_duration_ms.max(1)) * 1_000_000;
     let cuts = cut_tracks(&shifted, target_ns);
-    check_sizes(&shifted, &cuts)?;
+    check_segment_sample_counts(&shifted, &cuts)?;
     let names = rendition_names::name_renditions(&served);
     let renditions: Vec<Rendition> = shifted
         .iter()
@@ -75,7 +75,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
         .collect();
     let zero = shift.film_zero();
     let duration = total_duration(&shifted, zero);
-    let version = hash_version(&files, rules) ^ shift.version();
+    let version = hash_version(&files, rules) ^ shift.added_shift();
     drop(shifted);
     let mut presentation = Presentation {
         files,
@@ -188,7 +188,7 @@ impl ShiftedTrack<'_> {
     /// the end of the last presented sample.
     fn segment_starts(&self, cuts: &[u32]) -> Vec<u64> {
         let firsts = &cuts[..cuts.len().saturating_sub(1)];
-        let times = earliest_from(&self.served.track.samples, firsts);
+        let times = earliest_presentation_times(&self.served.track.samples, firsts);
         times
             .into_iter()
             .chain([self.served.end])
@@ -210,7 +210,7 @@ impl ShiftedTrack<'_> {
             .collect();
         let (mut times, mut numbers) = (Vec::new(), Vec::new());
         let (mut last_time, mut last_dts) = (i64::MIN, None);
-        for (n, earliest) in keys.iter().zip(earliest_from(samples, &keys)) {
+        for (n, earliest) in keys.iter().zip(earliest_presentation_times(samples, &keys)) {
             let dts = samples.dts(*n);
             if earliest > last_time
                 && earliest < self.served.end
@@ -262,15 +262,15 @@ impl ShiftedTrack<'_> {
             let steps = (self.served_nanos(next as i64 + lag) - time) / target_ns;
             time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }
-        let mut cuts = self.keep_rising(cuts);
+        let mut cuts = self.drop_overlapping_cuts(cuts);
         cuts.push(self.len());
         cuts
     }
 
     /// Drops a cut if samples after this cut are presented before the previous cut, or if the cut
     /// is not before the track's end.
-    fn keep_rising(&self, cuts: Vec<u32>) -> Vec<u32> {
-        let times = earliest_from(&self.served.track.samples, &cuts);
+    fn drop_overlapping_cuts(&self, cuts: Vec<u32>) -> Vec<u32> {
+        let times = earliest_presentation_times(&self.served.track.samples, &cuts);
         let mut last = i64::MIN;
         let rises = cuts.into_iter().zip(times).filter(|(_, time)| {
             let is_later = *time > last && *time < self.served.end;
@@ -323,7 +323,8 @@ impl ShiftedTrack<'_> {
         }
     }
 
-    /// Returns whether samples with the same number have the same times in both tracks.
+    /// Returns whether both tracks have the same start time, timescale and constant sample
+    /// duration. If the durations vary in both tracks, the durations are not compared.
     fn has_same_timing(&self, other: &ShiftedTrack) -> bool {
         let (a, b) = (self.served.track, other.served.track);
         (self.start_ticks, a.timescale) == (other.start_ticks, b.timescale)
@@ -365,7 +366,7 @@ fn build_rendition(
     }
 }
 
-fn check_sizes(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
+fn check_segment_sample_counts(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
     for (shifted, (cuts, _)) in tracks.iter().zip(cuts) {
         let largest = cuts
             .windows(2)
@@ -418,7 +419,8 @@ impl Presentation {
         self.measure_renditions();
     }
 
-    /// Returns whether the samples of any rendition are encrypted, by this server or in the source.
+    /// Returns whether the samples of at least one rendition are encrypted, by this server or in
+    /// the source.
     pub fn is_protected(&self) -> bool {
         self.protection.is_some()
     }
@@ -439,7 +441,7 @@ impl Presentation {
     fn measure_renditions(&mut self) {
         let longest = self.renditions.iter().flat_map(|r| {
             let segments = (0..r.segment_count()).map(|n| self.listed_duration(r, n));
-            segments.chain(self.longest_key_frame(r)).max()
+            segments.chain(self.longest_key_frame_interval(r)).max()
         });
         // A duration printed in a playlist may be one microsecond longer than the exact duration.
         let printed = longest.max().unwrap_or(Time::ZERO).ceil_to(1_000_000) + 1;

@@ -22,12 +22,13 @@ const COMMON_RATES: [(u64, u64); 12] = [
 /// Maximum number of frames that are examined. This is more than an hour at 60 frames per second.
 const FRAMES_MAX: u32 = 1 << 18;
 
-/// Maximum frame rate, in frames per second. Intervals between frames that mean a higher rate are
-/// ignored, because they come from hidden pictures at the start or from wrong timestamps.
+/// Maximum frame rate, in frames per second. Intervals between frames that are too short for this
+/// rate are ignored, because they come from hidden pictures at the start or from wrong timestamps.
 const RATE_MAX: i64 = 500;
 
-/// One of this many intervals between frames is ignored as an outlier, starting with the shortest.
-/// Splices and repaired timestamps leave single intervals that are much too short.
+/// The shortest intervals between frames are ignored as outliers. Their share of all intervals is
+/// one divided by this number. Splices and repaired timestamps leave single intervals that are much
+/// too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
 
 /// Intervals belong to the same frame rate if they are longer than the shortest interval by at most
@@ -46,13 +47,13 @@ pub(super) fn max_frame_rate(track: &Track) -> (u64, u64) {
     let but_last = 0..samples.len().saturating_sub(1).max(1);
     let (frames, ticks) = match samples.shared_duration(but_last) {
         Some(duration) if duration > 0 => (timescale, u64::from(duration)),
-        _ => fastest_frames(track),
+        _ => shortest_interval_frame_rate(track),
     };
     nearest_common_rate(frames, ticks).unwrap_or_else(|| reduce_fraction(frames, ticks))
 }
 
 /// Returns the rate of the shortest intervals between frames in presentation order.
-fn fastest_frames(track: &Track) -> (u64, u64) {
+fn shortest_interval_frame_rate(track: &Track) -> (u64, u64) {
     let samples = &track.samples;
     let frames = samples.range(0..samples.len().min(FRAMES_MAX));
     let mut times: Vec<i64> = frames
@@ -78,8 +79,8 @@ fn fastest_frames(track: &Track) -> (u64, u64) {
     )
 }
 
-/// Returns the common rate that equals `frames / ticks`. If there is none, returns the nearest
-/// common rate within 0.1 %.
+/// Returns the common rate that equals `frames / ticks`. If no common rate is equal, returns the
+/// nearest common rate within 0.1 %.
 fn nearest_common_rate(frames: u64, ticks: u64) -> Option<(u64, u64)> {
     let products = |rate: &(u64, u64)| {
         (

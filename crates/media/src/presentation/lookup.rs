@@ -9,8 +9,8 @@ use std::ops::Range;
 /// most one picture per second, but in all-intra films every picture is a key frame.
 const KEY_SPACING_SECONDS: u64 = 1;
 
-/// Maximum delay after the earliest rendition, in milliseconds, with which a rendition still counts
-/// as aligned.
+/// If a rendition starts at most this many milliseconds after the earliest rendition, the listed
+/// durations do not include the difference.
 const LEAD_MS: u64 = 250;
 
 impl Presentation {
@@ -150,7 +150,7 @@ impl Presentation {
     /// Returns the longest time from one trick-play key frame to the next. `None` if the rendition
     /// has no leading pictures, because the time then never exceeds the duration of the longest
     /// segment.
-    pub(super) fn longest_key_frame(&self, rendition: &Rendition) -> Option<Time> {
+    pub(super) fn longest_key_frame_interval(&self, rendition: &Rendition) -> Option<Time> {
         if !rendition.has_leading_pictures {
             return None;
         }

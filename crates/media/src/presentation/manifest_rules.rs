@@ -10,14 +10,14 @@ pub struct ManifestRules {
     /// the tracks decide.
     pub default_audio: Option<String>,
     /// Form of text in HLS with CMAF segments.
-    pub hls_text: HlsText,
+    pub hls_text: CmafHlsTextForm,
     /// Form of text in DASH.
-    pub dash_text: DashText,
+    pub dash_text: DashTextForm,
 }
 
 /// Form of text in HLS with CMAF segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HlsText {
+pub enum CmafHlsTextForm {
     /// WebVTT segments.
     #[default]
     WebVtt,
@@ -27,7 +27,7 @@ pub enum HlsText {
 
 /// Form of text in DASH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DashText {
+pub enum DashTextForm {
     /// WebVTT in CMAF.
     #[default]
     Wvtt,

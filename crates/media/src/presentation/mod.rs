@@ -8,7 +8,7 @@ mod lookup;
 mod manifest_rules;
 mod presentation_times;
 #[cfg(test)]
-mod properties;
+mod property_tests;
 mod rendition_names;
 mod segment_grid;
 mod served_tracks;
@@ -21,7 +21,7 @@ mod track_tests;
 
 pub use bandwidth::Bandwidth;
 pub(crate) use frame_rate::reduce_fraction;
-pub use manifest_rules::{DashText, HlsText, ManifestRules};
+pub use manifest_rules::{CmafHlsTextForm, DashTextForm, ManifestRules};
 
 use crate::index::{Index, LeftOutTrack, Track};
 use crate::protection::{TitleProtection, TrackSignaling};
@@ -47,7 +47,7 @@ pub struct Presentation {
     /// Position of the film's own time zero on the served timeline.
     ///
     /// Priming and reordered pictures are decoded before this time. MPDs contain this time as
-    /// presentationTimeOffset. It is a whole number of ticks in every timescale.
+    /// presentationTimeOffset. This time is a whole number of ticks in every timescale.
     pub presentation_time_offset: Time,
     /// Time from `presentation_time_offset` to the end of the longest rendition.
     pub duration: Time,

@@ -20,13 +20,13 @@ const STEP_SAMPLES: u32 = 64;
 ///
 /// If a returned time is less than the next one, the sample with this presentation time is between
 /// the two starts.
-pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
+pub(super) fn earliest_presentation_times(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();
     let mut times: Vec<i64> = starts
         .iter()
         .zip(nexts)
-        .map(|(start, next)| earliest_between(samples, *start, next, offset_min))
+        .map(|(start, next)| earliest_presentation_between(samples, *start, next, offset_min))
         .collect();
     for n in (1..times.len()).rev() {
         times[n - 1] = times[n - 1].min(times[n]);
@@ -35,8 +35,8 @@ pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
 }
 
 /// Returns the earliest presentation time of the samples from `first` on.
-pub(super) fn earliest_after(samples: &SampleTable, first: u32) -> i64 {
-    earliest_between(
+pub(super) fn earliest_presentation_after(samples: &SampleTable, first: u32) -> i64 {
+    earliest_presentation_between(
         samples,
         first,
         samples.len(),
@@ -46,7 +46,12 @@ pub(super) fn earliest_after(samples: &SampleTable, first: u32) -> i64 {
 
 /// Returns the earliest presentation time of the samples from `start` to `end`. Stops as soon as no
 /// later sample can be presented earlier.
-fn earliest_between(samples: &SampleTable, start: u32, end: u32, offset_min: i32) -> i64 {
+fn earliest_presentation_between(
+    samples: &SampleTable,
+    start: u32,
+    end: u32,
+    offset_min: i32,
+) -> i64 {
     let mut dts = samples.dts(start) as i64;
     let mut earliest = i64::MAX;
     for n in start..end {
@@ -61,7 +66,7 @@ fn earliest_between(samples: &SampleTable, start: u32, end: u32, offset_min: i32
 
 /// Returns the end of the sample that is presented last, among the samples from `first` on.
 ///
-/// Samples that the edit list hides at the end do not count. Players and ffprobe compute the end of
+/// Samples that the edit list hides at the end are ignored. Players and ffprobe compute the end of
 /// a track in this way. The sum of decode durations differs from this end if the frame rate varies,
 /// or if the first key frame is not presented first.
 pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
@@ -85,7 +90,7 @@ pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
         }
         until = from;
     }
-    // A sample without a duration counts as one tick.
+    // A sample without a duration is treated as one tick long.
     let (time, duration) = last.unwrap_or((samples.dts(first) as i64, 1));
     time + i64::from(duration.max(1))
 }
@@ -97,7 +102,7 @@ fn presented_at(sample: &Sample) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{any_video, avc_codec, build_track};
+    use crate::fixtures::{arbitrary_video_track, avc_codec, build_track};
     use proptest::prelude::*;
 
     #[test]
@@ -121,10 +126,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bounds_equal_those_of_a_full_search(track in any_video()) {
+        fn bounds_equal_those_of_a_full_search(track in arbitrary_video_track()) {
             let samples = &track.samples;
             let starts: Vec<u32> = samples.sync_samples().collect();
-            for (start, time) in starts.iter().zip(earliest_from(samples, &starts)) {
+            for (start, time) in starts.iter().zip(earliest_presentation_times(samples, &starts)) {
                 prop_assert_eq!(samples.range(*start..samples.len()).map(|s| presented_at(&s)).min(), Some(time));
                 let last = samples.range(*start..samples.len()).map(|s| (presented_at(&s), s.duration.max(1))).max();
                 prop_assert_eq!(last.map(|(time, duration)| time + i64::from(duration)), Some(last_sample_end(&track, *start)));

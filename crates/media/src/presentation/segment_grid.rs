@@ -38,10 +38,10 @@ pub(super) const TAIL_DIVISOR: i64 = 10;
 /// Builds one grid for each group of renditions that align.
 ///
 /// Renditions align if they start together and have common key frames (within half a frame) often
-/// enough. This means that the longest segment of the common grid is at most twice as long as the
-/// target length or as the longest segment that one of the renditions would have in a grid of its
-/// own. Renditions that do not align form further groups. Players cannot switch seamlessly between
-/// groups.
+/// enough. The longest segment of the common grid decides whether this is often enough. This
+/// segment must last at most twice the target length, or at most twice the longest segment that one
+/// of the renditions would have in a separate grid. Renditions that do not align form further
+/// groups. Players cannot switch seamlessly between groups.
 pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<SegmentGrid> {
     let all: Vec<usize> = (0..keys.len()).collect();
     // The grids of single renditions are built lazily, because most titles do not need them.
@@ -76,8 +76,9 @@ fn build_common_grid(
     target_ns: i64,
 ) -> Option<SegmentGrid> {
     let first = &keys[*members.first()?];
-    let together =
-        |n: &usize| keys[*n].find_near(first.times[0], 0, first.frame_duration) == Some(0);
+    let together = |n: &usize| {
+        keys[*n].find_key_frame_near(first.times[0], 0, first.frame_duration) == Some(0)
+    };
     if !members.iter().all(together) {
         return None;
     }
@@ -116,7 +117,7 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
                     let (keys, last) = (&keys[*n], cuts[cuts.len() - 1]);
                     time > keys.end - tail
                         || keys
-                            .find_near(time, last + 1, lead.frame_duration)
+                            .find_key_frame_near(time, last + 1, lead.frame_duration)
                             .is_some()
                 })
         };
@@ -134,8 +135,8 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
             .take_while(|key| distance(key) <= later_distance)
             .find(common);
         let nearest = earlier.into_iter().chain(later).min_by_key(distance);
-        // The end of the rendition counts as a candidate too, so a last segment of about the target
-        // length is not divided.
+        // There is no further cut if the end of the rendition is closer to `target_time` than the
+        // key frame. A last segment of about the target length is therefore not divided.
         let before_end = |key: &usize| distance(key) <= lead.end.abs_diff(target_time);
         let Some(next) = nearest.filter(before_end) else {
             break;
@@ -143,7 +144,7 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
         let time = lead.times[next];
         for (n, cuts) in members.iter().zip(&mut cuts) {
             let (keys, last) = (&keys[*n], cuts[cuts.len() - 1]);
-            let cut = keys.find_near(time, last + 1, lead.frame_duration);
+            let cut = keys.find_key_frame_near(time, last + 1, lead.frame_duration);
             cuts.extend(cut.filter(|_| time <= keys.end - tail));
         }
         times.push(time);
@@ -165,9 +166,9 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
 impl KeyFrameTimes {
     /// Returns the position of the key frame nearest to `time`, among the key frames from position
     /// `from` on. Returns `None` if this key frame is more than half a frame away.
-    fn find_near(&self, time: i64, from: usize, frame: i64) -> Option<usize> {
+    fn find_key_frame_near(&self, time: i64, from: usize, frame: i64) -> Option<usize> {
         let half = self.frame_duration.min(frame) / 2;
-        let after = self.count_before(time, from);
+        let after = self.count_key_frames_before(time, from);
         let near = after.saturating_sub(1).max(from)..=after.min(self.times.len() - 1);
         near.min_by_key(|key| self.times[*key].abs_diff(time))
             .filter(|key| self.times[*key].abs_diff(time) <= half.unsigned_abs())
@@ -175,7 +176,7 @@ impl KeyFrameTimes {
 
     /// Counts the key frames before `time`. Searches from position `from` in doubling steps,
     /// because the result is usually close to `from`.
-    fn count_before(&self, time: i64, from: usize) -> usize {
+    fn count_key_frames_before(&self, time: i64, from: usize) -> usize {
         let before = |key: &i64| *key < time;
         let (mut low, mut step) = (from.min(self.times.len()), 1);
         if low > 0 && !before(&self.times[low - 1]) {
@@ -218,7 +219,7 @@ mod tests {
             let times: Vec<i64> = times.into_iter().collect();
             let count = times.partition_point(|key| *key < time);
             let keys = KeyFrameTimes { times, end: 100, frame_duration: 1 };
-            prop_assert_eq!(keys.count_before(time, from), count);
+            prop_assert_eq!(keys.count_key_frames_before(time, from), count);
         }
     }
 }

@@ -83,9 +83,9 @@ pub(super) fn choose_tracks<'a>(
                 .map(|track| (file_index, track.clone())),
         );
         for (track_index, track) in index.tracks.iter().enumerate() {
-            let first_sample = match find_first_served(track)? {
-                FirstServed::Sample(first_sample) => first_sample,
-                FirstServed::LeftOut(reason) => {
+            let first_sample = match find_first_served_sample(track)? {
+                FirstServedSample::Sample(first_sample) => first_sample,
+                FirstServedSample::LeftOut(reason) => {
                     let name = format!("track {} ({})", track.id, track.codec.codec_string);
                     left_out.push((file_index, LeftOutTrack::new(name, reason)));
                     continue;
@@ -96,13 +96,16 @@ pub(super) fn choose_tracks<'a>(
                 track_index,
                 track,
                 first_sample,
-                earliest: presentation_times::earliest_after(&track.samples, first_sample),
+                earliest: presentation_times::earliest_presentation_after(
+                    &track.samples,
+                    first_sample,
+                ),
                 end: presentation_times::last_sample_end(track, first_sample),
                 bitrate: measure_bitrate(track, first_sample),
             };
             if !chosen
                 .iter()
-                .any(|old| old.file_index != file_index && is_copy(old, &new))
+                .any(|old| old.file_index != file_index && is_duplicate_audio(old, &new))
             {
                 chosen.push(new);
             }
@@ -133,13 +136,13 @@ fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
 const NO_SYNC_SAMPLES: &str = "it has no sync samples, so it cannot be cut";
 
 /// The first served sample of a track, or the reason why the track is left out.
-enum FirstServed {
+enum FirstServedSample {
     Sample(u32),
     LeftOut(&'static str),
 }
 
 /// Returns the first sample that can be decoded, or the reason why the track is left out.
-fn find_first_served(track: &Track) -> Result<FirstServed> {
+fn find_first_served_sample(track: &Track) -> Result<FirstServedSample> {
     let samples = &track.samples;
     let Some(first) = samples.first_sync_from(0) else {
         if track.codec.video().is_some() {
@@ -148,17 +151,17 @@ fn find_first_served(track: &Track) -> Result<FirstServed> {
                 track.id
             )));
         }
-        return Ok(FirstServed::LeftOut(NO_SYNC_SAMPLES));
+        return Ok(FirstServedSample::LeftOut(NO_SYNC_SAMPLES));
     };
     match samples.dts(first) < samples.total_duration() {
-        true => Ok(FirstServed::Sample(first)),
-        false => Ok(FirstServed::LeftOut("it has no duration")),
+        true => Ok(FirstServedSample::Sample(first)),
+        false => Ok(FirstServedSample::LeftOut("it has no duration")),
     }
 }
 
 /// Returns whether `new` is the same audio as `old`. The files of a bitrate ladder often contain
 /// copies of the same audio.
-fn is_copy(old: &ServedTrack, new: &ServedTrack) -> bool {
+fn is_duplicate_audio(old: &ServedTrack, new: &ServedTrack) -> bool {
     let (Some(a), Some(b)) = (old.track.codec.audio(), new.track.codec.audio()) else {
         return false;
     };

@@ -15,7 +15,8 @@ pub(super) struct TimelineShift {
     count: i64,
     /// The shift of the title's time zero. It differs from `count` for films that start late.
     zero_count: i64,
-    /// The part of `count` and `zero_count` that was added only to keep the title's zero above 0.
+    /// The part of `count` and `zero_count` that was added only so that MPDs contain a
+    /// presentationTimeOffset.
     added_count: i64,
     per_second: u32,
 }
@@ -24,11 +25,12 @@ impl TimelineShift {
     /// Returns the smallest shift with which no decode time is below zero. The shift is negative
     /// for titles that start late.
     ///
-    /// If pictures are presented later than they are decoded, the title's zero is kept above 0, so
-    /// that MPDs contain a presentationTimeOffset. Without a presentationTimeOffset, Shaka Player
-    /// 5.2 uses the decode time of a segment as its presentation time
-    /// (getTimestampAndDispatchMetadata). Text is then shown too late by the difference.
-    pub(super) fn for_tracks(tracks: &[ServedTrack]) -> TimelineShift {
+    /// With this shift, the title's time zero may be at the served time 0. In this case, the
+    /// longest decode delay is added, so that MPDs of titles with a decode delay contain a
+    /// presentationTimeOffset. Without a presentationTimeOffset, Shaka Player 5.2 uses the decode
+    /// time of a segment as its presentation time (getTimestampAndDispatchMetadata). Text is then
+    /// shown too late by the difference.
+    pub(super) fn find_smallest_shift(tracks: &[ServedTrack]) -> TimelineShift {
         let per_second = tracks
             .iter()
             .fold(0, |g, track| gcd(g, track.track.timescale))
@@ -73,9 +75,9 @@ impl TimelineShift {
         Ok(start as i64)
     }
 
-    /// Returns the part of the shift that only keeps the title's zero above 0; 0 if there is no
-    /// such part. The version hash depends on this part.
-    pub(super) fn version(self) -> u64 {
+    /// Returns the part of the shift that was added only so that MPDs contain a
+    /// presentationTimeOffset; 0 if there is no such part. The version hash depends on this part.
+    pub(super) fn added_shift(self) -> u64 {
         self.added_count as u64
     }
 

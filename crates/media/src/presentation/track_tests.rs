@@ -99,7 +99,7 @@ fn a_second_track_of_stills_is_no_rendition() {
 fn slow_video_is_served_if_it_is_the_film_or_a_rung() {
     // The only video track consists of slides, with one picture per second.
     assert_eq!(build_title(vec![stills(60, 60)]).renditions.len(), 1);
-    // The second rendition of the ladder has a fifth of the frame rate.
+    // The second rendition of the ladder has a fifth of the first rendition's frame rate.
     let rows: Vec<FixtureRow> = (0..50).map(|n| (2560, 0, 900, n % 10 == 0)).collect();
     let slow = fixtures::build_track(fixtures::avc_codec(320, 180), 12_800, 0, &rows);
     let title = build_title(vec![fixtures::build_video_track(10, 50, 9000), slow]);

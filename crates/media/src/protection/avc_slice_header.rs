@@ -1,7 +1,7 @@
 //! Lengths of AVC slice headers (ISO/IEC 14496-10, 7.3.3). A slice header can only be parsed with
 //! its parameter sets, so this module also parses parameter sets (7.3.2.1 and 7.3.2.2).
 
-use super::slice_header_reader::{ceil_log2, measure_headers};
+use super::slice_header_len::{ceil_log2, measure_slice_headers};
 use crate::codec::avc::{WITH_CHROMA, skip_scaling_list};
 use crate::codec::bit_reader::{BitReader, remove_emulation_prevention};
 use std::collections::BTreeMap;
@@ -41,24 +41,25 @@ struct AvcPicture {
     has_redundant: bool,
 }
 
-/// Limits that no legal stream exceeds. They apply to the parameter sets of one kind, the reference
-/// pictures of one list, and the commands of one list.
+/// Limits that no legal stream exceeds. They apply to the number of parameter sets of one kind, the
+/// number of pictures in one reference list, and the number of commands in one
+/// `ref_pic_list_modification` or `dec_ref_pic_marking`.
 const SETS_MAX: u32 = 256;
 const REFERENCES_MAX: u32 = 32;
 const COMMANDS_MAX: u32 = 70;
 
 impl AvcParameterSets {
     /// Adds a parameter set. Returns `None` if the parameter set cannot be parsed.
-    pub(super) fn add(&mut self, nal: &[u8]) -> Option<()> {
+    pub(super) fn insert_parameter_set(&mut self, nal: &[u8]) -> Option<()> {
         let rbsp = remove_emulation_prevention(nal.get(1..)?);
         let mut bits = BitReader::new(&rbsp);
         match nal.first()? & 31 {
             7 => {
-                let (id, set) = read_sequence(&mut bits)?;
+                let (id, set) = read_sequence_parameter_set(&mut bits)?;
                 self.sequences.insert(id, set);
             }
             8 => {
-                let (id, set) = read_picture(&mut bits, &self.sequences)?;
+                let (id, set) = read_picture_parameter_set(&mut bits, &self.sequences)?;
                 self.pictures.insert(id, set);
             }
             _ => {}
@@ -68,11 +69,11 @@ impl AvcParameterSets {
 
     /// Returns the length of a slice's NAL header and slice header together, in bytes. Returns
     /// `None` if a header cannot be parsed.
-    pub(super) fn header_len(&self, nal: &[u8]) -> Option<usize> {
-        measure_headers(nal, |rbsp| self.parse_headers(rbsp))
+    pub(super) fn slice_headers_len(&self, nal: &[u8]) -> Option<usize> {
+        measure_slice_headers(nal, |rbsp| self.parse_slice_headers(rbsp))
     }
 
-    fn parse_headers(&self, rbsp: &[u8]) -> Option<usize> {
+    fn parse_slice_headers(&self, rbsp: &[u8]) -> Option<usize> {
         let head = *rbsp.first()?;
         let mut bits = BitReader::new(rbsp.get(1..)?);
         let whole = bits.bits_left();
@@ -86,7 +87,7 @@ impl AvcParameterSets {
             is_idr: head & 31 == 5,
             is_reference: head & 0x60 != 0,
         };
-        slice.skip_rest(&mut bits)?;
+        slice.skip_slice_fields(&mut bits)?;
         let used = (whole.checked_sub(bits.bits_left())?).div_ceil(8);
         (!bits.is_past_end()).then_some(1 + used)
     }
@@ -112,7 +113,7 @@ impl SliceKind {
         }
     }
 
-    fn has_list(self, list: usize) -> bool {
+    fn has_reference_list(self, list: usize) -> bool {
         match self {
             SliceKind::P | SliceKind::Sp => list == 0,
             SliceKind::B => true,
@@ -131,31 +132,31 @@ struct SliceReader<'a> {
 
 impl SliceReader<'_> {
     /// Skips the fields after `pic_parameter_set_id`.
-    fn skip_rest(&self, bits: &mut BitReader<'_>) -> Option<()> {
-        self.skip_order(bits);
+    fn skip_slice_fields(&self, bits: &mut BitReader<'_>) -> Option<()> {
+        self.skip_picture_order_fields(bits);
         if self.picture.has_redundant {
             bits.read_ue();
         }
         if self.kind == SliceKind::B {
             bits.skip(1); // direct_spatial_mv_pred_flag
         }
-        let references = self.read_references(bits)?;
+        let references = self.read_reference_counts(bits)?;
         for list in 0..2 {
-            if self.kind.has_list(list) {
-                skip_modifications(bits)?;
+            if self.kind.has_reference_list(list) {
+                skip_reference_list_modification(bits)?;
             }
         }
-        self.skip_weights(bits, references);
+        self.skip_prediction_weights(bits, references);
         if self.is_reference {
-            self.skip_marking(bits)?;
+            self.skip_reference_marking(bits)?;
         }
-        self.skip_tail(bits);
+        self.skip_coding_parameters(bits);
         self.skip_group_change(bits);
         Some(())
     }
 
     /// Skips the fields from `colour_plane_id` to the picture order count.
-    fn skip_order(&self, bits: &mut BitReader<'_>) {
+    fn skip_picture_order_fields(&self, bits: &mut BitReader<'_>) {
         let (sequence, mut is_field) = (self.sequence, false);
         if sequence.separate_planes {
             bits.skip(2);
@@ -180,11 +181,11 @@ impl SliceReader<'_> {
         (0..deltas).for_each(|_| _ = bits.read_se());
     }
 
-    fn read_references(&self, bits: &mut BitReader<'_>) -> Option<[u32; 2]> {
+    fn read_reference_counts(&self, bits: &mut BitReader<'_>) -> Option<[u32; 2]> {
         let mut references = self.picture.references;
-        if self.kind.has_list(0) && bits.read_bit() {
+        if self.kind.has_reference_list(0) && bits.read_bit() {
             for (list, count) in references.iter_mut().enumerate() {
-                if self.kind.has_list(list) {
+                if self.kind.has_reference_list(list) {
                     *count = bits.read_ue().saturating_add(1);
                 }
             }
@@ -194,7 +195,7 @@ impl SliceReader<'_> {
     }
 
     /// Skips `pred_weight_table` (7.3.3.2).
-    fn skip_weights(&self, bits: &mut BitReader<'_>, references: [u32; 2]) {
+    fn skip_prediction_weights(&self, bits: &mut BitReader<'_>, references: [u32; 2]) {
         let present = match self.kind {
             SliceKind::P | SliceKind::Sp => self.picture.weighted,
             SliceKind::B => self.picture.weighted_bi,
@@ -208,7 +209,7 @@ impl SliceReader<'_> {
             bits.read_ue();
         }
         for (list, count) in references.into_iter().enumerate() {
-            if !self.kind.has_list(list) {
+            if !self.kind.has_reference_list(list) {
                 continue;
             }
             for _ in 0..count {
@@ -225,7 +226,7 @@ impl SliceReader<'_> {
     }
 
     /// Skips `dec_ref_pic_marking` (7.3.3.3).
-    fn skip_marking(&self, bits: &mut BitReader<'_>) -> Option<()> {
+    fn skip_reference_marking(&self, bits: &mut BitReader<'_>) -> Option<()> {
         if self.is_idr {
             bits.skip(2);
             return Some(());
@@ -247,8 +248,8 @@ impl SliceReader<'_> {
     }
 
     /// Skips the fields from `cabac_init_idc` to the deblocking offsets.
-    fn skip_tail(&self, bits: &mut BitReader<'_>) {
-        if self.picture.is_cabac && (self.kind.has_list(0)) {
+    fn skip_coding_parameters(&self, bits: &mut BitReader<'_>) {
+        if self.picture.is_cabac && (self.kind.has_reference_list(0)) {
             bits.read_ue();
         }
         bits.read_se(); // slice_qp_delta
@@ -276,7 +277,7 @@ impl SliceReader<'_> {
 }
 
 /// Skips `ref_pic_list_modification` of one list (7.3.3.1).
-fn skip_modifications(bits: &mut BitReader<'_>) -> Option<()> {
+fn skip_reference_list_modification(bits: &mut BitReader<'_>) -> Option<()> {
     if !bits.read_bit() {
         return Some(());
     }
@@ -290,7 +291,7 @@ fn skip_modifications(bits: &mut BitReader<'_>) -> Option<()> {
     None
 }
 
-fn read_sequence(bits: &mut BitReader<'_>) -> Option<(u32, AvcSequence)> {
+fn read_sequence_parameter_set(bits: &mut BitReader<'_>) -> Option<(u32, AvcSequence)> {
     let profile = bits.read_bits(8);
     bits.skip(16);
     let id = bits.read_ue();
@@ -344,7 +345,7 @@ fn skip_scaling_lists(bits: &mut BitReader<'_>, count: u32) {
     }
 }
 
-fn read_picture(
+fn read_picture_parameter_set(
     bits: &mut BitReader<'_>,
     sequences: &BTreeMap<u32, AvcSequence>,
 ) -> Option<(u32, AvcPicture)> {

@@ -5,7 +5,7 @@
 //! subsamples. The next blocks of several chains are therefore encrypted in one call. This takes a
 //! third of the time of encrypting one chain after the other.
 
-use super::cipher::BlockCipher;
+use super::sample_encryption::BlockCipher;
 use super::subsample_map::BLOCK_BYTES;
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) fn encrypt_chains(
 ) -> Result<()> {
     let mut chains = runs
         .into_iter()
-        .map(|run| Lane::new(run, stride, iv))
+        .map(|run| CbcLane::new(run, stride, iv))
         .filter(|lane| lane.blocks_left > 0);
     let mut lanes = Vec::with_capacity(LANES);
     loop {
@@ -37,7 +37,7 @@ pub(super) fn encrypt_chains(
             return Ok(());
         };
         for _ in 0..steps {
-            encrypt_step(payload, &mut lanes, stride, cipher)?;
+            encrypt_next_blocks(payload, &mut lanes, stride, cipher)?;
         }
         lanes.iter_mut().for_each(|lane| lane.blocks_left -= steps);
         lanes.retain(|lane| lane.blocks_left > 0);
@@ -45,7 +45,7 @@ pub(super) fn encrypt_chains(
 }
 
 /// The blocks of a chain that are not encrypted yet.
-struct Lane {
+struct CbcLane {
     /// Position of the next block in the payload.
     position: usize,
     blocks_left: usize,
@@ -53,11 +53,11 @@ struct Lane {
     previous: Block,
 }
 
-impl Lane {
-    fn new(run: Range<usize>, stride: usize, iv: Block) -> Lane {
+impl CbcLane {
+    fn new(run: Range<usize>, stride: usize, iv: Block) -> CbcLane {
         let whole = run.len() / stride;
         let last = usize::from(run.len() % stride >= BLOCK_BYTES);
-        Lane {
+        CbcLane {
             position: run.start,
             blocks_left: whole + last,
             previous: iv,
@@ -65,13 +65,13 @@ impl Lane {
     }
 
     /// Returns the next block, XORed with the previous ciphertext or the IV.
-    fn combine_next(&self, payload: &[u8]) -> Option<Block> {
+    fn xor_next_block(&self, payload: &[u8]) -> Option<Block> {
         let block = payload.get(self.position..)?.first_chunk()?;
         let combined = u128::from_ne_bytes(*block) ^ u128::from_ne_bytes(self.previous);
         Some(combined.to_ne_bytes())
     }
 
-    fn write_next(&mut self, payload: &mut [u8], encrypted: Block, stride: usize) {
+    fn write_encrypted_block(&mut self, payload: &mut [u8], encrypted: Block, stride: usize) {
         let room = payload.get_mut(self.position..);
         if let Some(block) = room.and_then(<[u8]>::first_chunk_mut) {
             *block = encrypted;
@@ -82,22 +82,22 @@ impl Lane {
 }
 
 /// Encrypts the next block of each lane.
-fn encrypt_step(
+fn encrypt_next_blocks(
     payload: &mut [u8],
-    lanes: &mut [Lane],
+    lanes: &mut [CbcLane],
     stride: usize,
     cipher: &mut impl BlockCipher,
 ) -> Result<()> {
     let (mut combined, mut encrypted) = ([[0; BLOCK_BYTES]; LANES], [[0; BLOCK_BYTES]; LANES]);
     for (lane, combined) in lanes.iter().zip(&mut combined) {
         let outside = || Error::malformed("a subsample lies outside its segment");
-        *combined = lane.combine_next(payload).ok_or_else(outside)?;
+        *combined = lane.xor_next_block(payload).ok_or_else(outside)?;
     }
     let count = lanes.len().min(LANES);
     let (from, to) = (&combined[..count], &mut encrypted[..count]);
     cipher.encrypt_blocks(from.as_flattened(), to.as_flattened_mut())?;
     for (lane, encrypted) in lanes.iter_mut().zip(encrypted) {
-        lane.write_next(payload, encrypted, stride);
+        lane.write_encrypted_block(payload, encrypted, stride);
     }
     Ok(())
 }

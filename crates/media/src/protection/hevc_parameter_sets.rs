@@ -2,7 +2,7 @@
 //! 7.3.2.2 and 7.3.2.3).
 
 use super::hevc_reference_pictures::ReferencePictureSet;
-use super::slice_header_reader::ceil_log2;
+use super::slice_header_len::ceil_log2;
 use crate::codec::bit_reader::{BitReader, remove_emulation_prevention};
 use crate::codec::hevc_sps::{skip_profile_tier_level, skip_scaling_lists};
 use std::collections::BTreeMap;
@@ -59,16 +59,16 @@ const SCREEN_CONTENT_PROFILES: [u32; 2] = [9, 11];
 
 impl HevcParameterSets {
     /// Adds a parameter set. Returns `None` if the parameter set cannot be parsed.
-    pub(super) fn add(&mut self, nal: &[u8]) -> Option<()> {
+    pub(super) fn insert_parameter_set(&mut self, nal: &[u8]) -> Option<()> {
         let rbsp = remove_emulation_prevention(nal.get(2..)?);
         let mut bits = BitReader::new(&rbsp);
         match nal.first()? >> 1 & 63 {
             33 => {
-                let (id, set) = read_sequence(&mut bits)?;
+                let (id, set) = read_sequence_parameter_set(&mut bits)?;
                 self.sequences.insert(id, set);
             }
             34 => {
-                let (id, set) = read_picture(&mut bits)?;
+                let (id, set) = read_picture_parameter_set(&mut bits)?;
                 self.pictures.insert(id, set);
             }
             _ => {}
@@ -77,7 +77,7 @@ impl HevcParameterSets {
     }
 }
 
-fn read_sequence(bits: &mut BitReader<'_>) -> Option<(u32, HevcSequence)> {
+fn read_sequence_parameter_set(bits: &mut BitReader<'_>) -> Option<(u32, HevcSequence)> {
     bits.skip(4);
     let sub_layers = bits.read_bits(3);
     bits.skip(1);
@@ -91,15 +91,15 @@ fn read_sequence(bits: &mut BitReader<'_>) -> Option<(u32, HevcSequence)> {
     let separate_planes = chroma == 3 && bits.read_bit();
     let size = [bits.read_ue(), bits.read_ue()];
     if bits.read_bit() {
-        skip_codes(bits, 4); // conformance window
+        skip_exp_golomb_codes(bits, 4); // conformance window
     }
-    skip_codes(bits, 2); // bit depths
+    skip_exp_golomb_codes(bits, 2); // bit depths
     let order_count_bits = bits.read_ue().saturating_add(4);
     if order_count_bits > 16 {
         return None;
     }
     let layers = if bits.read_bit() { sub_layers + 1 } else { 1 };
-    skip_codes(bits, layers * 3);
+    skip_exp_golomb_codes(bits, layers * 3);
     let block_bits = bits
         .read_ue()
         .saturating_add(3)
@@ -108,7 +108,7 @@ fn read_sequence(bits: &mut BitReader<'_>) -> Option<(u32, HevcSequence)> {
         return None;
     }
     let blocks = size.map(|pixels| u64::from(pixels).div_ceil(1 << block_bits));
-    skip_codes(bits, 4); // transform blocks and hierarchy depths
+    skip_exp_golomb_codes(bits, 4); // transform blocks and hierarchy depths
     if bits.read_bit() && bits.read_bit() {
         skip_scaling_lists(bits);
     }
@@ -116,7 +116,7 @@ fn read_sequence(bits: &mut BitReader<'_>) -> Option<(u32, HevcSequence)> {
     let has_sao = bits.read_bit();
     if bits.read_bit() {
         bits.skip(8);
-        skip_codes(bits, 2);
+        skip_exp_golomb_codes(bits, 2);
         bits.skip(1);
     }
     let reference_sets = read_reference_sets(bits)?;
@@ -130,7 +130,7 @@ fn read_sequence(bits: &mut BitReader<'_>) -> Option<(u32, HevcSequence)> {
         reference_sets,
         has_long_term,
         long_term: match has_long_term {
-            true => read_long_term(bits, order_count_bits)?,
+            true => read_long_term_pictures(bits, order_count_bits)?,
             false => Vec::new(),
         },
         has_temporal_mvp: bits.read_bit(),
@@ -145,13 +145,13 @@ fn read_reference_sets(bits: &mut BitReader<'_>) -> Option<Vec<ReferencePictureS
     }
     let mut sets = Vec::with_capacity(count);
     for index in 0..count {
-        let set = ReferencePictureSet::read(bits, index, &sets, false)?;
+        let set = ReferencePictureSet::read_reference_set(bits, index, &sets, false)?;
         sets.push(set);
     }
     Some(sets)
 }
 
-fn read_long_term(bits: &mut BitReader<'_>, order_count_bits: u32) -> Option<Vec<bool>> {
+fn read_long_term_pictures(bits: &mut BitReader<'_>, order_count_bits: u32) -> Option<Vec<bool>> {
     let count = bits.read_ue();
     let pictures = (0..count.min(33)).map(|_| {
         bits.skip(order_count_bits as usize);
@@ -161,7 +161,7 @@ fn read_long_term(bits: &mut BitReader<'_>, order_count_bits: u32) -> Option<Vec
     (count <= 32).then_some(pictures)
 }
 
-fn read_picture(bits: &mut BitReader<'_>) -> Option<(u32, HevcPicture)> {
+fn read_picture_parameter_set(bits: &mut BitReader<'_>) -> Option<(u32, HevcPicture)> {
     let id = bits.read_ue();
     let mut set = HevcPicture {
         sequence: bits.read_ue(),
@@ -198,7 +198,7 @@ fn read_picture(bits: &mut BitReader<'_>) -> Option<(u32, HevcPicture)> {
         set.overrides_deblocking = bits.read_bit();
         set.disables_deblocking = bits.read_bit();
         if !set.disables_deblocking {
-            skip_codes(bits, 2);
+            skip_exp_golomb_codes(bits, 2);
         }
     }
     if bits.read_bit() {
@@ -217,7 +217,7 @@ fn skip_tiles(bits: &mut BitReader<'_>) -> Option<()> {
         return None;
     }
     if !bits.read_bit() {
-        skip_codes(bits, columns + rows);
+        skip_exp_golomb_codes(bits, columns + rows);
     }
     bits.skip(1);
     Some(())
@@ -244,7 +244,7 @@ fn read_extensions(bits: &mut BitReader<'_>, has_transform_skip: bool) -> Option
 }
 
 /// Skips Exp-Golomb codes, both signed and unsigned. Both kinds have the same form.
-fn skip_codes(bits: &mut BitReader<'_>, count: u32) {
+fn skip_exp_golomb_codes(bits: &mut BitReader<'_>, count: u32) {
     for _ in 0..count {
         bits.read_ue();
     }

@@ -21,14 +21,14 @@ const PICTURES_MAX: usize = 16;
 impl ReferencePictureSet {
     /// Reads set number `index`. `sets` are the sets of the SPS that were read before. A set in a
     /// slice header has the index `sets.len()`.
-    pub(super) fn read(
+    pub(super) fn read_reference_set(
         bits: &mut BitReader<'_>,
         index: usize,
         sets: &[ReferencePictureSet],
         is_in_slice: bool,
     ) -> Option<ReferencePictureSet> {
         if index > 0 && bits.read_bit() {
-            return ReferencePictureSet::read_predicted(bits, index, sets, is_in_slice);
+            return ReferencePictureSet::read_predicted_set(bits, index, sets, is_in_slice);
         }
         let counts = [bits.read_ue() as usize, bits.read_ue() as usize];
         if counts.iter().any(|count| *count > PICTURES_MAX) {
@@ -50,7 +50,7 @@ impl ReferencePictureSet {
     }
 
     /// Reads a set that is predicted from another set (equations 7-61 and 7-62).
-    fn read_predicted(
+    fn read_predicted_set(
         bits: &mut BitReader<'_>,
         index: usize,
         sets: &[ReferencePictureSet],
@@ -97,7 +97,7 @@ impl ReferencePictureSet {
     }
 
     /// Number of pictures to which the current picture refers.
-    pub(super) fn used_count(&self) -> u32 {
+    pub(super) fn used_picture_count(&self) -> u32 {
         self.pictures().filter(|(_, is_used)| *is_used).count() as u32
     }
 }

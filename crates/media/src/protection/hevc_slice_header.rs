@@ -2,7 +2,7 @@
 
 use super::hevc_parameter_sets::{HevcParameterSets, HevcPicture, HevcSequence};
 use super::hevc_reference_pictures::ReferencePictureSet;
-use super::slice_header_reader::{ceil_log2, measure_headers};
+use super::slice_header_len::{ceil_log2, measure_slice_headers};
 use crate::codec::bit_reader::BitReader;
 
 /// Maximum number of pictures in one reference list.
@@ -14,11 +14,11 @@ const ENTRY_POINTS_MAX: u32 = 4096;
 impl HevcParameterSets {
     /// Returns the length of a slice's NAL header and slice segment header together, in bytes.
     /// Returns `None` if a header cannot be parsed.
-    pub(super) fn header_len(&self, nal: &[u8]) -> Option<usize> {
-        measure_headers(nal, |rbsp| self.parse_headers(rbsp))
+    pub(super) fn slice_headers_len(&self, nal: &[u8]) -> Option<usize> {
+        measure_slice_headers(nal, |rbsp| self.parse_slice_headers(rbsp))
     }
 
-    fn parse_headers(&self, rbsp: &[u8]) -> Option<usize> {
+    fn parse_slice_headers(&self, rbsp: &[u8]) -> Option<usize> {
         let unit_type = rbsp.first()? >> 1 & 63;
         let mut bits = BitReader::new(rbsp.get(2..)?);
         let whole = bits.bits_left();
@@ -32,12 +32,12 @@ impl HevcParameterSets {
             picture,
             bits: &mut bits,
         };
-        let is_dependent = !is_first && slice.read_address();
+        let is_dependent = !is_first && slice.read_segment_address();
         if !is_dependent {
             slice.skip_independent_fields(unit_type)?;
         }
-        slice.skip_end()?;
-        // byte_alignment() is a one bit, followed by zero bits up to the next byte.
+        slice.skip_entry_points_and_extension()?;
+        // byte_alignment() is a bit with the value 1, followed by zero bits up to the next byte.
         bits.skip(1);
         let used = whole.checked_sub(bits.bits_left())?.div_ceil(8);
         (!bits.is_past_end()).then_some(2 + used)
@@ -52,7 +52,7 @@ struct SliceSegmentReader<'a, 'b> {
 
 impl SliceSegmentReader<'_, '_> {
     /// Reads the address. Returns whether this is a dependent slice segment.
-    fn read_address(&mut self) -> bool {
+    fn read_segment_address(&mut self) -> bool {
         let is_dependent = self.picture.has_dependent_slices && self.bits.read_bit();
         self.bits.skip(self.sequence.address_bits as usize);
         is_dependent
@@ -92,13 +92,14 @@ impl SliceSegmentReader<'_, '_> {
         bits.skip(sequence.order_count_bits as usize);
         let sets = &sequence.reference_sets;
         let mut total = if !bits.read_bit() {
-            ReferencePictureSet::read(bits, sets.len(), sets, true)?.used_count()
+            ReferencePictureSet::read_reference_set(bits, sets.len(), sets, true)?
+                .used_picture_count()
         } else {
             let index = bits.read_bits(ceil_log2(sets.len() as u32));
-            sets.get(index as usize)?.used_count()
+            sets.get(index as usize)?.used_picture_count()
         };
         if sequence.has_long_term {
-            total += self.read_long_term()?;
+            total += self.read_long_term_pictures()?;
         }
         let uses_temporal_mvp = self.sequence.has_temporal_mvp && self.bits.read_bit();
         Some((total, uses_temporal_mvp))
@@ -106,7 +107,7 @@ impl SliceSegmentReader<'_, '_> {
 
     /// Reads the long-term reference pictures. Returns the number of pictures to which the current
     /// picture refers.
-    fn read_long_term(&mut self) -> Option<u32> {
+    fn read_long_term_pictures(&mut self) -> Option<u32> {
         let (bits, known) = (&mut *self.bits, &self.sequence.long_term);
         let of_sequence = if known.is_empty() { 0 } else { bits.read_ue() };
         let count = bits.read_ue().saturating_add(of_sequence);
@@ -158,14 +159,14 @@ impl SliceSegmentReader<'_, '_> {
         }
         let weighted = [self.picture.weighted, self.picture.weighted_bi];
         if weighted[lists - 1] {
-            self.skip_weights(references.get(..lists).unwrap_or_default());
+            self.skip_prediction_weights(references.get(..lists).unwrap_or_default());
         }
         self.bits.read_ue(); // five_minus_max_num_merge_cand
         Some(())
     }
 
     /// Skips `pred_weight_table` (7.3.6.3).
-    fn skip_weights(&mut self, references: &[u32]) {
+    fn skip_prediction_weights(&mut self, references: &[u32]) {
         let (bits, has_chroma) = (&mut *self.bits, self.sequence.has_chroma);
         bits.read_ue();
         if has_chroma {
@@ -201,7 +202,7 @@ impl SliceSegmentReader<'_, '_> {
     }
 
     /// Skips the entry points and the extension of the header.
-    fn skip_end(&mut self) -> Option<()> {
+    fn skip_entry_points_and_extension(&mut self) -> Option<()> {
         if self.picture.has_entry_points {
             let count = self.bits.read_ue();
             if count > ENTRY_POINTS_MAX {

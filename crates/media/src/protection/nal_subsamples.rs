@@ -3,8 +3,8 @@
 
 use super::avc_slice_header::AvcParameterSets;
 use super::hevc_parameter_sets::HevcParameterSets;
-use super::scheme::check_codec;
-use super::subsample_map::{SampleCollector, Subsample, SubsampleMap};
+use super::scheme::check_protectable_codec;
+use super::subsample_map::{Subsample, SubsampleCollector, SubsampleMap};
 use super::{ProtectionScheme, TrackProtection};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ enum ParameterSets {
 }
 
 /// Treatment of a NAL unit.
-enum NalUnit {
+enum NalUnitTreatment {
     Clear,
     ParameterSet,
     Slice,
@@ -46,7 +46,7 @@ impl SubsampleParser {
     /// # Errors
     /// `Unsupported` if the codec cannot be protected, or if a parameter set cannot be parsed.
     pub fn new(codec: &Codec, protection: &TrackProtection) -> Result<Option<SubsampleParser>> {
-        check_codec(codec)?;
+        check_protectable_codec(codec)?;
         let Some(nal) = codec.video().and_then(|video| video.nal.as_ref()) else {
             return Ok(None);
         };
@@ -66,11 +66,11 @@ impl SubsampleParser {
         Ok(Some(parser))
     }
 
-    /// Checks that a track can be protected, with either scheme.
+    /// Checks that a track can be protected. The result is the same for both schemes.
     ///
     /// # Errors
     /// The errors of [`SubsampleParser::new`].
-    pub fn check(codec: &Codec) -> Result<()> {
+    pub fn check_protectable_track(codec: &Codec) -> Result<()> {
         SubsampleParser::new(codec, &TrackProtection::PLACEHOLDER).map(drop)
     }
 
@@ -83,17 +83,17 @@ impl SubsampleParser {
     pub fn add_sample(&mut self, sample: &[u8]) -> Result<()> {
         let mut subsamples = std::mem::take(&mut self.sample);
         let whole_blocks = self.scheme == ProtectionScheme::Cenc;
-        let mut collector = SampleCollector::new(&mut subsamples, whole_blocks);
+        let mut collector = SubsampleCollector::new(&mut subsamples, whole_blocks);
         let mut rest = sample;
         while !rest.is_empty() {
             let (nal, after) = self.split_unit(rest)?;
             let clear = match self.classify_unit(nal)? {
-                NalUnit::Clear => nal.len(),
-                NalUnit::ParameterSet => {
+                NalUnitTreatment::Clear => nal.len(),
+                NalUnitTreatment::ParameterSet => {
                     self.add_parameter_set(nal)?;
                     nal.len()
                 }
-                NalUnit::Slice => self.header_len(nal)?,
+                NalUnitTreatment::Slice => self.slice_headers_len(nal)?,
             };
             collector.add_clear(self.length_field_bytes + clear);
             collector.add_protected(nal.len() - clear);
@@ -133,33 +133,33 @@ impl SubsampleParser {
         split.ok_or_else(|| Error::malformed("the NAL units do not fill their sample"))
     }
 
-    fn classify_unit(&self, nal: &[u8]) -> Result<NalUnit> {
+    fn classify_unit(&self, nal: &[u8]) -> Result<NalUnitTreatment> {
         let head = nal.first().copied().unwrap_or_default();
         let unsupported = |what: &str| {
             let message = format!("{what} cannot be protected; encode the video without it");
             Err(Error::unsupported(message))
         };
         match self.parameter_sets {
-            _ if nal.is_empty() => Ok(NalUnit::Clear),
+            _ if nal.is_empty() => Ok(NalUnitTreatment::Clear),
             ParameterSets::Avc(_) => match head & 31 {
-                1 | 5 => Ok(NalUnit::Slice),
+                1 | 5 => Ok(NalUnitTreatment::Slice),
                 2..=4 => unsupported("AVC data partitioning"),
-                7 | 8 => Ok(NalUnit::ParameterSet),
-                _ => Ok(NalUnit::Clear),
+                7 | 8 => Ok(NalUnitTreatment::ParameterSet),
+                _ => Ok(NalUnitTreatment::Clear),
             },
             ParameterSets::Hevc(_) => match head >> 1 & 63 {
                 0..=31 if layer_id(nal) > 0 => unsupported("HEVC with several layers"),
-                0..=31 => Ok(NalUnit::Slice),
-                33 | 34 if layer_id(nal) == 0 => Ok(NalUnit::ParameterSet),
-                _ => Ok(NalUnit::Clear),
+                0..=31 => Ok(NalUnitTreatment::Slice),
+                33 | 34 if layer_id(nal) == 0 => Ok(NalUnitTreatment::ParameterSet),
+                _ => Ok(NalUnitTreatment::Clear),
             },
         }
     }
 
     fn add_parameter_set(&mut self, set: &[u8]) -> Result<()> {
         let added = match &mut self.parameter_sets {
-            ParameterSets::Avc(sets) => sets.add(set),
-            ParameterSets::Hevc(sets) => sets.add(set),
+            ParameterSets::Avc(sets) => sets.insert_parameter_set(set),
+            ParameterSets::Hevc(sets) => sets.insert_parameter_set(set),
         };
         added.ok_or_else(|| {
             Error::unsupported(
@@ -168,10 +168,10 @@ impl SubsampleParser {
         })
     }
 
-    fn header_len(&self, slice: &[u8]) -> Result<usize> {
+    fn slice_headers_len(&self, slice: &[u8]) -> Result<usize> {
         let len = match &self.parameter_sets {
-            ParameterSets::Avc(sets) => sets.header_len(slice),
-            ParameterSets::Hevc(sets) => sets.header_len(slice),
+            ParameterSets::Avc(sets) => sets.slice_headers_len(slice),
+            ParameterSets::Hevc(sets) => sets.slice_headers_len(slice),
         };
         len.ok_or_else(|| Error::malformed("a slice header cannot be read"))
     }

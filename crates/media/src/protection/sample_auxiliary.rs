@@ -106,7 +106,7 @@ impl SampleAuxiliary {
     }
 
     /// Appends the boxes. `moof_start` is the position of `moof` in `out`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, moof_start: usize) {
+    pub(crate) fn write_auxiliary_boxes(&self, out: &mut Vec<u8>, moof_start: usize) {
         if !self.entries.is_empty() {
             self.write_saiz(out);
             // The offset counts from the start of `moof` to the first entry (default-base-is-moof).

@@ -45,18 +45,18 @@ impl SourceProtection {
         let mut rest = payload;
         for (information, size) in self.auxiliary.list_entries(samples).zip(sizes) {
             let split = rest.split_at_mut_checked(size as usize);
-            let (sample, after) = split.ok_or_else(mismatch)?;
+            let (sample, after) = split.ok_or_else(payload_mismatch_error)?;
             decryptor.decrypt_sample(sample, information)?;
             rest = after;
         }
         match rest.is_empty() {
             true => Ok(()),
-            false => Err(mismatch()),
+            false => Err(payload_mismatch_error()),
         }
     }
 }
 
-fn mismatch() -> Error {
+fn payload_mismatch_error() -> Error {
     Error::malformed("the encrypted samples do not match their subsamples")
 }
 
@@ -75,21 +75,21 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
     /// Decrypts a sample. `information` is the sample's entry in `senc`.
     fn decrypt_sample(&mut self, sample: &mut [u8], information: &[u8]) -> Result<()> {
         let split = information.split_at_checked(self.entry.iv_bytes);
-        let (iv, subsamples) = split.ok_or_else(mismatch)?;
-        self.find_runs(sample.len(), subsamples)?;
+        let (iv, subsamples) = split.ok_or_else(payload_mismatch_error)?;
+        self.find_encrypted_runs(sample.len(), subsamples)?;
         let iv = match iv {
             [] => self.entry.protection.iv,
             own => complete_iv(own),
         };
         match self.entry.protection.scheme {
-            ProtectionScheme::Cenc => self.decrypt_stream(sample, iv),
-            ProtectionScheme::Cbcs => self.decrypt_patterns(sample, iv),
+            ProtectionScheme::Cenc => self.decrypt_cenc_sample(sample, iv),
+            ProtectionScheme::Cbcs => self.decrypt_cbcs_sample(sample, iv),
         }
     }
 
     /// Finds the encrypted byte ranges of a sample of `len` bytes. A sample without subsamples is
     /// encrypted as a whole.
-    fn find_runs(&mut self, len: usize, subsamples: &[u8]) -> Result<()> {
+    fn find_encrypted_runs(&mut self, len: usize, subsamples: &[u8]) -> Result<()> {
         self.runs.clear();
         let mut at = 0;
         for run in read_clear_and_protected_runs(subsamples).take_while(|_| self.has_subsamples) {
@@ -103,22 +103,24 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         }
         match at == len {
             true => Ok(()),
-            false => Err(mismatch()),
+            false => Err(payload_mismatch_error()),
         }
     }
 
     /// Decrypts a `cenc` sample. All encrypted bytes of the sample form one cipher stream, so a
     /// cipher block may extend over several subsamples (9.5).
-    fn decrypt_stream(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
+    fn decrypt_cenc_sample(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
         self.gathered.clear();
         for run in &self.runs {
-            let bytes = sample.get(run.clone()).ok_or_else(mismatch)?;
+            let bytes = sample.get(run.clone()).ok_or_else(payload_mismatch_error)?;
             self.gathered.extend_from_slice(bytes);
         }
         apply_counter_mode(self.cipher, iv, &mut self.gathered)?;
         let mut clear = &self.gathered[..];
         for run in &self.runs {
-            let place = sample.get_mut(run.clone()).ok_or_else(mismatch)?;
+            let place = sample
+                .get_mut(run.clone())
+                .ok_or_else(payload_mismatch_error)?;
             let (bytes, rest) = clear.split_at(place.len());
             place.copy_from_slice(bytes);
             clear = rest;
@@ -128,10 +130,12 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
 
     /// Decrypts a `cbcs` sample. The cipher starts again with the IV at each encrypted range (9.6,
     /// 10.4).
-    fn decrypt_patterns(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
+    fn decrypt_cbcs_sample(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
         let (crypt, stripe) = self.entry.pattern_bytes();
         for run in &self.runs {
-            let bytes = sample.get_mut(run.clone()).ok_or_else(mismatch)?;
+            let bytes = sample
+                .get_mut(run.clone())
+                .ok_or_else(payload_mismatch_error)?;
             // Without a pattern, the whole range is one stripe.
             let stripe = stripe.unwrap_or(bytes.len().max(1));
             let crypt = crypt.unwrap_or(bytes.len());
@@ -168,8 +172,9 @@ fn complete_iv(iv: &[u8]) -> [u8; BLOCK_BYTES] {
 }
 
 /// Decrypts in counter mode. The last eight bytes of the IV are the block counter. After its
-/// maximum, the counter becomes zero without a carry into the first eight bytes (9.3). AES
-/// implementations carry, so the bytes after the maximum are decrypted in a second call.
+/// maximum, the counter becomes zero without a carry into the first eight bytes (9.3).
+/// Implementations of AES-CTR carry into these bytes. The payload is therefore split where the
+/// counter becomes zero, and the second part is decrypted in a call of its own.
 fn apply_counter_mode(
     cipher: &impl SampleDecipher,
     iv: [u8; BLOCK_BYTES],
@@ -232,7 +237,7 @@ mod tests {
                 });
             });
         });
-        let (_, entry) = ProtectedEntry::unwrap_entry(&entry).expect("a legal entry");
+        let (_, entry) = ProtectedEntry::split_protected_entry(&entry).expect("a legal entry");
         let mut auxiliary = SencTable::default();
         let body = senc.map(|senc| [&[0, 0, 0, 2, 0, 0, 0, 1], senc].concat());
         auxiliary

@@ -6,8 +6,8 @@ use crate::codec::Codec;
 
 /// `scheme_version` in `schm`: 1.0 for every scheme.
 const SCHEME_VERSION: u32 = 0x0001_0000;
-/// `default_crypt_byte_block` is 1 and `default_skip_byte_block` is 9: one of ten cipher blocks is
-/// encrypted.
+/// `default_crypt_byte_block` is 1 and `default_skip_byte_block` is 9, so one of ten cipher blocks
+/// is encrypted.
 const VIDEO_PATTERN: u8 = 0x19;
 
 /// Appends the sample entry of a protected track. It is the sample entry of the codec, renamed to

@@ -76,7 +76,7 @@ pub(super) fn is_protectable(codec: &Codec) -> bool {
 ///
 /// # Errors
 /// `Unsupported` if the codec cannot be protected. The message names the codec and a remedy.
-pub(super) fn check_codec(codec: &Codec) -> Result<()> {
+pub(super) fn check_protectable_codec(codec: &Codec) -> Result<()> {
     if is_protectable(codec) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Sample auxiliary information of an encrypted source: the `senc` entries of all samples of a
 //! track (ISO/IEC 23001-7, 7.2).
 
-use super::source::refuse;
+use super::encrypted_source::unsupported_encryption_error;
 use crate::bytes::{ByteReader, write_box};
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -10,10 +10,11 @@ use std::ops::Range;
 const BLOCK_SAMPLES: u32 = 256;
 /// `UseSubSampleEncryption`.
 pub(crate) const SENC_SUBSAMPLES: u32 = 2;
-/// Maximum length of one sample's entry, in bytes, because `saiz` stores the length in eight bits.
+/// Maximum length of one sample's entry, in bytes. `saiz` stores the length in eight bits.
 const ENTRY_BYTES_MAX: usize = 255;
 
-/// The `senc` entries of a track's samples. A video sample takes about 16 bytes of memory.
+/// The `senc` entries of a track's samples. The entry of a video sample takes about 16 bytes of
+/// memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SencTable {
     /// Length of each sample's entry, in bytes.
@@ -26,8 +27,8 @@ pub(crate) struct SencTable {
 }
 
 impl SencTable {
-    /// Adds the entries of the next `count` samples. `senc` is the body of the `senc` box. Without
-    /// a box, the entries are empty.
+    /// Adds the entries of the next `count` samples. `senc` is the body of the `senc` box. If the
+    /// source has no `senc` box, the added entries are empty.
     ///
     /// # Errors
     /// `Malformed` if an entry is missing. `Unsupported` if the source is encrypted in a form that
@@ -39,14 +40,16 @@ impl SencTable {
         iv_bytes: usize,
     ) -> Result<()> {
         let Some(senc) = senc else {
-            return self.add_without_box(count, iv_bytes);
+            return self.add_entries_without_box(count, iv_bytes);
         };
         let mut reader = ByteReader::new(senc);
         let flags = reader.u32() & 0x00ff_ffff;
         let declared = reader.u32();
-        reader.check_complete()?;
+        reader.check_not_truncated()?;
         if flags & !SENC_SUBSAMPLES != 0 {
-            return Err(refuse("with parameters of its own in senc"));
+            return Err(unsupported_encryption_error(
+                "with parameters of its own in senc",
+            ));
         }
         if declared < count {
             let message = format!("senc describes {declared} of {count} samples");
@@ -57,16 +60,16 @@ impl SencTable {
         for _ in 0..count {
             let rest = reader.remaining();
             let len = entry_len(rest, iv_bytes, has_subsamples);
-            let entry = rest.get(..len).ok_or_else(too_short)?;
+            let entry = rest.get(..len).ok_or_else(truncated_senc_error)?;
             self.push_entry(entry)?;
             reader.skip(len);
         }
         Ok(())
     }
 
-    fn add_without_box(&mut self, count: u32, iv_bytes: usize) -> Result<()> {
+    fn add_entries_without_box(&mut self, count: u32, iv_bytes: usize) -> Result<()> {
         if iv_bytes > 0 && count > 0 {
-            return Err(refuse(
+            return Err(unsupported_encryption_error(
                 "without senc boxes (its auxiliary information is elsewhere)",
             ));
         }
@@ -85,9 +88,9 @@ impl SencTable {
 
     fn require_same_subsample_use(&mut self, has_subsamples: bool) -> Result<()> {
         match self.has_subsamples {
-            Some(before) if before != has_subsamples => {
-                Err(refuse("with subsamples in some fragments only"))
-            }
+            Some(before) if before != has_subsamples => Err(unsupported_encryption_error(
+                "with subsamples in some fragments only",
+            )),
             _ => {
                 self.has_subsamples = Some(has_subsamples);
                 Ok(())
@@ -97,7 +100,9 @@ impl SencTable {
 
     fn push_entry(&mut self, entry: &[u8]) -> Result<()> {
         if entry.len() > ENTRY_BYTES_MAX {
-            return Err(refuse("with too many subsamples in one sample"));
+            return Err(unsupported_encryption_error(
+                "with too many subsamples in one sample",
+            ));
         }
         if self.sizes.len().is_multiple_of(BLOCK_SAMPLES as usize) {
             self.block_starts.push(self.entries.len() as u64);
@@ -193,7 +198,7 @@ fn entry_len(rest: &[u8], iv_bytes: usize, has_subsamples: bool) -> usize {
     iv_bytes + 2 + 6 * count
 }
 
-fn too_short() -> Error {
+fn truncated_senc_error() -> Error {
     Error::malformed("senc ends within an entry")
 }
 

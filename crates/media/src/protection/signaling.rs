@@ -92,7 +92,7 @@ impl TrackSignaling {
         }
     }
 
-    /// Creates the signaling of a track that this server encrypts. Only `systems` are signaled.
+    /// Creates the signaling of a track that this server encrypts.
     pub fn new(
         protection: TrackProtection,
         systems: &[SystemSignaling],
@@ -100,19 +100,19 @@ impl TrackSignaling {
     ) -> TrackSignaling {
         let mut boxes = Vec::new();
         let (mut media, mut session) = (String::new(), Vec::new());
-        let mut elements = vec![mp4_protection(&protection)];
+        let mut elements = vec![mp4_protection_element(&protection)];
         for system in systems {
             let pssh = system.pssh_box(&protection);
             if let Some(lines) = &system.hls_media {
-                media.push_str(&complete_lines(lines));
+                media.push_str(&normalize_lines(lines));
             } else {
                 write_media_keys(&mut media, system, &protection, pssh.as_deref());
             }
             session.extend(session_keys(system, &protection, pssh.as_deref()));
             let listed = pssh.as_deref().filter(|_| places != PsshPlaces::Init);
             elements.extend(content_protection(system, &protection, listed));
-            // Omits a generated box if an explicit box has the same system id. Example: the common
-            // `pssh`, which is generated for ClearKey.
+            // Omits a generated box if an explicit box has the same system id. For example, an
+            // explicit common `pssh` replaces the common `pssh` that is generated for ClearKey.
             let is_replaced = |pssh: &Vec<u8>| {
                 let is_same = |known: &Vec<u8>| known.get(12..28) == pssh.get(12..28);
                 let mut explicit = systems.iter().filter_map(|known| known.pssh.as_ref());
@@ -139,8 +139,8 @@ impl TrackSignaling {
         TrackSignaling { hdcp_level, ..self }
     }
 
-    /// Writes the attributes of an HLS variant that restrict the devices (rfc8216bis, 4.4.6.2). A
-    /// comma precedes each attribute.
+    /// Writes the attributes of an HLS variant that restrict which devices may play the variant
+    /// (rfc8216bis, 4.4.6.2). A comma precedes each attribute.
     pub(crate) fn write_variant_attributes(&self, out: &mut String) {
         if let Some(level) = self.hdcp_level {
             let _ = write!(out, ",HDCP-LEVEL={}", level.name());
@@ -160,13 +160,13 @@ impl TrackSignaling {
 }
 
 /// Drops empty lines and ends every other line with a line feed.
-fn complete_lines(lines: &str) -> String {
+fn normalize_lines(lines: &str) -> String {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns the attributes of a key in HLS, starting with METHOD. Returns `None` if HLS does not use
-/// the system, or if the system requires a license URL and has none.
+/// the system, or if the license URL that the system requires is missing.
 fn key_attributes(
     system: &SystemSignaling,
     protection: &TrackProtection,
@@ -186,7 +186,8 @@ fn key_attributes(
         ContentSystem::FairPlay | ContentSystem::ClearKey => system.license_url.clone()?,
         ContentSystem::Other(_) => return None,
     };
-    // FairPlay defines no KEYID, but Apple's players ignore the attribute.
+    // FairPlay defines no KEYID. The attribute is written nevertheless, because Apple's players
+    // ignore the attribute.
     let key_id = format_key_id(&protection.key_id).replace('-', "");
     Some(format!(
         "METHOD={},URI=\"{}\",KEYID=0x{key_id},KEYFORMATVERSIONS=\"1\",KEYFORMAT=\"{}\"",
@@ -213,7 +214,7 @@ fn session_keys(
     pssh: Option<&[u8]>,
 ) -> Vec<String> {
     if let Some(lines) = &system.hls_multivariant {
-        return complete_lines(lines)
+        return normalize_lines(lines)
             .lines()
             .map(|line| format!("{line}\n"))
             .collect();
@@ -225,7 +226,7 @@ fn session_keys(
 
 /// Returns the `ContentProtection` element that declares the scheme and the default key id (ISO/IEC
 /// 23009-1, 5.8.5.2).
-fn mp4_protection(protection: &TrackProtection) -> String {
+fn mp4_protection_element(protection: &TrackProtection) -> String {
     format!(
         "<ContentProtection schemeIdUri=\"urn:mpeg:dash:mp4protection:2011\" value=\"{}\" cenc:default_KID=\"{}\"/>",
         protection.scheme.name(),
@@ -253,7 +254,8 @@ fn content_protection(
     if let Some(explicit) = &system.dash_content {
         content.push_str(explicit);
     } else {
-        // Omitted for ClearKey, because dash.js would parse the `pssh` as a list of key ids.
+        // The `pssh` is omitted for ClearKey, because dash.js would parse the `pssh` as a list of
+        // key ids.
         let listed = pssh.filter(|_| system.system != ContentSystem::ClearKey);
         if let Some(pssh) = listed {
             let _ = write!(content, "<cenc:pssh>{}</cenc:pssh>", encode_base64(pssh));

@@ -7,7 +7,7 @@
 
 use super::scheme::is_protectable;
 use super::senc_table::SencTable;
-use super::subsample_map::{SampleCollector, Subsample};
+use super::subsample_map::{Subsample, SubsampleCollector};
 use super::{ProtectionScheme, SubsampleMap, SubsampleParser, TrackProtection};
 use crate::bmff::Mp4Box;
 use crate::bytes::{ByteReader, write_box};
@@ -32,7 +32,7 @@ pub struct StoredSubsamples {
 impl StoredSubsamples {
     /// Returns the subsamples of a range of samples in this scheme. `None` if a sample has too many
     /// subsamples.
-    pub(crate) fn build_map(
+    pub(crate) fn build_subsample_map(
         &self,
         samples: Range<u32>,
         scheme: ProtectionScheme,
@@ -41,7 +41,7 @@ impl StoredSubsamples {
         let mut collected = Vec::new();
         for entry in self.table.list_entries(samples) {
             let whole_blocks = scheme == ProtectionScheme::Cenc;
-            let mut collector = SampleCollector::new(&mut collected, whole_blocks);
+            let mut collector = SubsampleCollector::new(&mut collected, whole_blocks);
             for run in read_clear_and_protected_runs(entry) {
                 collector.add_clear(run.clear.into());
                 collector.add_protected(run.protected as usize);
@@ -56,7 +56,7 @@ impl StoredSubsamples {
     }
 
     /// Appends the `uuid` box.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write_uuid_box(&self, out: &mut Vec<u8>) {
         write_box(out, b"uuid", |out| {
             out.extend_from_slice(&ID);
             out.extend_from_slice(&VERSION.to_be_bytes());
@@ -69,7 +69,7 @@ impl StoredSubsamples {
     ///
     /// # Errors
     /// `Malformed` if an entry is missing.
-    pub(crate) fn find(stbl: &Mp4Box<'_>, count: u32) -> Result<Option<StoredSubsamples>> {
+    pub(crate) fn from_stbl(stbl: &Mp4Box<'_>, count: u32) -> Result<Option<StoredSubsamples>> {
         for child in stbl.children() {
             let child = child?;
             let mut reader = ByteReader::new(child.body);
@@ -91,11 +91,11 @@ impl StoredSubsamples {
     pub(crate) fn trim(self, range: Range<u32>, samples: &SampleTable) -> Result<StoredSubsamples> {
         let table = self.table.trim(range);
         let kept = StoredSubsamples { table };
-        kept.check_sizes(samples)?;
+        kept.check_sample_sizes(samples)?;
         Ok(kept)
     }
 
-    fn check_sizes(&self, samples: &SampleTable) -> Result<()> {
+    fn check_sample_sizes(&self, samples: &SampleTable) -> Result<()> {
         let entries = self.table.list_entries(0..samples.len());
         let totals = entries.map(|entry| {
             read_clear_and_protected_runs(entry)
@@ -201,7 +201,7 @@ mod tests {
     fn store(samples: &[Vec<(usize, usize)>]) -> StoredSubsamples {
         let mut table = SencTable::default();
         for (runs, mut collected) in samples.iter().map(|runs| (runs, Vec::new())) {
-            let mut collector = SampleCollector::new(&mut collected, false);
+            let mut collector = SubsampleCollector::new(&mut collected, false);
             for (clear, protected) in runs {
                 collector.add_clear(*clear);
                 collector.add_protected(*protected);
@@ -217,7 +217,7 @@ mod tests {
     fn collect(samples: &[Vec<(usize, usize)>], whole_blocks: bool) -> SubsampleMap {
         let (mut map, mut collected) = (SubsampleMap::default(), Vec::new());
         for runs in samples {
-            let mut collector = SampleCollector::new(&mut collected, whole_blocks);
+            let mut collector = SubsampleCollector::new(&mut collected, whole_blocks);
             for (clear, protected) in runs {
                 collector.add_clear(*clear);
                 collector.add_protected(*protected);
@@ -236,20 +236,28 @@ mod tests {
         ) {
             let stored = store(&samples);
             let all = 0..samples.len() as u32;
-            let cbcs = stored.build_map(all.clone(), ProtectionScheme::Cbcs);
+            let cbcs = stored.build_subsample_map(all.clone(), ProtectionScheme::Cbcs);
             prop_assert_eq!(cbcs, Some(collect(&samples, false)));
-            let cenc = stored.build_map(all, ProtectionScheme::Cenc);
+            let cenc = stored.build_subsample_map(all, ProtectionScheme::Cenc);
             prop_assert_eq!(cenc, Some(collect(&samples, true)));
         }
     }
 
     #[test]
     fn a_sample_with_too_many_subsamples_has_no_map() {
-        // In `cenc`, the 8 bytes after the last whole cipher block become subsample 41, which is
-        // one too many.
+        // In `cenc`, the 8 bytes after the last whole cipher block become subsample 41. The limit
+        // is 40 subsamples.
         let stored = store(&[vec![(10, 40); 40]]);
-        assert!(stored.build_map(0..1, ProtectionScheme::Cbcs).is_some());
-        assert!(stored.build_map(0..1, ProtectionScheme::Cenc).is_none());
+        assert!(
+            stored
+                .build_subsample_map(0..1, ProtectionScheme::Cbcs)
+                .is_some()
+        );
+        assert!(
+            stored
+                .build_subsample_map(0..1, ProtectionScheme::Cenc)
+                .is_none()
+        );
     }
 
     #[test]
@@ -258,10 +266,10 @@ mod tests {
         let mut stbl = Vec::new();
         write_box(&mut stbl, b"stbl", |out| {
             write_box(out, b"uuid", |out| out.extend_from_slice(&[7; 40]));
-            stored.write(out);
+            stored.write_uuid_box(out);
         });
         let read = |bytes: &[u8], count| {
-            StoredSubsamples::find(&Mp4Box::parse_first(bytes, 0).unwrap(), count)
+            StoredSubsamples::from_stbl(&Mp4Box::parse_first(bytes, 0).unwrap(), count)
         };
         assert_eq!(read(&stbl, 3).unwrap(), Some(stored));
         assert!(read(&stbl, 4).is_err());
@@ -277,8 +285,8 @@ mod tests {
         let samples = crate::fixtures::build_track(crate::fixtures::aac_codec(), 1, 0, &rows);
         let kept = stored.clone().trim(1..3, &samples.samples).unwrap();
         assert_eq!(
-            kept.build_map(0..2, ProtectionScheme::Cbcs),
-            stored.build_map(1..3, ProtectionScheme::Cbcs)
+            kept.build_subsample_map(0..2, ProtectionScheme::Cbcs),
+            stored.build_subsample_map(1..3, ProtectionScheme::Cbcs)
         );
         let error = stored.trim(0..2, &samples.samples).unwrap_err();
         assert!(error.to_string().contains("sample 0"), "{error}");

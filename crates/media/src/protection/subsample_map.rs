@@ -18,8 +18,8 @@ impl Subsample {
     }
 }
 
-/// The subsamples of consecutive samples. Each subsample takes eight bytes of memory, and each
-/// sample takes two.
+/// The subsamples of consecutive samples. Each sample takes two bytes of memory, plus eight bytes
+/// per subsample.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SubsampleMap {
     counts: Vec<u16>,
@@ -67,7 +67,7 @@ impl SubsampleMap {
 }
 
 /// Collects the subsamples of one sample. Adjacent unencrypted runs are joined.
-pub(super) struct SampleCollector<'a> {
+pub(super) struct SubsampleCollector<'a> {
     out: &'a mut Vec<Subsample>,
     clear: usize,
     /// Whether only whole cipher blocks are protected. The remaining bytes of a protected run then
@@ -78,10 +78,10 @@ pub(super) struct SampleCollector<'a> {
 /// Size of a cipher block, in bytes.
 pub(super) const BLOCK_BYTES: usize = 16;
 
-impl<'a> SampleCollector<'a> {
-    pub(super) fn new(out: &'a mut Vec<Subsample>, whole_blocks: bool) -> SampleCollector<'a> {
+impl<'a> SubsampleCollector<'a> {
+    pub(super) fn new(out: &'a mut Vec<Subsample>, whole_blocks: bool) -> SubsampleCollector<'a> {
         out.clear();
-        SampleCollector {
+        SubsampleCollector {
             out,
             clear: 0,
             whole_blocks,

@@ -13,9 +13,9 @@ pub enum ContentSystem {
     PlayReady,
     /// Apple FairPlay Streaming.
     FairPlay,
-    /// ClearKey of Encrypted Media Extensions: keys are sent to players unencrypted.
+    /// ClearKey of Encrypted Media Extensions, which sends keys to players unencrypted.
     ClearKey,
-    /// Another system, with its system id. It is signaled only with the values of a key document.
+    /// Another system, with its system id. All values of its signaling come from a key document.
     Other(KeyId),
 }
 
@@ -60,7 +60,7 @@ impl ContentSystem {
         uuid.to_owned()
     }
 
-    /// Returns the KEYFORMAT of the system in HLS, if it is known.
+    /// Returns the KEYFORMAT of the system in HLS. `None` if the KEYFORMAT is unknown.
     pub(super) fn hls_key_format(self) -> Option<&'static str> {
         let format = match self {
             ContentSystem::Widevine => "urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed",
@@ -72,8 +72,8 @@ impl ContentSystem {
         Some(format)
     }
 
-    /// Returns the system with this system id, in upper or lower case. `None` if `uuid` is not a
-    /// UUID.
+    /// Returns the system with this system id. `uuid` may be in upper or lower case. Returns `None`
+    /// if `uuid` is not a UUID.
     pub fn from_uuid(uuid: &str) -> Option<ContentSystem> {
         let id = parse_key_id(uuid)?;
         let mut all = ContentSystem::ALL.into_iter();
@@ -137,8 +137,9 @@ impl SystemSignaling {
         self.pssh.clone().or_else(generated)
     }
 
-    /// Returns the PlayReady Object (PlayReady Header Object specification). It is the data of the
-    /// explicit `pssh` box, or generated with one record, which is the header in UTF-16LE.
+    /// Returns the PlayReady Object (PlayReady Header Object specification). If an explicit `pssh`
+    /// box exists, the object is the data of this box. Otherwise, the object is generated with one
+    /// record, which contains the header in UTF-16LE.
     pub(super) fn playready_object(&self, protection: &TrackProtection) -> Vec<u8> {
         if let Some(data) = self.pssh.as_deref().and_then(pssh_data) {
             return data.to_vec();

@@ -1,7 +1,7 @@
 use super::base64_text::{decode_base64, encode_base64};
 use super::sample_entry::write_protected_entry;
-use super::slice_header_reader::{ceil_log2, stored_len};
-use super::subsample_map::SampleCollector;
+use super::slice_header_len::{ceil_log2, len_with_emulation_prevention};
+use super::subsample_map::SubsampleCollector;
 use super::*;
 use crate::error::Result;
 use crate::fixtures;
@@ -173,15 +173,15 @@ fn playready_headers_contain_the_little_endian_key_id() {
 
 #[test]
 fn emulation_prevention_counts_as_stored_bytes() {
-    assert_eq!(stored_len(&[1, 0, 0, 3, 1, 9, 9], 4), 5);
-    assert_eq!(stored_len(&[1, 0, 0, 3, 1, 9, 9], 3), 3);
-    assert_eq!(stored_len(&[1, 2], 9), 2);
+    assert_eq!(len_with_emulation_prevention(&[1, 0, 0, 3, 1, 9, 9], 4), 5);
+    assert_eq!(len_with_emulation_prevention(&[1, 0, 0, 3, 1, 9, 9], 3), 3);
+    assert_eq!(len_with_emulation_prevention(&[1, 2], 9), 2);
     assert_eq!([0, 1, 2, 3, 4, 5].map(ceil_log2), [0, 0, 1, 2, 2, 3]);
 }
 
 fn collect(whole_blocks: bool, runs: &[(usize, usize)]) -> Vec<(u16, u32)> {
     let mut out = Vec::new();
-    let mut collector = SampleCollector::new(&mut out, whole_blocks);
+    let mut collector = SubsampleCollector::new(&mut out, whole_blocks);
     for (clear, protected) in runs {
         collector.add_clear(*clear);
         collector.add_protected(*protected);

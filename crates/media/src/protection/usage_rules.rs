@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 /// The properties of a track that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrackFacts {
+pub struct UsageRuleTrack {
     kind: TrackKind,
     /// Average bits per second.
     bitrate: u64,
@@ -26,9 +26,9 @@ enum TrackKind {
     },
 }
 
-impl TrackFacts {
+impl UsageRuleTrack {
     /// Returns the properties of a track. `bitrate` is its average bit rate in bits per second.
-    pub fn new(track: &Track, bitrate: u64) -> TrackFacts {
+    pub fn new(track: &Track, bitrate: u64) -> UsageRuleTrack {
         let codec = &track.codec;
         let kind = match codec.video() {
             Some(video) => TrackKind::Video {
@@ -42,7 +42,7 @@ impl TrackFacts {
                 channels: codec.audio().map_or(0, |audio| audio.channel_count),
             },
         };
-        TrackFacts { kind, bitrate }
+        UsageRuleTrack { kind, bitrate }
     }
 }
 
@@ -67,18 +67,18 @@ pub struct UsageRule {
 #[derive(Debug, Clone, PartialEq)]
 pub enum MediaFilter {
     /// Video within these limits.
-    Video(VideoRange),
+    Video(VideoFilterLimits),
     /// Audio whose number of channels is in this inclusive range.
     Audio(RangeInclusive<u32>),
 }
 
 /// The limits of a `VideoFilter`. The default accepts all video.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VideoRange {
+pub struct VideoFilterLimits {
     /// Inclusive range of the number of pixels (width × height).
     pub pixels: RangeInclusive<u64>,
-    /// Limits of the frame rate, in frames per second: above the first value, and at most the
-    /// second value.
+    /// Limits of the frame rate, in frames per second. The frame rate must be above the first value
+    /// and at most the second value.
     pub frame_rates: (f64, f64),
     /// Accepts only video with (`true`) or without (`false`) a PQ or HLG transfer function. `None`
     /// accepts both.
@@ -88,9 +88,9 @@ pub struct VideoRange {
     pub wide_gamut: Option<bool>,
 }
 
-impl Default for VideoRange {
-    fn default() -> VideoRange {
-        VideoRange {
+impl Default for VideoFilterLimits {
+    fn default() -> VideoFilterLimits {
+        VideoFilterLimits {
             pixels: 0..=u64::MAX,
             frame_rates: (-1.0, f64::INFINITY),
             hdr: None,
@@ -101,7 +101,7 @@ impl Default for VideoRange {
 
 impl UsageRule {
     /// Returns whether the rule applies to a track.
-    pub fn applies_to(&self, track: &TrackFacts) -> bool {
+    pub fn applies_to(&self, track: &UsageRuleTrack) -> bool {
         let bitrate = |range: &RangeInclusive<u64>| range.contains(&track.bitrate);
         (self.media.is_empty() || self.media.iter().any(|filter| filter.accepts(track)))
             && (self.bitrates.is_empty() || self.bitrates.iter().any(bitrate))
@@ -109,7 +109,7 @@ impl UsageRule {
 }
 
 impl MediaFilter {
-    fn accepts(&self, track: &TrackFacts) -> bool {
+    fn accepts(&self, track: &UsageRuleTrack) -> bool {
         match (self, track.kind) {
             (
                 MediaFilter::Video(range),

@@ -2,21 +2,27 @@
 
 use super::cmaf::wvtt_segment_len;
 use super::{TextRendition, TextSegmentTimes, write_imsc_segment, write_vtt};
-use crate::presentation::{DashText, Presentation};
+use crate::presentation::{DashTextForm, Presentation};
 
 impl Presentation {
     /// Returns the bandwidth of each text rendition in this form, in bits per second. For segments,
-    /// it is the peak bit rate, and for a file, the average bit rate.
-    pub(crate) fn text_bandwidths(&self, form: DashText) -> &[u64] {
-        self.text_bandwidths.of_form(form).get_or_init(|| {
-            let renditions = self.text.renditions();
-            let measured = renditions.map(|(_, text)| measure_text(self, text, form));
-            measured.collect()
-        })
+    /// the bandwidth is the peak bit rate. For a file, the bandwidth is the average bit rate.
+    pub(crate) fn text_bandwidths(&self, form: DashTextForm) -> &[u64] {
+        self.text_bandwidths
+            .bandwidths_of_form(form)
+            .get_or_init(|| {
+                let renditions = self.text.renditions();
+                let measured = renditions.map(|(_, text)| measure_text_bandwidth(self, text, form));
+                measured.collect()
+            })
     }
 }
 
-fn measure_text(presentation: &Presentation, text: &TextRendition, form: DashText) -> u64 {
+fn measure_text_bandwidth(
+    presentation: &Presentation,
+    text: &TextRendition,
+    form: DashTextForm,
+) -> u64 {
     let peak = |len: &dyn Fn(&TextSegmentTimes<'_>, usize) -> usize| {
         let grid = presentation.text_segment_times();
         grid.map_or(0, |grid| {
@@ -24,17 +30,17 @@ fn measure_text(presentation: &Presentation, text: &TextRendition, form: DashTex
         })
     };
     match form {
-        DashText::Wvtt => peak(&|grid, n| wvtt_segment_len(grid, &text.cues, n)),
-        DashText::Imsc => {
+        DashTextForm::Wvtt => peak(&|grid, n| wvtt_segment_len(grid, &text.cues, n)),
+        DashTextForm::Imsc => {
             let tag = text.language_tag();
             peak(&|grid, n| write_imsc_segment(grid, tag.as_deref(), &text.cues, n).len())
         }
-        DashText::File => whole_bandwidth(presentation, text),
+        DashTextForm::File => whole_file_bandwidth(presentation, text),
     }
 }
 
 /// Returns the average bits per second of a WebVTT file with all cues.
-fn whole_bandwidth(presentation: &Presentation, text: &TextRendition) -> u64 {
+fn whole_file_bandwidth(presentation: &Presentation, text: &TextRendition) -> u64 {
     let bits = write_vtt(&text.cues).len() as u64 * 8;
     let ms = presentation.duration.round_to(1000);
     bits.saturating_mul(1000) / u64::try_from(ms).unwrap_or(1).max(1)
@@ -73,7 +79,7 @@ mod tests {
     }
 
     /// Returns the `bandwidth` attribute of each text representation in the MPD.
-    fn declared(film: &mut Presentation, form: DashText) -> Vec<String> {
+    fn declared(film: &mut Presentation, form: DashTextForm) -> Vec<String> {
         film.manifest_rules.dash_text = form;
         let mpd = write_mpd(film, SegmentAddressing::Time);
         let texts = mpd.split("<Representation id=\"text=").skip(1);
@@ -86,17 +92,17 @@ mod tests {
         let mut film = film().with_text(text(CUES));
         // The second MPD repeats the values that were measured for the first MPD.
         for _ in 0..2 {
-            assert_eq!(declared(&mut film, DashText::Wvtt), ["400", "596"]);
-            assert_eq!(declared(&mut film, DashText::Imsc), ["1067", "1345"]);
-            assert_eq!(declared(&mut film, DashText::File), ["57", "78"]);
+            assert_eq!(declared(&mut film, DashTextForm::Wvtt), ["400", "596"]);
+            assert_eq!(declared(&mut film, DashTextForm::Imsc), ["1067", "1345"]);
+            assert_eq!(declared(&mut film, DashTextForm::File), ["57", "78"]);
         }
     }
 
     #[test]
     fn other_text_is_measured_again() {
         let mut film = film().with_text(text(CUES));
-        let before = declared(&mut film, DashText::Wvtt);
+        let before = declared(&mut film, DashTextForm::Wvtt);
         let mut film = film.with_text(text(&CUES.replace("long", "a much longer cue")));
-        assert_ne!(declared(&mut film, DashText::Wvtt), before);
+        assert_ne!(declared(&mut film, DashTextForm::Wvtt), before);
     }
 }

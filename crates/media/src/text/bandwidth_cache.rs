@@ -1,6 +1,6 @@
 //! Measured bandwidths of text.
 
-use crate::presentation::DashText;
+use crate::presentation::DashTextForm;
 use std::sync::OnceLock;
 
 /// Bits per second of the text renditions of a presentation. There is one list per form of text, in
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 ///
 /// The values are cached, because measuring takes longer than writing the manifest and players
 /// request several manifests of a title. HLS playlists contain no bandwidth of text, so the values
-/// are only measured for the first MPD.
+/// are not measured until the first MPD is written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextBandwidths {
     wvtt: OnceLock<Box<[u64]>>,
@@ -17,11 +17,11 @@ pub(crate) struct TextBandwidths {
 }
 
 impl TextBandwidths {
-    pub(super) fn of_form(&self, form: DashText) -> &OnceLock<Box<[u64]>> {
+    pub(super) fn bandwidths_of_form(&self, form: DashTextForm) -> &OnceLock<Box<[u64]>> {
         match form {
-            DashText::Wvtt => &self.wvtt,
-            DashText::Imsc => &self.imsc,
-            DashText::File => &self.file,
+            DashTextForm::Wvtt => &self.wvtt,
+            DashTextForm::Imsc => &self.imsc,
+            DashTextForm::File => &self.file,
         }
     }
 }

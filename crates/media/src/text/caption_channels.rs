@@ -33,7 +33,7 @@ pub fn find_caption_channels(codec: &Codec, sample: &[u8]) -> Vec<CaptionChannel
     let mut found = Vec::new();
     for unit in split_units(nal, sample) {
         if let Some(messages) = sei_messages(nal, unit) {
-            read_messages(&remove_emulation_prevention(messages), &mut found);
+            read_sei_messages(&remove_emulation_prevention(messages), &mut found);
         }
     }
     found.sort_unstable();
@@ -81,7 +81,7 @@ fn remove_emulation_prevention(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Reads SEI messages (ISO/IEC 14496-10, 7.3.2.3).
-fn read_messages(mut rest: &[u8], found: &mut Vec<CaptionChannel>) {
+fn read_sei_messages(mut rest: &[u8], found: &mut Vec<CaptionChannel>) {
     // The last byte contains only the trailing bits.
     while rest.len() > 2 {
         let Some((kind, after)) = read_sei_number(rest) else {
@@ -120,10 +120,10 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
         let is_valid = triplet[0] & 4 != 0;
         match kind {
             _ if !is_valid => {}
-            // A channel of the first field is announced even if it contains only padding yet.
-            0 => found.push(CaptionChannel::Cea608(1 + second_channel(first))),
+            // A channel of the first field is announced even if the sample contains only padding.
+            0 => found.push(CaptionChannel::Cea608(1 + second_channel_offset(first))),
             1 if (first, second) != (0, 0) => {
-                found.push(CaptionChannel::Cea608(3 + second_channel(first)));
+                found.push(CaptionChannel::Cea608(3 + second_channel_offset(first)));
             }
             // The first byte is the header of a CEA-708 packet, and the second byte is the header
             // of its first service block.
@@ -140,31 +140,31 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
     }
 }
 
-/// Returns 1 if the byte starts a control code of the second channel of its field, otherwise 0
+/// Returns 1 if the byte starts a control code of the field's second channel, otherwise 0
 /// (ANSI/CTA-608-E, 8.4).
-fn second_channel(first: u8) -> u8 {
+fn second_channel_offset(first: u8) -> u8 {
     u8::from((0x10..0x20).contains(&first) && first & 8 != 0)
 }
 
 /// Packs the channels of a file into a mask for index MP4s. Bits 0 to 3 are CC1 to CC4, and bits 4
 /// to 9 are SERVICE1 to SERVICE6. `None` means that the file was not searched, and gives the mask
 /// 0.
-pub(crate) fn pack_channels(channels: Option<&[CaptionChannel]>) -> u16 {
-    let bits = channels.map(|channels| channels.iter().map(|channel| 1u16 << channel.bit()));
+pub(crate) fn pack_caption_channels(channels: Option<&[CaptionChannel]>) -> u16 {
+    let bits = channels.map(|channels| channels.iter().map(|channel| 1u16 << channel.mask_bit()));
     bits.map_or(0, |bits| bits.fold(WAS_SEARCHED, |mask, bit| mask | bit))
 }
 
-/// Reads a mask of [`pack_channels`].
-pub(crate) fn unpack_channels(mask: u16) -> Option<Vec<CaptionChannel>> {
+/// Reads a mask of [`pack_caption_channels`].
+pub(crate) fn unpack_caption_channels(mask: u16) -> Option<Vec<CaptionChannel>> {
     let cea608 = (1..=4).map(CaptionChannel::Cea608);
     let all = cea608.chain((1..=SERVICE_MAX).map(CaptionChannel::Cea708));
-    let found = all.filter(|channel| mask >> channel.bit() & 1 != 0);
+    let found = all.filter(|channel| mask >> channel.mask_bit() & 1 != 0);
     (mask & WAS_SEARCHED != 0).then(|| found.collect())
 }
 
 impl CaptionChannel {
     /// Returns the number of the channel's bit in a mask.
-    fn bit(self) -> u8 {
+    fn mask_bit(self) -> u8 {
         match self {
             CaptionChannel::Cea608(channel) => channel.saturating_sub(1),
             CaptionChannel::Cea708(service) => 3 + service,
@@ -209,9 +209,9 @@ mod tests {
             CaptionChannel::Cea708(6),
         ];
         for found in [None, Some(&[][..]), Some(&channels[1..2]), Some(&channels)] {
-            let mask = pack_channels(found);
-            assert_eq!(unpack_channels(mask).as_deref(), found, "{mask:#x}");
+            let mask = pack_caption_channels(found);
+            assert_eq!(unpack_caption_channels(mask).as_deref(), found, "{mask:#x}");
         }
-        assert_eq!(pack_channels(None), 0);
+        assert_eq!(pack_caption_channels(None), 0);
     }
 }

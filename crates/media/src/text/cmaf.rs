@@ -72,9 +72,9 @@ pub(super) fn write_text_init(
 pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> Vec<u8> {
     let mut samples = Vec::new();
     for_each_sample(grid, list, n, |ticks, shown| {
-        samples.push((ticks, write_sample(shown)));
+        samples.push((ticks, write_wvtt_sample(shown)));
     });
-    write_fragment(grid.segment_start(n), n, &samples)
+    write_text_fragment(grid.segment_start(n), n, &samples)
 }
 
 /// Returns the length of the segment that [`write_wvtt_segment`] writes, in bytes. The bandwidth is
@@ -83,13 +83,13 @@ pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: u
     let (mut samples, mut bytes) = (0, 0);
     for_each_sample(grid, list, n, |_, shown| {
         samples += 1;
-        bytes += sample_len(shown);
+        bytes += wvtt_sample_len(shown);
     });
     fragment_len(samples, bytes)
 }
 
-/// Calls `visit` for each sample of segment `n`, with its duration in ticks and the cues that it
-/// shows.
+/// Calls `visit` for each sample of segment `n`, with the sample's duration in ticks and the cues
+/// that are shown during the sample.
 fn for_each_sample(
     grid: &TextSegmentTimes<'_>,
     list: &CueList,
@@ -98,7 +98,7 @@ fn for_each_sample(
 ) {
     let (start, end) = (grid.segment_start(n), grid.segment_start(n + 1));
     let mut cues: Vec<ServedCue> = grid
-        .cues_of(list, n)
+        .cues_of_segment(list, n)
         .map(|cue| ServedCue::new(grid, cue, start, end))
         .filter(|cue| cue.start < cue.end)
         .collect();
@@ -158,7 +158,7 @@ impl<'a> ServedCue<'a> {
     }
 }
 
-fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
+fn write_wvtt_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     if shown.is_empty() {
         write_box(&mut out, b"vtte", |_| {});
@@ -176,8 +176,8 @@ fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
     out
 }
 
-/// Returns the length of the sample that [`write_sample`] writes, in bytes.
-fn sample_len(shown: &[&ServedCue<'_>]) -> usize {
+/// Returns the length of the sample that [`write_wvtt_sample`] writes, in bytes.
+fn wvtt_sample_len(shown: &[&ServedCue<'_>]) -> usize {
     let cue_len = |served: &&ServedCue<'_>| {
         let text = served.text_boxes().map(|(_, text)| BOX_HEAD + text.len());
         let source_id = served.source_id.map_or(0, |_| BOX_HEAD + 4);
@@ -189,8 +189,9 @@ fn sample_len(shown: &[&ServedCue<'_>]) -> usize {
     }
 }
 
-/// Writes media segment `n`, which starts at `start` ticks. Each sample has a duration in ticks.
-pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
+/// Writes media segment `n`, which starts at `start` ticks. Each item of `samples` contains the
+/// duration of a sample in ticks, and the bytes of the sample.
+pub(super) fn write_text_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let word = |out: &mut Vec<u8>, word: u32| out.extend_from_slice(&word.to_be_bytes());
     let bytes: usize = samples.iter().map(|(_, sample)| sample.len()).sum();
     let mut out = Vec::with_capacity(fragment_len(samples.len(), bytes));

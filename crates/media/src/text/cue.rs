@@ -7,7 +7,7 @@ const CUES_MAX: usize = 200_000;
 /// Maximum number of reported problems of a rendition.
 const PROBLEMS_MAX: usize = 1000;
 
-/// A text that is shown for a time.
+/// A text that is shown during a range of time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Cue {
     /// Time from the start of the film at which the text appears, in milliseconds.
@@ -30,14 +30,15 @@ pub enum CueProblem {
     NotShown(i64),
     /// The cue has no text. The cue is dropped.
     Empty(i64),
-    /// The cue starts before the previous cue in the file. The cues are sorted.
+    /// The cue starts earlier than the previous cue in the file. The cues of the rendition are
+    /// sorted by start.
     Unsorted(i64),
     /// The cue starts before an earlier cue has ended.
     Overlapping(i64),
     /// The cue starts after the end of the film.
     Late(i64),
-    /// A line of a file, or a sample of a track, could not be parsed. The value is its number,
-    /// counted from 1.
+    /// A line of a file, or a sample of a track, could not be parsed. The value is the number of
+    /// the line or sample, counted from 1.
     Malformed(usize),
     /// The file is not Unicode and is read as Windows-1252.
     NotUnicode,
@@ -126,7 +127,7 @@ impl CueList {
 }
 
 impl Cue {
-    /// Returns the defect because of which the cue is never shown, if any.
+    /// Returns the defect that prevents the cue from being shown, if any.
     fn find_defect(&self) -> Option<CueProblem> {
         if self.end_ms <= self.start_ms {
             return Some(CueProblem::NotShown(self.start_ms));

@@ -50,8 +50,8 @@ pub fn parse_text_samples<'a>(
         );
         let shown = from.round_to(1000) - start..until.round_to(1000) - start;
         match format {
-            TextFormat::Wvtt => append_cues(&mut cues, wvtt::parse_sample(bytes), &shown),
-            TextFormat::Tx3g => append_cues(&mut cues, tx3g::parse_sample(bytes), &shown),
+            TextFormat::Wvtt => append_cues(&mut cues, wvtt::parse_wvtt_sample(bytes), &shown),
+            TextFormat::Tx3g => append_cues(&mut cues, tx3g::parse_tx3g_sample(bytes), &shown),
             TextFormat::Stpp => {
                 for cue in parse_document_sample(bytes, n, problems) {
                     // Limits the cue to the times of the sample, because a document may repeat cues
@@ -65,14 +65,15 @@ pub fn parse_text_samples<'a>(
         }
     }
     let header = match format {
-        TextFormat::Wvtt => wvtt::parse_header(&track.codec.sample_entry),
+        TextFormat::Wvtt => wvtt::read_vtt_header(&track.codec.sample_entry),
         TextFormat::Stpp | TextFormat::Tx3g => String::new(),
     };
     cues.retain(|cue| !cue.payload.trim().is_empty());
     CueList::from_cues(header, cues, problems)
 }
 
-/// Returns the cues of a sample that is a TTML document. Their times are on the track's timeline.
+/// Returns the cues of a sample that is a TTML document. The times of the cues are on the timeline
+/// of the track.
 fn parse_document_sample(bytes: &[u8], n: usize, problems: &mut Vec<CueProblem>) -> Vec<Cue> {
     parse_ttml_cues(&decode_text(bytes, problems)).unwrap_or_else(|| {
         problems.push(CueProblem::Malformed(n + 1));
@@ -121,8 +122,8 @@ pub fn text_track_kind(track: &Track) -> TextKind {
 
 /// Returns whether the author of a film chose text track `n` as the default. Writers such as ffmpeg
 /// enable the first track of each kind if the author chose no track. An enabled first track
-/// therefore proves no choice. If the first track is not enabled, the first enabled track is the
-/// default.
+/// therefore does not count as a choice. If the first track is not enabled, the first enabled track
+/// is the default.
 pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
     let is_enabled = |track: &Track| track.is_enabled;
     let earlier = tracks.get(..n).unwrap_or_default();
@@ -130,9 +131,9 @@ pub fn is_default_text(tracks: &[Track], n: usize) -> bool {
 }
 
 impl Presentation {
-    /// Returns the time at which the film starts on its own timeline, which its text tracks share.
-    /// The time is above zero only if no track presents anything at time zero. It is then the
-    /// earliest presentation time of all tracks.
+    /// Returns the start of the film on the timeline of the media files. Text tracks use the same
+    /// timeline. The start is above zero only if no track presents anything at time zero. The start
+    /// is then the earliest presentation time of all tracks.
     pub fn film_start(&self) -> Time {
         let Some(rendition) = self.renditions.first() else {
             return Time::ZERO;
@@ -140,7 +141,7 @@ impl Presentation {
         let track = self.track(rendition);
         let first = rendition.segment_cuts.first().copied().unwrap_or(0);
         let composition_offset = i64::from(track.samples.get(first).composition_offset);
-        // The served time of time 0 of the film's own timeline, in ticks.
+        // Time 0 of the media files is at this position on the served timeline, in ticks.
         let shift = rendition.start_ticks - track.presentation_offset - composition_offset;
         let zero = self.presentation_time_offset.round_to(track.timescale);
         Time::new(zero - shift, track.timescale)

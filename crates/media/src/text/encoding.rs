@@ -10,7 +10,7 @@ const WINDOWS_1252: [char; 32] = [
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', ' ', 'ž', 'Ÿ',
 ];
 
-/// Decodes a text file. A file without a byte order mark that is not valid UTF-8 is decoded as
+/// Decodes a text file. A file that is not valid UTF-8 and has no byte order mark is decoded as
 /// Windows-1252, which most old subtitles use.
 pub fn decode_text<'a>(bytes: &'a [u8], problems: &mut Vec<CueProblem>) -> Cow<'a, str> {
     let utf16 = |rest: &[u8], convert: fn([u8; 2]) -> u16| {

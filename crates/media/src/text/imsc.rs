@@ -4,14 +4,14 @@
 //! Times in a document count from the start of the track, as the standard requires, not from the
 //! start of the segment.
 
-use super::cmaf::{write_fragment, write_text_init};
-use super::imsc_inline::write_inline;
+use super::cmaf::{write_text_fragment, write_text_init};
+use super::imsc_inline::write_inline_content;
 use super::imsc_region::describe_region;
 use super::timestamp::Timestamp;
 use super::{CueList, TextSegmentTimes};
 use crate::bytes::write_box;
 use crate::codec::TextFormat;
-use crate::manifest::text::XmlText;
+use crate::manifest::escaping::XmlText;
 use crate::time::Time;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -45,25 +45,25 @@ pub fn write_imsc_segment(
     let ms = |ticks: u64| {
         Time::new(i64::try_from(ticks).unwrap_or(i64::MAX), grid.timescale()).round_to(1000)
     };
-    let document = write_document(grid, language, list, n, ms(start)..ms(end));
-    write_fragment(
+    let document = write_imsc_document(grid, language, list, n, ms(start)..ms(end));
+    write_text_fragment(
         start,
         n,
         &[(end.saturating_sub(start), document.into_bytes())],
     )
 }
 
-fn write_document(
+fn write_imsc_document(
     grid: &TextSegmentTimes<'_>,
     language: Option<&str>,
     list: &CueList,
     n: usize,
     shown_ms: Range<i64>,
 ) -> String {
-    let zero_ms = grid.zero().round_to(1000);
+    let zero_ms = grid.served_film_start().round_to(1000);
     let (mut layout, mut body) = (String::new(), String::new());
     let mut regions: HashMap<String, usize> = HashMap::new();
-    for cue in grid.cues_of(list, n) {
+    for cue in grid.cues_of_segment(list, n) {
         let start = cue.start_ms.saturating_add(zero_ms).max(shown_ms.start);
         let end = cue.end_ms.saturating_add(zero_ms).min(shown_ms.end);
         if start >= end {
@@ -79,7 +79,7 @@ fn write_document(
             body,
             "<p region=\"r{region}\" begin=\"{start}\" end=\"{end}\">"
         );
-        write_inline(&mut body, &cue.payload);
+        write_inline_content(&mut body, &cue.payload);
         body.push_str("</p>");
     }
     let language = XmlText(language.unwrap_or_default());

@@ -1,7 +1,7 @@
 //! WebVTT cue text (WebVTT, 4.2.2), written as inline content of TTML.
 
 use super::color::COLORS;
-use crate::manifest::text::XmlText;
+use crate::manifest::escaping::XmlText;
 use std::fmt::Write;
 
 /// Maximum number of open tags. Further tags are ignored.
@@ -10,14 +10,14 @@ const DEPTH_MAX: usize = 16;
 const REFERENCE_BYTES_MAX: usize = 10;
 
 /// Writes cue text as `span`s, line breaks and text. Every tag is closed.
-pub(super) fn write_inline(out: &mut String, payload: &str) {
+pub(super) fn write_inline_content(out: &mut String, payload: &str) {
     let (mut open, mut rest) = (Vec::new(), payload);
     while let Some(at) = rest.find(['<', '&', '\n']) {
         let (text, special) = rest.split_at(at);
         let _ = write!(out, "{}", XmlText(text));
         rest = match special.as_bytes().first() {
-            Some(b'<') => write_tag(out, &special[1..], &mut open),
-            Some(b'&') => write_reference(out, &special[1..]),
+            Some(b'<') => convert_vtt_tag(out, &special[1..], &mut open),
+            Some(b'&') => write_referenced_character(out, &special[1..]),
             _ => {
                 out.push_str("<br/>");
                 &special[1..]
@@ -29,7 +29,7 @@ pub(super) fn write_inline(out: &mut String, payload: &str) {
 }
 
 /// Converts a tag. `text` starts after the `<` of the tag. Returns the text after the tag.
-fn write_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'a str {
+fn convert_vtt_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'a str {
     // A tag without `>` extends to the end of the cue.
     let (tag, rest) = text.split_once('>').unwrap_or((text, ""));
     if let Some(name) = tag.strip_prefix('/') {
@@ -44,7 +44,7 @@ fn write_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'
         "b" => " tts:fontWeight=\"bold\"".to_owned(),
         "i" => " tts:fontStyle=\"italic\"".to_owned(),
         "u" => " tts:textDecoration=\"underline\"".to_owned(),
-        "c" | "v" | "lang" => names.find_map(find_color).unwrap_or_default(),
+        "c" | "v" | "lang" => names.find_map(ttml_color_attribute).unwrap_or_default(),
         // Ruby tags, and timestamps within a cue, are ignored.
         _ => return rest,
     };
@@ -56,26 +56,30 @@ fn write_tag<'a>(out: &mut String, text: &'a str, open: &mut Vec<&'a str>) -> &'
 }
 
 /// Returns the TTML attribute for a colour class of WebVTT.
-fn find_color(class: &str) -> Option<String> {
+fn ttml_color_attribute(class: &str) -> Option<String> {
     let known = COLORS.iter().find(|(name, _)| *name == class);
     known.map(|(_, value)| format!(" tts:color=\"{value}\""))
 }
 
 /// Writes the character of a character reference. `text` starts after the `&` of the reference.
 /// Returns the text after the reference. An unknown reference is ordinary text.
-fn write_reference<'a>(out: &mut String, text: &'a str) -> &'a str {
+fn write_referenced_character<'a>(out: &mut String, text: &'a str) -> &'a str {
     let end = text
         .bytes()
         .take(REFERENCE_BYTES_MAX)
         .position(|b| b == b';');
-    let found =
-        end.and_then(|end| Some((decode_reference(text.get(..end)?)?, text.get(end + 1..)?)));
+    let found = end.and_then(|end| {
+        Some((
+            decode_character_reference(text.get(..end)?)?,
+            text.get(end + 1..)?,
+        ))
+    });
     let (c, rest) = found.unwrap_or(('&', text));
     let _ = write!(out, "{}", XmlText(c.encode_utf8(&mut [0; 4])));
     rest
 }
 
-fn decode_reference(name: &str) -> Option<char> {
+fn decode_character_reference(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
             Some(digits) => u32::from_str_radix(digits, 16),

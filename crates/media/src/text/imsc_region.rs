@@ -1,12 +1,12 @@
 //! WebVTT cue settings (WebVTT, 4.4), as attributes of a TTML region.
 
-/// Assumed height of a line of text, in percent of the video. It places cues whose `line` setting
-/// is a line number.
+/// Assumed height of a line of text, in percent of the video's height. The position of a cue is
+/// computed from this value if the `line` setting of the cue is a line number.
 const LINE_PERCENT: f64 = 5.0;
-/// Width of a cue without a `size` setting, in percent of the video.
+/// Width of a cue without a `size` setting, in percent of the video's width.
 const DEFAULT_SIZE: f64 = 80.0;
 /// Distance from the bottom of the video to a cue without a `line` setting, in percent of the
-/// video.
+/// video's height.
 const BOTTOM_PERCENT: f64 = 5.0;
 
 /// Returns the attributes of the region in which a cue with these settings is shown. Equal settings
@@ -29,10 +29,10 @@ pub(super) fn describe_region(settings: &str) -> String {
     let (left, width) = place_column(value("size"), value("position"), align);
     format!(
         "tts:origin=\"{}% {}%\" tts:extent=\"{}% {}%\" tts:displayAlign=\"{display}\" tts:textAlign=\"{align}\"",
-        shorten(left),
-        shorten(top),
-        shorten(width),
-        shorten(height)
+        round_to_hundredths(left),
+        round_to_hundredths(top),
+        round_to_hundredths(width),
+        round_to_hundredths(height)
     )
 }
 
@@ -83,7 +83,7 @@ fn parse_percent(text: &str) -> Option<f64> {
 }
 
 /// Rounds to two decimals.
-fn shorten(percent: f64) -> f64 {
+fn round_to_hundredths(percent: f64) -> f64 {
     (percent * 100.0).round() / 100.0
 }
 

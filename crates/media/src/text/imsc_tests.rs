@@ -5,7 +5,7 @@ use crate::fixtures::{self, build_index};
 use crate::manifest::dash::{SegmentAddressing, write_mpd};
 use crate::manifest::hls::{write_multivariant_playlist, write_text_playlist};
 use crate::manifest::{HlsTextForm, SegmentFormat};
-use crate::presentation::{DashText, HlsText, PackagingRules, Presentation};
+use crate::presentation::{CmafHlsTextForm, DashTextForm, PackagingRules, Presentation};
 use std::sync::Arc;
 
 fn cues(text: &str) -> CueList {
@@ -39,7 +39,11 @@ fn documents_of_segments_contain_their_part_of_a_cue() {
     let list =
         cues("WEBVTT\n\n00:01.000 --> 00:13.500\nlong\n\n00:02.000 --> 00:03.000 line:0\nshort\n");
     let film = film(&list);
-    let zero = film.text_segment_times().unwrap().zero().round_to(1000);
+    let zero = film
+        .text_segment_times()
+        .unwrap()
+        .served_film_start()
+        .round_to(1000);
     let mut shown = Vec::new();
     for n in 0..film.text_segment_times().unwrap().segment_count() {
         let mut problems = Vec::new();
@@ -100,7 +104,10 @@ fn hostile_cue_text_is_well_formed() {
             &mut Vec::new(),
         );
         let document = document(&film(&list), &list, 0);
-        assert!(crate::xml::parse_document(&document).is_ok(), "{document}");
+        assert!(
+            crate::xml::parse_xml_document(&document).is_ok(),
+            "{document}"
+        );
     }
 }
 
@@ -108,8 +115,8 @@ fn hostile_cue_text_is_well_formed() {
 fn manifests_declare_the_form_of_the_text() {
     let list = cues("WEBVTT\n\n00:01.000 --> 00:02.000\na\n");
     let mut film = film(&list);
-    film.manifest_rules.hls_text = HlsText::Imsc;
-    film.manifest_rules.dash_text = DashText::Imsc;
+    film.manifest_rules.hls_text = CmafHlsTextForm::Imsc;
+    film.manifest_rules.dash_text = DashTextForm::Imsc;
     let hls = write_multivariant_playlist(&film, SegmentFormat::Cmaf, false).unwrap();
     assert!(
         hls.contains("/text=en/imsc.m3u8\"") && hls.contains(",stpp.ttml.im1t\""),
@@ -133,7 +140,7 @@ fn manifests_declare_the_form_of_the_text() {
     ] {
         assert!(mpd.contains(part), "{part}: {mpd}");
     }
-    film.manifest_rules.dash_text = DashText::File;
+    film.manifest_rules.dash_text = DashTextForm::File;
     let mpd = write_mpd(&film, SegmentAddressing::Time);
     assert!(
         mpd.contains("mimeType=\"text/vtt\"") && mpd.contains("/text=en/all.vtt</BaseURL>"),

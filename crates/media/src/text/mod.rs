@@ -21,6 +21,8 @@ mod imsc_tests;
 mod rendition;
 mod srt;
 #[cfg(test)]
+mod srt_tests;
+#[cfg(test)]
 mod tests;
 mod text_segment_times;
 mod timestamp;
@@ -37,7 +39,7 @@ mod wvtt;
 pub use crate::manifest::language_tag::parse_language;
 pub(crate) use bandwidth_cache::TextBandwidths;
 pub use caption_channels::{CaptionChannel, find_caption_channels};
-pub(crate) use caption_channels::{pack_channels, unpack_channels};
+pub(crate) use caption_channels::{pack_caption_channels, unpack_caption_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
 pub use cue::{Cue, CueList, CueProblem};
 pub use embedded_cues::{is_default_text, parse_text_samples, text_sample_ranges, text_track_kind};
@@ -47,9 +49,9 @@ pub use rendition::{TextKind, TextRendition, TextSet};
 pub use srt::parse_srt;
 pub use text_segment_times::TextSegmentTimes;
 pub use ttml::parse_ttml;
-pub use tx3g::parse_sample as parse_tx3g_sample;
+pub use tx3g::parse_tx3g_sample;
 pub use vtt::{parse_vtt, write_vtt, write_vtt_segment};
-pub use wvtt::parse_sample as parse_wvtt_sample;
+pub use wvtt::parse_wvtt_sample;
 
 /// Maximum size of a text file, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;

@@ -34,7 +34,7 @@ impl TextKind {
 /// Text of one kind in one language.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct TextRendition {
-    /// Language of the file (ISO 639-2 or BCP 47); `und` if unspecified.
+    /// Language of the text (ISO 639-2 or BCP 47); `und` if unspecified.
     pub language: String,
     /// Purpose of the rendition.
     pub kind: TextKind,
@@ -111,8 +111,7 @@ impl TextSet {
         }
     }
 
-    /// Returns the same set with the caption channels inside the video. Caption channels do not
-    /// change any URL.
+    /// Sets the caption channels that the video contains. Caption channels do not change any URL.
     #[must_use]
     pub fn with_caption_channels(self, caption_channels: Vec<CaptionChannel>) -> TextSet {
         TextSet {

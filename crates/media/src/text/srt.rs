@@ -21,7 +21,7 @@ pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
             continue;
         }
         if let Some((_, lines)) = cues.last_mut() {
-            remove_next_number(lines);
+            remove_next_cue_number(lines);
         }
         match parse_timing(line) {
             // Drops the coordinates of bitmap subtitles, which may follow the times.
@@ -45,7 +45,7 @@ pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
 }
 
 /// Removes the number of the next cue from the end of a cue's lines.
-fn remove_next_number(lines: &mut Vec<&str>) {
+fn remove_next_cue_number(lines: &mut Vec<&str>) {
     let is_number = |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
     if lines.last().is_some_and(is_number) {
         lines.pop();
@@ -74,10 +74,10 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
     while let Some(c) = rest.chars().next() {
         let tag = rest
             .strip_prefix('<')
-            .and_then(|tag| split_at_end(tag, '>'));
+            .and_then(|tag| split_at_tag_end(tag, '>'));
         let code = rest
             .strip_prefix("{\\")
-            .and_then(|code| split_at_end(code, '}'));
+            .and_then(|code| split_at_tag_end(code, '}'));
         if let Some((converted, after)) =
             tag.and_then(|(tag, after)| Some((convert_tag(tag)?, after)))
         {
@@ -98,7 +98,7 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
 /// Splits text at the end character of a tag. `None` if the tag does not end within
 /// [`TAG_BYTES_MAX`] bytes. Without this limit, text with many unclosed tags would take quadratic
 /// time.
-fn split_at_end(text: &str, end: char) -> Option<(&str, &str)> {
+fn split_at_tag_end(text: &str, end: char) -> Option<(&str, &str)> {
     let at = text
         .bytes()
         .take(TAG_BYTES_MAX)
@@ -106,14 +106,14 @@ fn split_at_end(text: &str, end: char) -> Option<(&str, &str)> {
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// Converts a tag to WebVTT. An unknown tag is ordinary text and returns `None`.
+/// Converts a tag to WebVTT. Returns `None` for an unknown tag, which is ordinary text.
 fn convert_tag(tag: &str) -> Option<String> {
     let lower = tag.trim().to_ascii_lowercase();
     match lower.as_str() {
         "b" | "i" | "u" | "/b" | "/i" | "/u" => Some(format!("<{lower}>")),
         "/font" => Some("</c>".to_owned()),
         font if font.starts_with("font") => {
-            let class = find_color(font).and_then(find_color_class);
+            let class = find_color_attribute(font).and_then(find_color_class);
             let class = class.map(|class| format!("<c.{class}>"));
             Some(class.unwrap_or_else(|| "<c>".to_owned()))
         }
@@ -123,7 +123,7 @@ fn convert_tag(tag: &str) -> Option<String> {
 
 /// Returns the value of the attribute `color` in a lower-case tag. Other attributes may precede or
 /// follow this attribute.
-fn find_color(tag: &str) -> Option<&str> {
+fn find_color_attribute(tag: &str) -> Option<&str> {
     let starts = tag.match_indices("color").map(|(at, _)| at);
     // Skips attributes whose names only end in `color`, such as `bgcolor`.
     let mut starts = starts.filter(|at| tag[..*at].ends_with([' ', '\t', '\n', '"', '\'']));

@@ -7,7 +7,8 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Minimum timescale of text, in ticks per second. Times of cues are in milliseconds.
+/// Minimum timescale of text, in ticks per second. A lower timescale could not express the times of
+/// cues, which are in milliseconds.
 const TIMESCALE_MIN: u32 = 1000;
 
 /// The segments of a title's text.
@@ -68,7 +69,7 @@ impl<'a> TextSegmentTimes<'a> {
     }
 
     /// Returns the rendition whose segment boundaries text uses.
-    pub(crate) fn reference(&self) -> &'a Rendition {
+    pub(crate) fn reference_rendition(&self) -> &'a Rendition {
         self.reference
     }
 
@@ -105,7 +106,7 @@ impl<'a> TextSegmentTimes<'a> {
     }
 
     /// Returns the start of the film on the served timeline.
-    pub fn zero(&self) -> Time {
+    pub fn served_film_start(&self) -> Time {
         self.presentation.presentation_time_offset
     }
 
@@ -144,7 +145,7 @@ impl<'a> TextSegmentTimes<'a> {
     }
 
     /// Iterates over the cues that are shown during segment `n`.
-    pub(super) fn cues_of<'b>(
+    pub(super) fn cues_of_segment<'b>(
         &self,
         list: &'b CueList,
         n: usize,

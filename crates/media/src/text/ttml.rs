@@ -5,13 +5,13 @@
 
 use super::ttml_spans::{
     SPANS_MAX, WRITTEN_MAX, count_content, find_timed_spans, has_only_timed_spans, has_text,
-    is_shown, list_times,
+    is_shown, list_span_intervals,
 };
 use super::ttml_style::{TtmlStyle, TtmlStyles};
-use super::ttml_time::{TtmlClock, TtmlTime};
+use super::ttml_time::{TtmlClock, TtmlInterval};
 use super::wvtt::remove_blank_lines;
 use super::{Cue, CueList, CueProblem};
-use crate::xml::{XmlElement, XmlNode, parse_document};
+use crate::xml::{XmlElement, XmlNode, parse_xml_document};
 
 /// Parses a TTML document. Text without an end is shown until the end of the film.
 pub fn parse_ttml(text: &str, film_end_ms: i64, problems: &mut Vec<CueProblem>) -> CueList {
@@ -27,13 +27,13 @@ pub fn parse_ttml(text: &str, film_end_ms: i64, problems: &mut Vec<CueProblem>) 
 /// Returns the cues of a document. `None` if the text is not TTML. If a cue has no end, its end
 /// time is [`i64::MAX`], which callers replace.
 pub(super) fn parse_ttml_cues(text: &str) -> Option<Vec<Cue>> {
-    let root = parse_document(text).ok()?;
+    let root = parse_xml_document(text).ok()?;
     if root.name != "tt" {
         return None;
     }
     let mut reader = TtmlReader {
-        clock: TtmlClock::of_document(&root),
-        styles: TtmlStyles::of_document(&root),
+        clock: TtmlClock::from_document(&root),
+        styles: TtmlStyles::from_document(&root),
         cues: Vec::new(),
         written: 0,
     };
@@ -56,8 +56,8 @@ struct TtmlReader<'a> {
 impl TtmlReader<'_> {
     /// Reads `body`, `div` or `p`. Times of children count from the start of their parent, or from
     /// the end of the previous child in a `seq` container.
-    fn read_container(&mut self, element: &XmlElement, parent: TtmlTime, style: &TtmlStyle) {
-        let time = self.clock.resolve_time(element, parent);
+    fn read_container(&mut self, element: &XmlElement, parent: TtmlInterval, style: &TtmlStyle) {
+        let time = self.clock.resolve_interval(element, parent);
         let style = self.styles.resolve_style(element, style);
         if element.name == "p" {
             self.read_paragraph(element, time, &style);
@@ -71,7 +71,7 @@ impl TtmlReader<'_> {
                     _ => time,
                 };
                 self.read_container(child, window, &style);
-                next = self.clock.resolve_time(child, window).1;
+                next = self.clock.resolve_interval(child, window).1;
             }
         }
     }
@@ -79,7 +79,7 @@ impl TtmlReader<'_> {
     /// Adds the cues of a paragraph. A paragraph without timed spans becomes one cue, and a
     /// paragraph of only timed spans becomes one cue per span. Any other paragraph becomes one cue
     /// for each interval in which the same spans are shown.
-    fn read_paragraph(&mut self, p: &XmlElement, time: TtmlTime, style: &TtmlStyle) {
+    fn read_paragraph(&mut self, p: &XmlElement, time: TtmlInterval, style: &TtmlStyle) {
         let timed = find_timed_spans(&self.clock, p, time);
         if timed.is_empty() {
             self.push_cue(p, time, style, &[]);
@@ -98,11 +98,11 @@ impl TtmlReader<'_> {
     fn split_paragraph(
         &mut self,
         p: &XmlElement,
-        time: TtmlTime,
+        time: TtmlInterval,
         style: &TtmlStyle,
-        timed: &[(&XmlElement, TtmlTime)],
+        timed: &[(&XmlElement, TtmlInterval)],
     ) {
-        let times = list_times(time, timed);
+        let times = list_span_intervals(time, timed);
         let written = times.len().saturating_mul(count_content(p));
         self.written = self.written.saturating_add(written);
         if timed.len() > SPANS_MAX || self.written > WRITTEN_MAX {
@@ -111,7 +111,7 @@ impl TtmlReader<'_> {
         }
         for part in times {
             let is_hidden =
-                |span: &&(&XmlElement, TtmlTime)| span.1.0 > part.0 || span.1.1 <= part.0;
+                |span: &&(&XmlElement, TtmlInterval)| span.1.0 > part.0 || span.1.1 <= part.0;
             let hidden = timed.iter().filter(is_hidden).map(|(span, _)| *span);
             let hidden: Vec<&XmlElement> = hidden.collect();
             if has_text(p, &hidden) {
@@ -124,12 +124,12 @@ impl TtmlReader<'_> {
     fn push_cue(
         &mut self,
         element: &XmlElement,
-        time: TtmlTime,
+        time: TtmlInterval,
         style: &TtmlStyle,
         hidden: &[&XmlElement],
     ) {
         let mut payload = String::new();
-        self.write_content(element, style, &TtmlStyle::default(), hidden, &mut payload);
+        self.write_cue_content(element, style, &TtmlStyle::default(), hidden, &mut payload);
         let lines: Vec<&str> = payload.split('\n').map(str::trim).collect();
         let payload = remove_blank_lines(&lines.join("\n"));
         if payload.is_empty() {
@@ -151,7 +151,7 @@ impl TtmlReader<'_> {
 
     /// Writes the text of an element. The enclosing tags already express the style `written`, and
     /// new tags express the other properties of `style`.
-    fn write_content(
+    fn write_cue_content(
         &self,
         element: &XmlElement,
         style: &TtmlStyle,
@@ -159,16 +159,16 @@ impl TtmlReader<'_> {
         hidden: &[&XmlElement],
         out: &mut String,
     ) {
-        let tags = style.tags_beyond(written);
+        let tags = style.additional_tags(written);
         tags.iter()
             .for_each(|tag| out.push_str(&format!("<{tag}>")));
         for node in element.nodes() {
             match node {
-                XmlNode::Text(text) => write_text(text, out),
+                XmlNode::Text(text) => write_escaped_text(text, out),
                 XmlNode::Element(child) if child.name == "br" => out.push('\n'),
                 XmlNode::Element(child) if is_shown(child, hidden) => {
                     let inner = self.styles.resolve_style(child, style);
-                    self.write_content(child, &inner, style, hidden, out);
+                    self.write_cue_content(child, &inner, style, hidden, out);
                 }
                 XmlNode::Element(_) => {}
             }
@@ -182,7 +182,7 @@ impl TtmlReader<'_> {
 
 /// Escapes and appends text. Consecutive white space becomes one space, which is the default of
 /// `xml:space`.
-fn write_text(text: &str, out: &mut String) {
+fn write_escaped_text(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             c if c.is_ascii_whitespace() => {

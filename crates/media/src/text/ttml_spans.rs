@@ -1,22 +1,22 @@
 //! TTML paragraphs whose spans have their own times.
 
-use super::ttml_time::{TtmlClock, TtmlTime};
+use super::ttml_time::{TtmlClock, TtmlInterval};
 use crate::xml::{XmlElement, XmlNode};
 use std::ptr;
 
 /// Maximum number of timed spans in a paragraph that is split into several cues.
 pub(super) const SPANS_MAX: usize = 64;
-/// Maximum number of elements and text bytes that all split paragraphs of a document write
-/// together. Each change of the shown spans writes the paragraph again. Without this limit, the
-/// cues of a small file could become very large.
+/// Maximum sum of elements and text bytes that are written for all split paragraphs of a document.
+/// At each change of the shown spans, the content of the paragraph is written again. Without this
+/// limit, the cues of a small file could become very large.
 pub(super) const WRITTEN_MAX: usize = 4 << 20;
 
 /// Returns the spans within an element that have their own times, with these times.
 pub(super) fn find_timed_spans<'a>(
     clock: &TtmlClock,
     element: &'a XmlElement,
-    time: TtmlTime,
-) -> Vec<(&'a XmlElement, TtmlTime)> {
+    time: TtmlInterval,
+) -> Vec<(&'a XmlElement, TtmlInterval)> {
     let mut found = Vec::new();
     append_timed_spans(clock, element, time, &mut found);
     found
@@ -25,11 +25,11 @@ pub(super) fn find_timed_spans<'a>(
 fn append_timed_spans<'a>(
     clock: &TtmlClock,
     element: &'a XmlElement,
-    time: TtmlTime,
-    found: &mut Vec<(&'a XmlElement, TtmlTime)>,
+    time: TtmlInterval,
+    found: &mut Vec<(&'a XmlElement, TtmlInterval)>,
 ) {
     for span in element.children_named("span") {
-        let own = clock.resolve_time(span, time);
+        let own = clock.resolve_interval(span, time);
         if clock.is_timed(span) {
             found.push((span, own));
         }
@@ -52,7 +52,10 @@ fn has_untimed_text(clock: &TtmlClock, element: &XmlElement) -> bool {
 }
 
 /// Returns the intervals in which the same spans of a paragraph are shown.
-pub(super) fn list_times(time: TtmlTime, timed: &[(&XmlElement, TtmlTime)]) -> Vec<TtmlTime> {
+pub(super) fn list_span_intervals(
+    time: TtmlInterval,
+    timed: &[(&XmlElement, TtmlInterval)],
+) -> Vec<TtmlInterval> {
     let shown = timed.iter().filter(|(_, time)| time.0 < time.1);
     let changes = shown.flat_map(|(_, time)| [time.0, time.1]);
     let mut bounds: Vec<i64> = changes

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 /// Maximum depth of style references, and maximum number of styles that one element may reference.
 const STYLE_DEPTH_MAX: usize = 8;
-/// Maximum number of referenced styles that are applied to an element, because references can form
-/// a tree of any size.
+/// Maximum number of referenced styles that are applied to an element. Without this limit,
+/// references could form a very large tree.
 const STYLES_APPLIED_MAX: usize = 64;
 /// Maximum number of elements of a region that are searched for styles.
 const REGION_CHILDREN_MAX: usize = 64;
@@ -31,7 +31,7 @@ pub(super) struct TtmlStyles<'a> {
 }
 
 impl<'a> TtmlStyles<'a> {
-    pub(super) fn of_document(root: &'a XmlElement) -> TtmlStyles<'a> {
+    pub(super) fn from_document(root: &'a XmlElement) -> TtmlStyles<'a> {
         let head = root.first_child("head");
         let named = |group: &'static str, name: &'static str| {
             let groups = head
@@ -55,12 +55,18 @@ impl<'a> TtmlStyles<'a> {
             style.region = Some(region.to_owned());
         }
         let mut budget = STYLES_APPLIED_MAX;
-        self.apply(element, &mut style, STYLE_DEPTH_MAX, &mut budget);
+        self.apply_style_attributes(element, &mut style, STYLE_DEPTH_MAX, &mut budget);
         style
     }
 
     /// Applies referenced styles, then the attributes of the element itself.
-    fn apply(&self, element: &XmlElement, style: &mut TtmlStyle, depth: usize, budget: &mut usize) {
+    fn apply_style_attributes(
+        &self,
+        element: &XmlElement,
+        style: &mut TtmlStyle,
+        depth: usize,
+        budget: &mut usize,
+    ) {
         let names = element
             .attribute("style")
             .unwrap_or_default()
@@ -71,7 +77,7 @@ impl<'a> TtmlStyles<'a> {
         {
             if depth > 0 && *budget > 0 {
                 *budget -= 1;
-                self.apply(named, style, depth - 1, budget);
+                self.apply_style_attributes(named, style, depth - 1, budget);
             }
         }
         let attribute = |name| element.attribute(name);
@@ -87,7 +93,7 @@ impl<'a> TtmlStyles<'a> {
                 .any(|word| word == "underline");
         }
         if let Some(color) = attribute("color") {
-            style.color = find_color(color);
+            style.color = find_visible_color_class(color);
         }
         if let Some(align) = attribute("textAlign") {
             style.align = match align {
@@ -151,7 +157,7 @@ impl<'a> TtmlStyles<'a> {
 
 impl TtmlStyle {
     /// Returns the WebVTT tags for the properties of this style that `other` does not have.
-    pub(super) fn tags_beyond(&self, other: &TtmlStyle) -> Vec<String> {
+    pub(super) fn additional_tags(&self, other: &TtmlStyle) -> Vec<String> {
         let faces = [
             (self.is_bold && !other.is_bold, "b"),
             (self.is_italic && !other.is_italic, "i"),
@@ -170,7 +176,7 @@ impl TtmlStyle {
 
 /// Returns the WebVTT class of a colour. White needs no class, because players show white text by
 /// default.
-fn find_color(color: &str) -> Option<&'static str> {
+fn find_visible_color_class(color: &str) -> Option<&'static str> {
     find_color_class(color).filter(|class| *class != "white")
 }
 

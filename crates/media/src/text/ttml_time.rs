@@ -7,7 +7,7 @@ use crate::xml::XmlElement;
 const TIME_MS_MAX: f64 = 36e9;
 
 /// Start and end of an element, in milliseconds. The end is [`i64::MAX`] if the element has no end.
-pub(super) type TtmlTime = (i64, i64);
+pub(super) type TtmlInterval = (i64, i64);
 
 /// The frame rate and the tick rate of a document.
 pub(super) struct TtmlClock {
@@ -19,7 +19,7 @@ pub(super) struct TtmlClock {
 
 impl TtmlClock {
     /// Reads `ttp:frameRate`, `ttp:frameRateMultiplier` and `ttp:tickRate`.
-    pub(super) fn of_document(root: &XmlElement) -> TtmlClock {
+    pub(super) fn from_document(root: &XmlElement) -> TtmlClock {
         let number = |name| root.attribute(name).and_then(parse_positive);
         let multiplier = root.attribute("frameRateMultiplier").and_then(|text| {
             let (a, b) = text.split_once([' ', ':'])?;
@@ -41,7 +41,11 @@ impl TtmlClock {
 
     /// Returns the start and end of an element, in milliseconds. Its times count from the start of
     /// `parent`, and it ends no later than `parent`.
-    pub(super) fn resolve_time(&self, element: &XmlElement, parent: TtmlTime) -> TtmlTime {
+    pub(super) fn resolve_interval(
+        &self,
+        element: &XmlElement,
+        parent: TtmlInterval,
+    ) -> TtmlInterval {
         let time = |name| {
             element
                 .attribute(name)

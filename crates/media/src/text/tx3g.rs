@@ -17,11 +17,11 @@ const FACES: [(u8, &str); 3] = [(1, "b"), (2, "i"), (4, "u")];
 pub(super) const EMPTY_SAMPLE_BYTES: u32 = 2;
 
 /// Returns the cue of a sample, without times. `None` if the sample shows nothing.
-pub fn parse_sample(sample: &[u8]) -> Option<Cue> {
+pub fn parse_tx3g_sample(sample: &[u8]) -> Option<Cue> {
     let mut reader = ByteReader::new(sample);
     let len = usize::from(reader.u16());
     let text = decode_sample_text(reader.take(len));
-    let faces = read_faces(reader.remaining(), text.chars().count());
+    let faces = read_font_styles(reader.remaining(), text.chars().count());
     let payload = remove_blank_lines(&write_markup(&text, &faces));
     (!payload.trim().is_empty()).then(|| Cue {
         payload,
@@ -47,7 +47,7 @@ fn decode_sample_text(bytes: &[u8]) -> String {
 }
 
 /// Returns the font style of each character, as bits of [`FACES`].
-fn read_faces(modifiers: &[u8], chars: usize) -> Vec<u8> {
+fn read_font_styles(modifiers: &[u8], chars: usize) -> Vec<u8> {
     let mut faces = vec![0; chars];
     let boxes = BoxIterator::new(modifiers, 0).map_while(Result::ok);
     for style in boxes.filter(|found| found.name == *b"styl").take(1) {
@@ -57,7 +57,7 @@ fn read_faces(modifiers: &[u8], chars: usize) -> Vec<u8> {
             reader.skip(2);
             let face = reader.u8();
             reader.skip(5);
-            if reader.check_complete().is_err() {
+            if reader.check_not_truncated().is_err() {
                 break;
             }
             let styled = faces.get_mut(start..end.min(chars)).unwrap_or_default();

@@ -55,8 +55,8 @@ pub(super) fn unify_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Reads the lines of a block. A blank line ends the block. A line with an arrow ends it, too, and
-/// starts the next cue.
+/// Reads the lines of a block. A blank line ends the block. A line with an arrow also ends the
+/// block, and starts the next cue.
 fn read_block<'a>(lines: &mut Peekable<impl Iterator<Item = (usize, &'a str)>>) -> String {
     let mut block = Vec::new();
     while let Some((_, line)) = lines.next_if(|(_, line)| !line.contains(ARROW)) {
@@ -88,7 +88,7 @@ pub(super) fn parse_timing(line: &str) -> Option<Cue> {
 /// Writes all cues as one file.
 pub fn write_vtt(list: &CueList) -> String {
     let mut out = String::with_capacity(64 + list.cues().len() * 80);
-    write_header(&mut out, list, "");
+    write_vtt_header(&mut out, list, "");
     list.cues().iter().for_each(|cue| write_cue(&mut out, cue));
     out
 }
@@ -113,13 +113,13 @@ pub fn write_vtt_segment(
     // Timestamps of transport streams have 33 bits.
     let clock = (zero.round_to(90_000).max(0) as u64).wrapping_add(offset) & ((1 << 33) - 1);
     let map = format!("X-TIMESTAMP-MAP=MPEGTS:{clock},LOCAL:00:00:00.000\n");
-    write_header(&mut out, list, &map);
+    write_vtt_header(&mut out, list, &map);
     list.cues_within(shown_ms)
         .for_each(|cue| write_cue(&mut out, cue));
     out
 }
 
-fn write_header(out: &mut String, list: &CueList, map: &str) {
+fn write_vtt_header(out: &mut String, list: &CueList, map: &str) {
     let _ = write!(out, "WEBVTT\n{map}\n");
     if !list.header.is_empty() {
         let _ = write!(out, "{}\n\n", list.header);

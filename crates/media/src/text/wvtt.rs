@@ -10,7 +10,7 @@ pub(super) const CUES_PER_SAMPLE_MAX: usize = 64;
 pub(super) const EMPTY_SAMPLE_BYTES: u32 = 8;
 
 /// Returns the cues of a sample, without times. A sample with only a `vtte` box has no cues.
-pub fn parse_sample(sample: &[u8]) -> Vec<Cue> {
+pub fn parse_wvtt_sample(sample: &[u8]) -> Vec<Cue> {
     let boxes = BoxIterator::new(sample, 0).map_while(Result::ok);
     let cues = boxes.filter(|found| found.name == *b"vttc");
     cues.take(CUES_PER_SAMPLE_MAX)
@@ -23,8 +23,8 @@ fn parse_cue(body: &[u8]) -> Cue {
     for part in BoxIterator::new(body, 0).map_while(Result::ok) {
         let text = || String::from_utf8_lossy(part.body).replace('\0', "");
         match &part.name {
-            b"iden" => cue.id = single_line(&text()),
-            b"sttg" => cue.settings = single_line(&text()),
+            b"iden" => cue.id = join_lines(&text()),
+            b"sttg" => cue.settings = join_lines(&text()),
             b"payl" => cue.payload = remove_blank_lines(&text()),
             _ => {}
         }
@@ -33,7 +33,7 @@ fn parse_cue(body: &[u8]) -> Cue {
 }
 
 /// Returns the `STYLE` and `REGION` blocks of a sample entry.
-pub(super) fn parse_header(sample_entry: &[u8]) -> String {
+pub(super) fn read_vtt_header(sample_entry: &[u8]) -> String {
     let children = sample_entry.get(16..).unwrap_or_default();
     let mut boxes = BoxIterator::new(children, 0).map_while(Result::ok);
     let config = boxes.find(|found| found.name == *b"vttC");
@@ -41,9 +41,9 @@ pub(super) fn parse_header(sample_entry: &[u8]) -> String {
     super::parse_vtt(&text.unwrap_or_default(), &mut Vec::new()).header
 }
 
-/// Joins the lines of an identifier or of settings, because WebVTT stores each of them in one line.
-/// Arrows are removed.
-fn single_line(text: &str) -> String {
+/// Joins the lines of an identifier or of settings into a single line, as WebVTT requires. Arrows
+/// are removed.
+fn join_lines(text: &str) -> String {
     text.replace(super::vtt::ARROW, "")
         .split_whitespace()
         .collect::<Vec<_>>()

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// Length of a header without CRC, in bytes.
 pub const ADTS_HEADER_BYTES: usize = 7;
-/// Maximum length of a frame with its header, in bytes, because the length field has 13 bits.
+/// Maximum length of a frame with its header, in bytes. The length field has 13 bits.
 const FRAME_BYTES_MAX: usize = (1 << 13) - 1;
 
 /// The ADTS headers of a track. The fields that all headers share are stored.
@@ -41,7 +41,7 @@ impl AdtsHeader {
     ///
     /// # Errors
     /// `Malformed` if the frame is longer than ADTS allows.
-    pub fn write(&self, out: &mut Vec<u8>, size: usize) -> Result<()> {
+    pub fn write_frame_header(&self, out: &mut Vec<u8>, size: usize) -> Result<()> {
         let len = size.saturating_add(ADTS_HEADER_BYTES);
         if len > FRAME_BYTES_MAX {
             let message =
@@ -75,7 +75,7 @@ mod tests {
             let mut out = Vec::new();
             AdtsHeader::new(config)
                 .unwrap()
-                .write(&mut out, 260)
+                .write_frame_header(&mut out, 260)
                 .unwrap();
             assert_eq!(out, header);
         }
@@ -93,7 +93,7 @@ mod tests {
         );
         assert!(AdtsHeader::new(&[]).is_none());
         let adts = AdtsHeader::new(&[0x12, 0x10]).unwrap();
-        assert!(adts.write(&mut Vec::new(), 8184).is_ok());
-        assert!(adts.write(&mut Vec::new(), 8185).is_err());
+        assert!(adts.write_frame_header(&mut Vec::new(), 8184).is_ok());
+        assert!(adts.write_frame_header(&mut Vec::new(), 8185).is_err());
     }
 }

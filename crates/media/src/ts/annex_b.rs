@@ -106,7 +106,7 @@ impl AnnexBConverter {
     }
 
     /// Estimates the length of a frame in the byte stream, in bytes. `size` is the size of the
-    /// frame in the file, which is assumed to contain neither delimiter nor parameter sets.
+    /// frame in the file. The frame is assumed to contain neither delimiter nor parameter sets.
     pub fn len_estimate(&self, size: u32, sync: bool) -> usize {
         let sets = if sync { self.parameter_sets.len() } else { 0 };
         let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
@@ -117,8 +117,8 @@ impl AnnexBConverter {
     /// is the size of the frame in the file.
     pub fn len_max(&self, size: u32, sync: bool) -> usize {
         let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
-        // Each written NAL unit has at least one byte after the length field. The estimate already
-        // includes the longer start code of one unit.
+        // Each written NAL unit has at least one byte after the length field. A start code can be
+        // longer than a length field, and the estimate includes this difference for only one unit.
         let units = size as usize / (self.length_bytes + 1);
         self.len_estimate(size, sync) + units * longer
     }

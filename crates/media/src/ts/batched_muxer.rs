@@ -10,8 +10,9 @@ use std::ops::Range;
 
 /// Muxes a segment in batches of whole access units.
 ///
-/// The caller needs only a small buffer, and the muxer finds the bytes that the caller has just
-/// read in the processor's cache. The output equals the output of [`super::wrap_segment`].
+/// The caller needs only a small buffer. When the muxer copies the bytes that the caller has just
+/// read, these bytes are still in the processor's cache. The output equals the output of
+/// [`super::wrap_segment`].
 pub struct BatchedMuxer<'a> {
     muxer: TsMuxer,
     segment: &'a SegmentAccessUnits,
@@ -19,8 +20,7 @@ pub struct BatchedMuxer<'a> {
     units_taken: usize,
     /// Whether a batch was returned. A segment without units has one empty batch.
     is_started: bool,
-    /// Number of source ranges that are used completely, and number of bytes used of the next
-    /// range.
+    /// Number of completely used source ranges, and number of used bytes of the next range.
     range_index: usize,
     range_bytes_taken: u64,
 }
@@ -53,8 +53,8 @@ impl<'a> BatchedMuxer<'a> {
     ///
     /// In nearly all files, the length fields of NAL units have four bytes. The maximum then
     /// exceeds the real length by only a few packets. With shorter length fields, the maximum is up
-    /// to two and a half times the size of the samples. Damaged sample tables can make it very
-    /// large.
+    /// to two and a half times the size of the samples. With damaged sample tables, the maximum can
+    /// be very large.
     pub fn len_max(&self) -> usize {
         let size = |unit: &AccessUnit| FrameInfo {
             pts: offset_timestamp(unit.pts),
@@ -188,7 +188,7 @@ mod tests {
             most in 0u64..200_000,
             hevc: bool,
         ) {
-            let codec = Codec::parse(&decode_hex(if hevc { HVC1_PQ } else { AVC })).unwrap();
+            let codec = Codec::from_sample_entry(&decode_hex(if hevc { HVC1_PQ } else { AVC })).unwrap();
             let (file, segment) = build_film(&sizes, &runs);
             let whole = wrap_segment(&codec, &segment, &slice_file(&file, &segment.source_ranges)).unwrap();
             let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
@@ -196,7 +196,7 @@ mod tests {
             while let Some(batch) = batches.next_batch(most) {
                 let bytes: u64 = batch.source_ranges.iter().map(|range| range.end - range.start).sum();
                 prop_assert!(bytes <= most || batch.units.len() == 1);
-                // Passes either one buffer, as after a file read, or several parts.
+                // Passes the bytes either as one buffer, as after a file read, or as several parts.
                 let joined = slice_file(&file, &batch.source_ranges).concat();
                 let parts = if most % 2 == 0 { vec![&joined[..]] } else { slice_file(&file, &batch.source_ranges) };
                 len += batches.write_batch(&batch, &parts, &mut out[len..]).unwrap();
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_empty_segment_has_its_tables() {
-        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
         let segment = build_segment(Vec::new(), Vec::new());
         let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
         let mut out = vec![0; batches.len_max()];
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn too_few_bytes_too_little_room_and_sound_are_errors() {
-        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
         let units = vec![new_unit(0, 0, true), new_unit(0, 6, true)];
         let segment = build_segment(vec![7..13, 90..95], units);
         let write = |bytes: &[u8], room: usize| {
@@ -238,12 +238,18 @@ mod tests {
         assert!(write(sample, whole - 1).is_err());
         assert!(write(&sample[..5], 10_000).is_err());
         assert!(write(b"\0\0\0\x03\x41\x07", 10_000).is_err());
-        assert!(BatchedMuxer::new(&Codec::parse(&decode_hex(MP3)).unwrap(), &segment).is_err());
+        assert!(
+            BatchedMuxer::new(
+                &Codec::from_sample_entry(&decode_hex(MP3)).unwrap(),
+                &segment
+            )
+            .is_err()
+        );
     }
 
     #[test]
     fn extreme_tables_only_give_long_estimates() {
-        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
         let huge = AccessUnit {
             pts: i64::MAX,
             dts: i64::MIN,

@@ -35,7 +35,7 @@ pub const TIMESTAMP_OFFSET_90KHZ: u64 = 900_000;
 ///
 /// Times are in 90 kHz ticks on the served timeline, with [`TIMESTAMP_OFFSET_90KHZ`] added. Times
 /// may exceed 2^33, and the muxer wraps them. In TS, a decode time cannot be after its presentation
-/// time, so the muxer replaces a `dts` after `pts` by `pts`.
+/// time. If `dts` is after `pts`, the muxer therefore uses `pts` as the decode time.
 #[derive(Debug, Clone, Copy)]
 pub struct MuxFrame<'a> {
     /// Presentation time.
@@ -61,7 +61,7 @@ pub struct FrameInfo {
     pub size: u32,
 }
 
-/// Returns whether [`mux_video_segment`] supports the codec, which must be AVC or HEVC.
+/// Returns whether [`mux_video_segment`] supports the codec. Only AVC and HEVC are supported.
 pub fn can_mux_ts(codec: &Codec) -> bool {
     codec.video().is_some_and(|video| video.nal.is_some())
 }

@@ -1,7 +1,7 @@
 //! Packed audio segments (RFC 8216, 3.4): a timestamp in an ID3 tag, followed by audio frames.
 
 use super::adts::{ADTS_HEADER_BYTES, AdtsHeader};
-use super::packed_audio_timestamp::{ID3_TAG_BYTES, write_timestamp};
+use super::packed_audio_timestamp::{ID3_TAG_BYTES, write_id3_timestamp};
 use crate::codec::{AudioCoding, AudioFormat, Codec};
 use crate::error::{Error, Result, format_fourcc};
 
@@ -38,11 +38,11 @@ pub fn pack_audio_segment(codec: &Codec, first_pts: u64, frames: &[&[u8]]) -> Re
     let bytes = frames.iter().map(|frame| frame.len() as u64).sum();
     let len = packed_audio_segment_len(codec, frames.len() as u64, bytes);
     let mut out = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-    write_timestamp(&mut out, first_pts);
+    write_id3_timestamp(&mut out, first_pts);
     let adts = adts_header(audio);
     for frame in frames {
         if let Some(adts) = &adts {
-            adts.write(&mut out, frame.len())?;
+            adts.write_frame_header(&mut out, frame.len())?;
         }
         out.extend_from_slice(frame);
     }
@@ -73,7 +73,7 @@ mod tests {
     use crate::codec::tests::decode_hex;
 
     fn parse_codec(hex: &str) -> Codec {
-        Codec::parse(&decode_hex(hex)).unwrap()
+        Codec::from_sample_entry(&decode_hex(hex)).unwrap()
     }
 
     #[test]

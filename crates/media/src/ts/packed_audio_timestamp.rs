@@ -7,7 +7,7 @@ const PRIV_BODY_BYTES: usize = OWNER.len() + 8;
 pub const ID3_TAG_BYTES: usize = 10 + 10 + PRIV_BODY_BYTES;
 
 /// Writes the tag with the presentation time of the first frame, in 90 kHz ticks, modulo 2^33.
-pub fn write_timestamp(out: &mut Vec<u8>, pts: u64) {
+pub fn write_id3_timestamp(out: &mut Vec<u8>, pts: u64) {
     // ID3 sizes have seven bits per byte. Sizes below 128 are therefore written unchanged.
     out.extend_from_slice(b"ID3\x04\0\0\0\0\0");
     out.push((10 + PRIV_BODY_BYTES) as u8);
@@ -24,7 +24,7 @@ mod tests {
     #[test]
     fn the_tag_has_its_declared_length() {
         let mut out = Vec::new();
-        write_timestamp(&mut out, (1 << 33) + 0x1234);
+        write_id3_timestamp(&mut out, (1 << 33) + 0x1234);
         assert_eq!(out.len(), ID3_TAG_BYTES);
         assert_eq!(usize::from(out[9]) + 10, ID3_TAG_BYTES);
         assert_eq!(usize::from(out[17]) + 20, ID3_TAG_BYTES);

@@ -19,13 +19,13 @@ const CLOCK_FIELD_BYTES: usize = 8;
 const COUNTER_CYCLE: usize = 16;
 
 /// Returns the number of transport packets for a PES packet of `len` bytes.
-pub fn packets_of(len: usize) -> usize {
+pub fn count_ts_packets(len: usize) -> usize {
     1 + len
         .saturating_sub(PACKET_BODY_BYTES - CLOCK_FIELD_BYTES)
         .div_ceil(PACKET_BODY_BYTES)
 }
 
-/// Returns the number of packets that must be added to `packets` for a multiple of 16.
+/// Returns the number of packets that must be added to `packets` to reach a multiple of 16.
 pub fn packets_to_cycle(packets: usize) -> usize {
     packets.next_multiple_of(COUNTER_CYCLE) - packets
 }
@@ -34,7 +34,7 @@ pub fn packets_to_cycle(packets: usize) -> usize {
 /// written.
 pub struct PacketWriter<'a> {
     out: &'a mut [u8],
-    /// Bytes written so far.
+    /// Number of bytes so far, including bytes that did not fit into the buffer.
     pub len: usize,
     /// Continuity counter of the next packet.
     pub counter: u8,
@@ -50,8 +50,8 @@ pub struct PacketWriter<'a> {
 pub struct PesOpening {
     /// Length in bytes, including the PES header.
     pub len: usize,
-    /// Number of transport packets: at least [`packets_of`] of the length, and at most one per
-    /// byte.
+    /// Number of transport packets. At least the result of [`count_ts_packets`] for `len`, and at
+    /// most `len`, because each packet carries at least one byte.
     pub packets: usize,
     /// Programme clock reference.
     pub clock: [u8; 6],
@@ -78,7 +78,7 @@ impl PacketWriter<'_> {
         self.left = opening.len;
         self.packets = opening.packets;
         let payload = self.reserve_payload(PACKET_BODY_BYTES - CLOCK_FIELD_BYTES);
-        self.write_header(0x40, 0x30);
+        self.write_packet_header(0x40, 0x30);
         let flags = 0x10 | u8::from(opening.random_access) << 6;
         self.write_raw(&[(PACKET_BODY_BYTES - payload - 1) as u8, flags]);
         self.write_raw(&opening.clock);
@@ -134,19 +134,20 @@ impl PacketWriter<'_> {
     pub fn write_clock(&mut self, clock: [u8; 6]) {
         // The continuity counter does not advance in a packet without payload.
         self.counter = self.counter.wrapping_sub(1);
-        self.write_header(0, 0x20);
+        self.write_packet_header(0, 0x20);
         self.write_raw(&[(PACKET_BODY_BYTES - 1) as u8, 0x10]);
         self.write_raw(&clock);
         self.write_stuffing(PACKET_BODY_BYTES - CLOCK_FIELD_BYTES);
     }
 
-    /// Starts a continuation packet. Its adaptation field contains only stuffing.
+    /// Starts a transport packet that continues the PES packet. The adaptation field, if any,
+    /// contains only stuffing.
     fn open_continuation(&mut self) {
         let payload = self.reserve_payload(PACKET_BODY_BYTES);
         match PACKET_BODY_BYTES - payload {
-            0 => self.write_header(0, 0x10),
+            0 => self.write_packet_header(0, 0x10),
             stuffing => {
-                self.write_header(0, 0x30);
+                self.write_packet_header(0, 0x30);
                 self.write_raw(&[(stuffing - 1) as u8]);
                 if stuffing > 1 {
                     self.write_raw(&[0]);
@@ -156,15 +157,15 @@ impl PacketWriter<'_> {
         }
     }
 
-    /// Reserves the payload of the next packet and returns its number of bytes, at most `most`. At
-    /// least one byte remains for each later packet of the PES packet.
+    /// Reserves the payload of the next packet and returns the length of this payload, which is at
+    /// most `most` bytes. At least one byte remains for each later packet of the PES packet.
     fn reserve_payload(&mut self, most: usize) -> usize {
         self.packets = self.packets.saturating_sub(1);
         self.room = most.min(self.left.saturating_sub(self.packets)).max(1);
         self.room
     }
 
-    fn write_header(&mut self, start: u8, control: u8) {
+    fn write_packet_header(&mut self, start: u8, control: u8) {
         self.write_raw(&packet_header(start, control, self.counter));
         self.counter = self.counter.wrapping_add(1);
     }

@@ -107,7 +107,7 @@ fn finish_pes(found: &mut DemuxedPes) {
 }
 
 fn parse_codec(hex: &str, length_bytes: u8) -> Codec {
-    let mut codec = Codec::parse(&decode_hex(hex)).unwrap();
+    let mut codec = Codec::from_sample_entry(&decode_hex(hex)).unwrap();
     if let MediaFormat::Video(video) = &mut codec.format
         && let Some(nal) = &mut video.nal
     {

@@ -1,7 +1,9 @@
 //! Muxing of frames of one video track into a segment of transport packets.
 
 use super::annex_b::AnnexBConverter;
-use super::packet_writer::{PACKET_BYTES, PacketWriter, PesOpening, packets_of, packets_to_cycle};
+use super::packet_writer::{
+    PACKET_BYTES, PacketWriter, PesOpening, count_ts_packets, packets_to_cycle,
+};
 use super::pes::{clock_reference, write_pes_header};
 use super::psi::{PAT_PACKET, pmt_packet};
 use super::{FrameInfo, MuxFrame};
@@ -43,7 +45,7 @@ pub struct TsMuxer {
     stream: AnnexBConverter,
     is_hevc: bool,
     /// Size of the packets written so far.
-    size: SegmentSize,
+    size: SegmentPacketCount,
     is_started: bool,
     counter: u8,
     /// Buffer for a PES header.
@@ -63,7 +65,7 @@ impl TsMuxer {
         Ok(TsMuxer {
             stream: AnnexBConverter::new(nal),
             is_hevc: nal.is_hevc,
-            size: SegmentSize::default(),
+            size: SegmentPacketCount::default(),
             is_started: false,
             counter: 0,
             pes_header: Vec::with_capacity(19),
@@ -72,18 +74,18 @@ impl TsMuxer {
 
     /// Returns the maximum length of a segment of these frames, in bytes.
     pub fn len_max(&self, frames: impl IntoIterator<Item = FrameInfo>) -> usize {
-        let mut size = SegmentSize::default();
+        let mut size = SegmentPacketCount::default();
         for frame in frames {
             let len = self.stream.len_max(frame.size, frame.is_sync);
-            size.add(frame.dts, pes_header_len(frame.pts, frame.dts) + len);
+            size.add_pes_packet(frame.dts, pes_header_len(frame.pts, frame.dts) + len);
         }
         size.total_bytes()
     }
 
     /// Writes the next frames and returns the number of written bytes.
     ///
-    /// `last` means that no frames follow. The last call must contain at least one frame, unless
-    /// the segment has no frames. Do not write more frames after an error.
+    /// `last` means that no frames follow. In the last call, `frames` must contain at least one
+    /// frame, unless the segment has no frames. Do not write more frames after an error.
     ///
     /// # Errors
     /// `Malformed` if a NAL unit is longer than its sample. `TooLarge` if `out` is too short.
@@ -102,9 +104,9 @@ impl TsMuxer {
         }
         for (n, frame) in frames.iter().enumerate() {
             let unit = self.stream.scan_frame(frame)?;
-            write_clocks(&mut packets, self.size.last_dts, frame.dts);
+            write_clock_packets(&mut packets, self.size.last_dts, frame.dts);
             let len = pes_header_len(frame.pts, frame.dts) + unit.len;
-            self.size.add(frame.dts, len);
+            self.size.add_pes_packet(frame.dts, len);
             let last = last && n + 1 == frames.len();
             let spread = if last { self.size.padding_packets() } else { 0 };
             open_frame(&mut packets, frame, len, spread);
@@ -129,8 +131,8 @@ impl TsMuxer {
 /// sizes, in bytes. Returns 0 if the codec is unsupported.
 ///
 /// In nearly all files, the length fields of NAL units have four bytes. The estimate is then exact
-/// if the frames contain neither delimiters nor parameter sets. If they do, the estimate is too
-/// long by at most 7 bytes per frame, plus the parameter sets of each key frame. With length fields
+/// if the frames contain neither delimiters nor parameter sets. Otherwise, the estimate is too long
+/// by at most 7 bytes per frame, plus the parameter sets of each key frame. With length fields
 /// of one or two bytes, the estimate is too short. Each NAL unit of a frame, except the first, then
 /// adds an error of three or two bytes, respectively.
 pub fn estimate_video_segment_len(
@@ -141,10 +143,10 @@ pub fn estimate_video_segment_len(
         return 0;
     };
     let stream = AnnexBConverter::new(nal);
-    let mut size = SegmentSize::default();
+    let mut size = SegmentPacketCount::default();
     for frame in frames {
         let len = stream.len_estimate(frame.size, frame.is_sync);
-        size.add(frame.dts, pes_header_len(frame.pts, frame.dts) + len);
+        size.add_pes_packet(frame.dts, pes_header_len(frame.pts, frame.dts) + len);
     }
     size.total_bytes() as u64
 }
@@ -155,17 +157,17 @@ fn nal_format(codec: &Codec) -> Option<&NalFormat> {
 
 /// Counts the packets of a segment.
 #[derive(Debug, Default)]
-struct SegmentSize {
+struct SegmentPacketCount {
     packets: usize,
     clock_packets: usize,
     last_dts: Option<u64>,
 }
 
-impl SegmentSize {
+impl SegmentPacketCount {
     /// Adds a PES packet of `len` bytes.
-    fn add(&mut self, dts: u64, len: usize) {
-        self.packets += packets_of(len);
-        self.clock_packets += clocks_between(self.last_dts, dts) as usize;
+    fn add_pes_packet(&mut self, dts: u64, len: usize) {
+        self.packets += count_ts_packets(len);
+        self.clock_packets += count_clock_packets(self.last_dts, dts) as usize;
         self.last_dts = Some(dts);
     }
 
@@ -180,13 +182,13 @@ impl SegmentSize {
 }
 
 /// Returns the number of clock packets between two frames.
-fn clocks_between(before: Option<u64>, dts: u64) -> u64 {
+fn count_clock_packets(before: Option<u64>, dts: u64) -> u64 {
     let gap = before.map_or(0, |before| dts.saturating_sub(before));
     (gap.saturating_sub(1) / CLOCK_INTERVAL_90KHZ).min(CLOCKS_MAX)
 }
 
-fn write_clocks(packets: &mut PacketWriter<'_>, before: Option<u64>, dts: u64) {
-    for n in 1..=clocks_between(before, dts) {
+fn write_clock_packets(packets: &mut PacketWriter<'_>, before: Option<u64>, dts: u64) {
+    for n in 1..=count_clock_packets(before, dts) {
         let time = before.unwrap_or(dts).wrapping_add(n * CLOCK_INTERVAL_90KHZ);
         packets.write_clock(clock_reference(time));
     }
@@ -203,7 +205,7 @@ fn pes_header_len(pts: u64, dts: u64) -> usize {
 fn open_frame(packets: &mut PacketWriter<'_>, frame: &MuxFrame<'_>, len: usize, spread: usize) {
     packets.open_pes_packet(&PesOpening {
         len,
-        packets: packets_of(len) + spread,
+        packets: count_ts_packets(len) + spread,
         clock: clock_reference(frame.dts),
         random_access: frame.is_sync,
     });

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn samples_are_found_in_the_parts() {
-        let codec = Codec::parse(&decode_hex(MP3)).unwrap();
+        let codec = Codec::from_sample_entry(&decode_hex(MP3)).unwrap();
         let wrapped = wrap_segment(
             &codec,
             &build_segment(&[2, 0, 1, 3]),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn video_goes_into_packets() {
-        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
         let wrapped = wrap_segment(&codec, &build_segment(&[6]), &[b"\0\0\0\x02\x41\x07"]).unwrap();
         assert_eq!((wrapped[0], wrapped.len() % 188), (0x47, 0));
     }

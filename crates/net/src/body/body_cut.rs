@@ -11,8 +11,8 @@ pub struct BodyCut {
 }
 
 impl BodyCut {
-    /// Creates an error with this reason. The reason is recorded. The client sees only that the
-    /// connection is closed or the stream is reset.
+    /// Creates an error with this reason. The record of the request contains the reason. The client
+    /// sees only that the connection is closed or the stream is reset.
     pub fn new(why: impl fmt::Display) -> BodyCut {
         BodyCut {
             why: why.to_string().into(),

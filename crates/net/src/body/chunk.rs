@@ -40,8 +40,8 @@ impl Chunk {
     }
 
     /// Creates a chunk from consecutive parts. File ranges refer to `file`. Empty parts are
-    /// dropped. Without `file`, file ranges are dropped, too. The body is then shorter than
-    /// declared and fails.
+    /// dropped. Without `file`, file ranges are also dropped, and the body fails because it is
+    /// shorter than declared.
     pub fn from_parts(file: Option<BodyFile>, mut parts: Vec<BodyPart>) -> Chunk {
         let is_lost = |part: &BodyPart| file.is_none() && matches!(part, BodyPart::File(_));
         parts.retain(|part| !part.is_empty() && !is_lost(part));
@@ -120,7 +120,7 @@ impl Chunk {
                         break;
                     }
                     count -= part.len();
-                    // Releases the part's memory at once.
+                    // Releases the memory of the sent part before the rest of the chunk is sent.
                     *part = BodyPart::Bytes(Bytes::new());
                     *first += 1;
                 }
@@ -131,8 +131,8 @@ impl Chunk {
         }
     }
 
-    /// Returns the chunk with a `progress` that counts its sent bytes. The chunk holds `in_flight`
-    /// until the chunk is dropped.
+    /// Returns the chunk with `progress`, which counts the chunk's sent bytes. The chunk holds
+    /// `in_flight` until the chunk is dropped.
     pub(super) fn with_progress(
         mut self,
         progress: Option<Arc<SendProgress>>,

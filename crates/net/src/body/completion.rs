@@ -36,15 +36,15 @@ pub(super) struct SendProgress {
     sent: AtomicU64,
     /// Whether to measure times. Times are optional, because reading the clock takes time.
     timed: bool,
-    first_taken: OnceLock<FirstTaken>,
+    first_write: OnceLock<FirstWrite>,
     error: OnceLock<BodyCut>,
-    /// Progress with the hook that was set earlier on the same body.
+    /// The progress that contains the previous hook of the same body.
     inner: Option<Arc<SendProgress>>,
     hook: Option<CompletionHook>,
 }
 
 /// The first write of the body's bytes to the connection.
-struct FirstTaken {
+struct FirstWrite {
     at: Instant,
     bytes: u64,
 }
@@ -60,7 +60,7 @@ impl SendProgress {
             expected: AtomicU64::new(expected),
             sent: AtomicU64::new(0),
             timed,
-            first_taken: OnceLock::new(),
+            first_write: OnceLock::new(),
             error: OnceLock::new(),
             inner,
             hook: Some(hook),
@@ -69,11 +69,11 @@ impl SendProgress {
 
     pub(super) fn note_sent(&self, count: u64) {
         if self.timed && count > 0 {
-            let at_first = || FirstTaken {
+            let at_first = || FirstWrite {
                 at: Instant::now(),
                 bytes: count,
             };
-            self.first_taken.get_or_init(at_first);
+            self.first_write.get_or_init(at_first);
         }
         self.sent.fetch_add(count, Ordering::Relaxed);
         if let Some(inner) = &self.inner {
@@ -82,15 +82,15 @@ impl SendProgress {
     }
 
     /// Records that the body is complete without any bytes, as in the response to HEAD.
-    pub(super) fn expect_nothing(&self) {
-        self.expect_bytes(0);
+    pub(super) fn mark_bodiless(&self) {
+        self.set_expected_bytes(0);
     }
 
     /// Records that the body has `total` bytes.
-    pub(super) fn expect_bytes(&self, total: u64) {
+    pub(super) fn set_expected_bytes(&self, total: u64) {
         self.expected.store(total, Ordering::Relaxed);
         if let Some(inner) = &self.inner {
-            inner.expect_bytes(total);
+            inner.set_expected_bytes(total);
         }
     }
 
@@ -107,7 +107,7 @@ impl Drop for SendProgress {
     fn drop(&mut self) {
         let bytes = *self.sent.get_mut();
         let complete = bytes == *self.expected.get_mut();
-        let first = self.first_taken.get();
+        let first = self.first_write.get();
         // Most bodies are sent in one write. The time of the first byte is then also the time of
         // the last byte.
         let only = first.filter(|first| complete && first.bytes == bytes);

@@ -2,9 +2,9 @@
 //! HTTP/1.1 requests).
 //!
 //! `hyper` requests a frame when it can send one, and holds only a few frames of each response.
-//! Frames are small and are filled only on request, so that a response needs little memory. Each
-//! copied frame is counted in the [`StreamMemory`] of its response until the frame's bytes have
-//! been written to the connection.
+//! Frames are small and are filled only when `hyper` requests them, so that a response needs little
+//! memory. Each copied frame is counted in the [`StreamMemory`] of its response until the frame's
+//! bytes have been written to the connection.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -20,14 +20,14 @@ use super::{Body, BodyCut, BodyPart, BodySource, Chunk};
 use crate::conn::{CopyPolicy, InFlight};
 use crate::send_memory::{SendPermit, StreamMemory};
 
-/// Frame length in bytes for a body that is not on a connection with a [`CopyPolicy`].
+/// Default frame length in bytes, for a body whose connection has no [`CopyPolicy`].
 const FRAME_BYTES: u64 = 64 << 10;
 /// A buffer of at least this length is sent as a separate frame, without a copy. For a shorter
 /// buffer, the copy costs less than another frame.
 const UNCOPIED_BYTES_MIN: usize = 16 << 10;
 
 /// A file read on a blocking thread.
-type ReadTask = JoinHandle<io::Result<Vec<u8>>>;
+type FileReadTask = JoinHandle<io::Result<Vec<u8>>>;
 
 /// The state of copying a body's chunks into frames.
 pub(super) struct CopyState {
@@ -37,7 +37,7 @@ pub(super) struct CopyState {
     admitted: Option<SendPermit>,
     chunk: Option<Chunk>,
     /// A pending read from storage, and the memory permit of its frame.
-    reading: Option<(ReadTask, Option<SendPermit>)>,
+    reading: Option<(FileReadTask, Option<SendPermit>)>,
 }
 
 impl Default for CopyState {
@@ -73,7 +73,7 @@ pub struct CopiedFrame {
 impl Body {
     /// Reserves memory for the first frame, if the body needs copies. Returns false when
     /// `send-memory` is used up.
-    pub(crate) fn admit(&mut self, copying: &CopyPolicy) -> bool {
+    pub(crate) fn reserve_first_frame(&mut self, copying: &CopyPolicy) -> bool {
         let needs_copy = match &self.kind {
             BodySource::Done => false,
             BodySource::Once(chunk) => chunk.needs_copy(),
@@ -96,7 +96,7 @@ impl Body {
     fn copy_state(&mut self) -> &mut CopyState {
         let in_flight = self.in_flight.as_ref();
         self.copying.get_or_insert_with(|| {
-            let copying = in_flight.and_then(InFlight::copying);
+            let copying = in_flight.and_then(InFlight::body_copy_policy);
             Box::new(copying.map_or_else(CopyState::default, |copying| {
                 CopyState::from_policy(&copying)
             }))
@@ -134,7 +134,7 @@ impl Body {
 impl CopyState {
     fn from_policy(copying: &CopyPolicy) -> CopyState {
         CopyState {
-            stream: Some(copying.memory.open_stream(copying.now_ms)),
+            stream: Some(copying.memory.track_response(copying.now_ms)),
             frame_bytes: copying.frame_bytes,
             ..CopyState::default()
         }
@@ -164,16 +164,16 @@ impl CopyState {
             .map_or(wanted, |permit| permit.bytes().min(wanted));
         // `room` is at most the length of a frame, so the cast is exact.
         match fill_frame(chunk, room as usize)? {
-            FillOutcome::Copied(bytes) => self.finish_frame(bytes, permit).map(Some),
-            FillOutcome::Reading(reading) => {
+            FrameFillOutcome::Copied(bytes) => self.finish_frame(bytes, permit).map(Some),
+            FrameFillOutcome::Reading(reading) => {
                 self.reading = Some((reading, permit));
                 Ok(None)
             }
         }
     }
 
-    /// Returns a frame with `bytes`, the next bytes of the chunk, unless the chunk's file has
-    /// changed.
+    /// Returns a frame with `bytes`, which are the next bytes of the chunk. Returns an error if the
+    /// chunk's file has changed.
     fn finish_frame(
         &mut self,
         bytes: Vec<u8>,
@@ -195,10 +195,10 @@ impl CopyState {
     }
 }
 
-enum FillOutcome {
+enum FrameFillOutcome {
     Copied(Vec<u8>),
     /// The first bytes are not in the page cache. A blocking thread reads them from storage.
-    Reading(ReadTask),
+    Reading(FileReadTask),
 }
 
 fn as_uncopied(part: &BodyPart) -> Option<&Bytes> {
@@ -212,7 +212,7 @@ fn as_uncopied(part: &BodyPart) -> Option<&Bytes> {
 
 /// Copies up to `room` bytes of the next parts. If the first bytes are not in the page cache,
 /// starts a read from storage instead of waiting.
-fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FillOutcome> {
+fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FrameFillOutcome> {
     let mut buffer = Vec::with_capacity(room);
     for part in chunk.unsent_parts() {
         let len = usize::try_from(part.len()).unwrap_or(usize::MAX);
@@ -229,13 +229,15 @@ fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FillOutcome> {
             BodyPart::File(range) => {
                 // A chunk with file ranges always has a file, so this error does not occur.
                 let file = chunk.file().ok_or(ErrorKind::NotFound)?;
-                match file.read_cached(range.start, wanted, &mut buffer) {
+                match file.read_from_page_cache(range.start, wanted, &mut buffer) {
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
                         if buffer.is_empty() {
                             let (file, offset) = (file.clone(), range.start);
                             let read = move || file.read_range(offset, wanted);
-                            return Ok(FillOutcome::Reading(tokio::task::spawn_blocking(read)));
+                            return Ok(FrameFillOutcome::Reading(tokio::task::spawn_blocking(
+                                read,
+                            )));
                         }
                     }
                     Err(error) => return Err(error),
@@ -246,7 +248,7 @@ fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FillOutcome> {
             break;
         }
     }
-    Ok(FillOutcome::Copied(buffer))
+    Ok(FrameFillOutcome::Copied(buffer))
 }
 
 impl http_body::Body for Body {

@@ -67,7 +67,8 @@ impl BodyFile {
     /// same.
     ///
     /// `mapping` is the mapping of the whole file, if the file is mapped. Only the kernel may read
-    /// the mapping. A read in user space would end the process if the file has been truncated.
+    /// the mapping. If the file has been truncated, a read of the mapping in user space would end
+    /// the process.
     pub fn new(
         descriptor: Arc<dyn AsFd + Send + Sync>,
         mapping: Option<Bytes>,
@@ -109,8 +110,9 @@ impl BodyFile {
     ///
     /// # Errors
     /// `WouldBlock` if the first byte is not in the page cache, if the file system does not support
-    /// this check, or if a signal interrupts the read. `UnexpectedEof` if the file was truncated.
-    pub(crate) fn read_cached(
+    /// non-blocking reads, or if a signal interrupts the read. `UnexpectedEof` if the file was
+    /// truncated.
+    pub(crate) fn read_from_page_cache(
         &self,
         offset: u64,
         len: usize,
@@ -238,7 +240,7 @@ mod tests {
         let (file, body_file) = body_file(&bytes);
         assert_eq!(body_file.read_range(5, 90_000).unwrap(), &bytes[5..90_005]);
         let mut cached = vec![1, 2];
-        if let Ok(count) = body_file.read_cached(7, 1000, &mut cached) {
+        if let Ok(count) = body_file.read_from_page_cache(7, 1000, &mut cached) {
             assert_eq!(cached[2..], bytes[7..7 + count]);
         }
         assert!(!body_file.has_changed());
@@ -246,7 +248,11 @@ mod tests {
         assert!(body_file.has_changed());
         let error = body_file.read_range(0, 90_000).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(body_file.read_cached(60_000, 10, &mut cached).is_err());
+        assert!(
+            body_file
+                .read_from_page_cache(60_000, 10, &mut cached)
+                .is_err()
+        );
     }
 
     #[test]

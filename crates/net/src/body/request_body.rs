@@ -46,7 +46,7 @@ pub fn relay_request_body(
     let fault = RequestBodyFault::default();
     let len = incoming.size_hint().exact();
     if len.is_some_and(|len| len > max) {
-        return Err(too_long(max));
+        return Err(body_too_long_error(max));
     }
     let body = match len {
         Some(0) => Body::empty(),
@@ -72,16 +72,16 @@ pub async fn read_request_body(incoming: Incoming, max: u64) -> Result<Bytes, Er
         let cut = |cut| {
             fault
                 .client_error()
-                .unwrap_or_else(|| Error::client(StatusCode::BAD_REQUEST, cut))
+                .unwrap_or_else(|| Error::new_client_error(StatusCode::BAD_REQUEST, cut))
         };
         all.extend_from_slice(&piece.map_err(cut)?);
     }
     Ok(all.freeze())
 }
 
-fn too_long(max: u64) -> Error {
+fn body_too_long_error(max: u64) -> Error {
     let what = format_args!("the request's body has more than {max} bytes");
-    Error::client(StatusCode::PAYLOAD_TOO_LARGE, what)
+    Error::new_client_error(StatusCode::PAYLOAD_TOO_LARGE, what)
 }
 
 struct RequestBodyStream {
@@ -130,7 +130,7 @@ impl Stream for RequestBodyStream {
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Ready(Some(Err(error))) => {
                     let what = format_args!("the request's body is incomplete: {error}");
-                    return self.cut_with(Error::client(StatusCode::BAD_REQUEST, what));
+                    return self.cut_with(Error::new_client_error(StatusCode::BAD_REQUEST, what));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers are ignored.
@@ -139,7 +139,7 @@ impl Stream for RequestBodyStream {
                     };
                     self.received_bytes += data.len() as u64;
                     if self.received_bytes > self.max {
-                        return self.cut_with(too_long(self.max));
+                        return self.cut_with(body_too_long_error(self.max));
                     }
                     return Poll::Ready(Some(Ok(data)));
                 }
@@ -153,7 +153,7 @@ impl Stream for RequestBodyStream {
             std::task::ready!(self.late.as_mut().poll(cx));
             let what =
                 format_args!("the request's body arrives at less than {BYTES_PER_S_MIN} B/s");
-            return self.cut_with(Error::client(StatusCode::REQUEST_TIMEOUT, what));
+            return self.cut_with(Error::new_client_error(StatusCode::REQUEST_TIMEOUT, what));
         }
     }
 }

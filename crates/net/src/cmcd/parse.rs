@@ -24,7 +24,7 @@ pub struct CmcdData(BTreeMap<String, CmcdMember>);
 impl CmcdData {
     /// Parses the query's `CMCD` argument and the header fields. If a key occurs more than once,
     /// the first value is used.
-    pub fn parse(query: Option<&str>, headers: &HeaderMap) -> CmcdData {
+    pub fn parse_cmcd(query: Option<&str>, headers: &HeaderMap) -> CmcdData {
         let mut found = CmcdData::default();
         let parts = query.unwrap_or_default().split('&');
         if let Some(text) = parts
@@ -49,8 +49,8 @@ impl CmcdData {
     pub fn parse_event(line: &str) -> Option<CmcdData> {
         let mut found = CmcdData::default();
         let is_valid = line.len() <= BYTES_MAX && found.parse_dictionary(line.trim());
-        let is_version_2 = found.number("v") == Some(2.0);
-        (is_valid && is_version_2 && found.text("e").is_some()).then_some(found)
+        let is_version_2 = found.numeric_value("v") == Some(2.0);
+        (is_valid && is_version_2 && found.string_value("e").is_some()).then_some(found)
     }
 
     /// Returns whether there are no valid keys.
@@ -58,8 +58,8 @@ impl CmcdData {
         self.0.is_empty()
     }
 
-    /// Returns the keys and values, sorted by key. For a list, the value is the greatest number or,
-    /// without numbers, the first item.
+    /// Returns the keys and values, sorted by key. For a list, the value is the greatest number. If
+    /// the list contains no number, the value is the first item.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CmcdValue)> {
         let pairs = self.0.iter();
         pairs.map(|(key, member)| (key.as_str(), member.main_value()))
@@ -67,7 +67,7 @@ impl CmcdData {
 
     /// Returns the value of a key if the value is a number. For a list, returns the greatest
     /// number.
-    pub fn number(&self, key: &str) -> Option<f64> {
+    pub fn numeric_value(&self, key: &str) -> Option<f64> {
         match self.0.get(key)?.main_value() {
             CmcdValue::Number(number) => Some(*number),
             _ => None,
@@ -75,7 +75,7 @@ impl CmcdData {
     }
 
     /// Returns the value of a key if the value is a string or a token.
-    pub fn text(&self, key: &str) -> Option<&str> {
+    pub fn string_value(&self, key: &str) -> Option<&str> {
         match self.0.get(key)?.main_value() {
             CmcdValue::Text(text) => Some(text),
             _ => None,
@@ -89,7 +89,7 @@ impl CmcdData {
     }
 
     /// Returns the items of a list (version 2), or an empty slice for any other value.
-    pub fn items(&self, key: &str) -> &[CmcdItem] {
+    pub fn list_items(&self, key: &str) -> &[CmcdItem] {
         match self.0.get(key) {
             Some(CmcdMember::List(_, items)) => items,
             _ => &[],
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn of_query(query: &str) -> Vec<(String, CmcdValue)> {
-        let found = CmcdData::parse(Some(query), &HeaderMap::new());
+        let found = CmcdData::parse_cmcd(Some(query), &HeaderMap::new());
         found
             .iter()
             .map(|(key, value)| (key.to_owned(), value.clone()))
@@ -260,7 +260,7 @@ mod tests {
             "br=3200,d=4004,ot=v,tb=6000".parse().unwrap(),
         );
         headers.insert("cmcd-session", "sid=\"a\"".parse().unwrap());
-        let found = CmcdData::parse(None, &headers);
+        let found = CmcdData::parse_cmcd(None, &headers);
         assert_eq!(found.iter().count(), 5);
         assert!(
             found
@@ -288,14 +288,14 @@ mod tests {
     fn parses_an_event_with_inner_lists_by_object_type() {
         let line = "br=(3000;v 128;a),cid=\"a, b\",e=ps,ec=(\"E)1\" \"E 2\"),msd=421,nr,sid=\"s\\\"1\",sta=p,ts=1790000000123,v=2,com.example-key=7";
         let found = CmcdData::parse_event(line).unwrap();
-        let [video, audio] = found.items("br") else {
+        let [video, audio] = found.list_items("br") else {
             panic!("{found:?}");
         };
         assert!(video.has_parameter("v") && !video.has_parameter("a") && audio.has_parameter("a"));
         assert_eq!(audio.value, CmcdValue::Number(128.0));
-        assert_eq!(found.number("br"), Some(3000.0));
-        assert_eq!(found.number("ts"), Some(1_790_000_000_123.0));
-        assert_eq!(found.text("sid"), Some("s\"1"));
+        assert_eq!(found.numeric_value("br"), Some(3000.0));
+        assert_eq!(found.numeric_value("ts"), Some(1_790_000_000_123.0));
+        assert_eq!(found.string_value("sid"), Some("s\"1"));
         assert!(found.has_flag("nr") && !found.has_flag("bs"));
         let record = serde_json::to_string(&found.to_full_record()).unwrap();
         assert!(
@@ -332,14 +332,14 @@ mod tests {
         fn arbitrary_lines_of_events_are_bounded(line in "e=t,v=2,[a-z=(),;\"0-9.%\\\\ -]{0,200}") {
             if let Some(found) = CmcdData::parse_event(&line) {
                 proptest::prop_assert!(found.iter().count() <= KEYS_MAX);
-                proptest::prop_assert!(found.text("e").is_some());
+                proptest::prop_assert!(found.string_value("e").is_some());
             }
         }
 
         #[test]
         fn arbitrary_text_is_parsed_within_bounds(text in "\\PC{0,200}", list in "[a-z=(),;\"0-9.%\\\\ -]{0,200}") {
             for query in [format!("CMCD={text}"), format!("CMCD={list}")] {
-                let found = CmcdData::parse(Some(&query), &HeaderMap::new());
+                let found = CmcdData::parse_cmcd(Some(&query), &HeaderMap::new());
                 proptest::prop_assert!(found.iter().count() <= KEYS_MAX);
             }
         }

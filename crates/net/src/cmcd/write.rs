@@ -132,7 +132,7 @@ impl CmcdReport {
         };
         put(OBJECT, "br", self.bitrate_kbps.map(listed));
         put(OBJECT, "d", self.duration_ms.map(|ms| ms.to_string()));
-        put(OBJECT, "ot", Some(self.object.token().to_string()));
+        put(OBJECT, "ot", Some(self.object.cmcd_token().to_string()));
         put(OBJECT, "tb", self.top_kbps.map(listed));
         put(
             REQUEST,
@@ -170,7 +170,7 @@ impl CmcdReport {
                     .map(|next| format!("(\"{next}\"{parameter})")),
             );
             put(REQUEST, "sn", Some(self.sequence.to_string()));
-            put(REQUEST, "sta", Some(self.state.token().to_string()));
+            put(REQUEST, "sta", Some(self.state.cmcd_token().to_string()));
             put(SESSION, "msd", self.start_delay_ms.map(|ms| ms.to_string()));
             put(SESSION, "v", Some("2".to_string()));
         } else {
@@ -193,7 +193,7 @@ fn round_to_hundreds(value: u32) -> u32 {
 }
 
 impl CmcdObjectType {
-    fn token(self) -> &'static str {
+    fn cmcd_token(self) -> &'static str {
         match self {
             CmcdObjectType::Manifest => "m",
             CmcdObjectType::Audio => "a",
@@ -206,7 +206,7 @@ impl CmcdObjectType {
 }
 
 impl CmcdPlayerState {
-    fn token(self) -> &'static str {
+    fn cmcd_token(self) -> &'static str {
         match self {
             CmcdPlayerState::Starting => "s",
             CmcdPlayerState::Playing => "p",

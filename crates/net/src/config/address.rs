@@ -8,7 +8,7 @@ const HOST: &str = "127.0.0.1";
 ///
 /// # Errors
 /// A message with the expected format.
-pub fn listen_address(text: &str) -> Result<String, String> {
+pub fn parse_listen_address(text: &str) -> Result<String, String> {
     const FORMS: &str = "such as 127.0.0.1:8080, [::1]:8080, :8080 for all addresses, or 8080";
     let port = |port: &str| match port.parse::<u16>() {
         Ok(_) if !port.starts_with('+') => Ok(()),
@@ -38,9 +38,12 @@ mod tests {
 
     #[test]
     fn a_port_alone_is_an_address_of_this_machine() {
-        assert_eq!(listen_address("8080").as_deref(), Ok("127.0.0.1:8080"));
+        assert_eq!(
+            parse_listen_address("8080").as_deref(),
+            Ok("127.0.0.1:8080")
+        );
         for address in ["127.0.0.1:0", "[::1]:80", ":8080", "localhost:65535"] {
-            assert_eq!(listen_address(address).as_deref(), Ok(address));
+            assert_eq!(parse_listen_address(address).as_deref(), Ok(address));
         }
     }
 
@@ -58,7 +61,7 @@ mod tests {
             "65536",
             "a:+1",
         ] {
-            assert!(listen_address(wrong).is_err(), "{wrong}");
+            assert!(parse_listen_address(wrong).is_err(), "{wrong}");
         }
     }
 }

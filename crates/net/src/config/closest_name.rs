@@ -10,7 +10,8 @@ pub(super) fn closest_name<'a>(
     (distance <= 1 + name.len() / 3).then_some(known)
 }
 
-/// Returns the Levenshtein distance, which is the number of bytes to add, remove or replace.
+/// Returns the Levenshtein distance. This is the smallest number of bytes to add, remove or replace
+/// in order to change `a` into `b`.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

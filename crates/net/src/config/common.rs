@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    CollectorSettings, Setting, SettingLayers, TracingSettings, UsageError, listen_address, units,
+    CmcdCollectorSettings, Setting, SettingLayers, TracingSettings, UsageError,
+    parse_listen_address, units,
 };
 use crate::metrics::Metrics;
 use crate::record::{RecordFormat, Recorder};
@@ -236,7 +237,7 @@ pub struct CommonSettings {
     /// limit, at most 1 GiB.
     pub send_memory_bytes: Option<u64>,
     /// Settings of the CMCD collector.
-    pub collector: CollectorSettings,
+    pub collector: CmcdCollectorSettings,
 }
 
 /// Format of the log on standard error.
@@ -254,7 +255,10 @@ impl CommonSettings {
     /// # Errors
     /// [`UsageError`] with the setting and the source of the first invalid value.
     pub fn new(layers: &SettingLayers) -> Result<CommonSettings, UsageError> {
-        let tls = match (layers.path("tls-cert"), layers.path("tls-key")) {
+        let tls = match (
+            layers.setting_path("tls-cert"),
+            layers.setting_path("tls-key"),
+        ) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
             _ => {
@@ -262,42 +266,46 @@ impl CommonSettings {
                 return Err(UsageError(what.into()));
             }
         };
-        let client_ca = layers.path("client-ca");
+        let client_ca = layers.setting_path("client-ca");
         if client_ca.is_some() && tls.is_none() {
             let what = "client-ca requires TLS; set tls-cert and tls-key";
             return Err(UsageError(what.into()));
         }
-        let format = layers.with("log-format", log_format)?;
+        let format = layers.parse_setting("log-format", parse_log_format)?;
         Ok(CommonSettings {
-            workers: layers.with("workers", units::count)?.unwrap_or(0),
+            workers: layers
+                .parse_setting("workers", units::parse_count)?
+                .unwrap_or(0),
             tls,
             client_ca,
             log_format: format.unwrap_or(LogFormat::Text),
-            log: layers.one("log").unwrap_or("info").to_owned(),
-            records: layers.path("records"),
+            log: layers.setting_text("log").unwrap_or("info").to_owned(),
+            records: layers.setting_path("records"),
             records_format: layers
-                .with("records-format", RecordFormat::from_name)?
+                .parse_setting("records-format", RecordFormat::from_name)?
                 .unwrap_or_default(),
             tracing: TracingSettings::new(layers)?,
-            handover_socket: layers.path("handover-socket"),
+            handover_socket: layers.setting_path("handover-socket"),
             limits: read_limits(layers)?,
             trust: TrustedNetworks {
                 proxy: read_networks(layers, "trust-proxy")?,
                 forwarded: read_networks(layers, "trust-forwarded")?,
             },
             near_rtt: layers
-                .with("near-rtt", units::duration)?
+                .parse_setting("near-rtt", units::parse_duration)?
                 .unwrap_or(NEAR_RTT),
             memory_limit_bytes: layers.memory_limit_bytes()?,
-            send_memory_bytes: layers.memory_bytes("send-memory")?,
-            collector: CollectorSettings::new(layers)?,
+            send_memory_bytes: layers.parse_memory_setting("send-memory")?,
+            collector: CmcdCollectorSettings::new(layers)?,
         })
     }
 
     /// Returns the memory that this process may use.
     pub fn memory_limit(&self) -> MemoryLimit {
-        let set = self.memory_limit_bytes.map(MemoryLimit::of_process);
-        set.unwrap_or_else(MemoryLimit::detect)
+        let set = self
+            .memory_limit_bytes
+            .map(MemoryLimit::from_configured_bytes);
+        set.unwrap_or_else(MemoryLimit::detect_memory_limit)
     }
 
     /// Reads the certificate and its key, and returns the options of the port for clients.
@@ -351,7 +359,7 @@ impl CommonSettings {
             let cause = crate::describe_io_error(&e);
             io::Error::new(e.kind(), format!("cannot open {}: {cause}", path.display()))
         };
-        let recorder = Recorder::open(path, self.records_format, metrics);
+        let recorder = Recorder::open_file(path, self.records_format, metrics);
         recorder.map(Some).map_err(named)
     }
 
@@ -365,7 +373,7 @@ impl CommonSettings {
         metrics: &Metrics,
         recorder: Option<&Recorder>,
     ) -> io::Result<Option<Arc<CmcdCollector>>> {
-        CmcdCollector::open(&self.collector, metrics, recorder)
+        CmcdCollector::from_settings(&self.collector, metrics, recorder)
     }
 
     /// Starts the log on standard error. If the process already has a log, that log stays in use.
@@ -390,11 +398,27 @@ impl CommonSettings {
 
 fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
     let default = Limits::default();
-    let time = |name, default| Ok(layers.with(name, units::duration)?.unwrap_or(default));
-    let count = |name, default| Ok(layers.with(name, units::count)?.unwrap_or(default));
-    let rate = |name| Ok(layers.with(name, request_rate)?.unwrap_or(0));
-    let bytes = |name, default| Ok(layers.with(name, header_bytes)?.unwrap_or(default));
-    let window = |name, default| Ok(layers.with(name, window_bytes)?.unwrap_or(default));
+    let time = |name, default| {
+        Ok(layers
+            .parse_setting(name, units::parse_duration)?
+            .unwrap_or(default))
+    };
+    let count = |name, default| {
+        Ok(layers
+            .parse_setting(name, units::parse_count)?
+            .unwrap_or(default))
+    };
+    let rate = |name| Ok(layers.parse_setting(name, parse_request_rate)?.unwrap_or(0));
+    let bytes = |name, default| {
+        Ok(layers
+            .parse_setting(name, parse_header_bytes)?
+            .unwrap_or(default))
+    };
+    let window = |name, default| {
+        Ok(layers
+            .parse_setting(name, parse_window_bytes)?
+            .unwrap_or(default))
+    };
     Ok(Limits {
         connections_max: count("connections-max", default.connections_max)?,
         connections_per_address_max: count(
@@ -411,7 +435,7 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
         drain_timeout: time("drain-timeout", default.drain_timeout)?,
         header_bytes_max: bytes("header-bytes-max", default.header_bytes_max)?,
         streams_max: layers
-            .with("http2-streams-max", stream_count)?
+            .parse_setting("http2-streams-max", parse_stream_count)?
             .unwrap_or(default.streams_max),
         stream_window_bytes: window("http2-stream-window", default.stream_window_bytes)?,
         connection_window_bytes: window(
@@ -419,11 +443,11 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
             default.connection_window_bytes,
         )?,
         connection_send_buffer_bytes: layers
-            .with("connection-send-buffer", units::bytes)?
+            .parse_setting("connection-send-buffer", units::parse_bytes)?
             .unwrap_or(default.connection_send_buffer_bytes),
         min_rate: MinRate {
             bytes_per_s: layers
-                .with("min-rate", units::bytes)?
+                .parse_setting("min-rate", units::parse_bytes)?
                 .unwrap_or(default.min_rate.bytes_per_s),
             ..default.min_rate
         },
@@ -435,27 +459,27 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
 /// size (RFC 9113), so a smaller value would have no effect on the connection.
 const WINDOW_BYTES_MIN: u64 = 64 << 10;
 
-fn window_bytes(text: &str) -> Result<u32, String> {
-    let bytes = units::bytes(text)?;
+fn parse_window_bytes(text: &str) -> Result<u32, String> {
+    let bytes = units::parse_bytes(text)?;
     let fits = (WINDOW_BYTES_MIN..1 << 31).contains(&bytes);
     let window = u32::try_from(bytes).ok().filter(|_| fits);
     window.ok_or_else(|| "expected a window from 64KiB to 2047MiB".to_owned())
 }
 
-fn header_bytes(text: &str) -> Result<usize, String> {
-    let bytes = usize::try_from(units::bytes(text)?).ok();
+fn parse_header_bytes(text: &str) -> Result<usize, String> {
+    let bytes = usize::try_from(units::parse_bytes(text)?).ok();
     let bytes = bytes.filter(|bytes| (8 << 10..=16 << 20).contains(bytes));
     bytes.ok_or_else(|| "expected a limit from 8KiB to 16MiB".to_owned())
 }
 
-fn request_rate(text: &str) -> Result<u32, String> {
-    let per_s = u32::try_from(units::count(text)?).ok();
+fn parse_request_rate(text: &str) -> Result<u32, String> {
+    let per_s = u32::try_from(units::parse_count(text)?).ok();
     let per_s = per_s.filter(|per_s| *per_s <= 1_000_000);
     per_s.ok_or_else(|| "expected at most 1000000 requests per second".to_owned())
 }
 
-fn stream_count(text: &str) -> Result<u32, String> {
-    let count = u32::try_from(units::count(text)?).ok();
+fn parse_stream_count(text: &str) -> Result<u32, String> {
+    let count = u32::try_from(units::parse_count(text)?).ok();
     let count = count.filter(|count| (1..=10_000).contains(count));
     count.ok_or_else(|| "expected 1 to 10000 streams".to_owned())
 }
@@ -467,8 +491,8 @@ fn stream_count(text: &str) -> Result<u32, String> {
 /// [`UsageError`] when only one of the two settings is set, or when the address is invalid.
 pub fn read_admin_port(layers: &SettingLayers) -> Result<Option<(String, PathBuf)>, UsageError> {
     match (
-        layers.with("admin", listen_address)?,
-        layers.path("admin-token-file"),
+        layers.parse_setting("admin", parse_listen_address)?,
+        layers.setting_path("admin-token-file"),
     ) {
         (Some(listen), Some(token)) => Ok(Some((listen, token))),
         (None, None) => Ok(None),
@@ -480,13 +504,14 @@ pub fn read_admin_port(layers: &SettingLayers) -> Result<Option<(String, PathBuf
 }
 
 fn read_networks(layers: &SettingLayers, name: &str) -> Result<Vec<Cidr>, UsageError> {
-    let list = layers.list(name);
-    let parse =
-        |text: &String| Cidr::parse(text).map_err(|why| UsageError(format!("{name}: {why}")));
+    let list = layers.setting_texts(name);
+    let parse = |text: &String| {
+        Cidr::parse_network(text).map_err(|why| UsageError(format!("{name}: {why}")))
+    };
     list.iter().map(parse).collect()
 }
 
-fn log_format(text: &str) -> Result<LogFormat, String> {
+fn parse_log_format(text: &str) -> Result<LogFormat, String> {
     match text {
         "text" => Ok(LogFormat::Text),
         "json" => Ok(LogFormat::Json),

@@ -93,7 +93,8 @@ pub fn group_flags(mut options: Vec<Arg>, groups: &[HelpGroup]) -> Vec<Arg> {
 
 /// Reduces the help of a command to the options in `shown`. The hidden options remain valid.
 ///
-/// clap can hide options from `-h` only, but then `--help` prints two lines per option.
+/// clap can also hide options from `-h` and still show them in `--help`. In that case, however,
+/// `--help` prints two lines per option.
 pub fn shorten_help(command: Command, shown: &[&str]) -> Command {
     let name = command.get_name().to_owned();
     let more = format!("`headwater {name} --help` describes all options, with examples.");

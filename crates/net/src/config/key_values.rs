@@ -14,7 +14,7 @@ impl KeyedValues {
     ///
     /// # Errors
     /// [`UsageError`] for a value that is not `KEY=VALUE`, or that has an unknown key.
-    pub(super) fn collect(
+    pub(super) fn collect_key_values(
         sources: &SettingSources<'_>,
         read: impl Fn(&Setting) -> Option<(Vec<String>, SettingOrigin)>,
     ) -> Result<KeyedValues, UsageError> {

@@ -3,20 +3,20 @@
 
 use super::closest_name::closest_name;
 use super::key_values::KeyedValues;
-use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets, memory_bytes};
+use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets, parse_memory_bytes};
 use crate::resources::MemoryLimit;
 use clap::ArgMatches;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-/// The sources of settings. Tests supply their own sources. [`SettingLayers::read`] uses the
+/// The sources of settings. Tests supply their own sources. [`SettingLayers::read_settings`] uses the
 /// environment of the process.
 pub struct SettingSources<'a> {
     /// The declared settings.
     pub settings: &'static [&'static [Setting]],
     /// Keys of the file that are not settings. The program itself parses these keys from
-    /// [`SettingLayers::file`].
+    /// [`SettingLayers::settings_file`].
     pub tables: &'static [&'static str],
     /// The parsed command line.
     pub flags: &'a ArgMatches,
@@ -58,7 +58,7 @@ impl SettingLayers {
     ///
     /// # Errors
     /// Same as [`SettingLayers::new`].
-    pub fn read(
+    pub fn read_settings(
         settings: &'static [&'static [Setting]],
         tables: &'static [&'static str],
         flags: &ArgMatches,
@@ -91,15 +91,15 @@ impl SettingLayers {
         };
         let file = file.map(read).transpose()?;
         let mut in_file = match &file {
-            Some((path, text)) => read_file(path, text, sources)?,
+            Some((path, text)) => parse_settings_file(path, text, sources)?,
             None => BTreeMap::new(),
         };
-        let of_flags = KeyedValues::collect(sources, |setting| {
+        let of_flags = KeyedValues::collect_key_values(sources, |setting| {
             let values = sources.flags.get_many::<String>(setting.name);
             let values = values.map(|values| values.cloned().collect());
             values.map(|values| (values, SettingOrigin::Flag(argument_name(setting))))
         })?;
-        let of_env = KeyedValues::collect(sources, |setting| {
+        let of_env = KeyedValues::collect_key_values(sources, |setting| {
             let values = from_env(setting.name).map(|value| split_values(setting, &value));
             let by = SettingOrigin::Variable(environment_name(setting.name));
             values.map(|values| (values, by))
@@ -149,14 +149,14 @@ impl SettingLayers {
     }
 
     /// Returns the path and text of the settings file, if there is one.
-    pub fn file(&self) -> Option<(&str, &str)> {
+    pub fn settings_file(&self) -> Option<(&str, &str)> {
         let (path, text) = self.file.as_ref()?;
         Some((path, text))
     }
 
     /// Returns a setting as a path, if it is set.
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.one(name).map(PathBuf::from)
+    pub fn setting_path(&self, name: &str) -> Option<PathBuf> {
+        self.setting_text(name).map(PathBuf::from)
     }
 
     /// Returns whether any source sets the setting. A default value does not count.
@@ -166,12 +166,12 @@ impl SettingLayers {
     }
 
     /// Returns a setting's text, if it is set.
-    pub fn one(&self, name: &str) -> Option<&str> {
+    pub fn setting_text(&self, name: &str) -> Option<&str> {
         self.set.get(name)?.values.first().map(String::as_str)
     }
 
     /// Returns all values of a repeatable setting.
-    pub fn list(&self, name: &str) -> Vec<String> {
+    pub fn setting_texts(&self, name: &str) -> Vec<String> {
         self.set
             .get(name)
             .map(|set| set.values.clone())
@@ -182,7 +182,7 @@ impl SettingLayers {
     ///
     /// # Errors
     /// [`UsageError`] with the value, its source, and the error of `parse`.
-    pub fn list_with<T>(
+    pub fn parse_list_setting<T>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -204,7 +204,7 @@ impl SettingLayers {
     ///
     /// # Errors
     /// [`UsageError`] with the value, its source, and the error of `parse`.
-    pub fn with<T>(
+    pub fn parse_setting<T>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -227,18 +227,18 @@ impl SettingLayers {
     /// limit.
     ///
     /// # Errors
-    /// Same as [`SettingLayers::with`].
-    pub fn memory_bytes(&self, name: &str) -> Result<Option<u64>, UsageError> {
+    /// Same as [`SettingLayers::parse_setting`].
+    pub fn parse_memory_setting(&self, name: &str) -> Result<Option<u64>, UsageError> {
         let limit_bytes = self.memory_limit_bytes()?;
-        let limit_bytes = limit_bytes.unwrap_or_else(|| MemoryLimit::detect().bytes());
-        self.with(name, |text| memory_bytes(text, limit_bytes))
+        let limit_bytes = limit_bytes.unwrap_or_else(|| MemoryLimit::detect_memory_limit().bytes());
+        self.parse_setting(name, |text| parse_memory_bytes(text, limit_bytes))
     }
 
     /// Parses the setting `memory-limit`, if it is set. A percentage refers to the detected memory
     /// limit.
     pub(super) fn memory_limit_bytes(&self) -> Result<Option<u64>, UsageError> {
-        self.with("memory-limit", |text| {
-            match memory_bytes(text, MemoryLimit::detect().bytes())? {
+        self.parse_setting("memory-limit", |text| {
+            match parse_memory_bytes(text, MemoryLimit::detect_memory_limit().bytes())? {
                 0 => Err("must be more than 0B".to_owned()),
                 bytes => Ok(bytes),
             }
@@ -269,7 +269,7 @@ impl fmt::Display for SettingLayers {
             };
             write!(f, "{} = {value}  # {}", setting.name, set.by)?;
             if value.as_str().is_some_and(|text| text.contains('%'))
-                && let Ok(Some(bytes)) = self.memory_bytes(setting.name)
+                && let Ok(Some(bytes)) = self.parse_memory_setting(setting.name)
             {
                 write!(f, "; here {} MiB", bytes >> 20)?;
             }
@@ -315,7 +315,7 @@ fn split_values(setting: &Setting, value: &str) -> Vec<String> {
     }
 }
 
-fn read_file(
+fn parse_settings_file(
     path: &str,
     text: &str,
     sources: &SettingSources<'_>,
@@ -333,7 +333,7 @@ fn read_file(
             let setting = setting.ok_or_else(|| {
                 UsageError(format!("{path}: {}", unknown_key_message(&key, sources)))
             })?;
-            let values = to_texts(setting, value).ok_or_else(|| {
+            let values = toml_to_texts(setting, value).ok_or_else(|| {
                 let list = match (setting.list, setting.fields) {
                     _ if setting.inline_tables => ", or an array of tables".to_owned(),
                     (true, []) => " or an array of them".to_owned(),
@@ -379,7 +379,7 @@ fn flatten_value(
     }
 }
 
-pub(super) fn to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {
+pub(super) fn toml_to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {
     let text = |value: toml::Value| match value {
         toml::Value::Table(_) if setting.inline_tables => Some(value.to_string()),
         toml::Value::Table(mut table) => {

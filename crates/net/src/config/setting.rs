@@ -15,15 +15,16 @@ pub struct Setting {
     /// Whether the setting may have several values. A flag is then repeated, the TOML value is an
     /// array, and commas separate the values in the environment variable.
     pub list: bool,
-    /// The keys of the tables, if the list may be written as an array of tables. Each table becomes
-    /// one text, which contains the values of these keys in this order, separated by spaces.
+    /// The keys of the tables, if the values may be written as an array of tables. Each table
+    /// becomes one text, which contains the values of these keys in this order, separated by
+    /// spaces.
     pub fields: &'static [&'static str],
-    /// Whether the list may be written as an array of tables with optional keys. Each table becomes
-    /// one value, namely the table's text as a TOML inline table. An environment variable then
-    /// contains only one value, and commas do not split it.
+    /// Whether the values may be written as an array of tables with optional keys. Each table
+    /// becomes one value, namely the table's text as a TOML inline table. An environment variable
+    /// then contains only one value, and commas do not split it.
     pub inline_tables: bool,
-    /// Whether each value is `KEY=VALUE` and sets the setting `NAME-KEY`. Settings files contain
-    /// the table `NAME` instead.
+    /// Whether each value is `KEY=VALUE` and sets the setting `NAME-KEY`. A settings file contains
+    /// a table `NAME` with these keys instead.
     pub key_values: bool,
     /// Whether the flag without a value means `yes`. `--NAME=no` is also allowed.
     pub switch: bool,
@@ -61,7 +62,8 @@ impl Setting {
         Setting { list: true, ..self }
     }
 
-    /// Makes the setting repeatable. The list may be written as an array of tables with these keys.
+    /// Makes the setting repeatable. The values may be written as an array of tables with these
+    /// keys.
     #[must_use]
     pub const fn as_tables(self, fields: &'static [&'static str]) -> Setting {
         Setting {
@@ -71,10 +73,10 @@ impl Setting {
         }
     }
 
-    /// Makes the setting repeatable. The list may be written as an array of tables, which
-    /// [`SettingLayers::scoped`] reads.
+    /// Makes the setting repeatable. The values may be written as an array of tables, which
+    /// [`SettingLayers::read_scoped_layers`] reads.
     ///
-    /// [`SettingLayers::scoped`]: super::SettingLayers::scoped
+    /// [`SettingLayers::read_scoped_layers`]: super::SettingLayers::read_scoped_layers
     #[must_use]
     pub const fn as_inline_tables(self) -> Setting {
         Setting {
@@ -151,8 +153,9 @@ pub const CONFIG: &str = "config";
 /// The name of the flag that prints the effective settings.
 pub const PRINT: &str = "print-config";
 
-/// Returns the flags of `tables`, and the flags [`CONFIG`] and [`PRINT`] of every program.
-pub fn flags(tables: &[&[Setting]]) -> Vec<Arg> {
+/// Returns the flags of the settings in `tables`, and the flags [`CONFIG`] and [`PRINT`], which
+/// every program has.
+pub fn setting_flags(tables: &[&[Setting]]) -> Vec<Arg> {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")

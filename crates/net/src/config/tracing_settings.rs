@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::{Setting, SettingLayers, UsageError};
-use crate::token::{RequiredTokenHeader, TIMING_TOKEN, read_token};
+use crate::access_token::{RequiredTokenHeader, TIMING_TOKEN, read_token};
 
 /// The settings of traces, which every server has.
 pub const TRACING: &[Setting] = &[
@@ -54,12 +54,12 @@ impl TracingSettings {
     /// [`UsageError`] for the first invalid value, and for a setting that needs a collector when
     /// `otlp-endpoint` is not set.
     pub(super) fn new(layers: &SettingLayers) -> Result<TracingSettings, UsageError> {
-        let sample_ppm = layers.with("otlp-sample-percent", parse_sample)?;
+        let sample_ppm = layers.parse_setting("otlp-sample-percent", parse_sample_percent)?;
         let settings = TracingSettings {
-            otlp_endpoint: layers.one("otlp-endpoint").map(str::to_owned),
-            otlp_headers: layers.path("otlp-headers-file"),
+            otlp_endpoint: layers.setting_text("otlp-endpoint").map(str::to_owned),
+            otlp_headers: layers.setting_path("otlp-headers-file"),
             sample_ppm: sample_ppm.unwrap_or(0),
-            timing_token: layers.path("server-timing-token-file"),
+            timing_token: layers.setting_path("server-timing-token-file"),
         };
         let orphan = match &settings {
             found if found.otlp_endpoint.is_some() => None,
@@ -89,7 +89,7 @@ impl TracingSettings {
     }
 }
 
-fn parse_sample(text: &str) -> Result<u32, String> {
+fn parse_sample_percent(text: &str) -> Result<u32, String> {
     let percent = text.parse().ok();
     let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
     let ppm = percent.map(|percent: f64| (percent * 1e4).round() as u32);

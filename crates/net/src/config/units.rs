@@ -22,7 +22,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 ///
 /// # Errors
 /// A message with the expected format.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a duration in ms, s, min or h, such as 6s".to_owned();
     let (number, unit) = split_unit(text);
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -41,7 +41,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// A message with the expected format.
-pub fn bytes(text: &str) -> Result<u64, String> {
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || "expected a whole number of B, KiB, MiB or GiB, such as 512MiB".to_owned();
     let (number, unit) = split_unit(text);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -52,14 +52,14 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(*scale).ok_or_else(wrong)
 }
 
-/// Parses a memory size. It is a number of bytes as in [`bytes()`], a percentage of `limit_bytes`
+/// Parses a memory size. It is a number of bytes as in [`parse_bytes()`], a percentage of `limit_bytes`
 /// such as `25%`, or a percentage with a maximum such as `25% up to 1GiB`.
 ///
 /// # Errors
 /// A message with the expected format.
-pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
+pub fn parse_memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
     let Some((percent, upper_limit)) = text.split_once('%') else {
-        return bytes(text);
+        return parse_bytes(text);
     };
     let wrong = || "expected a size such as 512MiB, or 1% to 100% of the memory limit".to_owned();
     let percent: Option<u128> = percent.parse().ok().filter(|p| (1..=100).contains(p));
@@ -69,7 +69,7 @@ pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
         "" => Ok(share),
         upper_limit => {
             let upper_limit = upper_limit.strip_prefix(" up to ").ok_or_else(wrong)?;
-            Ok(share.min(bytes(upper_limit)?))
+            Ok(share.min(parse_bytes(upper_limit)?))
         }
     }
 }
@@ -78,7 +78,7 @@ pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
 ///
 /// # Errors
 /// A message when the text is not a whole number.
-pub fn count(text: &str) -> Result<usize, String> {
+pub fn parse_count(text: &str) -> Result<usize, String> {
     text.parse()
         .map_err(|_| "expected a whole number".to_owned())
 }
@@ -87,7 +87,7 @@ pub fn count(text: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// A message when the text is none of these words.
-pub fn switch(text: &str) -> Result<bool, String> {
+pub fn parse_switch(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "on" | "true" => Ok(true),
         "no" | "off" | "false" => Ok(false),
@@ -115,22 +115,26 @@ mod tests {
             ("1min", 60_000),
             ("0s", 0),
         ] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(ms)),
+                "{text}"
+            );
         }
         for wrong in [
             "6", "", "s", "6 s", "-1s", "6x", "1e3s", "25h", "..s", "NaNs", "infs",
         ] {
-            assert!(duration(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_size_is_a_whole_number_with_a_unit() {
         for (text, n) in [("512MiB", 512 << 20), ("2GB", 2_000_000_000), ("0B", 0)] {
-            assert_eq!(bytes(text), Ok(n), "{text}");
+            assert_eq!(parse_bytes(text), Ok(n), "{text}");
         }
         for wrong in ["512", "1.5GiB", "MiB", "-1B", "99999999999TiB", "1mib"] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -144,7 +148,7 @@ mod tests {
             ("2KiB", 1000, 2048),
         ];
         for (text, limit, n) in cases {
-            assert_eq!(memory_bytes(text, limit), Ok(n), "{text}");
+            assert_eq!(parse_memory_bytes(text, limit), Ok(n), "{text}");
         }
         for wrong in [
             "0%",
@@ -157,7 +161,7 @@ mod tests {
             "-1%",
             "25",
         ] {
-            assert!(memory_bytes(wrong, 1000).is_err(), "{wrong}");
+            assert!(parse_memory_bytes(wrong, 1000).is_err(), "{wrong}");
         }
     }
 }

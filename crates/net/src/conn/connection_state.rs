@@ -40,7 +40,7 @@ impl CoarseClock {
         }
     }
 
-    pub(crate) fn update(&self) {
+    pub(crate) fn update_clock(&self) {
         let now_ms = self.start.elapsed().as_millis();
         self.now_ms
             .store(u64::try_from(now_ms).unwrap_or(u64::MAX), Relaxed);
@@ -106,8 +106,8 @@ pub(crate) struct ConnectionState {
     running: AtomicU32,
     /// Number of requests whose response has not been sent completely.
     in_flight: AtomicU32,
-    /// Whether this is HTTP/2. Then several requests share the connection, and received bytes do
-    /// not always belong to a request.
+    /// Whether the connection uses HTTP/2. Several requests then share the connection, and received
+    /// bytes do not always belong to a request.
     multiplexed: AtomicBool,
     /// Whether a request declared both a length and a transfer coding.
     ambiguous_length: AtomicBool,
@@ -210,7 +210,7 @@ impl ConnectionState {
         self.wait.store(WaitState::Busy as u8, Relaxed);
         self.running.fetch_add(1, Relaxed);
         if self.in_flight.fetch_add(1, Relaxed) == 0 {
-            self.put_back();
+            self.restore_options();
         }
         let number = self.requests.fetch_add(1, Relaxed) + 1;
         (
@@ -237,13 +237,15 @@ impl ConnectionState {
 
     pub(super) fn apply_transport(&self, wanted: &TransportOptions) -> Vec<RefusedOption> {
         let mut wanted = wanted.clone();
-        // After the first request, the congestion window is no longer the initial window.
+        // Checks the initial window only at the first request, because the congestion window
+        // changes afterwards.
         wanted
             .initial_window_packets
             .take_if(|_| self.request_count() > 1);
         let (found, refused) = tcp::apply_options(self.socket.as_ref().as_fd(), &wanted);
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        // If responses are concurrent, keeps the values from before the first of these responses.
+        // If responses are concurrent, keeps the values that applied before the first of these
+        // responses.
         *before = TransportOptions {
             congestion: before.congestion.take().or(found.congestion),
             pace_bytes_per_s: before.pace_bytes_per_s.or(found.pace_bytes_per_s),
@@ -255,7 +257,7 @@ impl ConnectionState {
     }
 
     /// Restores the socket options that [`Self::apply_transport`] has changed.
-    fn put_back(&self) {
+    fn restore_options(&self) {
         if self.steered.swap(false, Relaxed) {
             let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
             let before = std::mem::take(&mut *before);
@@ -317,7 +319,7 @@ impl ConnectionState {
         self.waker.wake();
     }
 
-    /// Makes the connection's task finish the requests in flight and close.
+    /// Makes the connection's task finish the requests in flight and then close the connection.
     pub(crate) fn request_close(&self) {
         self.closing.store(true, Relaxed);
         self.wake();
@@ -336,7 +338,7 @@ impl ConnectionState {
     }
 
     /// Immediately closes the connection in both directions.
-    pub(crate) fn cut(&self) {
+    pub(crate) fn close_immediately(&self) {
         let socket = socket2::SockRef::from(self.socket.as_ref());
         // Ignores the error, because the connection may already be closed.
         let _ = socket.shutdown(std::net::Shutdown::Both);
@@ -354,7 +356,7 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// Returns the connection's parameters for copying bodies, or `None` if the connection does not
     /// copy bodies.
-    pub(crate) fn copying(&self) -> Option<CopyPolicy> {
+    pub(crate) fn body_copy_policy(&self) -> Option<CopyPolicy> {
         self.shared.copy_policy()
     }
 

@@ -25,9 +25,11 @@ impl InterimSender {
     /// Only unencrypted HTTP/1.1 requests without a body receive interim responses. `hyper` serves
     /// all other requests and has no interface for interim responses. For these requests, the
     /// interim response is dropped, which RFC 9110 section 15.2 allows.
-    pub fn send(&self, status: StatusCode, headers: &HeaderMap) {
+    pub fn send_interim(&self, status: StatusCode, headers: &HeaderMap) {
         if let Some(connection) = self.connection.upgrade()
-            && connection.interim.push(self.request, status, headers)
+            && connection
+                .interim
+                .push_interim(self.request, status, headers)
         {
             connection.wake();
         }
@@ -37,25 +39,26 @@ impl InterimSender {
 /// The interim responses that wait to be written on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Number of the request that may receive interim responses, or 0 if there is none.
+    /// Sequence number of the request that may receive interim responses, or 0 if no request may
+    /// receive them.
     request: AtomicU64,
     has_bytes: AtomicBool,
     bytes: Mutex<(u64, Vec<u8>)>,
 }
 
 impl InterimQueue {
-    /// Accepts interim responses for this request, until the next [`Self::close`].
-    pub(crate) fn open(&self, request: u64) {
+    /// Accepts interim responses for this request, until the next [`Self::close_queue`].
+    pub(crate) fn accept_interims_for(&self, request: u64) {
         self.request.store(request, Relaxed);
     }
 
-    pub(crate) fn close(&self) {
+    pub(crate) fn close_queue(&self) {
         self.request.store(0, Relaxed);
     }
 
     /// Empties the queue. Returns the serialized interim responses to `request`, and drops
     /// responses to any other request.
-    pub(crate) fn take(&self, request: u64) -> Vec<u8> {
+    pub(crate) fn take_interims(&self, request: u64) -> Vec<u8> {
         if !self.has_bytes.swap(false, Relaxed) {
             return Vec::new();
         }
@@ -67,7 +70,7 @@ impl InterimQueue {
     }
 
     /// Adds an interim response to the queue. Returns whether the response was added.
-    fn push(&self, request: u64, status: StatusCode, headers: &HeaderMap) -> bool {
+    fn push_interim(&self, request: u64, status: StatusCode, headers: &HeaderMap) -> bool {
         if request == 0 || self.request.load(Relaxed) != request || !status.is_informational() {
             return false;
         }

@@ -98,7 +98,7 @@ impl ConnectionIo {
     }
 }
 
-/// Calls `send`. If the socket is then full, marks the socket as not writable. The next call then
+/// Calls `send`. If `send` fills the socket, marks the socket as not writable. The next call then
 /// waits for room instead of making a system call that fails.
 fn send_until_full(
     socket: &TcpStream,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 use rustix::pipe::SpliceFlags;
 
-use super::splice::{self, SendOutcome, UncopiedPart, until_full};
+use super::splice::{self, SendOutcome, UncopiedPart, repeat_until_full};
 use crate::Chunk;
 use crate::body::part::{BodyFile, BodyPart, PipeBytes};
 
@@ -141,8 +141,9 @@ fn send_copied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     (offered, send_slices(socket, slices, items.peek().is_some()))
 }
 
-/// Sends the next uncopied items by reference. If the kernel cannot do so, copies the first of
-/// these items. For example, the kernel lacks the system call, or no descriptor is left for a pipe.
+/// Sends the next uncopied items by reference. This can fail, for example if the kernel lacks the
+/// system call or if no descriptor is left for a pipe. The function then copies the first of these
+/// items.
 fn send_uncopied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     socket: BorrowedFd<'_>,
     items: &mut OutgoingItems<'a, I>,
@@ -200,7 +201,7 @@ fn move_pipe(socket: BorrowedFd<'_>, pipe: &PipeBytes, more: bool) -> io::Result
         SpliceFlags::empty()
     };
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
-    until_full(pipe.len(), |left| {
+    repeat_until_full(pipe.len(), |left| {
         match rustix::pipe::splice(pipe.read_end(), None, socket, None, left, flags)? {
             // The pipe contains fewer bytes than [`PipeBytes`] declares.
             0 => Err(Errno::PIPE),

@@ -41,12 +41,13 @@ impl UncopiedPart<'_> {
 pub(super) struct SendOutcome {
     /// Number of bytes that the socket accepted.
     pub(super) count: usize,
-    /// Whether the socket is full. A full socket is reported as writable when it has room again.
+    /// Whether the socket is full. The kernel reports a full socket as writable as soon as the
+    /// socket has room again.
     pub(super) full: bool,
 }
 
-/// Requested size of the pipe in bytes, with a slot for each of 256 pages. The kernel may grant a
-/// smaller pipe.
+/// Requested size of the pipe in bytes, which is 256 slots of one page (4 KiB) each. The kernel may
+/// grant a smaller pipe.
 const PIPE_BYTES: usize = 1 << 20;
 /// Limit on the bytes gathered before each send. Bytes that the socket does not accept must be
 /// gathered again.
@@ -77,7 +78,7 @@ pub(super) fn send_by_reference(
     if let [UncopiedPart::File { file, offset, len }] = *parts
         && (!more || len >= ALONE_BYTES_MIN)
     {
-        return send_alone(socket, file, offset, len);
+        return send_file_range(socket, file, offset, len);
     }
     let (mut count, mut rest) = (0, UngatheredParts { parts, done: 0 });
     // The pipe is put back into `PIPE` only when it is empty again.
@@ -98,7 +99,8 @@ pub(super) fn send_by_reference(
                 }
             }
             Err(error) if count == 0 => return Err(error),
-            // If the cause of the error persists, the next call returns the error.
+            // This call must return the number of bytes that are already sent. If the cause of the
+            // error persists, the next call returns the error.
             Err(error) => {
                 let full = error.kind() == io::ErrorKind::WouldBlock;
                 return Ok(SendOutcome { count, full });
@@ -109,14 +111,14 @@ pub(super) fn send_by_reference(
     Ok(SendOutcome { count, full: false })
 }
 
-fn send_alone(
+fn send_file_range(
     socket: BorrowedFd<'_>,
     file: &BodyFile,
     mut offset: u64,
     len: usize,
 ) -> io::Result<SendOutcome> {
     let send = |left| rustix::fs::sendfile(socket, file.descriptor(), Some(&mut offset), left);
-    match until_full(len, send)? {
+    match repeat_until_full(len, send)? {
         SendOutcome { count: 0, .. } => Err(truncation_error()),
         sent => Ok(sent),
     }
@@ -132,7 +134,7 @@ fn send_alone(
 /// # Errors
 /// The error of the first call of `send`. After the first sent byte, this function returns no
 /// error. The next call returns the error.
-pub(super) fn until_full(
+pub(super) fn repeat_until_full(
     len: usize,
     mut send: impl FnMut(usize) -> rustix::io::Result<usize>,
 ) -> io::Result<SendOutcome> {
@@ -238,8 +240,8 @@ mod tests {
     use super::*;
     use std::os::fd::AsFd;
 
-    /// Regression test. The connection waited for room although the socket was not full, until the
-    /// connection counted as stalled.
+    /// Regression test. When a file was truncated, the connection waited for room although the
+    /// socket was not full. Finally, the connection was cut as stalled.
     #[test]
     fn a_truncated_file_does_not_mean_a_full_socket() {
         let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -262,15 +264,15 @@ mod tests {
     fn a_write_that_a_signal_interrupts_does_not_mean_a_full_socket() {
         let results = [Ok(65_000), Err(Errno::INTR), Ok(35_000)];
         let mut results = results.into_iter();
-        let sent = until_full(100_000, |_| results.next().unwrap()).unwrap();
+        let sent = repeat_until_full(100_000, |_| results.next().unwrap()).unwrap();
         assert_eq!((sent.count, sent.full), (100_000, false));
         let mut results = [Ok(65_000), Err(Errno::AGAIN)].into_iter();
-        let sent = until_full(100_000, |_| results.next().unwrap()).unwrap();
+        let sent = repeat_until_full(100_000, |_| results.next().unwrap()).unwrap();
         assert_eq!((sent.count, sent.full), (65_000, true));
         let mut results = [Ok(65_000), Err(Errno::PIPE)].into_iter();
-        let sent = until_full(100_000, |_| results.next().unwrap()).unwrap();
+        let sent = repeat_until_full(100_000, |_| results.next().unwrap()).unwrap();
         assert_eq!((sent.count, sent.full), (65_000, false));
-        assert!(until_full(1, |_| Err(Errno::PIPE)).is_err());
+        assert!(repeat_until_full(1, |_| Err(Errno::PIPE)).is_err());
     }
 
     #[test]

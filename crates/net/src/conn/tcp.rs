@@ -27,12 +27,12 @@ pub struct TransportOptions {
     /// Limit on the unsent bytes that wait in the socket (`TCP_NOTSENT_LOWAT`).
     pub notsent_lowat_bytes: Option<u32>,
     /// Minimum initial congestion window of the connection, in packets. Only the route can set the
-    /// window (`ip route … initcwnd N`). This option is therefore only checked, for the first
-    /// request of a connection.
+    /// window (`ip route … initcwnd N`). Therefore, the server never sets this option. It only
+    /// compares the window with this minimum at the first request of a connection.
     pub initial_window_packets: Option<u32>,
 }
 
-/// Puts references to the pages of `bytes` into a pipe, as many as fit. The client receives the
+/// Puts as many references to the pages of `bytes` into a pipe as fit. The client receives the
 /// content that the pages have when they are sent (see [`crate::BodyPart::Arena`]).
 pub(super) fn splice_memory(pipe: &OwnedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
     // SAFETY: for the write end of a pipe, the kernel only reads from the slice. The slice is valid

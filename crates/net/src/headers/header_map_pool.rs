@@ -1,4 +1,4 @@
-//! Keeps a used header map of each thread for a later request.
+//! Keeps one used header map per thread, for a later request of the thread.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ thread_local! {
     static SPARE: Cell<HeaderMap> = Cell::default();
 }
 
-/// Returns a used map to this thread's pool, so that the next request need not allocate a map.
+/// Puts a used map back into this thread's pool, so that the next request need not allocate a map.
 pub fn recycle_map(mut map: HeaderMap) {
     if (1..=FIELDS_MAX).contains(&map.capacity()) {
         map.clear();

@@ -23,7 +23,7 @@ impl RunningProgram {
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when the system cannot create a thread.
-    pub fn follow_tls(
+    pub fn watch_tls_files(
         &mut self,
         common: &CommonSettings,
         certificates: Option<CurrentCertificates>,
@@ -33,7 +33,7 @@ impl RunningProgram {
         };
         let (common, shutdown) = (common.clone(), self.shutdown().clone());
         let mut seen = read_stamps(&common);
-        self.until_drained("certificates", move || async move {
+        self.spawn_until_drained("certificates", move || async move {
             loop {
                 tokio::select! {
                     () = shutdown.wait_until_draining() => return,
@@ -59,7 +59,7 @@ fn reload_certificates(
     certificates: &CurrentCertificates,
 ) -> io::Result<()> {
     let tls = common.read_tls()?;
-    tls.map_or(Ok(()), |tls| certificates.replace(&tls))
+    tls.map_or(Ok(()), |tls| certificates.replace_certificates(&tls))
 }
 
 fn read_stamps(common: &CommonSettings) -> FileStamps {

@@ -31,7 +31,7 @@ use super::{ProgramError, RunningProgram};
 use crate::Shutdown;
 use crate::server::{InheritedListener, ListenerCopies};
 
-/// Timeout of a message that the peer can send without other work.
+/// Timeout of a message that the peer can send immediately.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the start of the successor.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,8 +45,8 @@ const SOCKETS_MAX: usize = 4096;
 const ATTEMPTS: u32 = 100;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// The listening sockets from other processes, and the connection to the predecessor that waits for
-/// this process.
+/// The listening sockets that a predecessor or the service manager has passed. If there is a
+/// predecessor, also the connection on which the predecessor waits until this process is ready.
 #[derive(Debug, Default)]
 pub struct InheritedPorts {
     listeners: Vec<InheritedListener>,
@@ -60,7 +60,7 @@ impl InheritedPorts {
     /// # Errors
     /// An error if the predecessor refuses, or if a passed descriptor is not a listening TCP
     /// socket.
-    pub fn take(
+    pub fn take_inherited_ports(
         program: &str,
         handover_socket: Option<&Path>,
     ) -> Result<InheritedPorts, ProgramError> {
@@ -146,7 +146,7 @@ impl RunningProgram {
                 () = offer.serve_successors(&listener) => {}
             }
         };
-        self.until_drained("handover", offer)
+        self.spawn_until_drained("handover", offer)
             .map_err(|error| io::Error::other(error.to_string()))
     }
 }
@@ -207,7 +207,7 @@ impl PortOffer {
         let hello = format!("take 1 {}\n", self.program);
         expect_message(stream, &hello, MESSAGE_TIMEOUT).await?;
         for (port, copies) in &self.copies {
-            for copy in copies.duplicate()? {
+            for copy in copies.duplicate_copies()? {
                 let text = format!("{port} {}\n", copy.address);
                 send_message(stream, &text, Some(&copy.listener)).await?;
             }
@@ -294,8 +294,8 @@ fn take_ports(program: &str, path: &Path) -> io::Result<Option<InheritedPorts>> 
             .and_then(|()| receive_until(&stream, is_last_message));
         match received {
             Ok((text, sockets)) => return parse_ports(&text, sockets, stream).map(Some),
-            // Another process has just replaced the predecessor. That process serves the next
-            // attempt.
+            // Another process may have just replaced the predecessor. The next attempt then
+            // connects to that process.
             Err(error) if attempts < ATTEMPTS && is_disconnect(&error) => {
                 attempts += 1;
                 std::thread::sleep(ATTEMPT_PAUSE);

@@ -23,10 +23,10 @@ pub(super) enum ServiceState {
 
 impl ServiceState {
     /// Returns the message, with one assignment per line.
-    fn message(self) -> String {
+    fn format_notification(self) -> String {
         match self {
-            // After a hand-over, the service manager has not started this process, so it must learn
-            // the new process id.
+            // After a hand-over, the main process of the service is not the process that the
+            // service manager started. The message therefore contains the new process id.
             ServiceState::Ready => format!("READY=1\nMAINPID={}\n", std::process::id()),
             ServiceState::Reloading => {
                 let now = clock_gettime(ClockId::Monotonic);
@@ -39,11 +39,11 @@ impl ServiceState {
 }
 
 /// Returns whether a service manager expects state notifications (`NOTIFY_SOCKET` is set).
-pub(super) fn is_present() -> bool {
+pub(super) fn has_service_manager() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Sends the state to the service manager that started this process. An error is only logged,
+/// Sends the state to the service manager, if `NOTIFY_SOCKET` is set. An error is only logged,
 /// because the process can also serve without a service manager.
 pub(super) fn notify_service_manager(state: ServiceState) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
@@ -58,13 +58,16 @@ fn send_state(path: &OsStr, state: ServiceState) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     // Does not block, because the service manager's queue may be full and a server must not wait.
     socket.set_nonblocking(true)?;
-    let sent = socket.send_to_addr(state.message().as_bytes(), &parse_address(path)?);
+    let sent = socket.send_to_addr(
+        state.format_notification().as_bytes(),
+        &parse_notify_address(path)?,
+    );
     sent.map(drop)
 }
 
 /// Parses the address in `NOTIFY_SOCKET`. A path that starts with `@` names a socket in Linux's
 /// abstract namespace.
-fn parse_address(path: &OsStr) -> io::Result<SocketAddr> {
+fn parse_notify_address(path: &OsStr) -> io::Result<SocketAddr> {
     match path.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
         _ => SocketAddr::from_pathname(path),

@@ -65,8 +65,8 @@ impl DurationHistogram {
         let seconds = BOUNDS_NS.iter().map(|ns| *ns as f64 / 1e9);
         let counts = self.buckets.iter().map(|bucket| bucket.load(Relaxed));
         let buckets: Vec<_> = seconds.chain([f64::INFINITY]).zip(counts).collect();
-        // The exported count is the sum of the exported buckets, so that it always equals the last
-        // cumulative bucket.
+        // The exported count is the sum of the exported buckets, so that the count always equals
+        // the last cumulative bucket.
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = self.sum_us.load(Relaxed) as f64 / 1e6;
         let exemplars = None::<&HashMap<usize, Exemplar<NoLabelSet, f64>>>;
@@ -165,7 +165,7 @@ impl RequestHistograms {
         values: &'static [&'static str],
     ) -> RequestHistograms {
         let rows = values.iter().map(|value| vec![(label, *value)]);
-        RequestHistograms::register(metrics, rows, true)
+        RequestHistograms::register_histograms(metrics, rows, true)
     }
 
     /// Registers both metrics with two labels. Pairs of label values are ordered by the first
@@ -181,10 +181,10 @@ impl RequestHistograms {
             let pair = move |b: &&'static str| vec![(first, *a), (second, *b)];
             second_values.iter().map(pair)
         });
-        RequestHistograms::register(metrics, rows, false)
+        RequestHistograms::register_histograms(metrics, rows, false)
     }
 
-    fn register(
+    fn register_histograms(
         metrics: &Metrics,
         rows: impl Iterator<Item = Vec<Label>>,
         exports_empty: bool,
@@ -237,7 +237,9 @@ impl RequestHistograms {
         for (metric, at) in times {
             if let Some(at) = at {
                 let bucket = name_bucket(metric, &histograms.labels, at - started);
-                table.exemplars.record(bucket, trace_id, at - started);
+                table
+                    .exemplars
+                    .store_exemplar(bucket, trace_id, at - started);
             }
         }
     }
@@ -314,7 +316,7 @@ mod tests {
             timings.record_exemplar(2, started, &end, 8);
         }
         let plain = metrics.encode_text().unwrap();
-        let text = metrics.exemplars.add_to_text(plain.clone());
+        let text = metrics.exemplars.add_exemplars(plain.clone());
         let pairs: Vec<_> = text
             .lines()
             .filter_map(|line| line.split_once(" # {"))
@@ -358,7 +360,7 @@ mod tests {
                 "headwater_http_request_duration_seconds_count{labels} 1"
             )]
         );
-        let text = metrics.exemplars.add_to_text(plain);
+        let text = metrics.exemplars.add_exemplars(plain);
         let bucket = "_bucket{le=\"0.0001\",result=\"miss\",kind=\"init\"} 1 # {trace_id=";
         assert!(text.contains(bucket), "{text}");
     }

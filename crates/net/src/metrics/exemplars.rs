@@ -21,13 +21,13 @@ struct Exemplar {
 /// The exemplars of all buckets, at most one per bucket.
 #[derive(Debug, Default)]
 pub(super) struct ExemplarTable {
-    /// The key is the bucket's name with its labels, as written in the text.
+    /// The key is the bucket's name with its labels, as in the text of the metrics.
     by_bucket: Mutex<HashMap<String, Exemplar>>,
 }
 
 impl ExemplarTable {
     /// Replaces the exemplar of a bucket.
-    pub(super) fn record(&self, bucket: String, trace_id: u128, duration: Duration) {
+    pub(super) fn store_exemplar(&self, bucket: String, trace_id: u128, duration: Duration) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let exemplar = Exemplar {
             trace_id,
@@ -38,7 +38,7 @@ impl ExemplarTable {
     }
 
     /// Appends each exemplar to the line of its bucket. `text` must not contain timestamps.
-    pub(super) fn add_to_text(&self, text: String) -> String {
+    pub(super) fn add_exemplars(&self, text: String) -> String {
         let exemplars = self.lock();
         if exemplars.is_empty() {
             return text;

@@ -73,11 +73,11 @@ impl Collector for ProcessCollector {
             encode_metric(&mut encoder, &CPU, &ConstCounter::new(cpu))?;
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let kib = |name| Some(status_number(&status, name)? << 10);
+        let kib = |name| Some(parse_proc_number(&status, name)? << 10);
         let gauges = [
             (&RESIDENT, kib("VmRSS:")),
             (&VIRTUAL, kib("VmSize:")),
-            (&THREADS, status_number(&status, "Threads:")),
+            (&THREADS, parse_proc_number(&status, "Threads:")),
             (&OPEN_FDS, count_descriptors()),
             (&MAX_FDS, getrlimit(Resource::Nofile).current),
         ];
@@ -105,7 +105,7 @@ fn encode_metric(
 
 /// Returns the number that follows `name` in the text of `/proc/PID/status`. Memory sizes in this
 /// text are in KiB.
-fn status_number(status: &str, name: &str) -> Option<u64> {
+fn parse_proc_number(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -125,7 +125,7 @@ fn count_descriptors() -> Option<u64> {
 /// (proc_pid_stat(5)).
 fn read_cpu_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    Some((stat_number(&stat, 14)? + stat_number(&stat, 15)?) / TICKS_PER_S)
+    Some((parse_proc_stat_field(&stat, 14)? + parse_proc_stat_field(&stat, 15)?) / TICKS_PER_S)
 }
 
 /// Returns the start of this process in seconds since 1970, from field 22 of `/proc/PID/stat`
@@ -133,13 +133,13 @@ fn read_cpu_time() -> Option<f64> {
 fn read_start_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let system = fs::read_to_string("/proc/stat").ok()?;
-    let boot = status_number(&system, "btime ")?;
-    Some(boot as f64 + stat_number(&stat, 22)? / TICKS_PER_S)
+    let boot = parse_proc_number(&system, "btime ")?;
+    Some(boot as f64 + parse_proc_stat_field(&stat, 22)? / TICKS_PER_S)
 }
 
 /// Returns a field of `/proc/PID/stat`. Fields are numbered from 1. Fields 1 and 2 are not
 /// supported.
-fn stat_number(stat: &str, field: usize) -> Option<f64> {
+fn parse_proc_stat_field(stat: &str, field: usize) -> Option<f64> {
     // Field 2 is the program's name in parentheses and may contain spaces, so the split starts
     // after the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -171,7 +171,7 @@ mod tests {
         assert!(count_descriptors().unwrap() >= before + 90);
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let [resident, virtual_size] =
-            ["VmRSS:", "VmSize:"].map(|name| status_number(&status, name).unwrap());
+            ["VmRSS:", "VmSize:"].map(|name| parse_proc_number(&status, name).unwrap());
         assert!(resident > 100 && resident < virtual_size);
     }
 }

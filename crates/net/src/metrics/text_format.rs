@@ -4,29 +4,29 @@ use std::fmt::Write;
 
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
 
-use crate::encoding::parse_weighted;
+use crate::content_coding::parse_weighted;
 
 /// A text format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextFormat {
+pub(super) enum ExpositionFormat {
     /// The Prometheus text format, version 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0, which also contains units and an end marker.
     OpenMetrics,
 }
 
-impl TextFormat {
+impl ExpositionFormat {
     /// Returns the format that a request prefers (RFC 9110 section 12.5.1). Without a preference,
     /// this is the Prometheus format, because every collector can read it. A client that accepts
     /// neither format also gets the Prometheus format, because this format is more useful to a
     /// collector than status 406.
-    pub(super) fn from_accept(headers: &HeaderMap) -> TextFormat {
+    pub(super) fn from_accept(headers: &HeaderMap) -> ExpositionFormat {
         let lines = headers.get_all(ACCEPT).iter();
         let items = lines.filter_map(|line| line.to_str().ok());
         let (mut plain, mut open) = (FormatWeight::default(), FormatWeight::default());
         for item in items.flat_map(|line| line.split(',')) {
-            plain.apply_range(item, TextFormat::Prometheus);
-            open.apply_range(item, TextFormat::OpenMetrics);
+            plain.apply_media_range(item, ExpositionFormat::Prometheus);
+            open.apply_media_range(item, ExpositionFormat::OpenMetrics);
         }
         let is_preferred = match open.thousandths.cmp(&plain.thousandths) {
             std::cmp::Ordering::Greater => true,
@@ -34,24 +34,26 @@ impl TextFormat {
             std::cmp::Ordering::Less => false,
         };
         match is_preferred {
-            true => TextFormat::OpenMetrics,
-            false => TextFormat::Prometheus,
+            true => ExpositionFormat::OpenMetrics,
+            false => ExpositionFormat::Prometheus,
         }
     }
 
     /// Returns the value of Content-Type.
     pub(super) fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
-            TextFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
-            TextFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            ExpositionFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            ExpositionFormat::OpenMetrics => {
+                "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            }
         })
     }
 
     /// Returns the type, the subtype and the version of the format's media type.
     fn media_type(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            TextFormat::Prometheus => ("text", "plain", "0.0.4"),
-            TextFormat::OpenMetrics => ("application", "openmetrics-text", "1.0.0"),
+            ExpositionFormat::Prometheus => ("text", "plain", "0.0.4"),
+            ExpositionFormat::OpenMetrics => ("application", "openmetrics-text", "1.0.0"),
         }
     }
 }
@@ -68,12 +70,12 @@ struct FormatWeight {
 }
 
 impl FormatWeight {
-    fn apply_range(&mut self, item: &str, format: TextFormat) {
+    fn apply_media_range(&mut self, item: &str, format: ExpositionFormat) {
         let (range, thousandths) = parse_weighted(item);
         let mut parameters = item.split(';').skip(1).map(str::trim);
         let version = parameters.find_map(|part| part.strip_prefix("version="));
         let version = version.map(|version| version.trim_matches('"'));
-        let specificity = range_specificity(range, version, format);
+        let specificity = media_range_specificity(range, version, format);
         if specificity > self.specificity {
             *self = FormatWeight {
                 specificity,
@@ -84,7 +86,7 @@ impl FormatWeight {
 }
 
 /// Returns how specifically a media range matches the format, or 0 if the range does not match.
-fn range_specificity(range: &str, version: Option<&str>, format: TextFormat) -> u8 {
+fn media_range_specificity(range: &str, version: Option<&str>, format: ExpositionFormat) -> u8 {
     let (kind, subtype, own_version) = format.media_type();
     let Some((range_kind, range_subtype)) = range.split_once('/') else {
         return 0;
@@ -105,7 +107,7 @@ fn range_specificity(range: &str, version: Option<&str>, format: TextFormat) -> 
 /// Converts OpenMetrics text to the Prometheus format, version 0.0.4.
 ///
 /// Both formats write samples in the same way. In format 0.0.4, the names of counter and info
-/// families contain the suffix of their samples. The format has neither units nor an end marker.
+/// families contain the suffix of their samples. Format 0.0.4 has neither units nor an end marker.
 pub(super) fn to_prometheus_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";
@@ -119,7 +121,7 @@ pub(super) fn to_prometheus_text(open_metrics: &str) -> String {
                 Ok(())
             }
             Some(("TYPE", family)) => {
-                let (suffix, kind) = family_form(split_word(family).1);
+                let (suffix, kind) = convert_family_type(split_word(family).1);
                 let name = split_word(family).0;
                 writeln!(
                     text,
@@ -132,8 +134,8 @@ pub(super) fn to_prometheus_text(open_metrics: &str) -> String {
     text
 }
 
-/// Returns the suffix of the family's name and the family's type in format 0.0.4.
-fn family_form(open_metrics_type: &str) -> (&'static str, &str) {
+/// Returns two texts for format 0.0.4: the suffix of the family's name, and the family's type.
+fn convert_family_type(open_metrics_type: &str) -> (&'static str, &str) {
     match open_metrics_type {
         "counter" => ("_total", "counter"),
         "info" => ("_info", "gauge"),
@@ -150,16 +152,16 @@ fn split_word(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn format_for(accept: &str) -> TextFormat {
+    fn format_for(accept: &str) -> ExpositionFormat {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
-        TextFormat::from_accept(&headers)
+        ExpositionFormat::from_accept(&headers)
     }
 
     #[test]
     fn accept_selects_the_format() {
-        use TextFormat::{OpenMetrics, Prometheus};
-        assert_eq!(TextFormat::from_accept(&HeaderMap::new()), Prometheus);
+        use ExpositionFormat::{OpenMetrics, Prometheus};
+        assert_eq!(ExpositionFormat::from_accept(&HeaderMap::new()), Prometheus);
         for (accept, expected) in [
             ("", Prometheus),
             ("*/*", Prometheus),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::HeaderValue;
 
-use super::text_value;
+use super::into_header_value;
 
 /// The multipart framing, which consists of a head before each range and a tail after the last
 /// range.
@@ -51,7 +51,7 @@ impl Multipart {
 
     /// The response's Content-Type.
     pub fn content_type(&self) -> HeaderValue {
-        text_value(format!("multipart/byteranges; boundary={}", self.boundary))
+        into_header_value(format!("multipart/byteranges; boundary={}", self.boundary))
     }
 
     /// Returns the exact length of the body in bytes.
@@ -77,7 +77,7 @@ impl Multipart {
         self.tail.clone()
     }
 
-    /// Returns the whole body. `pieces` are the bytes of the representation in memory.
+    /// Returns the whole body. `pieces` contains all bytes of the representation, in order.
     pub fn body_pieces(&self, pieces: &[Bytes]) -> Vec<Bytes> {
         let part = |(head, range): &(Bytes, Range<u64>)| {
             std::iter::once(head.clone())

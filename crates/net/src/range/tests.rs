@@ -111,7 +111,7 @@ fn only_a_get_whose_if_range_still_holds_has_ranges() {
     );
 }
 
-/// Returns the positions that one spec selects, by checking each byte.
+/// Returns the byte positions that one range specifier selects. Checks each position separately.
 fn select_naively(spec: &str, len: u64) -> Vec<u64> {
     let (first, last) = spec.split_once('-').unwrap();
     let selected = |at: &u64| match (first.parse::<u64>(), last.parse::<u64>()) {

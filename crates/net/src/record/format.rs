@@ -40,9 +40,9 @@ impl RecordFormat {
         }
     }
 
-    /// Writes the header lines, which precede the next records each time the file is opened. Only
-    /// [`RecordFormat::W3c`] has header lines.
-    pub(super) fn write_head(self, to: &mut impl Write) -> io::Result<()> {
+    /// Writes the header lines. The recorder calls this method each time it has opened the file.
+    /// Only [`RecordFormat::W3c`] has header lines.
+    pub(super) fn write_header_lines(self, to: &mut impl Write) -> io::Result<()> {
         if self != RecordFormat::W3c {
             return Ok(());
         }
@@ -62,9 +62,9 @@ impl RecordFormat {
             RecordFormat::Json => {
                 serde_json::to_writer(&mut *to, access)?;
             }
-            RecordFormat::Common => write_common(to, access)?,
+            RecordFormat::Common => write_common_log(to, access)?,
             RecordFormat::Combined => {
-                write_common(to, access)?;
+                write_common_log(to, access)?;
                 for text in [&access.referer, &access.user_agent] {
                     to.write_all(b" \"")?;
                     write_backslashed(to, text.as_ref().map_or("-", |text| text.as_str()))?;
@@ -79,13 +79,18 @@ impl RecordFormat {
 
 /// Writes `client - - [time] "request line" status bytes`. The two hyphens stand for the identity
 /// (RFC 1413) and the authenticated user, which are never known.
-fn write_common(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
+fn write_common_log(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
     let time = UtcTime::from_system(access.time);
-    write!(to, "{} - - [{}] \"", access.client, time.common_log())?;
+    write!(to, "{} - - [{}] \"", access.client, time.common_log_time())?;
     write_backslashed(to, access.method.as_str())?;
     to.write_all(b" ")?;
     write_backslashed(to, access.path.as_str())?;
-    write!(to, " {}\" {} ", protocol(access.version), access.status)?;
+    write!(
+        to,
+        " {}\" {} ",
+        access_log_protocol(access.version),
+        access.status
+    )?;
     match access.bytes {
         0 => to.write_all(b"-"),
         bytes => write!(to, "{bytes}"),
@@ -113,7 +118,7 @@ fn write_w3c(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
     write!(
         to,
         "{} {} {} {}.{:06}",
-        protocol(access.version),
+        access_log_protocol(access.version),
         access.status,
         access.bytes,
         seconds.0,
@@ -131,7 +136,7 @@ fn write_w3c(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
 }
 
 /// Returns the protocol version in the notation of access logs, which write HTTP/2 as `HTTP/2.0`.
-fn protocol(version: &str) -> &str {
+fn access_log_protocol(version: &str) -> &str {
     match version {
         "HTTP/2" => "HTTP/2.0",
         same => same,
@@ -283,7 +288,7 @@ mod tests {
     #[test]
     fn the_head_declares_as_many_fields_as_lines_have() {
         let mut head = Vec::new();
-        RecordFormat::W3c.write_head(&mut head).unwrap();
+        RecordFormat::W3c.write_header_lines(&mut head).unwrap();
         let head = String::from_utf8(head).unwrap();
         assert!(
             head.starts_with("#Version: 1.0\n#Software: headwater/"),

@@ -12,11 +12,11 @@ use serde::Serialize;
 use super::{AccessRecord, CmcdRecord, RecordFormat, StorageRequestRecord, TcpRecord};
 use crate::metrics::{Counter, MetricSpec, Metrics};
 
-/// Limit on the records in the queue, which then use about 30 MB. Further records are dropped and
-/// counted.
+/// Maximum number of records in the queue. A full queue uses about 30 MB. Further records are
+/// dropped and counted.
 const WAITING_MAX: usize = 65_536;
-/// Limit on the player reports in the queue, which then use about 60 MB. Player reports are larger
-/// than other records.
+/// Maximum number of player reports in the queue. A full queue uses about 60 MB. Player reports are
+/// larger than other records.
 const REPORTS_WAITING_MAX: usize = 8192;
 /// Approximate size of one write to the file.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -95,7 +95,7 @@ struct RecordQueue {
 
 impl Recorder {
     /// Opens a file for appending. Creates the file if it does not exist.
-    pub fn open(path: &Path, format: RecordFormat, metrics: &Metrics) -> io::Result<Recorder> {
+    pub fn open_file(path: &Path, format: RecordFormat, metrics: &Metrics) -> io::Result<Recorder> {
         let counters = RecorderCounters::new(metrics);
         Recorder::with_file(open_for_append(path)?, path, format, counters, WAITING_MAX)
     }
@@ -143,8 +143,9 @@ impl Recorder {
             counters,
         });
         let (thread_state, path) = (Arc::clone(&shared), path.to_owned());
-        let run =
-            move || thread_state.write_all(BufWriter::with_capacity(BUFFER_BYTES, file), &path);
+        let run = move || {
+            thread_state.write_until_closed(BufWriter::with_capacity(BUFFER_BYTES, file), &path)
+        };
         let handle = std::thread::Builder::new()
             .name("records".into())
             .spawn(run)?;
@@ -226,9 +227,9 @@ impl RecorderState {
     }
 
     /// Writes records until the recorder is closed.
-    fn write_all(&self, mut to: BufWriter<File>, path: &Path) {
+    fn write_until_closed(&self, mut to: BufWriter<File>, path: &Path) {
         let mut batch = Vec::new();
-        self.write_head(&mut to);
+        self.write_file_header(&mut to);
         loop {
             let (closed, reopen) = self.next_batch(&mut batch);
             let count = batch.len() as u64;
@@ -244,7 +245,7 @@ impl RecorderState {
                 match open_for_append(path) {
                     Ok(file) => {
                         to = BufWriter::with_capacity(BUFFER_BYTES, file);
-                        self.write_head(&mut to);
+                        self.write_file_header(&mut to);
                         self.counters.reopened.inc();
                     }
                     Err(error) => {
@@ -260,8 +261,8 @@ impl RecorderState {
 
     /// Writes the header lines of a newly opened file. An error is only logged, because later lines
     /// have the right format even without the header lines.
-    fn write_head(&self, to: &mut BufWriter<File>) {
-        let written = self.format.write_head(to).and_then(|()| to.flush());
+    fn write_file_header(&self, to: &mut BufWriter<File>) {
+        let written = self.format.write_header_lines(to).and_then(|()| to.flush());
         if let Err(error) = written {
             tracing::warn!(%error, "cannot write the head of the records file");
         }
@@ -336,7 +337,7 @@ mod tests {
     fn closing_writes_all_records_while_other_clones_exist() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
-        let recorder = Recorder::open(&path, RecordFormat::Json, &Metrics::new()).unwrap();
+        let recorder = Recorder::open_file(&path, RecordFormat::Json, &Metrics::new()).unwrap();
         let other = recorder.clone();
         other.record_access(sample_access());
         recorder.close();
@@ -353,7 +354,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
         let metrics = Metrics::new();
-        let recorder = Recorder::open(&path, RecordFormat::Json, &metrics).unwrap();
+        let recorder = Recorder::open_file(&path, RecordFormat::Json, &metrics).unwrap();
         let threads: Vec<_> = (0..4)
             .map(|connection| {
                 let recorder = recorder.clone();
@@ -401,7 +402,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
         let metrics = Metrics::new();
-        let recorder = Recorder::open(&path, RecordFormat::Json, &metrics).unwrap();
+        let recorder = Recorder::open_file(&path, RecordFormat::Json, &metrics).unwrap();
         for turn in 0..5 {
             for request in 0..500 {
                 recorder.record_access(AccessRecord {
@@ -411,8 +412,8 @@ mod tests {
                 if request == 250 {
                     std::fs::rename(&path, dir.path().join(format!("{turn}"))).unwrap();
                     recorder.reopen();
-                    // Waits for the new file, because the next iteration of the outer loop moves it
-                    // away.
+                    // Waits until the new file exists, because the next iteration of the outer loop
+                    // renames this file.
                     while !path.exists() {
                         std::thread::yield_now();
                     }
@@ -440,7 +441,7 @@ mod tests {
     fn each_file_of_an_extended_log_declares_its_fields() {
         let dir = tempfile::tempdir().unwrap();
         let [path, moved] = ["log", "log.1"].map(|name| dir.path().join(name));
-        let recorder = Recorder::open(&path, RecordFormat::W3c, &Metrics::new()).unwrap();
+        let recorder = Recorder::open_file(&path, RecordFormat::W3c, &Metrics::new()).unwrap();
         recorder.record_access(sample_access());
         std::fs::rename(&path, &moved).unwrap();
         recorder.reopen();

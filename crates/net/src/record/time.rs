@@ -43,7 +43,7 @@ impl UtcTime {
 
     /// Formats the date and time for the Common Log Format, for example as
     /// `29/Feb/2024:23:59:59 +0000`.
-    pub(super) fn common_log(&self) -> impl Display {
+    pub(super) fn common_log_time(&self) -> impl Display {
         let (year, month, day) = self.date;
         let name = MONTHS.get(month as usize - 1).copied().unwrap_or_default();
         let time = self.time_of_day();
@@ -53,7 +53,10 @@ impl UtcTime {
 
 /// Serializes a time, for example as `2024-02-29T23:59:59.000042Z`. Times before 1970 become the
 /// start of 1970.
-pub(super) fn rfc3339<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize_rfc3339<S: Serializer>(
+    time: &SystemTime,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     let time = UtcTime::from_system(*time);
     to.collect_str(&format_args!(
         "{}T{}.{:06}Z",

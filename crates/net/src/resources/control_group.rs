@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The version of a control-group hierarchy. The names of the files depend on the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GroupVersion {
+pub(super) enum ControlGroupVersion {
     V1,
     V2,
 }
@@ -36,7 +36,10 @@ impl ControlGroups {
 
     /// Returns the folders of this controller's groups, from the process's own group up to the root
     /// of each hierarchy. Some of these folders may not exist.
-    pub(super) fn folders(&self, controller: &str) -> Vec<(GroupVersion, PathBuf)> {
+    pub(super) fn controller_folders(
+        &self,
+        controller: &str,
+    ) -> Vec<(ControlGroupVersion, PathBuf)> {
         let lines = self.lines.lines().filter_map(|line| {
             let mut fields = line.splitn(3, ':');
             let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -46,11 +49,11 @@ impl ControlGroups {
             let (version, roots) = if controllers.is_empty() {
                 // Systems that use both versions mount version 2 at `unified`.
                 let roots = vec![self.mount.clone(), self.mount.join("unified")];
-                (GroupVersion::V2, roots)
+                (ControlGroupVersion::V2, roots)
             } else if controllers.split(',').any(|one| one == controller) {
-                (GroupVersion::V1, vec![self.mount.join(controller)])
+                (ControlGroupVersion::V1, vec![self.mount.join(controller)])
             } else {
-                (GroupVersion::V1, Vec::new())
+                (ControlGroupVersion::V1, Vec::new())
             };
             roots.into_iter().flat_map(move |root| {
                 let folders = list_ancestors(&root, path);
@@ -60,19 +63,19 @@ impl ControlGroups {
         found.collect()
     }
 
-    /// Returns the lowest CPU quota of all groups in processors (such as 0.5), or `None` if no
-    /// group has a quota.
+    /// Returns the lowest CPU quota of all groups, or `None` if no group has a quota. The unit is
+    /// processors, so 0.5 means half of a processor.
     pub(super) fn cpu_quota(&self) -> Option<f64> {
-        let folders = self.folders("cpu");
+        let folders = self.controller_folders("cpu");
         let quotas = folders
             .iter()
             .filter_map(|(version, folder)| match version {
-                GroupVersion::V2 => {
+                ControlGroupVersion::V2 => {
                     let text = std::fs::read_to_string(folder.join("cpu.max")).ok()?;
                     let (quota, period) = text.trim().split_once(' ')?;
                     parse_quota(quota, period)
                 }
-                GroupVersion::V1 => {
+                ControlGroupVersion::V1 => {
                     let read = |file| std::fs::read_to_string(folder.join(file)).ok();
                     let (quota, period) = (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?);
                     parse_quota(quota.trim(), period.trim())

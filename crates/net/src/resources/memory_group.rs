@@ -2,24 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use super::control_group::{ControlGroups, GroupVersion};
+use super::control_group::{ControlGroupVersion, ControlGroups};
 
 /// A control group that limits memory.
 #[derive(Debug, Clone)]
 pub(super) struct MemoryGroup {
     folder: PathBuf,
-    version: GroupVersion,
+    version: ControlGroupVersion,
     pub(super) limit_bytes: u64,
 }
 
 impl MemoryGroup {
     /// Returns the control groups of a process that have a memory limit.
-    pub(super) fn find_limited(groups: &ControlGroups) -> Vec<MemoryGroup> {
-        let folders = groups.folders("memory").into_iter();
+    pub(super) fn find_limited_groups(groups: &ControlGroups) -> Vec<MemoryGroup> {
+        let folders = groups.controller_folders("memory").into_iter();
         let limited = folders.filter_map(|(version, folder)| {
             let file = match version {
-                GroupVersion::V2 => "memory.max",
-                GroupVersion::V1 => "memory.limit_in_bytes",
+                ControlGroupVersion::V2 => "memory.max",
+                ControlGroupVersion::V1 => "memory.limit_in_bytes",
             };
             let limit_bytes = read_number(&folder.join(file))?;
             Some(MemoryGroup {
@@ -38,8 +38,8 @@ impl MemoryGroup {
     /// contains films that are sent often, which would otherwise look like an overload.
     pub(super) fn used_bytes(&self) -> Option<u64> {
         let (current, prefix) = match self.version {
-            GroupVersion::V2 => ("memory.current", ""),
-            GroupVersion::V1 => ("memory.usage_in_bytes", "total_"),
+            ControlGroupVersion::V2 => ("memory.current", ""),
+            ControlGroupVersion::V1 => ("memory.usage_in_bytes", "total_"),
         };
         let current = read_number(&self.folder.join(current))?;
         let stat = std::fs::read_to_string(self.folder.join("memory.stat")).ok()?;

@@ -118,9 +118,9 @@ fn a_started_processor_of_the_quota_gets_a_worker() {
 
 #[test]
 fn this_process_has_a_limit_and_uses_memory() {
-    let used = MemoryLimit::of_process(1).used_bytes().unwrap();
+    let used = MemoryLimit::from_configured_bytes(1).used_bytes().unwrap();
     assert!(used > 0);
-    assert!(MemoryLimit::detect().bytes() > used);
+    assert!(MemoryLimit::detect_memory_limit().bytes() > used);
     assert!(default_workers() >= 1);
 }
 
@@ -130,7 +130,7 @@ fn this_process_has_a_limit_and_uses_memory() {
 fn a_live_group_of_version_1_limits_memory_and_workers() {
     const INSIDE: &str = "HEADWATER_TEST_INSIDE_GROUP";
     if std::env::var_os(INSIDE).is_some() {
-        let limit = MemoryLimit::detect();
+        let limit = MemoryLimit::detect_memory_limit();
         assert_eq!(limit.bytes(), 64 << 20);
         let used = limit.used_bytes().unwrap();
         assert!((1..64 << 20).contains(&used), "{used}");

@@ -28,13 +28,14 @@ pub(super) fn bind_all(
     let mut addresses = Vec::new();
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for name in names {
-        let sockets = inherited::take_matching(&mut inherited, name);
+        let sockets = inherited::take_sockets_for_address(&mut inherited, name);
         if let Some(socket) = sockets.first() {
             addresses.push(socket.local_addr()?);
-            inherited::distribute(sockets, &mut listeners)?;
+            inherited::distribute_sockets(sockets, &mut listeners)?;
             continue;
         }
-        let first = first_of(name, share).map_err(|error| describe_bind_error(name, &error))?;
+        let first =
+            bind_first_address(name, share).map_err(|error| describe_bind_error(name, &error))?;
         // If the configured port is 0, the kernel chooses a port for the first socket. The other
         // sockets then use the same port.
         let address = first.local_addr()?;
@@ -56,7 +57,7 @@ fn distribute_activated(
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for one in inherited {
         addresses.push(one.listener.local_addr()?);
-        inherited::distribute(vec![one.listener], &mut listeners)?;
+        inherited::distribute_sockets(vec![one.listener], &mut listeners)?;
     }
     Ok((addresses, listeners))
 }
@@ -81,7 +82,7 @@ fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
 }
 
 /// Resolves a name and binds the first of its addresses that can be bound.
-fn first_of(name: &str, share: bool) -> io::Result<TcpListener> {
+fn bind_first_address(name: &str, share: bool) -> io::Result<TcpListener> {
     let mut failure = io::Error::other("the name has no address");
     for address in resolve_name(name)? {
         let bound = probe_port(address, share).and_then(|()| open_listener(address));

@@ -10,36 +10,37 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// The DER tag of the field `version`, which certificates of version 1 omit.
 const VERSION: u8 = 0xa0;
 
-/// Returns the earliest end of validity in a certificate chain, in seconds since 1970. Certificates
-/// that cannot be parsed are skipped, because the TLS library has already accepted the chain.
+/// Returns the earliest end of validity in a certificate chain, in seconds since 1970. A
+/// certificate that cannot be parsed is skipped and causes no error, because the TLS library has
+/// already accepted the chain.
 pub(super) fn find_earliest_expiry(chain: &[CertificateDer<'_>]) -> Option<u64> {
     chain.iter().filter_map(|der| read_expiry(der)).min()
 }
 
 /// Returns `notAfter` in seconds since 1970.
 fn read_expiry(certificate: &[u8]) -> Option<u64> {
-    let (_, certificate, _) = split_element(certificate)?;
-    let (_, mut fields, _) = split_element(certificate)?;
+    let (_, certificate, _) = split_der_element(certificate)?;
+    let (_, mut fields, _) = split_der_element(certificate)?;
     if fields.first() == Some(&VERSION) {
-        fields = split_element(fields)?.2;
+        fields = split_der_element(fields)?.2;
     }
     // Skips the serial number, the signature algorithm and the issuer, which precede the validity.
     for _ in 0..3 {
-        let (tag, _, rest) = split_element(fields)?;
+        let (tag, _, rest) = split_der_element(fields)?;
         INTEGER_OR_SEQUENCE.contains(&tag).then_some(())?;
         fields = rest;
     }
-    let (SEQUENCE, validity, _) = split_element(fields)? else {
+    let (SEQUENCE, validity, _) = split_der_element(fields)? else {
         return None;
     };
-    let (_, _, after) = split_element(validity)?;
-    let (tag, text, _) = split_element(after)?;
-    read_time(tag, text)
+    let (_, _, after) = split_der_element(validity)?;
+    let (tag, text, _) = split_der_element(after)?;
+    parse_asn1_time(tag, text)
 }
 
 /// Splits DER bytes into the tag of the first element, the content of this element, and the
 /// remaining bytes.
-fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn split_der_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (len, rest) = match first {
@@ -57,7 +58,7 @@ fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 
 /// Converts a time of the form `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ` to seconds since 1970. Returns
 /// zero for times before 1970.
-fn read_time(tag: u8, text: &[u8]) -> Option<u64> {
+fn parse_asn1_time(tag: u8, text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     text.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
     let (year, rest) = match tag {
@@ -99,7 +100,7 @@ mod tests {
             (UTC_TIME, "24022923595Z", None),
             (UTC_TIME, "+40229235959Z", None),
         ] {
-            assert_eq!(read_time(tag, text.as_bytes()), seconds, "{text}");
+            assert_eq!(parse_asn1_time(tag, text.as_bytes()), seconds, "{text}");
         }
     }
 

@@ -71,10 +71,10 @@ impl ConnectionLimits {
             opened: metrics.counter(&OPENED),
             refused: metrics
                 .counter_family(&REFUSED, &["limit"])
-                .with_label_values(&["total", "address"]),
+                .with_initialized_counters(&["total", "address"]),
             cut: metrics
                 .counter_family(&CUT, &["reason"])
-                .with_label_values(&["header", "idle", "linger", "slow", "stalled"]),
+                .with_initialized_counters(&["header", "idle", "linger", "slow", "stalled"]),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::task::AbortHandle;
 
-use crate::ConnectionWatch;
+use crate::WeakConnection;
 use crate::conn::ConnectionState;
 
 /// An open connection. The reference to the state is weak, so that the socket closes when the
@@ -22,14 +22,14 @@ impl RegisteredConnection {
 
     pub(super) fn cut_connection(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.cut();
+            shared.close_immediately();
         }
         self.task.abort();
     }
 }
 
-/// The open connections of one worker. The worker locks the list, and readers lock the list only
-/// briefly.
+/// The open connections of one worker. All accesses lock the list, and threads other than the
+/// worker hold the lock only briefly.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionRegistry(Arc<Mutex<Vec<RegisteredConnection>>>);
 
@@ -46,7 +46,7 @@ pub struct OpenConnections(pub(super) Vec<ConnectionRegistry>);
 impl OpenConnections {
     /// Returns the number of open connections, and handles of the newest connections. Each worker
     /// contributes at most `max` divided by the number of workers, rounded up.
-    pub fn list_connections(&self, max: usize) -> (usize, Vec<ConnectionWatch>) {
+    pub fn list_connections(&self, max: usize) -> (usize, Vec<WeakConnection>) {
         let each = max.div_ceil(self.0.len().max(1));
         let (mut open, mut found) = (0, Vec::new());
         for registry in &self.0 {
@@ -55,7 +55,7 @@ impl OpenConnections {
             let live = entries.iter().rev().filter(|e| !e.task.is_finished());
             found.extend(
                 live.take(each)
-                    .map(|entry| ConnectionWatch(entry.shared.clone())),
+                    .map(|entry| WeakConnection(entry.shared.clone())),
             );
         }
         (open, found)

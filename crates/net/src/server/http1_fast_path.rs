@@ -1,12 +1,12 @@
-//! Serves the usual requests of players without `hyper`.
+//! Serves the usual requests of players, without the use of `hyper`.
 //!
 //! This path serves GET and HEAD requests without a body. The head must be complete in the received
 //! bytes, and its Connection field may contain only `close` or, in HTTP/1.1, `keep-alive`. Any
 //! other request moves the connection to `hyper`, together with the unread bytes.
 //!
-//! Both paths use the same parser and are equally strict. A request with a length, a body encoding
-//! or an upgrade is always served by `hyper`. A connection holds no buffer while it waits for a
-//! request or for a client that reads slowly.
+//! Both paths use the same parser and are equally strict. A request with Content-Length,
+//! Transfer-Encoding or Upgrade is always served by `hyper`. A connection holds no buffer while it
+//! waits for a request or for a client that reads slowly.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,9 +19,9 @@ use http::{Request, Response, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::interim::InterimWriter;
-use self::request::PlainRequest;
+use self::request::FastPathRequest;
 use self::response_writer::ResponseWriter;
-use super::serve::ConnectionService;
+use super::serve_connection::ConnectionService;
 use crate::body::Incoming;
 use crate::conn::{ConnectionIo, ConnectionState};
 use crate::{Body, Conn};
@@ -33,7 +33,7 @@ mod response_writer;
 
 /// Parses a plain request, and returns the request with the length of its head.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn plain_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
+pub(crate) fn parse_fast_path_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
     request::parse_request(bytes).map(|plain| (plain.request, plain.len))
 }
 
@@ -55,15 +55,15 @@ pub(super) enum FastPathExit {
 // The large variant is short-lived, and a box would cost one allocation per request.
 #[allow(clippy::large_enum_variant)]
 enum NextRequest {
-    Plain(PlainRequest),
+    Plain(FastPathRequest),
     Other,
     /// The connection has ended, or a close was requested.
     Nothing,
 }
 
 impl NextRequest {
-    /// Returns the number of bytes that the fast path consumes, which is the length of a plain
-    /// request's head, or 0.
+    /// Returns the number of bytes that the fast path consumes. This number is the length of the
+    /// head for a plain request, and 0 otherwise.
     fn len(&self) -> usize {
         match self {
             NextRequest::Plain(plain) => plain.len,
@@ -116,25 +116,25 @@ where
                 let mut handling = pin!(self.check_and_handle(request, shared));
                 // HTTP/1.0 has no interim responses (RFC 9110 section 15.2).
                 if options.version == Version::HTTP_11 {
-                    shared.interim.open(shared.request_count());
+                    shared.interim.accept_interims_for(shared.request_count());
                 }
                 let response = std::future::poll_fn(|cx| match handling.as_mut().poll(cx) {
                     Poll::Ready(response) => Poll::Ready(Ok(response)),
                     Poll::Pending => {
-                        if let Err(error) = interim.write_waiting(io, shared, cx) {
+                        if let Err(error) = interim.write_queued_interims(io, shared, cx) {
                             return Poll::Ready(Err(error));
                         }
-                        poll_gone(io, &mut unread, cx).map(Err)
+                        poll_disconnect(io, &mut unread, cx).map(Err)
                     }
                 });
                 response.await?.unwrap_or_else(|never| match never {})
             };
-            let before = interim.take_rest(shared);
+            let before = interim.take_unsent_interims(shared);
             options.last |= shared.is_closing();
             let mut writer = ResponseWriter::new(response, options, before);
             std::future::poll_fn(|cx| match writer.poll(io, cx) {
                 Poll::Ready(left) => Poll::Ready(left),
-                Poll::Pending => poll_gone(io, &mut unread, cx).map(Err),
+                Poll::Pending => poll_disconnect(io, &mut unread, cx).map(Err),
             })
             .await?;
             if writer.last {
@@ -196,7 +196,7 @@ fn classify_bytes(bytes: &[u8], max: usize) -> NextRequest {
 
 /// Completes if the client disconnects while its response is prepared or sent. Stores received
 /// bytes in `unread`.
-fn poll_gone(
+fn poll_disconnect(
     io: &mut ConnectionIo,
     unread: &mut UnreadBytes,
     cx: &mut Context<'_>,

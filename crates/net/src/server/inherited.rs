@@ -84,7 +84,7 @@ fn check_listener(socket: std::os::fd::OwnedFd) -> io::Result<TcpListener> {
 ///
 /// Every socket gets a worker, because the kernel queues connections at every socket. If there are
 /// more workers than sockets, several workers accept from one socket.
-pub(super) fn distribute(
+pub(super) fn distribute_sockets(
     sockets: Vec<TcpListener>,
     workers: &mut [Vec<TcpListener>],
 ) -> io::Result<()> {
@@ -107,7 +107,7 @@ pub(super) fn distribute(
 }
 
 /// Removes the sockets of one configured address from `inherited`, and returns these sockets.
-pub(super) fn take_matching(
+pub(super) fn take_sockets_for_address(
     inherited: &mut Vec<InheritedListener>,
     name: &str,
 ) -> Vec<TcpListener> {
@@ -131,7 +131,7 @@ pub(crate) struct ListenerCopy {
 impl ListenerCopies {
     /// Copies the listeners of all workers. `names` are the configured addresses, and `addresses`
     /// are the bound addresses in the same order.
-    pub(super) fn fill(
+    pub(super) fn duplicate_listeners(
         &self,
         names: &[String],
         addresses: &[SocketAddr],
@@ -154,7 +154,7 @@ impl ListenerCopies {
     }
 
     /// Duplicates the copies. Each duplicate has its own descriptor.
-    pub(crate) fn duplicate(&self) -> io::Result<Vec<ListenerCopy>> {
+    pub(crate) fn duplicate_copies(&self) -> io::Result<Vec<ListenerCopy>> {
         let copy = |one: &ListenerCopy| {
             Ok(ListenerCopy {
                 address: one.address.clone(),

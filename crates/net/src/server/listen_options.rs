@@ -23,8 +23,8 @@ pub struct ListenOptions {
     pub limits: Limits,
     /// Proxies that are trusted to report the client's address.
     pub trust: TrustedNetworks,
-    /// Responses to clients with a shorter first round trip are sent without pacing. With zero, all
-    /// connections use the system's default congestion control.
+    /// Upper limit on the first round trip of low-RTT clients. Responses to these clients are sent
+    /// without pacing. With zero, all connections use the system's default congestion control.
     pub near_rtt: Duration,
     /// Number of worker threads, each with its own runtime and listeners. 0 means
     /// [`crate::resources::default_workers`].

@@ -48,12 +48,12 @@ impl LowRttDetector {
         if rtt.is_zero() || !system_algorithm.starts_with(PACED) {
             return None;
         }
-        let begun = try_both(&system_algorithm)
+        let begun = probe_algorithms(&system_algorithm)
             .and_then(|()| all().try_for_each(|one| set_algorithm(one, UNPACED)));
         if let Err(error) = begun {
             tracing::debug!(%error, "cannot disable pacing for low-RTT clients; all use {system_algorithm}");
-            // Restores the algorithm. The error is ignored, because `try_both` already fails for an
-            // algorithm that cannot be set.
+            // Restores the system's default algorithm. Ignores an error, because `probe_algorithms`
+            // has already checked that this algorithm can be set.
             let _ = all().try_for_each(|one| set_algorithm(one, &system_algorithm));
             return None;
         }
@@ -72,7 +72,7 @@ impl LowRttDetector {
         // If `tcp_info` fails, the socket cannot send either, so the error is ignored. If a route
         // has set another algorithm (`ip route … congctl`), this algorithm stays.
         if let Ok(seen) = tcp::tcp_info(socket)
-            && !self.is_short(seen.rtt_us)
+            && !self.is_low_rtt(seen.rtt_us)
             && seen.algorithm == UNPACED
             && let Err(error) = set_algorithm(socket, &self.system_algorithm)
             && !self.has_warned.swap(true, Relaxed)
@@ -81,9 +81,10 @@ impl LowRttDetector {
         }
     }
 
-    /// Returns whether the round trip is shorter than the limit. Zero means that the kernel has not
-    /// measured the round trip, because the handshake completed late or with a SYN cookie.
-    fn is_short(&self, rtt_us: Option<u32>) -> bool {
+    /// Returns whether the round trip is shorter than the limit. A round trip of zero means that
+    /// the kernel has not measured the round trip, because the SYN-ACK was retransmitted or a SYN
+    /// cookie was used.
+    fn is_low_rtt(&self, rtt_us: Option<u32>) -> bool {
         rtt_us.is_some_and(|us| us > 0 && Duration::from_micros(us.into()) < self.rtt)
     }
 }
@@ -93,7 +94,7 @@ fn set_algorithm(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 }
 
 /// Checks on an unused socket that both algorithms can be set.
-fn try_both(system_algorithm: &str) -> io::Result<()> {
+fn probe_algorithms(system_algorithm: &str) -> io::Result<()> {
     let (domain, kind) = (socket2::Domain::IPV4, socket2::Type::STREAM);
     let socket = socket2::Socket::new(domain, kind, None)?;
     set_algorithm(socket.as_fd(), UNPACED)?;
@@ -155,10 +156,10 @@ mod tests {
             system_algorithm,
             has_warned,
         };
-        assert!(detector.is_short(Some(30)));
-        assert!(!detector.is_short(Some(1000)));
-        assert!(!detector.is_short(Some(0)));
-        assert!(!detector.is_short(None));
+        assert!(detector.is_low_rtt(Some(30)));
+        assert!(!detector.is_low_rtt(Some(1000)));
+        assert!(!detector.is_low_rtt(Some(0)));
+        assert!(!detector.is_low_rtt(None));
     }
 
     #[test]

@@ -11,8 +11,8 @@ const TURN_BYTES: usize = 16 << 10;
 ///
 /// Otherwise a client that sends frames as fast as the server reads them would block all other
 /// clients of the worker. `tokio` limits the number of reads in a turn, but not the number of
-/// bytes. A read of many short frames costs much, because a short frame costs as much as a long
-/// frame.
+/// bytes. A read of many short frames takes much CPU time, because a short frame takes as much CPU
+/// time as a long frame.
 #[derive(Debug)]
 pub(super) struct ReadTurns {
     left: usize,
@@ -24,12 +24,12 @@ impl ReadTurns {
     }
 
     /// Counts bytes that were read.
-    pub(super) fn count(&mut self, bytes: usize) {
+    pub(super) fn count_read_bytes(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes);
     }
 
     /// Starts a new turn. Called when the connection has waited for bytes.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn start_turn(&mut self) {
         self.left = TURN_BYTES;
     }
 
@@ -39,7 +39,7 @@ impl ReadTurns {
         if self.left > 0 {
             return Poll::Ready(());
         }
-        self.restart();
+        self.start_turn();
         // Polls the future only once, because the first poll already schedules the wake-up of the
         // task.
         pin!(tokio::task::yield_now()).poll(cx)
@@ -61,7 +61,7 @@ mod tests {
                 if polls > 3 {
                     return Poll::Ready(());
                 }
-                turns.count(READ_BYTES);
+                turns.count_read_bytes(READ_BYTES);
                 reads += 1;
             }
             Poll::Pending
@@ -74,10 +74,10 @@ mod tests {
     async fn a_connection_that_waits_starts_a_new_turn() {
         let mut turns = ReadTurns::new();
         for _ in 0..10 {
-            turns.count(TURN_BYTES - 1);
+            turns.count_read_bytes(TURN_BYTES - 1);
             let turn = std::future::poll_fn(|cx| Poll::Ready(turns.poll_turn(cx))).await;
             assert!(turn.is_ready());
-            turns.restart();
+            turns.start_turn();
         }
     }
 }

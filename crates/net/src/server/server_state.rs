@@ -22,7 +22,8 @@ pub(super) struct ServerState {
     pub(super) overload: OverloadManager,
     pub(super) essential_paths: &'static [&'static str],
     pub(super) send_memory: SendMemory,
-    /// Copies of all listeners for a successor. Without a possible successor, there are no copies.
+    /// Copies of all listeners for a successor. The list is empty if this process does not pass its
+    /// ports to a successor.
     pub(super) copies: ListenerCopies,
     /// One connection registry per worker.
     pub(super) registries: Vec<ConnectionRegistry>,

@@ -32,9 +32,9 @@ pub struct Shutdown {
     draining_since: Arc<OnceLock<Instant>>,
 }
 
-/// A guard for background work that requests wait for. Draining workers run until the guard is
-/// dropped or the drain timeout expires. The work is therefore not lost with the worker that runs
-/// it.
+/// A guard for background work, such as a fetch that serves several requests. Draining workers run
+/// until the guard is dropped or the drain timeout expires. Without the guard, a worker could exit
+/// before its background work is done.
 #[derive(Debug)]
 pub struct ShutdownHold {
     held: Arc<AtomicUsize>,
@@ -60,14 +60,14 @@ impl Shutdown {
     /// Registers a metric of the time that the drain has taken so far.
     pub fn register_metrics(&self, metrics: &Metrics) {
         let since = self.draining_since.clone();
-        metrics.gauge_of(&DRAIN, move || {
+        metrics.register_scrape_gauge(&DRAIN, move || {
             // The value is rounded up, because 0 means that the drain has not started.
             Some(since.get().map_or(0, |since| since.elapsed().as_secs() + 1))
         });
     }
 
-    /// Creates a shutdown that drains on the first SIGTERM or SIGINT and stops on the second
-    /// signal. A separate thread waits for the signals.
+    /// Creates a shutdown that drains the servers on the first SIGTERM or SIGINT, and stops the
+    /// servers on the second signal. A separate thread waits for the signals.
     pub fn on_signals() -> io::Result<Shutdown> {
         use tokio::signal::unix::{SignalKind, signal};
         let shutdown = Shutdown::new();
@@ -94,13 +94,13 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// Makes servers stop accepting connections and finish the open connections.
+    /// Makes servers stop accepting connections, and lets open connections finish their requests.
     pub fn drain(&self) {
-        self.at_least(ShutdownPhase::Draining);
+        self.raise_phase_to(ShutdownPhase::Draining);
     }
 
-    /// Drains after a successor has taken the ports. The ports stay open, and this process still
-    /// reports that it is ready, because new connections reach the successor.
+    /// Drains the servers after a successor has taken the ports. The ports stay open, and this
+    /// process still reports that it is ready, because new connections reach the successor.
     pub fn hand_over(&self) {
         self.handed_over.store(true, Ordering::Release);
         self.drain();
@@ -116,9 +116,9 @@ impl Shutdown {
         !self.is_draining() || self.is_handed_over()
     }
 
-    /// Stops at once, without waiting for requests in flight.
+    /// Stops the servers at once, without waiting for requests in flight.
     pub fn stop(&self) {
-        self.at_least(ShutdownPhase::Stopped);
+        self.raise_phase_to(ShutdownPhase::Stopped);
     }
 
     /// Returns whether the shutdown has started.
@@ -128,14 +128,14 @@ impl Shutdown {
 
     /// Makes draining workers wait until the returned guard is dropped or the drain timeout
     /// expires.
-    pub fn hold(&self) -> ShutdownHold {
+    pub fn hold_shutdown(&self) -> ShutdownHold {
         self.held.fetch_add(1, Ordering::Relaxed);
         ShutdownHold {
             held: Arc::clone(&self.held),
         }
     }
 
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn has_holds(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0
     }
 
@@ -148,7 +148,7 @@ impl Shutdown {
         self.wait_for_phase(ShutdownPhase::Stopped).await;
     }
 
-    /// Starts the drain. If the drain has already started, stops.
+    /// Starts the drain. If the drain has already started, stops the servers at once.
     fn advance_phase(&self) {
         if self.is_draining() {
             self.stop()
@@ -157,7 +157,7 @@ impl Shutdown {
         }
     }
 
-    fn at_least(&self, wanted: ShutdownPhase) {
+    fn raise_phase_to(&self, wanted: ShutdownPhase) {
         self.draining_since.get_or_init(Instant::now);
         self.phase.send_if_modified(|phase| {
             let later = *phase < wanted;

@@ -52,7 +52,7 @@ impl CurrentCertificates {
     /// # Errors
     /// When the chain or the key is invalid, or the key does not match the chain. The old
     /// certificate then stays in use.
-    pub fn replace(&self, tls: &TlsIdentity) -> io::Result<()> {
+    pub fn replace_certificates(&self, tls: &TlsIdentity) -> io::Result<()> {
         let new = load_certificates(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
@@ -96,7 +96,7 @@ fn load_certificates(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     if tls.client_ca.is_some() {
         // Disables session resumption, because a resumed session would not verify the client's
-        // certificate again. This certificate may have expired.
+        // certificate again. The certificate may have expired since the first session.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     } else {

@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::Shutdown;
 use super::connection_registry::{ConnectionRegistry, RegisteredConnection};
-use super::serve::{self, ConnectionService, ProtocolBuilders};
+use super::serve_connection::{self, ConnectionService, ProtocolBuilders};
 use super::server_state::ServerState;
 use crate::body::Incoming;
 use crate::conn::{CoarseClock, ConnectionIo, ConnectionState, SweepVerdict};
@@ -154,18 +154,18 @@ where
     fn admit_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
         let common = &self.service.common;
         let secure = common.tls.is_some();
-        let speaks_for_many = common.trust.is_proxy(peer.ip());
+        let speaks_for_many = common.trust.sends_proxy_header(peer.ip());
         let Some(slot) = common
             .connection_limits
             .take_slot(peer.ip(), speaks_for_many)
         else {
             if !secure {
                 // Ignores an error, because the client may have disconnected.
-                let _ = serve::refuse_connection(&stream);
+                let _ = serve_connection::refuse_connection(&stream);
             }
             return;
         };
-        self.clock.update();
+        self.clock.update_clock();
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         if let Some(low_rtt) = &common.low_rtt {
             low_rtt.pace_if_remote(stream.as_fd(), peer.ip());
@@ -191,7 +191,7 @@ where
     /// Removes finished connections, and closes or cuts connections that have timed out or whose
     /// clients read too slowly.
     fn sweep_connections(&mut self) {
-        self.clock.update();
+        self.clock.update_clock();
         let mut open = self.open.lock_entries();
         open.retain(|entry| !entry.task.is_finished());
         let ServerState {
@@ -250,7 +250,7 @@ where
                 true => Duration::MAX,
                 false => least_quiet,
             };
-            if self.open.lock_entries().is_empty() && !self.service.shutdown.is_held() {
+            if self.open.lock_entries().is_empty() && !self.service.shutdown.has_holds() {
                 return;
             }
             for (_, shared) in self

@@ -6,12 +6,12 @@ use std::time::{Instant, SystemTime};
 
 use crate::Conn;
 use crate::cmcd::CmcdData;
-use crate::config::CollectorSettings;
+use crate::config::CmcdCollectorSettings;
 use crate::metrics::Metrics;
 use crate::record::{CmcdRecord, Recorder};
 
 use super::client_network::ClientNetwork;
-use super::collector_metrics::CollectorMetrics;
+use super::collector_metrics::CmcdCollectorMetrics;
 use super::session::{ReportMode, ViewerReport};
 use super::session_table::SessionTable;
 use super::viewer_class::{ViewerClass, ViewerClasses};
@@ -25,7 +25,7 @@ pub const DISCOVERY_PATH: &str = "/-/collector.json";
 #[derive(Debug)]
 pub struct CmcdCollector {
     pub(super) table: Arc<SessionTable>,
-    pub(super) metrics: CollectorMetrics,
+    pub(super) metrics: CmcdCollectorMetrics,
     recorder: Option<Recorder>,
     sample_percent: u8,
 }
@@ -36,8 +36,8 @@ impl CmcdCollector {
     ///
     /// # Errors
     /// When the file for the collector's records cannot be opened.
-    pub fn open(
-        settings: &CollectorSettings,
+    pub fn from_settings(
+        settings: &CmcdCollectorSettings,
         metrics: &Metrics,
         main: Option<&Recorder>,
     ) -> io::Result<Option<Arc<CmcdCollector>>> {
@@ -52,7 +52,7 @@ impl CmcdCollector {
         let table = SessionTable::new(settings.sessions_max, settings.idle_timeout, classes);
         let table = Arc::new(table);
         Ok(Some(Arc::new(CmcdCollector {
-            metrics: CollectorMetrics::new(metrics, &table),
+            metrics: CmcdCollectorMetrics::new(metrics, &table),
             table,
             recorder,
             sample_percent: settings.sample_percent,
@@ -83,24 +83,24 @@ impl CmcdCollector {
             mode,
             path,
             client: conn.client(),
-            connection: conn.watch(),
+            connection: conn.weak_handle(),
             now: Instant::now(),
         };
-        let change = self.table.apply(&report);
+        let change = self.table.apply_report(&report);
         self.metrics.count_report(mode, data, &change);
         self.record_report(&report, change.class, conn);
     }
 
     fn record_report(&self, report: &ViewerReport<'_>, class: ViewerClass, conn: &Conn) {
         let (data, mode) = (report.data, report.mode);
-        let id = data.text("sid").unwrap_or_default();
+        let id = data.string_value("sid").unwrap_or_default();
         let Some(recorder) = &self.recorder else {
             return;
         };
         if !is_sampled(id, self.sample_percent) {
             return;
         }
-        let [network_name, title_class] = self.table.classes().names(class);
+        let [network_name, title_class] = self.table.classes().class_names(class);
         recorder.record_cmcd(CmcdRecord {
             time: SystemTime::now(),
             record: "cmcd",
@@ -119,7 +119,7 @@ impl CmcdCollector {
 
     /// Returns the number of sessions.
     pub fn session_count(&self) -> usize {
-        self.table.count(Instant::now())
+        self.table.count_open_sessions(Instant::now())
     }
 }
 

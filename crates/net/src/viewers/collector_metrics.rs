@@ -9,7 +9,7 @@ use crate::cmcd::CmcdData;
 use crate::metrics::{Counter, CounterFamily, Histogram, MetricSpec, Metrics, SampleLabels};
 
 use super::session::ReportMode;
-use super::session_table::{SessionTable, TableChange};
+use super::session_table::{SessionTable, SessionTableChange};
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
 const SESSIONS: MetricSpec = MetricSpec {
@@ -99,18 +99,18 @@ const STALLS_MAX: u64 = 100;
 
 /// The collector's metrics.
 #[derive(Debug)]
-pub(super) struct CollectorMetrics {
+pub(super) struct CmcdCollectorMetrics {
     reports: Vec<(&'static str, Counter)>,
     malformed: Counter,
     evicted: Counter,
     classes: Arc<ViewerClasses>,
-    /// The metrics of each class, in the order of [`ViewerClasses::list`].
-    by_class: Vec<ClassMetrics>,
+    /// The metrics of each class, in the order of [`ViewerClasses::all_classes`].
+    by_class: Vec<ViewerClassMetrics>,
 }
 
 /// The metrics of one class of viewers.
 #[derive(Debug)]
-struct ClassMetrics {
+struct ViewerClassMetrics {
     rebuffers: Counter,
     errors: Counter,
     bitrate: Histogram,
@@ -121,16 +121,16 @@ struct ClassMetrics {
 /// Names of the labels that identify a class of viewers.
 const CLASS_LABELS: &[&str] = &["network", "title_class"];
 
-impl CollectorMetrics {
+impl CmcdCollectorMetrics {
     /// Registers the metrics. The number of sessions is read from `table` whenever the metrics are
     /// requested.
-    pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CollectorMetrics {
+    pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CmcdCollectorMetrics {
         let counted = Arc::clone(table);
-        metrics.gauge_family_of(&SESSIONS, move || count_sessions(&counted));
+        metrics.register_scrape_gauge_family(&SESSIONS, move || count_sessions(&counted));
         let classes = Arc::clone(table.classes());
         let reports: CounterFamily = metrics.counter_family(&REPORTS, &["event"]);
         let by_event = EVENTS.iter();
-        CollectorMetrics {
+        CmcdCollectorMetrics {
             reports: by_event
                 .map(|event| (*event, reports.with_labels(&[event])))
                 .collect(),
@@ -142,10 +142,15 @@ impl CollectorMetrics {
     }
 
     /// Counts a report, and the changes that the report caused.
-    pub(super) fn count_report(&self, mode: ReportMode, data: &CmcdData, change: &TableChange) {
+    pub(super) fn count_report(
+        &self,
+        mode: ReportMode,
+        data: &CmcdData,
+        change: &SessionTableChange,
+    ) {
         let event = match mode {
             ReportMode::Request => "request",
-            ReportMode::Event => data.text("e").unwrap_or(OTHER_EVENT),
+            ReportMode::Event => data.string_value("e").unwrap_or(OTHER_EVENT),
         };
         let known = self.reports.iter().find(|(name, _)| *name == event);
         if let Some((_, counter)) = known.or(self.reports.last()) {
@@ -153,7 +158,7 @@ impl CollectorMetrics {
         }
         self.evicted.inc_by(change.evicted);
         let report = &change.report;
-        let Some(class) = self.by_class.get(self.classes.position(change.class)) else {
+        let Some(class) = self.by_class.get(self.classes.class_position(change.class)) else {
             return;
         };
         class.rebuffers.inc_by(report.stalls.min(STALLS_MAX));
@@ -174,15 +179,15 @@ impl CollectorMetrics {
 
 /// Registers the metrics of all classes at once. If a counter appeared only after its first event,
 /// Prometheus would not see the increase from 0 to 1.
-fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ClassMetrics> {
+fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ViewerClassMetrics> {
     let rebuffers = metrics.counter_family(&REBUFFERS, CLASS_LABELS);
     let errors = metrics.counter_family(&ERRORS, CLASS_LABELS);
     let bitrate = metrics.histogram_group(&BITRATE, CLASS_LABELS, BITRATE_KBPS);
     let buffer = metrics.histogram_group(&BUFFER, CLASS_LABELS, BUFFER_S);
     let start_up = metrics.histogram_group(&START_UP, CLASS_LABELS, START_UP_S);
     let of_class = |class: ViewerClass| {
-        let names = classes.names(class);
-        ClassMetrics {
+        let names = classes.class_names(class);
+        ViewerClassMetrics {
             rebuffers: rebuffers.with_labels(&names),
             errors: errors.with_labels(&names),
             bitrate: bitrate.with_labels(&names),
@@ -190,16 +195,16 @@ fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ClassMetr
             start_up: start_up.with_labels(&names),
         }
     };
-    classes.list().map(of_class).collect()
+    classes.all_classes().map(of_class).collect()
 }
 
 fn count_sessions(table: &SessionTable) -> Vec<(SampleLabels, u64)> {
     let classes = table.classes();
     let counts = table.count_by_class(Instant::now());
-    let samples = classes.list().zip(counts);
+    let samples = classes.all_classes().zip(counts);
     samples
         .map(|(class, count)| {
-            let names = classes.names(class).map(str::to_owned);
+            let names = classes.class_names(class).map(str::to_owned);
             (CLASS_LABELS.iter().copied().zip(names).collect(), count)
         })
         .collect()

@@ -33,9 +33,9 @@ impl CmcdCollector {
     /// Responds to a request that [`CmcdCollector::takes_request`] accepts.
     ///
     /// # Errors
-    /// 413 if the body is too long, 408 if the body arrives too slowly, 415 if its type is not
-    /// supported, and 400 if the body is incomplete or has no valid line.
-    pub async fn respond(
+    /// 413 if the body is too long, 408 if the body arrives too slowly, 415 if the type of the body
+    /// is not supported, and 400 if the body is incomplete or has no valid line.
+    pub async fn respond_to_event_request(
         &self,
         method: &Method,
         headers: &HeaderMap,
@@ -61,7 +61,7 @@ impl CmcdCollector {
         self.metrics.count_malformed(dropped);
         if valid == 0 && dropped > 0 {
             let what = "no valid CMCD event; expected lines such as e=ps,sid=\"ID\",sta=p,v=2";
-            return Err(Error::client(StatusCode::BAD_REQUEST, what));
+            return Err(Error::new_client_error(StatusCode::BAD_REQUEST, what));
         }
         Ok(no_content())
     }
@@ -98,7 +98,10 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
         return Ok(());
     }
     let what = "expected Content-Type application/cmcd or text/plain";
-    Err(Error::client(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
+    Err(Error::new_client_error(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        what,
+    ))
 }
 
 /// Returns the response to a request for [`DISCOVERY_PATH`].
@@ -107,7 +110,7 @@ pub fn discovery_response(is_collecting: bool) -> Response<Body> {
         true => format!("\"{CMCD_PATH}\""),
         false => "null".to_owned(),
     };
-    let mut response = Response::new(Body::full(format!("{{\"cmcd\":{path}}}\n")));
+    let mut response = Response::new(Body::from_bytes(format!("{{\"cmcd\":{path}}}\n")));
     set_fields(&mut response, &[(header::CONTENT_TYPE, "application/json")]);
     response
 }

@@ -11,21 +11,21 @@ use super::client_network::ClientNetwork;
 #[derive(Debug, Default)]
 pub(super) struct NetworkSessions {
     ages: HashMap<ClientNetwork, BTreeSet<u64>>,
-    by_size: BTreeSet<NetworkRank>,
+    by_size: BTreeSet<EvictionRank>,
 }
 
 /// Rank of a network for eviction. The network with the highest rank loses its oldest session. This
 /// network has the most sessions. Among networks with equally many sessions, the network with the
 /// oldest session has the highest rank.
-type NetworkRank = (usize, Reverse<u64>, ClientNetwork);
+type EvictionRank = (usize, Reverse<u64>, ClientNetwork);
 
 impl NetworkSessions {
     pub(super) fn insert(&mut self, network: ClientNetwork, age: u64) {
-        self.change(network, |ages| ages.insert(age));
+        self.edit_ages(network, |ages| ages.insert(age));
     }
 
     pub(super) fn remove(&mut self, network: ClientNetwork, age: u64) {
-        self.change(network, |ages| ages.remove(&age));
+        self.edit_ages(network, |ages| ages.remove(&age));
     }
 
     /// Returns the age of the session to evict, which is the oldest session of the network with the
@@ -34,7 +34,7 @@ impl NetworkSessions {
         self.by_size.last().map(|(_, Reverse(age), _)| *age)
     }
 
-    fn change(&mut self, network: ClientNetwork, edit: impl FnOnce(&mut BTreeSet<u64>) -> bool) {
+    fn edit_ages(&mut self, network: ClientNetwork, edit: impl FnOnce(&mut BTreeSet<u64>) -> bool) {
         let ages = self.ages.entry(network).or_default();
         if let Some(rank) = rank_network(network, ages) {
             self.by_size.remove(&rank);
@@ -51,7 +51,7 @@ impl NetworkSessions {
     }
 }
 
-fn rank_network(network: ClientNetwork, ages: &BTreeSet<u64>) -> Option<NetworkRank> {
+fn rank_network(network: ClientNetwork, ages: &BTreeSet<u64>) -> Option<EvictionRank> {
     let oldest = ages.first()?;
     Some((ages.len(), Reverse(*oldest), network))
 }

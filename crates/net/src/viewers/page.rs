@@ -46,7 +46,7 @@ pub(super) fn script_response() -> Response<Body> {
 }
 
 fn text_response(text: Bytes, content_type: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::full(text));
+    let mut response = Response::new(Body::from_bytes(text));
     let rows = [
         (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, "no-store"),
@@ -99,13 +99,13 @@ fn write_groups(
         out,
         "<h2>{heading}</h2>\n<div class=\"wide\"><table>\n<tr><th>{name}"
     )?;
-    write_heads(
+    write_table_heads(
         out,
         &[
             "viewers", "stalls", "stalled", "errors", "start-up", "bitrate", "buffer",
         ],
     )?;
-    write_heads(out, &TCP_COLUMNS)?;
+    write_table_heads(out, &TCP_COLUMNS)?;
     out.write_str("</tr>\n")?;
     for group in groups {
         let name = EscapedText(group.name.as_deref().unwrap_or("–"));
@@ -126,7 +126,7 @@ fn write_groups(
             ],
         )?;
     }
-    write_end(out, groups.is_empty())
+    write_table_end(out, groups.is_empty())
 }
 
 const TCP_COLUMNS: [&str; 3] = ["round trip", "delivery rate", "retransmitted"];
@@ -136,18 +136,18 @@ fn write_sessions(out: &mut String, sessions: &[SessionView]) -> fmt::Result {
         "<h2>Latest sessions</h2>\n<div class=\"wide\"><table>\n<tr><th>session<th>title",
     )?;
     out.write_str("<th>title class<th>network<th>prefix<th>pathway<th>state")?;
-    write_heads(
+    write_table_heads(
         out,
         &[
             "watched", "stalls", "stalled", "start-up", "bitrate", "buffer",
         ],
     )?;
-    write_heads(out, &TCP_COLUMNS)?;
+    write_table_heads(out, &TCP_COLUMNS)?;
     out.write_str("<th>last error</tr>\n")?;
     for view in sessions {
         write_session(out, view)?;
     }
-    write_end(out, sessions.is_empty())
+    write_table_end(out, sessions.is_empty())
 }
 
 fn write_session(out: &mut String, view: &SessionView) -> fmt::Result {
@@ -186,7 +186,7 @@ fn write_session(out: &mut String, view: &SessionView) -> fmt::Result {
     writeln!(out, "<td class=\"key\">{}</tr>", EscapedText(error))
 }
 
-fn write_heads(out: &mut String, names: &[&str]) -> fmt::Result {
+fn write_table_heads(out: &mut String, names: &[&str]) -> fmt::Result {
     names
         .iter()
         .try_for_each(|name| write!(out, "<th class=\"n\">{name}"))
@@ -198,7 +198,7 @@ fn write_numbers(out: &mut String, values: &[&dyn fmt::Display]) -> fmt::Result 
         .try_for_each(|value| write!(out, "<td class=\"n\">{value}"))
 }
 
-fn write_end(out: &mut String, is_empty: bool) -> fmt::Result {
+fn write_table_end(out: &mut String, is_empty: bool) -> fmt::Result {
     if is_empty {
         out.write_str("<tr><td class=\"none\">no session</tr>\n")?;
     }

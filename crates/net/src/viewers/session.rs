@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use crate::ConnectionWatch;
+use crate::WeakConnection;
 use crate::cmcd::{CmcdData, CmcdItem, CmcdValue};
 
 use super::client_network::ClientNetwork;
@@ -34,7 +34,7 @@ pub(super) struct ViewerReport<'a> {
     /// Path of the requested object; empty for events.
     pub path: &'a str,
     pub client: IpAddr,
-    pub connection: ConnectionWatch,
+    pub connection: WeakConnection,
     pub now: Instant,
 }
 
@@ -58,10 +58,11 @@ pub(super) enum PlayState {
 
 /// Values that a report adds to the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct ReportChange {
+pub(super) struct ReportMetricValues {
     pub stalls: u64,
     pub errors: u64,
-    /// The start-up time. Only the report from which the time becomes known adds a value.
+    /// The start-up time. This value is added only once per session, by the report from which the
+    /// server learns or derives the time.
     pub start_up_ms: Option<f64>,
     /// The bitrate of a requested video segment, or of the time interval of an event `t`.
     pub bitrate_kbps: Option<f64>,
@@ -89,7 +90,7 @@ pub(super) struct ViewerSession {
     pub reports: u64,
     /// The connection of the latest request for media. Before the first such request, the
     /// connection of the latest event.
-    pub connection: ConnectionWatch,
+    pub connection: WeakConnection,
     has_requests: bool,
     has_event_states: bool,
     has_played: bool,
@@ -126,8 +127,8 @@ impl ViewerSession {
     }
 
     /// Applies a report, and returns what it adds to the metrics.
-    pub(super) fn apply(&mut self, report: &ViewerReport<'_>) -> ReportChange {
-        let before = (self.stalls.count(), self.errors, self.start_up_ms);
+    pub(super) fn apply_report(&mut self, report: &ViewerReport<'_>) -> ReportMetricValues {
+        let before = (self.stalls.stalls_so_far(), self.errors, self.start_up_ms);
         self.last_seen = report.now;
         self.reports += 1;
         self.network = report.client.into();
@@ -135,10 +136,10 @@ impl ViewerSession {
         self.update_texts(report);
         self.update_numbers(report.data);
         self.update_state(report);
-        self.stalls.count_keys(report);
+        self.stalls.count_reported_stalls(report);
         self.count_error(report.data);
-        ReportChange {
-            stalls: self.stalls.count().saturating_sub(before.0),
+        ReportMetricValues {
+            stalls: self.stalls.stalls_so_far().saturating_sub(before.0),
             errors: self.errors - before.1,
             start_up_ms: self.start_up_ms.filter(|_| before.2.is_none()),
             bitrate_kbps: self.sampled_bitrate(report),
@@ -155,14 +156,14 @@ impl ViewerSession {
     }
 
     fn update_texts(&mut self, report: &ViewerReport<'_>) {
-        let is_new = self.title.is_none() || report.data.text("cid").is_some();
+        let is_new = self.title.is_none() || report.data.string_value("cid").is_some();
         if let Some(title) = is_new
             .then(|| find_title(report.data, report.path))
             .flatten()
         {
             self.title = Some(title);
         }
-        if let Some(pathway) = report.data.text("cdn") {
+        if let Some(pathway) = report.data.string_value("cdn") {
             self.pathway = Some(bound_text(pathway, TEXT_CHARS_MAX));
         }
     }
@@ -177,17 +178,24 @@ impl ViewerSession {
             update("tb", &mut self.top_bitrate_kbps);
             update("bl", &mut self.buffer_ms);
         }
-        self.start_up_ms = self.start_up_ms.or_else(|| reported_start(data));
+        self.start_up_ms = self.start_up_ms.or_else(|| reported_startup_ms(data));
     }
 
     /// Updates the state of the player. Requests also report the state, but they arrive earlier
     /// than batched events. Once a player has reported its state in an event, requests no longer
     /// change the state.
     fn update_state(&mut self, report: &ViewerReport<'_>) {
-        let Some(state) = report.data.text("sta").and_then(PlayState::from_token) else {
+        let Some(state) = report
+            .data
+            .string_value("sta")
+            .and_then(PlayState::from_token)
+        else {
             return;
         };
-        let timestamp = report.data.number("ts").unwrap_or(self.latest_timestamp);
+        let timestamp = report
+            .data
+            .numeric_value("ts")
+            .unwrap_or(self.latest_timestamp);
         match report.mode {
             ReportMode::Request if self.has_event_states => return,
             ReportMode::Event if timestamp < self.latest_timestamp => return,
@@ -198,18 +206,18 @@ impl ViewerSession {
         self.has_played |= state == PlayState::Playing;
         match state {
             // Before the first frame is shown, an empty buffer is part of the start-up.
-            PlayState::Rebuffering if self.has_played => self.stalls.start(report),
+            PlayState::Rebuffering if self.has_played => self.stalls.start_stall(report),
             PlayState::Rebuffering => {}
-            _ => self.stalls.end(report),
+            _ => self.stalls.end_stall(report),
         }
-        self.measure_start(state, report);
+        self.derive_startup_time(state, report);
         self.state = state;
     }
 
     /// Derives the start-up time from the states, for a player that does not report the time
     /// itself.
-    fn measure_start(&mut self, state: PlayState, report: &ViewerReport<'_>) {
-        let Some(timestamp) = report.data.number("ts") else {
+    fn derive_startup_time(&mut self, state: PlayState, report: &ViewerReport<'_>) {
+        let Some(timestamp) = report.data.numeric_value("ts") else {
             return;
         };
         match (state, self.starting_since) {
@@ -223,11 +231,11 @@ impl ViewerSession {
     }
 
     fn count_error(&mut self, data: &CmcdData) {
-        if data.text("e") != Some("e") {
+        if data.string_value("e") != Some("e") {
             return;
         }
         self.errors += 1;
-        let code = data.items("ec").first().map(|item| &item.value);
+        let code = data.list_items("ec").first().map(|item| &item.value);
         self.last_error = Some(match code {
             Some(CmcdValue::Text(code)) => bound_text(code, TEXT_CHARS_MAX),
             Some(CmcdValue::Number(code)) => code.to_string(),
@@ -236,12 +244,12 @@ impl ViewerSession {
     }
 
     /// Returns the bitrate that a report adds to the metrics. Only reports about video segments and
-    /// intervals count, because each segment or interval covers about the same time. Other reports
-    /// would distort the distribution.
+    /// about time intervals add a bitrate, because each segment or interval covers about the same
+    /// time. Other reports would distort the distribution.
     fn sampled_bitrate(&self, report: &ViewerReport<'_>) -> Option<f64> {
         let is_sample = match report.mode {
-            ReportMode::Request => matches!(report.data.text("ot"), Some("v" | "av")),
-            ReportMode::Event => !self.has_requests && report.data.text("e") == Some("t"),
+            ReportMode::Request => matches!(report.data.string_value("ot"), Some("v" | "av")),
+            ReportMode::Event => !self.has_requests && report.data.string_value("e") == Some("t"),
         };
         is_sample
             .then(|| non_negative_number(report.data, "br"))
@@ -266,7 +274,7 @@ impl PlayState {
         })
     }
 
-    /// Returns the name of the state in pages and JSON.
+    /// Returns the name that pages and JSON use for the state.
     pub(super) fn name(self) -> &'static str {
         match self {
             PlayState::Unknown => "unknown",
@@ -289,10 +297,11 @@ impl PlayState {
     }
 }
 
-/// Returns the start-up time that a report contains. A player cannot know this time while it is
-/// starting, but dash.js 5.2 then reports a few milliseconds. Such values are ignored.
-fn reported_start(data: &CmcdData) -> Option<f64> {
-    let is_starting = matches!(data.text("sta"), Some("s" | "d"));
+/// Returns the start-up time that a report contains. A player does not know this time before
+/// playback starts, but dash.js 5.2 already reports a few milliseconds. A value in a report
+/// with the state starting or preloading is therefore ignored.
+fn reported_startup_ms(data: &CmcdData) -> Option<f64> {
+    let is_starting = matches!(data.string_value("sta"), Some("s" | "d"));
     let ms = non_negative_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
     ms.filter(|_| !is_starting)
 }
@@ -300,17 +309,20 @@ fn reported_start(data: &CmcdData) -> Option<f64> {
 /// Returns whether the bitrate and the buffer length in a report are shown for the session. Values
 /// of audio, text, keys, init segments and other objects are not shown.
 fn is_main_media(data: &CmcdData) -> bool {
-    !matches!(data.text("ot"), Some("a" | "c" | "tt" | "k" | "i" | "o"))
+    !matches!(
+        data.string_value("ot"),
+        Some("a" | "c" | "tt" | "k" | "i" | "o")
+    )
 }
 
-/// Returns the number of a key, if the number is not negative and not too large. If the value is a
-/// list, the item for video is preferred.
+/// Returns the numeric value of a key, if the value is not negative and not too large. If the key
+/// has a list of values, the value for video is preferred.
 fn non_negative_number(data: &CmcdData, key: &str) -> Option<f64> {
     let is_main = |item: &&CmcdItem| item.has_parameter("v") || item.has_parameter("av");
-    let of_video = data.items(key).iter().find(is_main);
+    let of_video = data.list_items(key).iter().find(is_main);
     let number = match of_video.map(|item| &item.value) {
         Some(CmcdValue::Number(number)) => Some(*number),
-        _ => data.number(key),
+        _ => data.numeric_value(key),
     };
     number.filter(|number| (0.0..=NUMBER_MAX).contains(number))
 }

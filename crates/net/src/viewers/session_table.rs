@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::network_sessions::NetworkSessions;
-use super::session::{ReportChange, ViewerReport, ViewerSession};
+use super::session::{ReportMetricValues, ViewerReport, ViewerSession};
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
 /// Maximum length of a session id, in bytes. CMCD limits session ids to 64 characters.
@@ -17,12 +17,12 @@ pub(super) struct SessionTable {
     sessions_max: usize,
     idle_timeout: Duration,
     classes: Arc<ViewerClasses>,
-    state: Mutex<TableState>,
+    state: Mutex<SessionTableState>,
 }
 
 #[derive(Debug, Default)]
-struct TableState {
-    sessions: HashMap<Arc<str>, TableEntry>,
+struct SessionTableState {
+    sessions: HashMap<Arc<str>, SessionEntry>,
     /// The session ids by age. The age is the sequence number of the session's latest report.
     by_age: BTreeMap<u64, Arc<str>>,
     by_network: NetworkSessions,
@@ -31,7 +31,7 @@ struct TableState {
 }
 
 #[derive(Debug)]
-struct TableEntry {
+struct SessionEntry {
     session: ViewerSession,
     class: ViewerClass,
     /// Key of the session in `by_age`.
@@ -40,8 +40,8 @@ struct TableEntry {
 
 /// The effect of a report on the table.
 #[derive(Debug, Default)]
-pub(super) struct TableChange {
-    pub report: ReportChange,
+pub(super) struct SessionTableChange {
+    pub report: ReportMetricValues,
     /// Class of the session's viewer.
     pub class: ViewerClass,
     /// Number of sessions that were evicted to make room for this session.
@@ -63,16 +63,16 @@ impl SessionTable {
     }
 
     /// Applies a report to its session. A report without a valid session id changes nothing.
-    pub(super) fn apply(&self, report: &ViewerReport<'_>) -> TableChange {
-        let id = report.data.text("sid").unwrap_or_default();
+    pub(super) fn apply_report(&self, report: &ViewerReport<'_>) -> SessionTableChange {
+        let id = report.data.string_value("sid").unwrap_or_default();
         if !(1..=ID_BYTES_MAX).contains(&id.len()) {
-            return TableChange::default();
+            return SessionTableChange::default();
         }
         let mut state = self.lock();
         state.remove_idle(report.now, self.idle_timeout);
         let evicted = state.make_room(id, self.sessions_max);
-        let (report, class) = state.apply(id, report, &self.classes);
-        TableChange {
+        let (report, class) = state.apply_report(id, report, &self.classes);
+        SessionTableChange {
             report,
             class,
             evicted,
@@ -86,11 +86,11 @@ impl SessionTable {
 
     /// Returns the number of sessions of each class, in the order of the classes.
     pub(super) fn count_by_class(&self, now: Instant) -> Vec<u64> {
-        let mut counts = vec![0; self.classes.list().count()];
+        let mut counts = vec![0; self.classes.all_classes().count()];
         let mut state = self.lock();
         state.remove_idle(now, self.idle_timeout);
         for entry in state.sessions.values() {
-            if let Some(count) = counts.get_mut(self.classes.position(entry.class)) {
+            if let Some(count) = counts.get_mut(self.classes.class_position(entry.class)) {
                 *count += 1;
             }
         }
@@ -98,7 +98,7 @@ impl SessionTable {
     }
 
     /// Returns the number of sessions.
-    pub(super) fn count(&self, now: Instant) -> usize {
+    pub(super) fn count_open_sessions(&self, now: Instant) -> usize {
         let mut state = self.lock();
         state.remove_idle(now, self.idle_timeout);
         state.sessions.len()
@@ -106,7 +106,7 @@ impl SessionTable {
 
     /// Calls `read` for each session, with the session id and the class. Starts with the session
     /// that reported last.
-    pub(super) fn for_each(
+    pub(super) fn for_each_session(
         &self,
         now: Instant,
         mut read: impl FnMut(&str, &ViewerSession, ViewerClass),
@@ -120,12 +120,12 @@ impl SessionTable {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, TableState> {
+    fn lock(&self) -> MutexGuard<'_, SessionTableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl TableState {
+impl SessionTableState {
     fn remove_idle(&mut self, now: Instant, idle_timeout: Duration) {
         while let Some((age, id)) = self.by_age.first_key_value() {
             let session = self.sessions.get(id).map(|entry| &entry.session);
@@ -160,18 +160,18 @@ impl TableState {
         true
     }
 
-    fn apply(
+    fn apply_report(
         &mut self,
         id: &str,
         report: &ViewerReport<'_>,
         classes: &ViewerClasses,
-    ) -> (ReportChange, ViewerClass) {
+    ) -> (ReportMetricValues, ViewerClass) {
         let age = self.next;
         self.next += 1;
         let known = self.sessions.get_key_value(id).map(|(id, _)| id.clone());
         let id = known.unwrap_or_else(|| Arc::from(id));
         let entry = self.sessions.entry(id.clone());
-        let entry = entry.or_insert_with(|| TableEntry {
+        let entry = entry.or_insert_with(|| SessionEntry {
             session: ViewerSession::new(report),
             class: ViewerClass::default(),
             age,
@@ -180,7 +180,7 @@ impl TableState {
         self.by_network.remove(entry.session.network, entry.age);
         entry.age = age;
         self.by_age.insert(age, id);
-        let change = entry.session.apply(report);
+        let change = entry.session.apply_report(report);
         self.by_network.insert(entry.session.network, age);
         entry.class = classes.classify(report.client, entry.session.title.as_deref());
         (change, entry.class)

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::{ConnectionWatch, TcpInfo};
+use crate::{TcpInfo, WeakConnection};
 
 use super::session::ViewerSession;
 
@@ -13,10 +13,10 @@ use super::session::ViewerSession;
 pub(super) struct SessionView {
     pub session: String,
     pub title: Option<String>,
-    /// Name of the title class: a name of `cmcd-title-class`, or the default name.
+    /// Name of the title class, as defined in the setting `cmcd-title-class`, or the default name.
     pub title_class: String,
     pub network: String,
-    /// Name of the network: a name of `cmcd-network`, or a default name.
+    /// Name of the network, as defined in the setting `cmcd-network`, or a default name.
     pub network_name: String,
     pub pathway: Option<String>,
     pub state: &'static str,
@@ -40,7 +40,7 @@ pub(super) struct SessionView {
     /// `None` if the connection is closed, or if its statistics were not read.
     pub tcp: Option<TcpView>,
     #[serde(skip)]
-    connection: ConnectionWatch,
+    connection: WeakConnection,
 }
 
 /// The TCP statistics of a session's connection.
@@ -75,8 +75,8 @@ impl SessionView {
             age_ms: ms_since(session.first_seen),
             idle_ms: ms_since(session.last_seen),
             start_up_ms: session.start_up_ms,
-            stalls: session.stalls.count(),
-            stalled_ms: session.stalls.total_ms(now),
+            stalls: session.stalls.stalls_so_far(),
+            stalled_ms: session.stalls.total_stall_ms(now),
             bitrate_kbps: session.bitrate_kbps,
             top_bitrate_kbps: session.top_bitrate_kbps,
             buffer_ms: session.buffer_ms,

@@ -24,8 +24,8 @@ pub(super) struct StallCount {
     /// Number of requests that report an empty buffer (`bs`), first for audio, then for other
     /// objects.
     by_flag: [u64; 2],
-    /// Whether the buffer has contained media, in the order of `by_flag`. Before that, an empty
-    /// buffer is part of the start-up.
+    /// Whether the player has reported a non-empty buffer, first for audio, then for other objects.
+    /// Until then, an empty buffer is part of the start-up.
     has_buffered: [bool; 2],
     /// Number of stalls (`bsa`) and total length (`bsda`), as the player reports them.
     by_total: u64,
@@ -42,33 +42,33 @@ struct StallStart {
 
 impl StallCount {
     /// Returns the number of stalls.
-    pub(super) fn count(&self) -> u64 {
+    pub(super) fn stalls_so_far(&self) -> u64 {
         let by_flag = self.by_flag.iter().copied().max().unwrap_or(0);
         self.by_state.max(by_flag).max(self.by_total)
     }
 
     /// Returns the total length of all stalls in milliseconds, including the current stall.
-    pub(super) fn total_ms(&self, now: Instant) -> u64 {
+    pub(super) fn total_stall_ms(&self, now: Instant) -> u64 {
         let current = self.since.map_or(0.0, |start| start.length_ms(None, now));
         (self.by_state_ms + current).max(self.by_total_ms) as u64
     }
 
     /// Counts the stalls that a report contains as a flag or as totals.
-    pub(super) fn count_keys(&mut self, report: &ViewerReport<'_>) {
+    pub(super) fn count_reported_stalls(&mut self, report: &ViewerReport<'_>) {
         let data = report.data;
-        if let Some(count) = data.number("bsa") {
+        if let Some(count) = data.numeric_value("bsa") {
             self.by_total = self.by_total.max(count.clamp(0.0, COUNT_MAX) as u64);
         }
-        if let Some(ms) = data.number("bsda") {
+        if let Some(ms) = data.numeric_value("bsda") {
             self.by_total_ms = self.by_total_ms.max(ms.clamp(0.0, STALL_MS_MAX));
         }
         if report.mode == ReportMode::Request {
-            self.count_flag(data);
+            self.count_stall_flag(data);
         }
     }
 
-    fn count_flag(&mut self, data: &CmcdData) {
-        let group = usize::from(data.text("ot") != Some("a"));
+    fn count_stall_flag(&mut self, data: &CmcdData) {
+        let group = usize::from(data.string_value("ot") != Some("a"));
         let (Some(count), Some(buffered)) = (
             self.by_flag.get_mut(group),
             self.has_buffered.get_mut(group),
@@ -76,24 +76,24 @@ impl StallCount {
             return;
         };
         *count += u64::from(*buffered && data.has_flag("bs"));
-        *buffered |= data.number("bl").is_some_and(|ms| ms > 0.0);
+        *buffered |= data.numeric_value("bl").is_some_and(|ms| ms > 0.0);
     }
 
     /// Starts a stall.
-    pub(super) fn start(&mut self, report: &ViewerReport<'_>) {
+    pub(super) fn start_stall(&mut self, report: &ViewerReport<'_>) {
         if self.since.is_none() {
             self.by_state += 1;
             self.since = Some(StallStart {
-                timestamp_ms: report.data.number("ts"),
+                timestamp_ms: report.data.numeric_value("ts"),
                 at: report.now,
             });
         }
     }
 
     /// Ends the current stall, if there is one.
-    pub(super) fn end(&mut self, report: &ViewerReport<'_>) {
+    pub(super) fn end_stall(&mut self, report: &ViewerReport<'_>) {
         if let Some(start) = self.since.take() {
-            self.by_state_ms += start.length_ms(report.data.number("ts"), report.now);
+            self.by_state_ms += start.length_ms(report.data.numeric_value("ts"), report.now);
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct ViewersSummary {
     pub titles: Vec<ViewerGroup>,
     pub pathways: Vec<ViewerGroup>,
     pub network_names: Vec<ViewerGroup>,
-    /// Groups by the network prefix of the client's address.
+    /// One group for each network prefix of client addresses.
     pub networks: Vec<ViewerGroup>,
     /// The sessions with the latest reports.
     pub latest: Vec<SessionView>,
@@ -59,10 +59,10 @@ pub(super) struct ViewerGroup {
 pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersSummary {
     let mut views = Vec::new();
     let mut sessions = 0;
-    table.for_each(now, |id, session, class| {
+    table.for_each_session(now, |id, session, class| {
         sessions += 1;
         if views.len() < SUMMARIZED_MAX {
-            let class = table.classes().names(class);
+            let class = table.classes().class_names(class);
             views.push(SessionView::new(id, session, class, now));
         }
     });
@@ -80,11 +80,11 @@ pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersS
         viewers: views.iter().filter(|view| view.is_watching).count(),
         by_state,
         total: summarize_group(None, &all),
-        title_classes: group_by(&views, |view| Some(&view.title_class)),
-        titles: group_by(&views, |view| view.title.as_deref()),
-        pathways: group_by(&views, |view| view.pathway.as_deref()),
-        network_names: group_by(&views, |view| Some(&view.network_name)),
-        networks: group_by(&views, |view| Some(&view.network)),
+        title_classes: group_sessions(&views, |view| Some(&view.title_class)),
+        titles: group_sessions(&views, |view| view.title.as_deref()),
+        pathways: group_sessions(&views, |view| view.pathway.as_deref()),
+        network_names: group_sessions(&views, |view| Some(&view.network_name)),
+        networks: group_sessions(&views, |view| Some(&view.network)),
         latest: {
             views.truncate(LISTED_MAX);
             views
@@ -93,7 +93,7 @@ pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersS
 }
 
 /// Groups sessions by name. Returns the groups with the most sessions, the largest group first.
-fn group_by<'a>(
+fn group_sessions<'a>(
     views: &'a [SessionView],
     name: impl Fn(&'a SessionView) -> Option<&'a str>,
 ) -> Vec<ViewerGroup> {

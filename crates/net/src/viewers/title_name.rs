@@ -9,7 +9,7 @@ const NAME_CHARS_MAX: usize = 128;
 /// Returns the title that a report is about. The title is the content id (`cid`), or else the part
 /// of the requested path that names the film. An event without a content id has no title.
 pub(super) fn find_title(data: &CmcdData, path: &str) -> Option<String> {
-    let id = data.text("cid").filter(|id| !id.is_empty());
+    let id = data.string_value("cid").filter(|id| !id.is_empty());
     let name = id.or_else(|| title_path(path))?;
     Some(bound_text(&percent_decode(name), NAME_CHARS_MAX))
 }
@@ -28,17 +28,18 @@ const VERSION_DIGITS: usize = 16;
 /// becomes `films/tos.mp4`.
 fn title_path(path: &str) -> Option<&str> {
     let (folder, _) = path.strip_prefix('/')?.rsplit_once('/')?;
-    let title = path_before_set(folder).unwrap_or_else(|| path_without_renditions(folder));
+    let title =
+        path_before_generated_folder(folder).unwrap_or_else(|| path_without_renditions(folder));
     (!title.is_empty()).then_some(title)
 }
 
 /// Returns the path before the last folder whose name the origin generated; `None` if there is no
 /// such folder.
-fn path_before_set(folder: &str) -> Option<&str> {
+fn path_before_generated_folder(folder: &str) -> Option<&str> {
     let mut rest = folder;
     loop {
         let (before, last) = rest.rsplit_once('/').unwrap_or(("", rest));
-        if is_set_name(last) {
+        if is_generated_name(last) {
             return Some(before);
         }
         if before.is_empty() {
@@ -62,7 +63,7 @@ fn path_without_renditions(folder: &str) -> &str {
 /// Returns whether the origin generated a folder's name. A folder of segments has a name such as
 /// `6000-9f86d081884c7d65`, and a folder of text has a name such as `t-9f86d081884c7d65`. Folders
 /// such as `2001-odyssey` belong to the library.
-fn is_set_name(name: &str) -> bool {
+fn is_generated_name(name: &str) -> bool {
     let is_version = |text: &str| {
         text.len() == VERSION_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
@@ -94,7 +95,7 @@ mod tests {
     use http::HeaderMap;
 
     fn title_of(query: &str, path: &str) -> Option<String> {
-        find_title(&CmcdData::parse(Some(query), &HeaderMap::new()), path)
+        find_title(&CmcdData::parse_cmcd(Some(query), &HeaderMap::new()), path)
     }
 
     #[test]

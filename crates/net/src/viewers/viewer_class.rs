@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use crate::Cidr;
-use crate::config::CollectorSettings;
+use crate::config::CmcdCollectorSettings;
 
 /// Default names, one per address family, for networks without a configured name.
 const NETWORKS: [&str; 2] = ["ipv4", "ipv6"];
@@ -14,13 +14,13 @@ const TITLES: [&str; 1] = ["other"];
 /// All classes of viewers, as the settings define them.
 #[derive(Debug)]
 pub(super) struct ViewerClasses {
-    networks: ClassNames<Cidr>,
-    titles: ClassNames<String>,
+    networks: ClassNameRules<Cidr>,
+    titles: ClassNameRules<String>,
 }
 
 /// Names of networks or titles, and the rules that choose a name.
 #[derive(Debug)]
-struct ClassNames<T> {
+struct ClassNameRules<T> {
     /// All names, starting with the default names.
     names: Vec<String>,
     /// Each rule, with the index of the name that the rule chooses.
@@ -35,10 +35,10 @@ pub(super) struct ViewerClass {
 }
 
 impl ViewerClasses {
-    pub(super) fn new(settings: &CollectorSettings) -> ViewerClasses {
+    pub(super) fn new(settings: &CmcdCollectorSettings) -> ViewerClasses {
         ViewerClasses {
-            networks: ClassNames::new(&NETWORKS, &settings.networks),
-            titles: ClassNames::new(&TITLES, &settings.title_classes),
+            networks: ClassNameRules::new(&NETWORKS, &settings.networks),
+            titles: ClassNameRules::new(&TITLES, &settings.title_classes),
         }
     }
 
@@ -53,13 +53,13 @@ impl ViewerClasses {
         let title = title.unwrap_or_default();
         let length = |prefix: &String| title.starts_with(prefix).then_some(prefix.len());
         ViewerClass {
-            network: self.networks.find_narrowest(width).unwrap_or(family),
-            title: self.titles.find_narrowest(length).unwrap_or(0),
+            network: self.networks.find_narrowest_rule(width).unwrap_or(family),
+            title: self.titles.find_narrowest_rule(length).unwrap_or(0),
         }
     }
 
     /// Returns all classes. A metric has one series per class.
-    pub(super) fn list(&self) -> impl Iterator<Item = ViewerClass> + '_ {
+    pub(super) fn all_classes(&self) -> impl Iterator<Item = ViewerClass> + '_ {
         let titles = self.titles.names.len();
         (0..self.networks.names.len() * titles).map(move |index| ViewerClass {
             network: index / titles,
@@ -67,22 +67,22 @@ impl ViewerClasses {
         })
     }
 
-    /// Returns the position of a class in [`ViewerClasses::list`].
-    pub(super) fn position(&self, class: ViewerClass) -> usize {
+    /// Returns the position of a class in [`ViewerClasses::all_classes`].
+    pub(super) fn class_position(&self, class: ViewerClass) -> usize {
         class.network * self.titles.names.len() + class.title
     }
 
     /// Returns the network name and the title class.
-    pub(super) fn names(&self, class: ViewerClass) -> [&str; 2] {
+    pub(super) fn class_names(&self, class: ViewerClass) -> [&str; 2] {
         let network = self.networks.names.get(class.network);
         let title = self.titles.names.get(class.title);
         [network, title].map(|name| name.map_or("", String::as_str))
     }
 }
 
-impl<T: Clone> ClassNames<T> {
-    /// The number of names needs no limit here, because `CollectorSettings` limits it.
-    fn new(defaults: &[&str], rules: &[(String, T)]) -> ClassNames<T> {
+impl<T: Clone> ClassNameRules<T> {
+    /// The number of names needs no limit here, because `CmcdCollectorSettings` limits it.
+    fn new(defaults: &[&str], rules: &[(String, T)]) -> ClassNameRules<T> {
         let mut names: Vec<String> = defaults.iter().map(|&name| name.to_owned()).collect();
         let mut indexed = Vec::new();
         for (name, rule) in rules {
@@ -93,7 +93,7 @@ impl<T: Clone> ClassNames<T> {
             }
             indexed.push((rule.clone(), index));
         }
-        ClassNames {
+        ClassNameRules {
             names,
             rules: indexed,
         }
@@ -101,7 +101,7 @@ impl<T: Clone> ClassNames<T> {
 
     /// Returns the index of the name that the most specific matching rule chooses. `precision`
     /// returns `None` for a rule that does not match.
-    fn find_narrowest(&self, precision: impl Fn(&T) -> Option<usize>) -> Option<usize> {
+    fn find_narrowest_rule(&self, precision: impl Fn(&T) -> Option<usize>) -> Option<usize> {
         let fitting = self.rules.iter();
         let fitting = fitting.filter_map(|(rule, name)| Some((precision(rule)?, *name)));
         let narrowest = fitting.max_by_key(|(precision, _)| *precision);
@@ -115,8 +115,8 @@ mod tests {
     use crate::config::SettingLayers;
 
     fn classes() -> ViewerClasses {
-        let network = |name: &str, text| (name.to_owned(), Cidr::parse(text).unwrap());
-        let settings = CollectorSettings {
+        let network = |name: &str, text| (name.to_owned(), Cidr::parse_network(text).unwrap());
+        let settings = CmcdCollectorSettings {
             networks: vec![
                 network("office", "10.0.0.0/8"),
                 network("lab", "10.1.0.0/16"),
@@ -126,7 +126,7 @@ mod tests {
                 ("kids".into(), "films/kids/".into()),
                 ("films".into(), "films/".into()),
             ],
-            ..CollectorSettings::new(&SettingLayers::default()).unwrap()
+            ..CmcdCollectorSettings::new(&SettingLayers::default()).unwrap()
         };
         ViewerClasses::new(&settings)
     }
@@ -142,17 +142,17 @@ mod tests {
             ("2001:db9::1", Some("a/films/"), ["ipv6", "other"]),
         ] {
             let class = classes.classify(client.parse().unwrap(), title);
-            assert_eq!(classes.names(class), names, "{client} {title:?}");
+            assert_eq!(classes.class_names(class), names, "{client} {title:?}");
         }
     }
 
     #[test]
     fn every_class_has_a_position_of_its_own() {
         let classes = classes();
-        let all: Vec<ViewerClass> = classes.list().collect();
+        let all: Vec<ViewerClass> = classes.all_classes().collect();
         assert_eq!(all.len(), 4 * 3);
         for (position, class) in all.into_iter().enumerate() {
-            assert_eq!(classes.position(class), position);
+            assert_eq!(classes.class_position(class), position);
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn handle_admin_request<B>(
     match path {
         // Health probes are answered without a token, because load balancers send no token.
         "/healthz" => return health_response(),
-        "/readyz" => return origin.ready_response().unwrap_or_else(|e| e.response()),
+        "/readyz" => return origin.ready_response().unwrap_or_else(|e| e.to_response()),
         _ => {}
     }
     if let Some(refusal) = find_refusal(&parts.headers, &admin.token, "headwater serve") {
@@ -51,7 +51,7 @@ pub(crate) async fn handle_admin_request<B>(
         "/metrics" => origin.metrics_response(&parts.headers),
         _ => {
             let what = "not found; use GET /, /status, /metrics, /viewers, /healthz or /readyz";
-            Error::client(StatusCode::NOT_FOUND, what).response()
+            Error::new_client_error(StatusCode::NOT_FOUND, what).to_response()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::AdminPort;
 use serde_json::{Value, json};
-use store::Reason;
+use store::RequestReason;
 
 /// Maximum number of connections to list. The status contains only the number of connections, so no
 /// connection is listed.
@@ -13,16 +13,16 @@ pub(super) fn build_status(admin: &AdminPort) -> Value {
     let (catalog, store) = (&origin.catalog, origin.catalog.library());
     let (open, _) = admin.connections.list_connections(SAMPLED_MAX);
     let meter = store.meter();
-    let requests: u64 = Reason::ALL
+    let requests: u64 = RequestReason::ALL
         .into_iter()
-        .map(|reason| meter.requests(reason))
+        .map(|reason| meter.request_count(reason))
         .sum();
     json!({
         "up_s": admin.started_at.elapsed().as_secs(),
         "draining": origin.shutdown.is_draining(),
         "connections": open,
         "titles": catalog.cached_count(),
-        "index_builds": catalog.builds(),
+        "index_builds": catalog.build_count(),
         "index_memory_bytes": catalog.memory_bytes(),
         "segment_memory_bytes": origin.segment_cache.memory_bytes(),
         "library": {

@@ -11,17 +11,17 @@ use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleParser;
 use media::time::Time;
 
-/// Longest average interval between key frames, in seconds, that is not reported. Apple's HLS
-/// authoring specification says: "key frames should be present every two seconds". The tolerance is
-/// for frame rates at which two seconds are not a whole number of frames.
+/// An average interval between key frames of more than this number of seconds is reported. Apple's
+/// HLS authoring specification says: "key frames should be present every two seconds". The limit is
+/// higher, because two seconds are not a whole number of frames at every frame rate.
 const KEY_FRAMES_S: f64 = 2.1;
 /// Two key frames count as simultaneous if their times differ by at most this number of seconds.
 const SAME_MOMENT_S: f64 = 0.01;
 /// Maximum ratio of the peak bitrate to the average bitrate. Apple's HLS authoring specification
 /// limits the peak of a VOD variant to 200 % of its average.
 const PEAK_OVER_AVERAGE: f64 = 2.0;
-/// Range of factors between adjacent bitrates that are not reported. Apple's HLS authoring
-/// specification recommends a factor of 1.5 to 2.
+/// Two adjacent bitrates are reported if the factor between them is outside this range. Apple's HLS
+/// authoring specification recommends a factor of 1.5 to 2.
 const LADDER_STEP: (f64, f64) = (1.3, 2.5);
 /// A rendition is reported if it ends more than this number of seconds before the longest
 /// rendition.
@@ -35,27 +35,27 @@ const LATE_START_S: f64 = 0.25;
 /// `is_protected` states whether the settings require encryption of the title.
 pub fn find_problems(title: &Presentation, is_protected: bool) -> Vec<Finding> {
     let rules: [fn(&Presentation, &mut Vec<Finding>); 12] = [
-        index_notes_are_listed,
-        key_frames_line_up,
-        segments_near_the_target,
-        key_frames_are_frequent,
-        lengths_agree,
-        starts_agree,
-        gops::gops_are_closed,
-        gops::trims_start_at_key_frames,
-        codecs_players_know,
-        bitrates_are_steady,
-        languages_are_declared,
+        report_index_notes,
+        report_unaligned_key_frames,
+        report_long_segments,
+        report_rare_key_frames,
+        report_short_renditions,
+        report_late_starts,
+        gops::report_open_gops,
+        gops::report_trims_inside_gops,
+        report_incompatible_codecs,
+        report_bitrate_problems,
+        report_missing_languages,
         text::find_text_problems,
     ];
     let mut found = Vec::new();
     rules.iter().for_each(|rule| rule(title, &mut found));
-    tracks_can_be_protected(title, is_protected, &mut found);
+    report_encryption_obstacles(title, is_protected, &mut found);
     found.sort_by_key(|finding| finding.level);
     found
 }
 
-fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_index_notes(title: &Presentation, found: &mut Vec<Finding>) {
     for (number, file) in title.files.iter().enumerate() {
         for note in &file.notes {
             let mut place = format!("file {}", number + 1);
@@ -78,16 +78,19 @@ fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_unaligned_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
     let mut videos = video_renditions(title);
     let Some(first) = videos.next() else { return };
-    let interval = key_frame_interval(title, first);
+    let interval = recommended_key_frame_interval(title, first);
     let fix = &format!(
         "encode all renditions with the same frame rate and the same fixed key frame interval \
          (ffmpeg: -g {interval} -keyint_min {interval} -sc_threshold 0)"
     );
     for other in videos {
-        let (few, alone) = count_unaligned(&key_times(title, first), &key_times(title, other));
+        let (few, alone) = count_unaligned(
+            &key_frame_times(title, first),
+            &key_frame_times(title, other),
+        );
         let at = alone.map_or(String::new(), |(_, at)| {
             format!("; the first difference is at {at:.3} s")
         });
@@ -110,7 +113,7 @@ fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
 }
 
 /// Returns the number of frames in two seconds, for ffmpeg's `-g`.
-fn key_frame_interval(title: &Presentation, rendition: &Rendition) -> u64 {
+fn recommended_key_frame_interval(title: &Presentation, rendition: &Rendition) -> u64 {
     let track = title.track(rendition);
     let seconds = track.duration().as_seconds_f64().max(0.001);
     let rate = f64::from(track.samples.len()) / seconds;
@@ -118,16 +121,16 @@ fn key_frame_interval(title: &Presentation, rendition: &Rendition) -> u64 {
 }
 
 /// Returns the presentation times of the key frames, in seconds.
-fn key_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
+fn key_frame_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
     let track = title.track(rendition);
     let keys = track.samples.sync_samples();
     keys.map(|n| track.presentation_time(n).as_seconds_f64())
         .collect()
 }
 
-/// Compares two lists of times. Returns the length of the shorter list, the number of its times
-/// that are missing in the longer list, and the first missing time. Additional times in the longer
-/// list are ignored.
+/// Compares two lists of times, and returns the length of the shorter list. Also counts the times
+/// of the shorter list that are missing in the longer list, and returns the count with the first
+/// missing time. Additional times in the longer list are ignored.
 fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
     let (few, many) = if one.len() <= other.len() {
         (one, other)
@@ -144,7 +147,7 @@ fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) 
     (few.len(), first.map(|at| (count, *at)))
 }
 
-fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_long_segments(title: &Presentation, found: &mut Vec<Finding>) {
     let target = f64::from(title.segment_duration_ms) / 1000.0;
     for rendition in video_renditions(title) {
         let (longest, at) = find_longest_segment(title, rendition);
@@ -159,7 +162,7 @@ fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
                 &format!(
                     "encode with key frames every two seconds (ffmpeg: -g {}), or set longer \
                      segments (--segment)",
-                    key_frame_interval(title, rendition)
+                    recommended_key_frame_interval(title, rendition)
                 ),
             ));
         }
@@ -181,7 +184,7 @@ fn find_longest_segment(title: &Presentation, rendition: &Rendition) -> (f64, f6
     )
 }
 
-fn key_frames_are_frequent(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_rare_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let samples = &title.track(rendition).samples;
         let keys = samples.sync_samples().count().max(1) as f64;
@@ -194,13 +197,16 @@ fn key_frames_are_frequent(title: &Presentation, found: &mut Vec<Finding>) {
                     "a key frame every {every:.2} s; Apple requires one every two seconds, \
                          and seeking gets slower"
                 ),
-                &format!("encode with -g {}", key_frame_interval(title, rendition)),
+                &format!(
+                    "encode with -g {}",
+                    recommended_key_frame_interval(title, rendition)
+                ),
             ));
         }
     }
 }
 
-fn lengths_agree(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_short_renditions(title: &Presentation, found: &mut Vec<Finding>) {
     let ends: Vec<Time> = title
         .renditions
         .iter()
@@ -227,7 +233,7 @@ fn rendition_end(title: &Presentation, rendition: &Rendition) -> Time {
     Time::new(end as i64, title.track(rendition).timescale)
 }
 
-fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_late_starts(title: &Presentation, found: &mut Vec<Finding>) {
     // Pictures and audio that the edit list hides are ignored here.
     let zero = title.presentation_time_offset;
     let start = |r: &Rendition| title.start_time(r).max(zero).as_seconds_f64();
@@ -256,11 +262,11 @@ fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_incompatible_codecs(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         let codec = &title.track(rendition).codec;
         let place = &rendition.name;
-        if let Some(ios) = out_of_band_code(codec) {
+        if let Some(ios) = sample_entry_for_apple(codec) {
             let what = format!(
                 "its parameter sets may be in-band ({}); Apple's players \
                                 require {ios}",
@@ -287,18 +293,19 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
 
 /// Reports tracks that are already encrypted or that cannot be encrypted. If the settings require
 /// protection (`[drm]`), a title with a track that cannot be encrypted is refused.
-fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut Vec<Finding>) {
+fn report_encryption_obstacles(title: &Presentation, is_protected: bool, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         if let Some(source) = &title.track(rendition).protection {
             let what = format!(
                 "{}; without drm-source-keys, it is passed through",
-                source.describe()
+                source.describe_protection()
             );
             let fix = "signal its license server with [drm], or serve the unencrypted film";
             found.push(Finding::new(FindingLevel::Hint, &rendition.name, what, fix));
             continue;
         }
-        let Err(error) = SubsampleParser::check(&title.track(rendition).codec) else {
+        let Err(error) = SubsampleParser::check_protectable_track(&title.track(rendition).codec)
+        else {
             continue;
         };
         let (what, fix) = error
@@ -315,7 +322,7 @@ fn tracks_can_be_protected(title: &Presentation, is_protected: bool, found: &mut
 
 /// For a sample entry code that allows in-band parameter sets, returns the code that Apple's
 /// players require instead.
-fn out_of_band_code(codec: &Codec) -> Option<&'static str> {
+fn sample_entry_for_apple(codec: &Codec) -> Option<&'static str> {
     match &codec.fourcc {
         b"hev1" => Some("hvc1"),
         b"avc3" => Some("avc1"),
@@ -324,7 +331,7 @@ fn out_of_band_code(codec: &Codec) -> Option<&'static str> {
     }
 }
 
-fn bitrates_are_steady(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_bitrate_problems(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let ratio = rendition.bandwidth.peak as f64 / rendition.bandwidth.average.max(1) as f64;
         if ratio > PEAK_OVER_AVERAGE {
@@ -360,7 +367,7 @@ fn bitrates_are_steady(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-fn languages_are_declared(title: &Presentation, found: &mut Vec<Finding>) {
+fn report_missing_languages(title: &Presentation, found: &mut Vec<Finding>) {
     let audio: Vec<&Rendition> = title
         .renditions
         .iter()

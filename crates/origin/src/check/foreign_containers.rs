@@ -1,7 +1,7 @@
 //! Recognizes files in containers other than MP4 by name or by content, and provides the commands
 //! that convert them to MP4.
 
-use super::remedies::quote_name;
+use super::remedies::quote_for_shell;
 
 /// File name suffixes of containers whose streams can usually be copied into MP4 unchanged.
 const REMUXED: [&str; 6] = ["mkv", "webm", "ts", "m2ts", "mts", "flv"];
@@ -15,7 +15,7 @@ pub(super) const SIGNATURE_BYTES: u64 = 12;
 
 /// The way in which a file is converted to MP4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Conversion {
+enum Mp4Conversion {
     Remux,
     Encode,
 }
@@ -33,12 +33,12 @@ pub(crate) struct IgnoredFile {
 
 impl IgnoredFile {
     /// Returns an entry for a file whose name has the suffix of a container other than MP4.
-    pub(crate) fn from_name(path: &str) -> Option<IgnoredFile> {
+    pub(crate) fn from_foreign_container(path: &str) -> Option<IgnoredFile> {
         let (_, suffix) = path.rsplit_once('.')?;
         let has = |all: &[&str]| all.iter().any(|one| suffix.eq_ignore_ascii_case(one));
         let conversion = match () {
-            () if has(&REMUXED) => Conversion::Remux,
-            () if has(&ENCODED) => Conversion::Encode,
+            () if has(&REMUXED) => Mp4Conversion::Remux,
+            () if has(&ENCODED) => Mp4Conversion::Encode,
             () => return None,
         };
         Some(IgnoredFile {
@@ -49,7 +49,7 @@ impl IgnoredFile {
     }
 
     /// Creates an entry for a symbolic link that leads out of the library.
-    pub(crate) fn from_link(path: &str) -> IgnoredFile {
+    pub(crate) fn from_outside_link(path: &str) -> IgnoredFile {
         IgnoredFile {
             file: path.to_owned(),
             reason: "is a link out of the library",
@@ -58,7 +58,7 @@ impl IgnoredFile {
     }
 
     /// Returns the file, the reason and the remedy in one line.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe_ignored_file(&self) -> String {
         format!("{} {}; {}", self.file, self.reason, self.fix)
     }
 }
@@ -67,19 +67,21 @@ impl IgnoredFile {
 /// `None` if the container is unknown.
 pub(super) fn recognize_container(path: &str, first: &[u8]) -> Option<(&'static str, String)> {
     let (name, conversion) = match first {
-        [0x1a, 0x45, 0xdf, 0xa3, ..] => ("Matroska or WebM", Conversion::Remux),
-        [0x47, ..] => ("an MPEG transport stream", Conversion::Remux),
-        [b'F', b'L', b'V', ..] => ("FLV", Conversion::Remux),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'A', b'V', b'I', ..] => ("AVI", Conversion::Encode),
-        [b'O', b'g', b'g', b'S', ..] => ("Ogg", Conversion::Encode),
-        [0, 0, 1, 0xba, ..] => ("an MPEG program stream", Conversion::Encode),
-        [0x30, 0x26, 0xb2, 0x75, ..] => ("Windows Media", Conversion::Encode),
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => ("Matroska or WebM", Mp4Conversion::Remux),
+        [0x47, ..] => ("an MPEG transport stream", Mp4Conversion::Remux),
+        [b'F', b'L', b'V', ..] => ("FLV", Mp4Conversion::Remux),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'A', b'V', b'I', ..] => {
+            ("AVI", Mp4Conversion::Encode)
+        }
+        [b'O', b'g', b'g', b'S', ..] => ("Ogg", Mp4Conversion::Encode),
+        [0, 0, 1, 0xba, ..] => ("an MPEG program stream", Mp4Conversion::Encode),
+        [0x30, 0x26, 0xb2, 0x75, ..] => ("Windows Media", Mp4Conversion::Encode),
         _ => return None,
     };
     Some((name, conversion_command(path, conversion)))
 }
 
-fn conversion_command(path: &str, conversion: Conversion) -> String {
+fn conversion_command(path: &str, conversion: Mp4Conversion) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     // If the file name already ends in `.mp4`, the converted file needs another name.
@@ -87,12 +89,12 @@ fn conversion_command(path: &str, conversion: Conversion) -> String {
         Some((_, suffix)) if suffix.eq_ignore_ascii_case("mp4") => format!("{stem}-remuxed.mp4"),
         _ => format!("{stem}.mp4"),
     };
-    let (input, out) = (quote_name(name), quote_name(&out));
+    let (input, out) = (quote_for_shell(name), quote_for_shell(&out));
     match conversion {
-        Conversion::Remux => {
+        Mp4Conversion::Remux => {
             format!("remux with `ffmpeg -i {input} -c copy -movflags +faststart {out}`")
         }
-        Conversion::Encode => format!(
+        Mp4Conversion::Encode => format!(
             "encode with `ffmpeg -i {input} -c:v libx264 -c:a aac -movflags +faststart {out}`"
         ),
     }
@@ -104,19 +106,19 @@ mod tests {
 
     #[test]
     fn other_containers_are_recognized_by_name() {
-        let found = IgnoredFile::from_name("a/My film.MKV").unwrap();
+        let found = IgnoredFile::from_foreign_container("a/My film.MKV").unwrap();
         assert_eq!(
             found.fix,
             "remux with `ffmpeg -i 'My film.MKV' -c copy -movflags +faststart 'My film.mp4'`"
         );
         assert!(
-            IgnoredFile::from_name("b.avi")
+            IgnoredFile::from_foreign_container("b.avi")
                 .unwrap()
                 .fix
                 .contains("libx264")
         );
         for other in ["film.mp4", "notes.txt", "mkv", "film.srt"] {
-            assert_eq!(IgnoredFile::from_name(other), None, "{other}");
+            assert_eq!(IgnoredFile::from_foreign_container(other), None, "{other}");
         }
     }
 

@@ -1,54 +1,54 @@
 //! Remedies for parts of a title that are not served. Each kind of part has its own remedy.
 
-use super::remedies::quote_name;
+use super::remedies::quote_for_shell;
 use super::report::{Finding, FindingLevel};
 use crate::title::left_out::LeftOutPart;
 
 /// A kind of part. A part is of this kind if its name or its reason contains one of the fragments.
-struct PartKind {
+struct LeftOutRemedy {
     fragments: &'static [&'static str],
     level: FindingLevel,
     remedy: &'static str,
 }
 
 /// The kinds of parts. The first kind that matches is used.
-const PART_KINDS: &[PartKind] = &[
-    PartKind {
+const PART_KINDS: &[LeftOutRemedy] = &[
+    LeftOutRemedy {
         fragments: &["the file ends "],
         level: FindingLevel::Warning,
         remedy: "copy or download the film again; its end is missing",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &["players cannot switch between it and the film's video"],
         level: FindingLevel::Hint,
         remedy: "nothing if it is a cover or a still picture; store a second video in a file of its own",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &["would need too many requests"],
         level: FindingLevel::Warning,
         remedy: "store the text beside the film as FILM.LANGUAGE.srt (`ffmpeg -i FILM -map 0:s:0 FILM.en.srt`)",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &["at most 64 text "],
         level: FindingLevel::Warning,
         remedy: "remove texts that viewers need least, so that the others are served",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &["at most 16 MiB"],
         level: FindingLevel::Warning,
         remedy: "shorten the text to 16 MiB, for example by removing images and fonts",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &["it cannot be read", "its storage failed"],
         level: FindingLevel::Warning,
         remedy: "make the file readable for the server, and check the storage",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &["no cue of it could be parsed"],
         level: FindingLevel::Warning,
         remedy: "export it again as WebVTT or SRT",
     },
-    PartKind {
+    LeftOutRemedy {
         fragments: &[
             "(time code",
             "(metadata",
@@ -76,18 +76,21 @@ pub(super) fn report_left_out(part: &LeftOutPart) -> Finding {
         Some(kind) => (kind.level, kind.remedy.to_owned()),
         None => (
             FindingLevel::Warning,
-            convert_text(&part.name).unwrap_or_else(|| OTHER_REMEDY.to_owned()),
+            text_conversion_command(&part.name).unwrap_or_else(|| OTHER_REMEDY.to_owned()),
         ),
     };
     Finding::new(level, &part.name, what, &remedy)
 }
 
 /// Returns the command that converts a text file to WebVTT, if ffmpeg can convert the file.
-fn convert_text(name: &str) -> Option<String> {
+fn text_conversion_command(name: &str) -> Option<String> {
     let (stem, suffix) = name.rsplit_once('.')?;
     let is = |known: &&str| suffix.eq_ignore_ascii_case(known);
     CONVERTED_SUFFIXES.iter().find(|known| is(known))?;
-    let (input, out) = (quote_name(name), quote_name(&format!("{stem}.vtt")));
+    let (input, out) = (
+        quote_for_shell(name),
+        quote_for_shell(&format!("{stem}.vtt")),
+    );
     Some(format!("`ffmpeg -i {input} {out}`"))
 }
 

@@ -66,7 +66,7 @@ pub fn define_check_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Follow symbolic links that lead out of the folder, as `serve` does"),
         )
-        .args(net::config::flags(&[]))
+        .args(net::config::setting_flags(&[]))
         .next_help_heading("Storage")
         .args(net::config::table_flags(STORAGE))
         .next_help_heading("Protection (DRM)")
@@ -74,7 +74,7 @@ pub fn define_check_command() -> Command {
 }
 
 /// Returns whether standard output is a terminal to which colors may be written (no-color.org).
-fn shows_colors() -> bool {
+fn can_print_colors() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
@@ -86,16 +86,16 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
     let segment_ms = flags.get_one::<u32>("segment").copied().unwrap_or(6000);
     let layers = match settings::read_check_settings(flags) {
         Ok(layers) => layers,
-        Err(wrong) => return report_usage(&wrong),
+        Err(wrong) => return report_usage_error(&wrong),
     };
     if layers.print {
         // Ignores the error, because the reader may have closed the pipe.
         let _ = write!(std::io::stdout().lock(), "{layers}");
         return ExitCode::SUCCESS;
     }
-    let (storage, drm) = match settings::open_settings(&layers) {
+    let (storage, drm) = match settings::open_storage_and_drm(&layers) {
         Ok(opened) => opened,
-        Err(wrong) => return report_usage(&wrong),
+        Err(wrong) => return report_usage_error(&wrong),
     };
     let storage = store::Options {
         follow_links: flags.get_flag("follow-links"),
@@ -118,11 +118,14 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
         let document = serde_json::json!({ "titles": reports, "ignored": ignored });
         format!("{document}\n")
     } else {
-        let colors = shows_colors();
-        let texts = reports.iter().map(|report| report.to_text(colors));
+        let colors = can_print_colors();
+        let texts = reports.iter().map(|report| report.format_report(colors));
         let mut texts: Vec<String> = texts.collect();
         if reports.len() > 1 || !ignored.is_empty() {
-            texts.push(format!("{}\n", summary::summarize(&reports, &ignored)));
+            texts.push(format!(
+                "{}\n",
+                summary::format_summary_line(&reports, &ignored)
+            ));
         }
         texts.join("\n")
     };
@@ -135,7 +138,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
     }
 }
 
-fn report_usage(wrong: &str) -> ExitCode {
+fn report_usage_error(wrong: &str) -> ExitCode {
     eprintln!("headwater check: {wrong}");
     ExitCode::from(2)
 }

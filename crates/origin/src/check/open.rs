@@ -3,13 +3,13 @@
 
 use super::foreign_containers::{IgnoredFile, SIGNATURE_BYTES};
 use super::remedies::choose_remedy;
-use super::summary::summarize;
+use super::summary::format_summary_line;
 use crate::index_command::media_files::folder_and_name;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::index_cache::IndexCache;
-use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
+use crate::title::left_out::{LeftOutPart, list_left_out_tracks, list_unsupported_sidecars};
 use crate::title::several_films::are_several_films;
 use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::sources::TitleSources;
@@ -20,10 +20,10 @@ use media::presentation::{PackagingRules, Presentation};
 use media::text::TextSet;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Key, Options, Reason, Remote, Store};
+use store::{Key, Options, Remote, RequestReason, Store};
 
 /// The name of a title, and the opened title or the reason why it cannot be packaged.
-pub(super) type CheckedTitle = (String, Result<OpenedTitle, TitleFault>);
+pub(super) type NamedTitleResult = (String, Result<OpenedTitle, TitleFault>);
 
 /// A title that can be packaged.
 pub(super) struct OpenedTitle {
@@ -37,9 +37,9 @@ pub(super) struct OpenedTitle {
     pub(super) left_out: Vec<LeftOutPart>,
 }
 
-/// The content of a target.
+/// The titles and the ignored files of a target.
 pub(super) struct CheckedLibrary {
-    pub(super) titles: Vec<CheckedTitle>,
+    pub(super) titles: Vec<NamedTitleResult>,
     /// Films in containers other than MP4, and links that lead out of the library.
     pub(super) ignored: Vec<IgnoredFile>,
 }
@@ -75,9 +75,9 @@ pub(super) fn open_titles(
     let store = Store::new(source, storage.clone())?;
     let store = Arc::new(store.with_companions(&TEXT_SUFFIXES));
     if let Some((_, key)) = &file {
-        // If the target cannot be opened, the command itself fails. It does not report a title with
-        // an error.
-        let opened = store.open_for(key, Reason::Index);
+        // If the target cannot be opened, the command fails instead of reporting a title with an
+        // error.
+        let opened = store.open_for(key, RequestReason::Index);
         opened.map_err(|error| format!("{target}: {error}"))?;
     }
     let mut library = TitleSearch {
@@ -90,7 +90,7 @@ pub(super) fn open_titles(
     };
     match file {
         Some((_, key)) => library.add_titles(&Key::ROOT, &[key]),
-        None => library.search(&Key::ROOT, DEPTH_MAX)?,
+        None => library.search_folder(&Key::ROOT, DEPTH_MAX)?,
     }
     if library.titles.is_empty() {
         return Err(match &library.ignored[..] {
@@ -98,7 +98,7 @@ pub(super) fn open_titles(
                 "{target}: no film found; media files end in {}",
                 file_names::MEDIA_SUFFIXES.join(", ")
             ),
-            ignored => format!("{target}: {}", summarize(&[], ignored)),
+            ignored => format!("{target}: {}", format_summary_line(&[], ignored)),
         });
     }
     Ok(CheckedLibrary {
@@ -116,19 +116,23 @@ struct TitleSearch {
     /// title itself.
     is_folder: bool,
     segment_ms: u32,
-    titles: Vec<CheckedTitle>,
+    titles: Vec<NamedTitleResult>,
     ignored: Vec<IgnoredFile>,
 }
 
 impl TitleSearch {
     /// Adds the titles of a folder, then the titles of its subfolders.
-    fn search(&mut self, key: &Key, depth: usize) -> Result<(), String> {
+    fn search_folder(&mut self, key: &Key, depth: usize) -> Result<(), String> {
         let at = |error| format!("{}: {error}", self.place);
-        let listing = self.stores.library().list_with_links(key).map_err(at)?;
+        let listing = self
+            .stores
+            .library()
+            .list_with_outside_links(key)
+            .map_err(at)?;
         let links = listing.links_out.iter();
         let links = links.filter_map(|name| key.child(name).ok());
         self.ignored
-            .extend(links.map(|key| IgnoredFile::from_link(key.as_str())));
+            .extend(links.map(|key| IgnoredFile::from_outside_link(key.as_str())));
         let entries = listing.entries.into_iter();
         let (files, folders): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.file.is_some());
         let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {
@@ -138,16 +142,16 @@ impl TitleSearch {
                 .collect()
         };
         self.add_titles(key, &keys(file_names::is_media));
-        let others = keys(|name| IgnoredFile::from_name(name).is_some());
+        let others = keys(|name| IgnoredFile::from_foreign_container(name).is_some());
         let others = others.iter();
         self.ignored
-            .extend(others.filter_map(|key| IgnoredFile::from_name(key.as_str())));
+            .extend(others.filter_map(|key| IgnoredFile::from_foreign_container(key.as_str())));
         for manifest in keys(is_server_manifest) {
             self.add_titles(key, &[manifest]);
         }
         for folder in folders.iter().filter(|_| depth > 0) {
             if let Ok(key) = key.child(&folder.name) {
-                self.search(&key, depth - 1)?;
+                self.search_folder(&key, depth - 1)?;
             }
         }
         Ok(())
@@ -177,9 +181,9 @@ impl TitleSearch {
         let presentation = self.build_presentation(&sources, key, &mut left_out_text)?;
         let media = sources.media.iter();
         let names: Vec<&str> = media.clone().map(|(place, ..)| place.key.name()).collect();
-        let mut left_out = list_tracks(&presentation, &names);
+        let mut left_out = list_left_out_tracks(&presentation, &names);
         left_out.extend(left_out_text);
-        left_out.extend(list_sidecars(self.stores.library(), key));
+        left_out.extend(list_unsupported_sidecars(self.stores.library(), key));
         let media_keys = media.filter_map(|(place, ..)| place.library_key().cloned());
         Ok(OpenedTitle {
             key: self.title_path(key),
@@ -217,7 +221,8 @@ impl TitleSearch {
     }
 
     fn describe_fault(&self, key: &Key, error: String) -> TitleFault {
-        // The name of the file is removed, because the report already contains the name.
+        // The file name is removed from the start of the error, because the report already contains
+        // the name.
         let named = error.strip_prefix(&format!("{key}: ")).map(str::to_owned);
         let first = self.first_bytes(key).unwrap_or_default();
         let (message, remedy) = choose_remedy(key.as_str(), named.unwrap_or(error), &first);
@@ -225,13 +230,18 @@ impl TitleSearch {
     }
 
     fn first_bytes(&self, key: &Key) -> Option<Bytes> {
-        let object = self.stores.library().open_for(key, Reason::Index).ok()?;
+        let object = self
+            .stores
+            .library()
+            .open_for(key, RequestReason::Index)
+            .ok()?;
         let end = object.len().min(SIGNATURE_BYTES);
-        object.read(0..end, Reason::Index).ok()
+        object.read(0..end, RequestReason::Index).ok()
     }
 
     /// Returns the path of a title in the library. If the target is a folder with the renditions of
-    /// one title, its parent folder counts as the library. The path is then the folder's name.
+    /// one title, the parent of this folder counts as the library. The path is then the name of the
+    /// folder.
     fn title_path(&self, key: &Key) -> Key {
         let name = self.place.rsplit('/').next().unwrap_or_default();
         match key.is_root() {

@@ -2,11 +2,11 @@
 //! title with the keys of the settings.
 
 use crate::drm::LibraryDrm;
-use crate::drm::secret_keys::track_classes;
+use crate::drm::key_derivation::track_classes;
 use crate::drm::settings::KeyGranularity;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    SubsampleParser, TitleProtection, TrackFacts, TrackSignaling, UsageRule, format_key_id,
+    SubsampleParser, TitleProtection, TrackSignaling, UsageRule, UsageRuleTrack, format_key_id,
 };
 use serde::Serialize;
 use store::Key;
@@ -19,7 +19,8 @@ pub(super) struct CheckedProtection {
     /// Scheme, key id and systems of each rendition; `None` for an unencrypted rendition. The list
     /// is empty if the title is refused.
     pub(super) tracks: Vec<Option<TrackSignaling>>,
-    /// The reason why the title is refused, unless the codec of a rendition is the reason.
+    /// The reason why the title is refused. `None` if the title is not refused, or if the reason is
+    /// a codec that cannot be encrypted. The report lists such codecs separately.
     pub(super) refusal: Option<String>,
 }
 
@@ -28,7 +29,7 @@ impl CheckedProtection {
     /// Blocks.
     ///
     /// `path` is the title's path in the library, and `media` are the paths of its files.
-    pub(super) fn examine(
+    pub(super) fn load_protection(
         drm: Option<&LibraryDrm>,
         (path, media): (&Key, &[Key]),
         title: &Presentation,
@@ -36,7 +37,7 @@ impl CheckedProtection {
         let source = title.source_protection();
         let source = source.unwrap_or_default();
         let Some(drm) = drm else {
-            return CheckedProtection::from_tracks(false, source);
+            return CheckedProtection::from_title_protection(false, source);
         };
         let policy = drm.policy_of(path);
         let result = match policy {
@@ -46,23 +47,25 @@ impl CheckedProtection {
                 protected.map(|(_, protection)| protection)
             }
             None => {
-                let checked = drm.check_unprotected(path, media.iter());
+                let checked = drm.refuse_protected_files(path, media.iter());
                 checked.map(|()| source)
             }
         };
         match result {
-            Ok(protection) => CheckedProtection::from_tracks(policy.is_some(), protection),
+            Ok(protection) => {
+                CheckedProtection::from_title_protection(policy.is_some(), protection)
+            }
             Err(error) => CheckedProtection {
                 is_required: policy.is_some(),
                 tracks: Vec::new(),
                 refusal: Some(error.cause().to_owned())
                     .filter(|refusal| !is_codec_refusal(title, refusal))
-                    .map(|refusal| strip_title(&refusal, path.as_str())),
+                    .map(|refusal| strip_title_from_error(&refusal, path.as_str())),
             },
         }
     }
 
-    fn from_tracks(is_required: bool, protection: TitleProtection) -> CheckedProtection {
+    fn from_title_protection(is_required: bool, protection: TitleProtection) -> CheckedProtection {
         CheckedProtection {
             is_required,
             tracks: protection.tracks,
@@ -81,14 +84,14 @@ impl CheckedProtection {
 fn is_codec_refusal(title: &Presentation, error: &str) -> bool {
     let mut tracks = title.renditions.iter().map(|r| title.track(r));
     tracks.any(|track| {
-        let refused = SubsampleParser::check(&track.codec).err();
+        let refused = SubsampleParser::check_protectable_track(&track.codec).err();
         refused.is_some_and(|refused| error.contains(&*refused.message))
     })
 }
 
 /// Removes the title's path from the start of an error, because the report prints the path in front
 /// of the error.
-fn strip_title(error: &str, title: &str) -> String {
+fn strip_title_from_error(error: &str, title: &str) -> String {
     let rest = error.strip_prefix(title);
     let rest = rest.and_then(|rest| rest.strip_prefix(": "));
     rest.unwrap_or(error).to_owned()
@@ -123,13 +126,13 @@ impl RenditionProtection {
             is_in_source: title.track(rendition).protection.is_some(),
             scheme: signaling.protection.scheme.name(),
             key_id: format_key_id(&signaling.protection.key_id),
-            class: class_of(title, rendition),
+            class: key_class_of(title, rendition),
             systems: systems.collect(),
         }
     }
 
     /// Describes the protection in one line.
-    pub(super) fn to_line(&self) -> String {
+    pub(super) fn format_protection_line(&self) -> String {
         let RenditionProtection {
             scheme,
             key_id,
@@ -150,8 +153,8 @@ impl RenditionProtection {
 
 /// Returns the class of a rendition. The classes are those that `drm-key-per = "resolution"`
 /// distinguishes.
-pub(super) fn class_of(title: &Presentation, rendition: &Rendition) -> &'static str {
-    let facts = TrackFacts::new(title.track(rendition), rendition.bandwidth.average);
+pub(super) fn key_class_of(title: &Presentation, rendition: &Rendition) -> &'static str {
+    let facts = UsageRuleTrack::new(title.track(rendition), rendition.bandwidth.average);
     let applies = |media| {
         let rule = UsageRule {
             media,

@@ -1,61 +1,61 @@
 //! Remedies for titles whose protection fails. Each kind of fault has its own remedy.
 
 /// A kind of fault. An error is of this kind if its message contains one of the fragments.
-struct ProtectionFault {
+struct ProtectionRemedy {
     fragments: &'static [&'static str],
     /// The remedy, in which `TITLE` is replaced by the title's path.
     remedy: &'static str,
 }
 
 /// The kinds of faults. The first kind that matches is used.
-const PROTECTION_FAULTS: &[ProtectionFault] = &[
-    ProtectionFault {
+const PROTECTION_FAULTS: &[ProtectionRemedy] = &[
+    ProtectionRemedy {
         fragments: &["status 401", "status 403"],
         remedy: "write the credentials for the key server to the file of drm-headers-file",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["status 404"],
         remedy: "create the keys of TITLE at the key server, or correct the URL in drm-keys",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["status 422", "status 400"],
         remedy: "change what the key server refuses; drm-speke-version, drm-scheme and drm-key-per \
                  change the request",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["status 30"],
         remedy: "set drm-keys to the URL to which the key server redirects",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["status "],
         remedy: "repair the key server; its log contains the reason",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["response within", "timeout"],
         remedy: "make the key server respond within 10 s, or correct its address in drm-keys",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["cannot read the key document"],
         remedy: "write the key document of TITLE, or correct the path in drm-keys",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["does not declare x-speke-version"],
         remedy: "set drm-speke-version to the version of the key server",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["lacks the requested key"],
         remedy: "the key server must return the key ids of the request (SPEKE 2.0); \
                  if it chooses them itself, use drm-keys = \"cpix:URL\"",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["are mapped to one track", "have no usage rules"],
         remedy: "change the ContentKeyUsageRule elements so that each track matches exactly one",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["the response has more than", "the response is not UTF-8"],
         remedy: "set drm-keys to the URL of a key document; the response is something else",
     },
-    ProtectionFault {
+    ProtectionRemedy {
         fragments: &["onnection ", "unreachable", "resolve", "lookup"],
         remedy: "start the key server, or correct its address in drm-keys",
     },

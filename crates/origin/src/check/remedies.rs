@@ -6,7 +6,7 @@ use super::foreign_containers::recognize_container;
 const KEY_FRAMES: &str = "-force_key_frames 'expr:gte(t,n_forced*2)'";
 
 /// A kind of fault. An error is of this kind if its message contains one of the fragments.
-struct FaultKind {
+struct FaultRemedy {
     fragments: &'static [&'static str],
     /// The remedy, in which `IN` and `OUT` are replaced by the names of the input file and the
     /// output file. `KEYS` is replaced by `KEY_FRAMES`.
@@ -14,47 +14,47 @@ struct FaultKind {
 }
 
 /// The kinds of faults. The first kind that matches is used.
-const FAULT_KINDS: &[FaultKind] = &[
-    FaultKind {
+const FAULT_KINDS: &[FaultRemedy] = &[
+    FaultRemedy {
         fragments: &["is already encrypted"],
         remedy: "serve the unencrypted film; Headwater encrypts it itself with --aes-secret",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["encode the video as"],
         remedy: "`ffmpeg -i IN -c:v libx264 KEYS -c:a copy -movflags +faststart OUT`",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["encode the audio as", "encode it as AAC"],
         remedy: "`ffmpeg -i IN -c:v copy -c:a aac -movflags +faststart OUT`",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["the file is empty"],
         remedy: "copy the film again; the last copy stopped at its start",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["an initialization segment without its media"],
         remedy: "append its media segments: `cat IN SEGMENTS > OUT`; alone, it only describes the tracks",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &[
             "the initialization segment is missing",
             "fragments come before the moov",
         ],
         remedy: "put the initialization segment in front: `cat init.mp4 IN > OUT`",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["there is no moov box"],
         remedy: "record or export the film again; without the moov box no tool can restore it",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["but the file ends at byte", "bytes, but only"],
         remedy: "copy or download the film again; its end is missing",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["no sync samples", "between two key frames"],
         remedy: "`ffmpeg -i IN -c:v libx264 KEYS -c:a copy -movflags +faststart OUT`",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &[
             "sample entries",
             "sample entry",
@@ -63,7 +63,7 @@ const FAULT_KINDS: &[FaultKind] = &[
         ],
         remedy: "`ffmpeg -i IN -c:v libx264 KEYS -c:a aac -movflags +faststart OUT`",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &[
             "has changed; index it again",
             "refers to",
@@ -71,11 +71,11 @@ const FAULT_KINDS: &[FaultKind] = &[
         ],
         remedy: "write the index again with `headwater index`, and keep it beside its media",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["permission denied"],
         remedy: "make the file readable: `chmod +r IN`",
     },
-    FaultKind {
+    FaultRemedy {
         fragments: &["the storage", "credentials", "TLS with"],
         remedy: "check the address and the credentials, then check again",
     },
@@ -95,21 +95,21 @@ pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String,
             }
         };
     }
-    let matches = |kind: &&FaultKind| kind.fragments.iter().any(|text| error.contains(text));
+    let matches = |kind: &&FaultRemedy| kind.fragments.iter().any(|text| error.contains(text));
     let kind = FAULT_KINDS.iter().find(matches);
     let fix = fill_placeholders(kind.map_or(OTHER_REMEDY, |kind| kind.remedy), path);
     (error, fix)
 }
 
-/// Replaces the placeholders of a remedy, but not those in the inserted texts: the name of a file may
-/// contain `IN`.
+/// Replaces the placeholders of a remedy. The inserted texts are not searched for placeholders,
+/// because a file name may contain `IN`.
 fn fill_placeholders(remedy: &str, path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let values = [
         ("KEYS", KEY_FRAMES.to_owned()),
-        ("OUT", quote_name(&format!("{stem}-fixed.mp4"))),
-        ("IN", quote_name(name)),
+        ("OUT", quote_for_shell(&format!("{stem}-fixed.mp4"))),
+        ("IN", quote_for_shell(name)),
     ];
     let mut filled = String::new();
     let mut rest = remedy;
@@ -129,12 +129,13 @@ fn fill_placeholders(remedy: &str, path: &str) -> String {
 }
 
 /// Quotes a file name for a shell, if quotes are needed.
-pub(super) fn quote_name(name: &str) -> String {
+pub(super) fn quote_for_shell(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
     if name.chars().all(plain) && !name.starts_with('-') {
         return name.to_owned();
     }
-    // With `./` in front of the name, a dash at its start is not read as an option.
+    // If a name starts with a dash, `./` in front of the name prevents a program from reading the
+    // name as an option.
     let folder = if name.starts_with('-') { "./" } else { "" };
     format!("'{folder}{}'", name.replace('\'', "'\\''"))
 }
@@ -143,7 +144,8 @@ pub(super) fn quote_name(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Regression: the output of `MAIN.mp4` was `MAMAIN.mp4-fixed.mp4`.
+    /// Regression: for the file `MAIN.mp4`, the remedy named the output file
+    /// `MAMAIN.mp4-fixed.mp4`.
     #[test]
     fn names_of_files_contain_no_placeholders() {
         let filled = fill_placeholders("ffmpeg -i IN KEYS OUT", "films/MAIN-KEYS-OUT.mp4");
@@ -199,9 +201,9 @@ mod tests {
 
     #[test]
     fn names_are_quoted_for_a_shell() {
-        assert_eq!(quote_name("film_1-a.mp4"), "film_1-a.mp4");
-        assert_eq!(quote_name("it's a film.mp4"), r"'it'\''s a film.mp4'");
-        assert_eq!(quote_name("-rf.mp4"), "'./-rf.mp4'");
-        assert_eq!(quote_name("$(x).mp4"), "'$(x).mp4'");
+        assert_eq!(quote_for_shell("film_1-a.mp4"), "film_1-a.mp4");
+        assert_eq!(quote_for_shell("it's a film.mp4"), r"'it'\''s a film.mp4'");
+        assert_eq!(quote_for_shell("-rf.mp4"), "'./-rf.mp4'");
+        assert_eq!(quote_for_shell("$(x).mp4"), "'$(x).mp4'");
     }
 }

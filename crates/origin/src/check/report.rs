@@ -107,18 +107,18 @@ impl CheckReport {
 
     /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
-        self.has_level(FindingLevel::Error)
+        self.has_finding_at_level(FindingLevel::Error)
     }
 
     /// Returns whether any finding has this level.
-    pub fn has_level(&self, level: FindingLevel) -> bool {
+    pub fn has_finding_at_level(&self, level: FindingLevel) -> bool {
         self.findings.iter().any(|finding| finding.level == level)
     }
 
     /// Formats the report as text, with a row and a bar chart of the bitrate for each rendition.
     /// The findings follow. If `colors` is set, the text contains the escape sequences of a
     /// terminal.
-    pub fn to_text(&self, colors: bool) -> String {
+    pub fn format_report(&self, colors: bool) -> String {
         let mut out = format!("{}: {:.3} s\n", self.title, self.duration_s);
         for row in &self.renditions {
             row.write_row(&mut out);
@@ -196,10 +196,10 @@ impl RenditionRow {
             "\n{name}  {codecs}  {what}  {average} kbit/s (peak {peak})  \
              {}\n{}",
             describe_segments(*segments, *segment_s),
-            bar_line(&self.bitrates, 72),
+            draw_bar_chart(&self.bitrates, 72),
         );
         if let Some(protection) = &self.protection {
-            let _ = writeln!(out, "{}", protection.to_line());
+            let _ = writeln!(out, "{}", protection.format_protection_line());
         }
     }
 }
@@ -215,7 +215,7 @@ fn describe_segments(count: usize, (shortest, longest): (f64, f64)) -> String {
 
 /// Draws values as a line of at most `width` bars. If several values share a bar, the bar shows
 /// their maximum.
-fn bar_line(values: &[u64], width: usize) -> String {
+fn draw_bar_chart(values: &[u64], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let top = values.iter().copied().max().unwrap_or(0).max(1);
     let each = values.len().div_ceil(width).max(1);
@@ -244,7 +244,7 @@ mod tests {
     fn bars_show_the_peak_of_merged_values() {
         let mut values = vec![10; 1000];
         values[500] = 700;
-        let line = bar_line(&values, 72);
+        let line = draw_bar_chart(&values, 72);
         assert!(line.chars().count() <= 72);
         assert_eq!(line.chars().filter(|c| *c == '█').count(), 1);
     }
@@ -253,12 +253,12 @@ mod tests {
     fn a_title_that_cannot_be_packaged_fails_with_its_reason() {
         let report = CheckReport::from_error("x.mp4", "the file is empty".into(), "copy it again");
         assert!(report.has_errors());
-        let text = report.to_text(false);
+        let text = report.format_report(false);
         assert!(text.contains("error: x.mp4: the file is empty\n  do: copy it again"));
         assert!(!text.contains('\x1b'));
         assert!(
             report
-                .to_text(true)
+                .format_report(true)
                 .contains("\x1b[1;31merror:\x1b[0m x.mp4")
         );
         assert!(

@@ -9,10 +9,11 @@ const IGNORED_SHOWN_MAX: usize = 5;
 /// Counts titles by their worst finding, and names the ignored films. A title that has only hints
 /// counts as fine. Example:
 /// `9 titles: 3 fine, 3 with warnings, 3 rejected, 1 ignored: x.mkv is not MP4; …`.
-pub(super) fn summarize(reports: &[CheckReport], ignored: &[IgnoredFile]) -> String {
+pub(super) fn format_summary_line(reports: &[CheckReport], ignored: &[IgnoredFile]) -> String {
     let rejected = reports.iter().filter(|report| report.has_errors()).count();
-    let warned =
-        |report: &&CheckReport| !report.has_errors() && report.has_level(FindingLevel::Warning);
+    let warned = |report: &&CheckReport| {
+        !report.has_errors() && report.has_finding_at_level(FindingLevel::Warning)
+    };
     let warned = reports.iter().filter(warned).count();
     let fine = reports.len() - rejected - warned;
     let unit = if reports.len() == 1 {
@@ -26,7 +27,7 @@ pub(super) fn summarize(reports: &[CheckReport], ignored: &[IgnoredFile]) -> Str
     );
     if !ignored.is_empty() {
         let names = ignored.iter().take(IGNORED_SHOWN_MAX);
-        let names: Vec<_> = names.map(IgnoredFile::describe).collect();
+        let names: Vec<_> = names.map(IgnoredFile::describe_ignored_file).collect();
         text += &format!(", {} ignored: {}", ignored.len(), names.join("; "));
         if ignored.len() > IGNORED_SHOWN_MAX {
             text += &format!("; and {} more", ignored.len() - IGNORED_SHOWN_MAX);
@@ -57,16 +58,16 @@ mod tests {
             Some(FindingLevel::Error),
         ];
         let reports = levels.map(report);
-        let text = summarize(&reports, &[]);
+        let text = format_summary_line(&reports, &[]);
         assert_eq!(text, "4 titles: 2 fine, 1 with warnings, 1 rejected");
     }
 
     #[test]
     fn ignored_films_are_named_up_to_a_bound() {
         let ignored: Vec<_> = (0..7)
-            .filter_map(|n| IgnoredFile::from_name(&format!("{n}.mkv")))
+            .filter_map(|n| IgnoredFile::from_foreign_container(&format!("{n}.mkv")))
             .collect();
-        let text = summarize(&[], &ignored);
+        let text = format_summary_line(&[], &ignored);
         assert!(
             text.contains("7 ignored: 0.mkv is not MP4; remux with"),
             "{text}"

@@ -1,7 +1,7 @@
 //! Settings that determine what manifests declare.
 
 use super::{SettingLayers, UsageError};
-use media::presentation::{DashText, HlsText, ManifestRules};
+use media::presentation::{CmafHlsTextForm, DashTextForm, ManifestRules};
 
 /// Maximum length of a language tag, in bytes. BCP 47 tags in use are far shorter.
 const LANGUAGE_BYTES_MAX: usize = 35;
@@ -13,17 +13,19 @@ const LANGUAGE_BYTES_MAX: usize = 35;
 pub(super) fn read_manifest_rules(layers: &SettingLayers) -> Result<ManifestRules, UsageError> {
     Ok(ManifestRules {
         has_no_captions: layers
-            .with("closed-captions", parse_captions)?
+            .parse_setting("closed-captions", parse_closed_captions_setting)?
             .unwrap_or(false),
-        default_audio: layers.with("default-audio", parse_language)?,
-        hls_text: layers.with("hls-text", parse_hls_text)?.unwrap_or_default(),
+        default_audio: layers.parse_setting("default-audio", parse_language)?,
+        hls_text: layers
+            .parse_setting("hls-text", parse_hls_text_format)?
+            .unwrap_or_default(),
         dash_text: layers
-            .with("dash-text", parse_dash_text)?
+            .parse_setting("dash-text", parse_dash_text_format)?
             .unwrap_or_default(),
     })
 }
 
-fn parse_captions(text: &str) -> Result<bool, String> {
+fn parse_closed_captions_setting(text: &str) -> Result<bool, String> {
     match text {
         "none" => Ok(true),
         "unknown" => Ok(false),
@@ -31,19 +33,19 @@ fn parse_captions(text: &str) -> Result<bool, String> {
     }
 }
 
-fn parse_hls_text(text: &str) -> Result<HlsText, String> {
+fn parse_hls_text_format(text: &str) -> Result<CmafHlsTextForm, String> {
     match text {
-        "vtt" => Ok(HlsText::WebVtt),
-        "stpp" => Ok(HlsText::Imsc),
+        "vtt" => Ok(CmafHlsTextForm::WebVtt),
+        "stpp" => Ok(CmafHlsTextForm::Imsc),
         _ => Err("expected vtt or stpp".to_owned()),
     }
 }
 
-fn parse_dash_text(text: &str) -> Result<DashText, String> {
+fn parse_dash_text_format(text: &str) -> Result<DashTextForm, String> {
     match text {
-        "wvtt" => Ok(DashText::Wvtt),
-        "stpp" => Ok(DashText::Imsc),
-        "file" => Ok(DashText::File),
+        "wvtt" => Ok(DashTextForm::Wvtt),
+        "stpp" => Ok(DashTextForm::Imsc),
+        "file" => Ok(DashTextForm::File),
         _ => Err("expected wvtt, stpp or file".to_owned()),
     }
 }
@@ -64,16 +66,16 @@ mod tests {
 
     #[test]
     fn forms_of_text_are_validated() {
-        assert_eq!(parse_hls_text("stpp"), Ok(HlsText::Imsc));
-        assert_eq!(parse_dash_text("file"), Ok(DashText::File));
-        assert!(parse_hls_text("wvtt").is_err() && parse_dash_text("vtt").is_err());
+        assert_eq!(parse_hls_text_format("stpp"), Ok(CmafHlsTextForm::Imsc));
+        assert_eq!(parse_dash_text_format("file"), Ok(DashTextForm::File));
+        assert!(parse_hls_text_format("wvtt").is_err() && parse_dash_text_format("vtt").is_err());
     }
 
     #[test]
     fn captions_and_languages_are_validated() {
-        assert_eq!(parse_captions("none"), Ok(true));
-        assert_eq!(parse_captions("unknown"), Ok(false));
-        assert!(parse_captions("NONE").is_err());
+        assert_eq!(parse_closed_captions_setting("none"), Ok(true));
+        assert_eq!(parse_closed_captions_setting("unknown"), Ok(false));
+        assert!(parse_closed_captions_setting("NONE").is_err());
         for legal in ["en", "ger", "pt-BR"] {
             assert_eq!(parse_language(legal), Ok(legal.to_owned()));
         }

@@ -10,7 +10,7 @@ pub(crate) mod remote_libraries;
 mod settings_table;
 
 pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variables};
-pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
+pub use settings_table::{SETTINGS, define_serve_command, shorten_serve_help};
 
 use crate::drm::rules::DrmRules;
 use crate::index_command::media_files::folder_and_name;
@@ -19,7 +19,10 @@ use crate::title::file_names::{is_media, is_server_manifest};
 use crate::title::references::UrlPrefix;
 use http::Uri;
 use media::presentation::ManifestRules;
-use net::config::{CommonSettings, bytes, duration, listen_address, read_admin_port, switch};
+use net::config::{
+    CommonSettings, parse_bytes, parse_duration, parse_listen_address, parse_switch,
+    read_admin_port,
+};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -88,33 +91,41 @@ impl ServeSettings {
     /// # Errors
     /// An error that names the first invalid setting and the place where it was set.
     pub fn new(layers: &SettingLayers) -> Result<ServeSettings, UsageError> {
-        let segment = layers.with("segment", parse_segment_ms)?.unwrap_or(6000);
+        let segment = layers
+            .parse_setting("segment", parse_segment_ms)?
+            .unwrap_or(6000);
         Ok(ServeSettings {
-            source: read_source(layers)?,
-            listen: layers.list_with("listen", listen_address)?,
+            source: read_source_setting(layers)?,
+            listen: layers.parse_list_setting("listen", parse_listen_address)?,
             hls_segment_ms: layers
-                .with("hls-segment", parse_segment_ms)?
+                .parse_setting("hls-segment", parse_segment_ms)?
                 .unwrap_or(segment),
             dash_segment_ms: layers
-                .with("dash-segment", parse_segment_ms)?
+                .parse_setting("dash-segment", parse_segment_ms)?
                 .unwrap_or(segment),
-            index_memory_bytes: layers.memory_bytes("index-memory")?.unwrap_or(0),
-            index_cache: parse_index_cache(layers)?,
-            index_disk_bytes: layers.with("index-disk", bytes)?.unwrap_or(0),
-            media_from: parse_media_from(layers)?,
-            segment_memory_bytes: layers.memory_bytes("segment-memory")?.unwrap_or(0),
-            recheck: layers.with("recheck", duration)?,
+            index_memory_bytes: layers.parse_memory_setting("index-memory")?.unwrap_or(0),
+            index_cache: parse_index_cache_mode(layers)?,
+            index_disk_bytes: layers
+                .parse_setting("index-disk", parse_bytes)?
+                .unwrap_or(0),
+            media_from: parse_media_sources(layers)?,
+            segment_memory_bytes: layers.parse_memory_setting("segment-memory")?.unwrap_or(0),
+            recheck: layers.parse_setting("recheck", parse_duration)?,
             storage: store::Options {
-                follow_links: layers.with("follow-links", switch)?.unwrap_or(false),
+                follow_links: layers
+                    .parse_setting("follow-links", parse_switch)?
+                    .unwrap_or(false),
                 ..remote_libraries::read_storage_options(layers)?
             },
-            read_ahead: layers.with("storage-read-ahead", switch)?.unwrap_or(false),
-            aes_secret: layers.path("aes-secret"),
+            read_ahead: layers
+                .parse_setting("storage-read-ahead", parse_switch)?
+                .unwrap_or(false),
+            aes_secret: layers.setting_path("aes-secret"),
             aes_key_url: parse_key_url(layers)?,
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,
             admin: read_admin_port(layers)?,
-            edge_secret: layers.path("edge-secret-file"),
-            drm: DrmRules::parse(layers)?,
+            edge_secret: layers.setting_path("edge-secret-file"),
+            drm: DrmRules::parse_drm_rules(layers)?,
             common: CommonSettings::new(layers)?,
         })
     }
@@ -122,8 +133,8 @@ impl ServeSettings {
 
 /// Reads the setting for the library. The URL of a film is refused, because a remote library must
 /// be a folder.
-fn read_source(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
-    let Some(source) = layers.one("source") else {
+fn read_source_setting(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
+    let Some(source) = layers.setting_text("source") else {
         return Ok(None);
     };
     if let Some((folder, film)) = folder_and_name(source)
@@ -137,8 +148,8 @@ fn read_source(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     Ok(Some(source.to_owned()))
 }
 
-fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageError> {
-    let folder = layers.path("index-cache-dir");
+fn parse_index_cache_mode(layers: &SettingLayers) -> Result<IndexCacheMode, UsageError> {
+    let folder = layers.setting_path("index-cache-dir");
     let parse_mode = |text: &str| match (text, &folder) {
         ("off", _) => Ok(IndexCacheMode::Off),
         ("memory", _) => Ok(IndexCacheMode::Memory),
@@ -147,13 +158,13 @@ fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageErro
         _ => Err("expected off, memory or memory+disk".to_owned()),
     };
     Ok(layers
-        .with("index-cache", parse_mode)?
+        .parse_setting("index-cache", parse_mode)?
         .unwrap_or(IndexCacheMode::Memory))
 }
 
 /// Parses the key URL, which must contain the placeholder for the title's path.
 fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
-    let url = layers.with("aes-key-url", |text: &str| {
+    let url = layers.parse_setting("aes-key-url", |text: &str| {
         if !text.contains(TITLE_PLACEHOLDER) {
             return Err(format!(
                 "expected {TITLE_PLACEHOLDER} in place of the title's path"
@@ -171,7 +182,7 @@ fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
             false => Err("expected a URL such as https://HOST/... or a path from /".to_owned()),
         }
     })?;
-    match layers.path("aes-secret") {
+    match layers.setting_path("aes-secret") {
         None if url.is_some() => {
             let what = "aes-key-url requires a secret; set aes-secret = FILE";
             Err(UsageError(what.to_owned()))
@@ -180,7 +191,7 @@ fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     }
 }
 
-fn parse_media_from(layers: &SettingLayers) -> Result<Vec<(UrlPrefix, String)>, UsageError> {
+fn parse_media_sources(layers: &SettingLayers) -> Result<Vec<(UrlPrefix, String)>, UsageError> {
     let read = |text: String| {
         let wrong = |why: &dyn fmt::Display| UsageError(format!("media-from = {text:?}: {why}"));
         let (url, place) = text
@@ -189,11 +200,15 @@ fn parse_media_from(layers: &SettingLayers) -> Result<Vec<(UrlPrefix, String)>, 
         let prefix = UrlPrefix::parse_prefix(url).map_err(|bad| wrong(&bad))?;
         Ok((prefix, place.to_owned()))
     };
-    layers.list("media-from").into_iter().map(read).collect()
+    layers
+        .setting_texts("media-from")
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 pub(crate) fn parse_segment_ms(text: &str) -> Result<u32, String> {
-    let ms = duration(text)?.as_millis() as u64;
+    let ms = parse_duration(text)?.as_millis() as u64;
     match u32::try_from(ms) {
         Ok(small) if SEGMENT_MS_RANGE.contains(&ms) => Ok(small),
         _ => Err("expected a segment length from 100ms to 60s".into()),

@@ -1,6 +1,6 @@
 //! The storage settings.
 
-use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration};
+use net::config::{Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration};
 use std::time::Duration;
 use store::{EndpointRoute, Options, StorageTimeouts, TransportOptions, WeightedEndpoint};
 
@@ -117,19 +117,24 @@ pub const STORAGE: &[Setting] = &[
 /// Reads the storage settings. The caller adds the observer of storage requests.
 pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, UsageError> {
     let default = Options::default();
-    let time = |name, default: Duration| Ok(layers.with(name, duration)?.unwrap_or(default));
-    let size = |name, default: u64| Ok(layers.with(name, bytes)?.unwrap_or(default));
-    let memory = |name, default: u64| Ok(layers.memory_bytes(name)?.unwrap_or(default));
-    let number = |name, default: usize| Ok(layers.with(name, count)?.unwrap_or(default));
+    let time = |name, default: Duration| {
+        Ok(layers
+            .parse_setting(name, parse_duration)?
+            .unwrap_or(default))
+    };
+    let size = |name, default: u64| Ok(layers.parse_setting(name, parse_bytes)?.unwrap_or(default));
+    let memory = |name, default: u64| Ok(layers.parse_memory_setting(name)?.unwrap_or(default));
+    let number =
+        |name, default: usize| Ok(layers.parse_setting(name, parse_count)?.unwrap_or(default));
     let timeouts = StorageTimeouts::default();
-    let percent = layers.with("storage-hedge-percent", parse_percent)?;
+    let percent = layers.parse_setting("storage-hedge-percent", parse_percent)?;
     Ok(Options {
         transport: TransportOptions {
             pooled: layers
-                .with("storage-connections", parse_pooling)?
+                .parse_setting("storage-connections", parse_pooling)?
                 .unwrap_or(true),
             http2: layers
-                .with("storage-http", parse_http_version)?
+                .parse_setting("storage-http", parse_http_version)?
                 .unwrap_or(false),
             connections_max: number("storage-connections-max", 64)?.max(1),
             idle: time("storage-idle-timeout", default.transport.idle)?,
@@ -138,11 +143,11 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
                 first_byte: time("storage-first-byte-timeout", timeouts.first_byte)?,
                 stall: time("storage-stall-timeout", timeouts.stall)?,
             },
-            ca: layers.with("storage-ca", read_file)?,
+            ca: layers.parse_setting("storage-ca", read_file)?,
         },
-        via: parse_each(layers, "storage-via", parse_endpoint_route)?,
-        endpoints: parse_each(layers, "storage-endpoint", parse_endpoint)?,
-        settings: parse_each(layers, "storage-option", parse_option)?,
+        via: parse_list_setting(layers, "storage-via", parse_endpoint_route)?,
+        endpoints: parse_list_setting(layers, "storage-endpoint", parse_endpoint)?,
+        settings: parse_list_setting(layers, "storage-option", parse_storage_option)?,
         memory_bytes: memory("storage-memory", default.memory_bytes)?,
         unsent_bytes: memory("storage-unsent", default.unsent_bytes)?,
         waste_bytes: size("storage-waste", default.waste_bytes)?,
@@ -152,13 +157,13 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
     })
 }
 
-fn parse_each<T>(
+fn parse_list_setting<T>(
     layers: &SettingLayers,
     name: &str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<T>, UsageError> {
     let one = |text: &String| parse(text).map_err(|why| UsageError(format!("{name}: {why}")));
-    layers.list(name).iter().map(one).collect()
+    layers.setting_texts(name).iter().map(one).collect()
 }
 
 fn parse_pooling(text: &str) -> Result<bool, String> {
@@ -189,7 +194,7 @@ fn read_file(path: &str) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("cannot read it: {}", net::describe_io_error(&error)))
 }
 
-fn parse_option(text: &str) -> Result<(String, String), String> {
+fn parse_storage_option(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
         .ok_or("expected KEY=VALUE, such as aws_region=eu-central-1")?;

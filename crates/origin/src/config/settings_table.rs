@@ -4,7 +4,7 @@ use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, Command};
-use net::config::{COLLECTOR, COMMON, Setting, TRACING, flags, group_flags, shorten_help};
+use net::config::{COLLECTOR, COMMON, Setting, TRACING, group_flags, setting_flags, shorten_help};
 
 /// Name of the setting for the library, which is the only positional argument on the command line.
 const SOURCE: &str = "source";
@@ -167,14 +167,14 @@ Examples:
   headwater serve --config headwater.toml --print-config";
 
 /// Returns the command line of `headwater serve`.
-pub fn serve_command() -> Command {
+pub fn define_serve_command() -> Command {
     let source = Arg::new(SOURCE).value_name(PLACE.value).help(PLACE.help);
     Command::new("serve")
         .about("Serve films as HLS and DASH, packaged on request")
         .after_help(AFTER)
         .arg(source)
         .args(group_flags(
-            flags(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
+            setting_flags(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
             GROUPS,
         ))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<SettingLayers, UsageError> {
     let words = ["serve"].iter().chain(flags);
-    let flags = serve_command().try_get_matches_from(words).unwrap();
+    let flags = define_serve_command().try_get_matches_from(words).unwrap();
     let find = |name: &str| {
         env.iter()
             .find(|(n, _)| *n == name)

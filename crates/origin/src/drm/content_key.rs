@@ -54,8 +54,8 @@ mod tests {
         let mut key = ContentKey::new([0xab; 16]);
         require_wiping(&key.0);
         assert_eq!(key.expose(), &[0xab; 16]);
-        // A dropped key is also wiped by `zeroize`, but its memory could not be read afterwards.
-        // The test therefore calls `zeroize` itself.
+        // The test calls `zeroize` itself, because the memory of a dropped key cannot be read.
+        // Dropping the key calls the same function.
         key.0.zeroize();
         assert_eq!(key.expose(), &[0; 16]);
     }

@@ -1,5 +1,5 @@
-//! Caches keys in memory, so that a key server receives few requests and may fail for a limited
-//! time. Keys are never written to disk.
+//! Caches keys in memory, so that a key server receives few requests. While the key server fails,
+//! cached keys are used for a limited time. Keys are never written to disk.
 
 use super::key_error::KeyError;
 use super::key_metrics::KeyMetrics;
@@ -12,8 +12,8 @@ use store::Key;
 
 /// Maximum number of titles whose keys are cached.
 const TITLES_MAX: usize = 10_000;
-/// Time after a failed request for which old keys are used without another request. Otherwise, a
-/// slow key server would delay each check of a title.
+/// After a failed load, the old keys are used for this time before the next load. Otherwise, a slow
+/// key server would delay each check of a title.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Caches the keys of titles.
@@ -63,14 +63,14 @@ impl KeyCache {
         title: &Key,
         load: impl FnOnce() -> Result<KeySet, KeyError>,
     ) -> Result<Arc<KeySet>, KeyError> {
-        if let Some(keys) = self.find_usable(title) {
+        if let Some(keys) = self.find_usable_keys(title) {
             return Ok(keys);
         }
         let shared = self.lock_loads().entry(title.clone()).or_default().clone();
         // Looks up the keys again, because another load may have finished since the first look-up.
         let load = || {
-            self.find_usable(title)
-                .map_or_else(|| self.load(title, load), Ok)
+            self.find_usable_keys(title)
+                .map_or_else(|| self.load_and_cache_keys(title, load), Ok)
         };
         let result = shared.get_or_init(load).clone();
         let mut loads = self.lock_loads();
@@ -84,20 +84,20 @@ impl KeyCache {
     }
 
     /// Returns whether the keys of a title may be used without a request.
-    pub(crate) fn has_usable(&self, title: &Key) -> bool {
-        self.find_usable(title).is_some()
+    pub(crate) fn has_usable_keys(&self, title: &Key) -> bool {
+        self.find_usable_keys(title).is_some()
     }
 
     fn lock_loads(&self) -> MutexGuard<'_, HashMap<Key, Arc<SharedLoad>>> {
         self.loads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find_usable(&self, title: &Key) -> Option<Arc<KeySet>> {
+    fn find_usable_keys(&self, title: &Key) -> Option<Arc<KeySet>> {
         let cached = self.entries.get(title)?;
-        self.is_usable(&cached).then_some(cached.keys)
+        self.can_use_cached_keys(&cached).then_some(cached.keys)
     }
 
-    fn load(
+    fn load_and_cache_keys(
         &self,
         title: &Key,
         load: impl FnOnce() -> Result<KeySet, KeyError>,
@@ -126,7 +126,7 @@ impl KeyCache {
         }
     }
 
-    fn is_usable(&self, cached: &CachedKeys) -> bool {
+    fn can_use_cached_keys(&self, cached: &CachedKeys) -> bool {
         let age = cached.loaded.elapsed();
         let has_just_failed = cached
             .failed
@@ -181,7 +181,7 @@ mod tests {
             *old.get_or_load(&title, || Err("down".into())).unwrap(),
             keys(2)
         );
-        // Shortly after a failure, the key server receives no other request.
+        // Shortly after a failure, the key server receives no further request.
         assert_eq!(*old.get_or_load(&title, unused).unwrap(), keys(2));
         let strict = KeyCache::new(Duration::ZERO, Duration::ZERO, counts.clone());
         assert!(strict.get_or_load(&title, || Ok(keys(1))).is_ok());

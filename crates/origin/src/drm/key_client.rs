@@ -71,7 +71,7 @@ impl KeyClient {
     /// # Errors
     /// If the server is unavailable or too slow, if the status is not 200, or if the response has
     /// too many bytes. The message contains no credentials.
-    pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
+    pub(crate) fn send_key_request(&self, request: KeyRequest) -> Result<KeyResponse, KeyError> {
         let mut span = trace::start_span("keys", SpanKind::Client);
         let result = self.send_on_runtime(request);
         if let (Some(span), Err(_)) = (&mut span, &result) {
@@ -84,8 +84,9 @@ impl KeyClient {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime
-            .map_err(|error| unavailable(format_args!("cannot start a runtime: {error}")))?;
+        let runtime = runtime.map_err(|error| {
+            key_server_unavailable(format_args!("cannot start a runtime: {error}"))
+        })?;
         runtime.block_on(async {
             let exchange = tokio::time::timeout(EXCHANGE_TIMEOUT, self.exchange(request));
             let late = || format!("no complete response within {EXCHANGE_TIMEOUT:?}");
@@ -101,12 +102,14 @@ impl KeyClient {
             ..UpstreamLimits::default()
         };
         let bytes_max = request.response_bytes_max;
-        let server = server_url(&request.url).map_err(unavailable)?;
+        let server = server_url(&request.url).map_err(key_server_unavailable)?;
         let client = UpstreamClient::new(&server, 1, limits, &TrustedAuthorities::Public);
-        let client = client.map_err(unavailable)?;
-        let request = self.build_request(&client, request).map_err(unavailable)?;
+        let client = client.map_err(key_server_unavailable)?;
+        let request = self
+            .build_request(&client, request)
+            .map_err(key_server_unavailable)?;
         let sent = client.send_once(0, request).await;
-        let mut response = sent.map_err(|(error, _)| unavailable(error))?;
+        let mut response = sent.map_err(|(error, _)| key_server_unavailable(error))?;
         let mut body = Zeroizing::new(Vec::new());
         while let Some(data) = response
             .next_data()
@@ -120,7 +123,7 @@ impl KeyClient {
         }
         if response.status != StatusCode::OK {
             let status = format!("the key server responded with status {}", response.status);
-            let cause = format!("{status}{}", quote_text(&body));
+            let cause = format!("{status}{}", quote_error_text(&body));
             return Err(KeyError::with_cause(status, cause));
         }
         Ok(KeyResponse {
@@ -161,7 +164,7 @@ impl KeyClient {
 }
 
 /// Returns an error whose cause only operators see.
-fn unavailable(cause: impl fmt::Display) -> KeyError {
+fn key_server_unavailable(cause: impl fmt::Display) -> KeyError {
     KeyError::with_cause("the key server is unavailable", cause)
 }
 
@@ -178,7 +181,7 @@ fn server_url(url: &Uri) -> Result<Uri, String> {
 }
 
 /// Quotes the start of the error text in a response, such as that of a SPEKE server.
-fn quote_text(body: &[u8]) -> String {
+fn quote_error_text(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let start: String = text
         .trim()

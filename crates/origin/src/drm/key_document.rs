@@ -22,15 +22,15 @@ use zeroize::Zeroizing;
 ///
 /// # Errors
 /// A message without keys or credentials.
-pub(crate) fn load_document(
+pub(crate) fn load_key_document(
     settings: &DrmSettings,
     (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     title: &Key,
 ) -> Result<KeySet, KeyError> {
     let text = match &settings.keys {
         KeyLocation::Secret(_) => return Err("a secret is not a document".into()),
-        KeyLocation::CpixFile(path) => read_title_file(path, title)?,
-        KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
+        KeyLocation::CpixFile(path) => read_key_file_of_title(path, title)?,
+        KeyLocation::CpixUrl(url) => fetch_key_document_text(client, url, title, CPIX_BYTES_MAX)?,
         KeyLocation::Speke(url) => {
             return speke::request_keys(settings, (client, decryptor), (url, title));
         }
@@ -43,21 +43,21 @@ pub(crate) fn load_document(
         let title = title.as_str();
         tracing::info!(title, "the signature of the key document is not verified");
     }
-    Ok(from_document(document))
+    Ok(from_key_document(document))
 }
 
 /// Reads the keys of a title's encrypted sources. The returned set has no usage rules. Blocks.
 ///
 /// # Errors
 /// A message without keys or credentials.
-pub(crate) fn load_source_document(
+pub(crate) fn load_source_key_document(
     location: &KeyLocation,
     (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     title: &Key,
 ) -> Result<KeySet, KeyError> {
     let text = match location {
-        KeyLocation::CpixFile(path) => read_title_file(path, title)?,
-        KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
+        KeyLocation::CpixFile(path) => read_key_file_of_title(path, title)?,
+        KeyLocation::CpixUrl(url) => fetch_key_document_text(client, url, title, CPIX_BYTES_MAX)?,
         KeyLocation::Udrm(url) => return fetch_udrm_keys(client, url, title),
         KeyLocation::Secret(_) | KeyLocation::Speke(_) => {
             return Err("the source has no keys of other key ids".into());
@@ -66,21 +66,21 @@ pub(crate) fn load_source_document(
     let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
     let keys = decrypt_content_keys(&text, decryptor).map_err(|error| error.to_string())?;
     Ok(KeySet {
-        keys: keys.into_iter().map(from_entry).collect(),
+        keys: keys.into_iter().map(from_document_entry).collect(),
         ..KeySet::default()
     })
 }
 
 /// Converts a parsed document to a key set.
-pub(crate) fn from_document(document: KeyDocument) -> KeySet {
+pub(crate) fn from_key_document(document: KeyDocument) -> KeySet {
     KeySet {
-        keys: document.keys.into_iter().map(from_entry).collect(),
+        keys: document.keys.into_iter().map(from_document_entry).collect(),
         rules: document.rules,
         is_served: false,
     }
 }
 
-fn from_entry(entry: KeyDocumentEntry) -> TitleKey {
+fn from_document_entry(entry: KeyDocumentEntry) -> TitleKey {
     TitleKey {
         key_id: entry.key_id,
         key: ContentKey::new(*entry.key),
@@ -91,12 +91,12 @@ fn from_entry(entry: KeyDocumentEntry) -> TitleKey {
 }
 
 /// Reads a file whose path may contain `{title}`.
-fn read_title_file(path: &str, title: &Key) -> Result<Zeroizing<String>, KeyError> {
+fn read_key_file_of_title(path: &str, title: &Key) -> Result<Zeroizing<String>, KeyError> {
     read_document_file(Path::new(&path.replace("{title}", title.as_str())))
 }
 
 fn fetch_udrm_keys(client: &KeyClient, url: &str, title: &Key) -> Result<KeySet, KeyError> {
-    let text = fetch_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?;
+    let text = fetch_key_document_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?;
     Ok(udrm::parse_keys(&text)?)
 }
 
@@ -115,22 +115,22 @@ fn read_document_file(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     read.map(|_| text).map_err(failed)
 }
 
-fn fetch_text(
+fn fetch_key_document_text(
     client: &KeyClient,
     url: &str,
     title: &Key,
     response_bytes_max: usize,
 ) -> Result<Zeroizing<String>, KeyError> {
-    let response = client.send(KeyRequest {
+    let response = client.send_key_request(KeyRequest {
         url: expand_url(url, title)?,
         body: None,
         headers: Vec::new(),
         response_bytes_max,
     })?;
-    Ok(decode_body(&response.body)?)
+    Ok(decode_utf8_body(&response.body)?)
 }
 
-pub(super) fn decode_body(body: &[u8]) -> Result<Zeroizing<String>, String> {
+pub(super) fn decode_utf8_body(body: &[u8]) -> Result<Zeroizing<String>, String> {
     let text = std::str::from_utf8(body);
     text.map(|text| Zeroizing::new(text.to_owned()))
         .map_err(|_| "the response is not UTF-8".to_owned())

@@ -28,7 +28,7 @@ impl KeyError {
     /// message.
     pub(crate) fn into_unavailable(self, place: &str) -> Error {
         let message = format!("{place}: {}", self.message);
-        let error = Error::upstream(StatusCode::SERVICE_UNAVAILABLE, message);
+        let error = Error::new_upstream_error(StatusCode::SERVICE_UNAVAILABLE, message);
         match self.cause {
             Some(cause) => error.with_detail(format!("{place}: {cause}")),
             None => error,

@@ -1,7 +1,9 @@
 //! The content keys of one title.
 
 use super::content_key::{ContentKey, KEY_BYTES};
-use media::protection::{HdcpLevel, KeyId, SystemSignaling, TrackFacts, UsageRule, format_key_id};
+use media::protection::{
+    HdcpLevel, KeyId, SystemSignaling, UsageRule, UsageRuleTrack, format_key_id,
+};
 
 /// The keys of a title, and the tracks that each key encrypts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,7 +34,10 @@ impl KeySet {
     ///
     /// # Errors
     /// A message if several keys are possible, or if the key that a rule names is unknown.
-    pub(crate) fn key_of(&self, track: &TrackFacts) -> Result<Option<&TitleKey>, String> {
+    pub(crate) fn key_for_track(
+        &self,
+        track: &UsageRuleTrack,
+    ) -> Result<Option<&TitleKey>, String> {
         if self.rules.is_empty() {
             return match &self.keys[..] {
                 [only] => Ok(Some(only)),

@@ -3,9 +3,9 @@
 use super::document_decryptor::DocumentDecryptor;
 use super::key_cache::KeyCache;
 use super::key_client::KeyClient;
+use super::key_derivation::KeyDerivationSecret;
 use super::key_document;
 use super::key_set::KeySet;
-use super::secret_keys::SecretKeys;
 use super::settings::DrmSettings;
 use net::Error;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use store::Key;
 /// Provides the keys of titles.
 pub(crate) enum KeySource {
     /// The keys are derived from a secret.
-    Secret(Box<SecretKeys>),
+    Secret(Box<KeyDerivationSecret>),
     /// The keys are in files or at a key server.
     Documents {
         client: KeyClient,
@@ -30,7 +30,7 @@ impl KeySource {
         match self {
             KeySource::Secret(_) => true,
             KeySource::Documents { cache, .. } => {
-                cache.has_usable(&settings.keys.select_cache_key(title))
+                cache.has_usable_keys(&settings.keys.select_cache_key(title))
             }
         }
     }
@@ -46,14 +46,14 @@ impl KeySource {
         title: &Key,
     ) -> Result<Arc<KeySet>, Error> {
         match self {
-            KeySource::Secret(secret) => Ok(Arc::new(secret.derive(title))),
+            KeySource::Secret(secret) => Ok(Arc::new(secret.derive_keys(title))),
             KeySource::Documents {
                 client,
                 cache,
                 decryptor,
             } => {
                 let decryptor = decryptor.as_ref();
-                let load = || key_document::load_document(settings, (client, decryptor), title);
+                let load = || key_document::load_key_document(settings, (client, decryptor), title);
                 let keys = cache.get_or_load(&settings.keys.select_cache_key(title), load);
                 keys.map_err(|error| error.into_unavailable("keys"))
             }

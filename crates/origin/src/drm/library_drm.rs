@@ -58,7 +58,7 @@ impl LibraryDrm {
     ///
     /// # Errors
     /// 415 if the title uses such a file. The message names the file.
-    pub(crate) fn check_unprotected<'a>(
+    pub(crate) fn refuse_protected_files<'a>(
         &self,
         title: &Key,
         mut files: impl Iterator<Item = &'a Key>,

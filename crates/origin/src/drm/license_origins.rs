@@ -12,16 +12,17 @@ pub(crate) fn list_license_origins(drm: Option<&DrmRules>) -> BTreeSet<String> {
     let default = drm.iter().filter_map(|drm| drm.default_settings.as_ref());
     let settings = of_rules.chain(default);
     let urls = settings.flat_map(|settings| &settings.license_urls);
-    urls.filter_map(|(_, url)| find_origin(url)).collect()
+    urls.filter_map(|(_, url)| web_origin_of_url(url)).collect()
 }
 
 /// Returns scheme, host and port of an HTTP or HTTPS URL.
-fn find_origin(url: &str) -> Option<String> {
+fn web_origin_of_url(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
-    // Any other character could end the directive of the policy, or the header.
+    // Other characters are refused, because they could end the directive of the policy, or the
+    // header.
     let is_allowed =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
     let is_http = matches!(scheme.as_str(), "http" | "https");
@@ -31,7 +32,7 @@ fn find_origin(url: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::find_origin;
+    use super::web_origin_of_url;
 
     #[test]
     fn an_origin_is_the_scheme_the_host_and_the_port() {
@@ -47,7 +48,7 @@ mod tests {
             ("https://", None),
         ];
         for (url, origin) in origins {
-            assert_eq!(find_origin(url).as_deref(), origin, "{url}");
+            assert_eq!(web_origin_of_url(url).as_deref(), origin, "{url}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Opens the key sources of a library, and creates the protection policies from the settings.
 
 use super::document_decryptor::DocumentDecryptor;
+use super::key_derivation::KeyDerivationSecret;
 use super::library_drm::KEY_LOADS_MAX;
 use super::rules::DrmRules;
-use super::secret_keys::SecretKeys;
 use super::settings::{DrmSettings, KeyLocation};
 use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm, SourceKeys};
 use crate::segment::hls_aes128::SECRET_BYTES_RANGE;
@@ -44,7 +44,10 @@ fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, Pro
     let source = match &drm.keys {
         KeyLocation::Secret(path) => {
             let secret = read_secret("--drm-keys", path)?;
-            KeySource::Secret(Box::new(SecretKeys::new(&secret, drm.key_granularity)))
+            KeySource::Secret(Box::new(KeyDerivationSecret::new(
+                &secret,
+                drm.key_granularity,
+            )))
         }
         _ => KeySource::Documents {
             client: open_key_client(drm.headers_file.as_deref())?,
@@ -73,7 +76,7 @@ fn open_source_keys(
 ) -> Result<SourceKeys, ProgramError> {
     // The headers contain credentials for the server of `drm-keys`, so these headers are not sent
     // to another server.
-    let has_same_server = location.server() == drm.keys.server();
+    let has_same_server = location.scheme_and_authority() == drm.keys.scheme_and_authority();
     let headers = drm.headers_file.as_deref().filter(|_| has_same_server);
     Ok(SourceKeys {
         location: location.clone(),
@@ -87,16 +90,16 @@ fn open_decryptor(drm: &DrmSettings) -> Result<Option<DocumentDecryptor>, Progra
     let Some(path) = drm.private_key.as_deref() else {
         return Ok(None);
     };
-    let decryptor = parse_file("--drm-private-key", path, DocumentDecryptor::from_pem)?;
+    let decryptor = parse_pem_file("--drm-private-key", path, DocumentDecryptor::from_pem)?;
     let Some(path) = drm.certificate.as_deref() else {
         return Ok(Some(decryptor));
     };
     let add = |pem: &str| decryptor.with_certificate(pem);
-    parse_file("--drm-certificate", path, add).map(Some)
+    parse_pem_file("--drm-certificate", path, add).map(Some)
 }
 
 /// Parses a file that may contain a private key.
-fn parse_file<T>(
+fn parse_pem_file<T>(
     flag: &str,
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, String>,

@@ -17,7 +17,7 @@ impl PathPattern {
     ///
     /// # Errors
     /// The reason why the text is not a pattern.
-    pub fn parse(text: &str) -> Result<PathPattern, String> {
+    pub fn parse_pattern(text: &str) -> Result<PathPattern, String> {
         let names = text.strip_prefix('/').unwrap_or(text).split('/');
         let names: Vec<String> = names.map(str::to_owned).collect();
         let is_invalid = |name: &String| {
@@ -107,7 +107,7 @@ mod tests {
             ("**", &["", "a", "a/b"], &[]),
             ("*a*b", &["xaab", "ab", "abab"], &["aba", "b"]),
         ] {
-            let pattern = PathPattern::parse(pattern).unwrap();
+            let pattern = PathPattern::parse_pattern(pattern).unwrap();
             let is_match = |path: &&str| pattern.matches(&Key::parse(path).unwrap());
             for path in matching {
                 assert!(is_match(path), "{pattern:?} {path}");
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn patterns_without_meaning_are_refused() {
         for text in ["", "/", "a//b", "kids/", "a**", "../a"] {
-            assert!(PathPattern::parse(text).is_err(), "{text}");
+            assert!(PathPattern::parse_pattern(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn many_stars_take_little_time() {
-        let pattern = PathPattern::parse(&"*a".repeat(500)).unwrap();
+        let pattern = PathPattern::parse_pattern(&"*a".repeat(500)).unwrap();
         let key = Key::parse(&["a".repeat(250).as_str(); 16].join("/")).unwrap();
         assert!(!pattern.matches(&key));
     }

@@ -4,7 +4,8 @@ use super::path_pattern::PathPattern;
 use super::settings::DrmSettings;
 use net::config::{ScopedLayers, SettingLayers, UsageError};
 
-/// Maximum number of rules. Each title's path is matched against all of them.
+/// Maximum number of rules. The number is limited, because the path of a title may be compared with
+/// every rule.
 const RULES_MAX: usize = 256;
 
 /// The settings for the protection of all titles of a library.
@@ -22,8 +23,8 @@ impl DrmRules {
     ///
     /// # Errors
     /// A [`UsageError`] for the first invalid value.
-    pub fn parse(layers: &SettingLayers) -> Result<Option<DrmRules>, UsageError> {
-        let tables = layers.scoped("drm-rule", "drm-", "path")?;
+    pub fn parse_drm_rules(layers: &SettingLayers) -> Result<Option<DrmRules>, UsageError> {
+        let tables = layers.read_scoped_layers("drm-rule", "drm-", "path")?;
         if tables.len() > RULES_MAX {
             let what = format!("drm-rule: more than {RULES_MAX} rules");
             return Err(UsageError(what));
@@ -36,7 +37,7 @@ impl DrmRules {
         let rules = tables.iter().map(parse_rule);
         let parsed = DrmRules {
             rules: rules.collect::<Result<_, _>>()?,
-            default_settings: DrmSettings::parse(layers)?,
+            default_settings: DrmSettings::parse_drm_settings(layers)?,
         };
         Ok(Some(parsed).filter(DrmRules::is_protecting))
     }
@@ -48,7 +49,7 @@ impl DrmRules {
 }
 
 fn parse_rule(table: &ScopedLayers) -> Result<(PathPattern, Option<DrmSettings>), UsageError> {
-    let pattern = PathPattern::parse(&table.scope)
+    let pattern = PathPattern::parse_pattern(&table.scope)
         .map_err(|why| UsageError(format!("{}: path = {:?}: {why}", table.place, table.scope)))?;
-    Ok((pattern, DrmSettings::parse(&table.layers)?))
+    Ok((pattern, DrmSettings::parse_drm_settings(&table.layers)?))
 }

@@ -3,14 +3,15 @@
 use http::Uri;
 use media::protection::cpix::CpixVersion;
 use media::protection::{ContentSystem, ProtectionScheme, PsshPlaces};
-use net::config::{Setting, SettingLayers, UsageError, duration, switch};
+use net::config::{Setting, SettingLayers, UsageError, parse_duration, parse_switch};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::Key;
 
 /// The declarations of the settings, without defaults.
 ///
-/// [`DrmSettings::parse`] applies the defaults. The printed settings of a server without protection
+/// [`DrmSettings::parse_drm_settings`] applies the defaults. The printed settings of a server
+/// without protection
 /// therefore contain no DRM settings.
 pub const DRM: &[Setting] = &[
     Setting::new(
@@ -208,21 +209,21 @@ impl DrmSettings {
     ///
     /// # Errors
     /// A [`UsageError`] for the first invalid value, or for a combination with `aes-secret`.
-    pub fn parse(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
-        let keys = match layers.with("drm-keys", parse_optional_location)? {
+    pub fn parse_drm_settings(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
+        let keys = match layers.parse_setting("drm-keys", parse_optional_key_location)? {
             Some(Some(keys)) => keys,
             Some(None) => return Ok(None),
             None => return refuse_settings_without_keys(layers),
         };
-        if layers.one("aes-secret").is_some() {
+        if layers.setting_text("aes-secret").is_some() {
             let what = "aes-secret and drm-keys both encrypt the segments; set only one of them";
             return Err(UsageError(what.to_owned()));
         }
-        let mut systems = layers.list_with("drm-systems", parse_system)?;
+        let mut systems = layers.parse_list_setting("drm-systems", parse_drm_system)?;
         if systems.is_empty() && matches!(keys, KeyLocation::Secret(_)) {
             systems.push(ContentSystem::ClearKey);
         }
-        let scheme = layers.with("drm-scheme", parse_scheme)?;
+        let scheme = layers.parse_setting("drm-scheme", parse_protection_scheme)?;
         let scheme = scheme.unwrap_or(ProtectionScheme::Cbcs);
         if scheme == ProtectionScheme::Cenc && systems.contains(&ContentSystem::FairPlay) {
             let what = "drm-scheme = \"cenc\": FairPlay supports only cbcs";
@@ -233,28 +234,34 @@ impl DrmSettings {
                 "drm-certificate requires the private key of the certificate; set drm-private-key";
             return Err(UsageError(what.to_owned()));
         }
-        let granularity = layers.with("drm-key-per", parse_granularity)?;
+        let granularity = layers.parse_setting("drm-key-per", parse_granularity)?;
         Ok(Some(DrmSettings {
             keys,
             source_keys: layers
-                .with("drm-source-keys", parse_source_location)?
+                .parse_setting("drm-source-keys", parse_source_key_location)?
                 .flatten(),
             key_granularity: granularity.unwrap_or(KeyGranularity::Title),
             scheme,
             systems,
             license_urls: parse_license_urls(layers)?,
-            pssh: layers.with("drm-pssh", parse_places)?.unwrap_or_default(),
-            headers_file: layers.path("drm-headers-file"),
-            private_key: layers.path("drm-private-key"),
-            certificate: layers.path("drm-certificate"),
-            cpix_version: layers
-                .with("drm-speke-version", parse_speke_version)?
+            pssh: layers
+                .parse_setting("drm-pssh", parse_pssh_places)?
                 .unwrap_or_default(),
-            cache: layers.with("drm-cache", duration)?.unwrap_or(CACHE),
+            headers_file: layers.setting_path("drm-headers-file"),
+            private_key: layers.setting_path("drm-private-key"),
+            certificate: layers.setting_path("drm-certificate"),
+            cpix_version: layers
+                .parse_setting("drm-speke-version", parse_speke_version)?
+                .unwrap_or_default(),
+            cache: layers
+                .parse_setting("drm-cache", parse_duration)?
+                .unwrap_or(CACHE),
             stale_if_error: layers
-                .with("drm-stale-if-error", duration)?
+                .parse_setting("drm-stale-if-error", parse_duration)?
                 .unwrap_or(STALE_IF_ERROR),
-            allows_clear_tracks: layers.with("drm-clear-tracks", switch)?.unwrap_or(false),
+            allows_clear_tracks: layers
+                .parse_setting("drm-clear-tracks", parse_switch)?
+                .unwrap_or(false),
         }))
     }
 
@@ -280,17 +287,17 @@ fn refuse_settings_without_keys(layers: &SettingLayers) -> Result<Option<DrmSett
 }
 
 /// Parses `drm-keys`, which may be `none`.
-fn parse_optional_location(text: &str) -> Result<Option<KeyLocation>, String> {
+fn parse_optional_key_location(text: &str) -> Result<Option<KeyLocation>, String> {
     match text {
         "none" => Ok(None),
-        text => parse_location(text).map(Some),
+        text => parse_key_location(text).map(Some),
     }
 }
 
-/// Parses `drm-source-keys`. Refuses a secret and a SPEKE server, because they provide keys only
-/// for key ids that this server chooses. An encrypted source already has a key id.
-fn parse_source_location(text: &str) -> Result<Option<KeyLocation>, String> {
-    match parse_optional_location(text) {
+/// Parses `drm-source-keys`. An encrypted source already has a key id. A secret or a SPEKE server
+/// is therefore refused, because it provides keys only for key ids that this server chooses.
+fn parse_source_key_location(text: &str) -> Result<Option<KeyLocation>, String> {
+    match parse_optional_key_location(text) {
         Ok(Some(KeyLocation::Secret(_) | KeyLocation::Speke(_))) | Err(_) => {
             Err("expected cpix:FILE, cpix:URL, udrm:URL or none".to_owned())
         }
@@ -298,7 +305,7 @@ fn parse_source_location(text: &str) -> Result<Option<KeyLocation>, String> {
     }
 }
 
-fn parse_location(text: &str) -> Result<KeyLocation, String> {
+fn parse_key_location(text: &str) -> Result<KeyLocation, String> {
     let (kind, place) = text.split_once(':').unwrap_or_default();
     let is_url = place.contains("://");
     match kind {
@@ -316,7 +323,7 @@ fn parse_location(text: &str) -> Result<KeyLocation, String> {
 impl KeyLocation {
     /// Returns the scheme, and the host with the port, of the key server; `None` without a key
     /// server.
-    pub(crate) fn server(&self) -> Option<(String, String)> {
+    pub(crate) fn scheme_and_authority(&self) -> Option<(String, String)> {
         let url = match self {
             KeyLocation::Secret(_) | KeyLocation::CpixFile(_) => return None,
             KeyLocation::CpixUrl(url) | KeyLocation::Speke(url) | KeyLocation::Udrm(url) => url,
@@ -358,13 +365,13 @@ fn parse_server_url(text: &str) -> Result<String, String> {
     }
 }
 
-fn parse_scheme(text: &str) -> Result<ProtectionScheme, String> {
+fn parse_protection_scheme(text: &str) -> Result<ProtectionScheme, String> {
     let schemes = [ProtectionScheme::Cbcs, ProtectionScheme::Cenc];
     let found = schemes.into_iter().find(|scheme| scheme.name() == text);
     found.ok_or_else(|| "expected cbcs or cenc".to_owned())
 }
 
-fn parse_system(text: &str) -> Result<ContentSystem, String> {
+fn parse_drm_system(text: &str) -> Result<ContentSystem, String> {
     let found = ContentSystem::ALL
         .into_iter()
         .find(|system| system.name() == text);
@@ -388,7 +395,7 @@ fn parse_speke_version(text: &str) -> Result<CpixVersion, String> {
     }
 }
 
-fn parse_places(text: &str) -> Result<PsshPlaces, String> {
+fn parse_pssh_places(text: &str) -> Result<PsshPlaces, String> {
     match text {
         "init" => Ok(PsshPlaces::Init),
         "manifest" => Ok(PsshPlaces::Manifest),
@@ -406,7 +413,7 @@ fn parse_license_urls(layers: &SettingLayers) -> Result<Vec<(ContentSystem, Stri
     ];
     let mut urls = Vec::new();
     for (system, name) in settings {
-        let url = layers.with(name, |text: &str| {
+        let url = layers.parse_setting(name, |text: &str| {
             // Manifests contain the URL between quotation marks, on one line. The URL may therefore
             // contain no quotation mark and no line break.
             match text.contains(['"', '\n', '\r']) || !text.contains(':') && !text.starts_with('/')

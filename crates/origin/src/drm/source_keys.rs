@@ -25,7 +25,7 @@ impl SourceKeys {
     /// Returns whether the keys for the sources of a title are available without loading them.
     pub(crate) fn has_keys(&self, title: &Key) -> bool {
         self.cache
-            .has_usable(&self.location.select_cache_key(title))
+            .has_usable_keys(&self.location.select_cache_key(title))
     }
 
     /// Returns the keys for the sources of a title. Blocks.
@@ -36,7 +36,7 @@ impl SourceKeys {
     /// the key server fails.
     pub(crate) fn load_keys(&self, title: &Key) -> Result<Arc<KeySet>, Error> {
         let access = (&self.client, self.decryptor.as_ref());
-        let load = || key_document::load_source_document(&self.location, access, title);
+        let load = || key_document::load_source_key_document(&self.location, access, title);
         let cached = self.location.select_cache_key(title);
         let keys = self.cache.get_or_load(&cached, load);
         keys.map_err(|error| error.into_unavailable("keys: source keys"))

@@ -3,10 +3,10 @@
 
 use super::document_decryptor::DocumentDecryptor;
 use super::key_client::{KeyClient, KeyRequest};
-use super::key_document::{decode_body, expand_url, from_document};
+use super::key_derivation::track_classes;
+use super::key_document::{decode_utf8_body, expand_url, from_key_document};
 use super::key_error::KeyError;
 use super::key_set::KeySet;
-use super::secret_keys::track_classes;
 use super::settings::DrmSettings;
 use aws_lc_rs::digest;
 use media::protection::cpix::{
@@ -36,7 +36,7 @@ pub(crate) fn request_keys(
     (client, decryptor): (&KeyClient, Option<&DocumentDecryptor>),
     (url, title): (&str, &Key),
 ) -> Result<KeySet, KeyError> {
-    let keys = choose_keys(settings, title);
+    let keys = choose_key_ids(settings, title);
     let request = CpixRequest {
         version: settings.cpix_version,
         content_id: title.as_str(),
@@ -49,10 +49,10 @@ pub(crate) fn request_keys(
     let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
     let document = decrypt_key_document(&text, settings.scheme, decryptor);
     let document = document.map_err(|error| error.to_string())?;
-    check_response(&document, &request)?;
-    // The usage rules of the request replace those of the response, so a key that was not requested
-    // is not used.
-    let mut found = from_document(document);
+    check_requested_keys(&document, &request)?;
+    // The usage rules of the request replace the usage rules of the response. Keys that were not
+    // requested are therefore not used.
+    let mut found = from_key_document(document);
     found.rules = keys.into_iter().map(|key| key.rule).collect();
     Ok(found)
 }
@@ -64,7 +64,7 @@ fn post_request(
     request: &CpixRequest<'_>,
 ) -> Result<Zeroizing<String>, KeyError> {
     let version = speke_version(request.version);
-    let response = client.send(KeyRequest {
+    let response = client.send_key_request(KeyRequest {
         url,
         body: Some(request.to_xml()),
         headers: vec![
@@ -78,12 +78,12 @@ fn post_request(
         let message = format!("the response does not declare {VERSION_HEADER}: {version}");
         return Err(message.into());
     }
-    Ok(decode_body(&response.body)?)
+    Ok(decode_utf8_body(&response.body)?)
 }
 
-/// Checks that the response contains the requested keys, and that they are encrypted if the request
-/// contained a certificate.
-fn check_response(document: &KeyDocument, request: &CpixRequest<'_>) -> Result<(), String> {
+/// Checks that the response contains the requested keys. If the request contained a certificate,
+/// also checks that these keys are encrypted.
+fn check_requested_keys(document: &KeyDocument, request: &CpixRequest<'_>) -> Result<(), String> {
     for key in request.keys {
         let id = &key.rule.key_id;
         let found = document.keys.iter().find(|own| own.key_id == *id);
@@ -103,7 +103,7 @@ fn check_response(document: &KeyDocument, request: &CpixRequest<'_>) -> Result<(
 
 /// Chooses key ids and IVs that depend only on the title and the type of track, so that all origins
 /// request the same keys.
-fn choose_keys(settings: &DrmSettings, title: &Key) -> Vec<RequestedKey> {
+fn choose_key_ids(settings: &DrmSettings, title: &Key) -> Vec<RequestedKey> {
     let classes = track_classes(settings.key_granularity).into_iter();
     classes
         .map(|(class, media)| RequestedKey {

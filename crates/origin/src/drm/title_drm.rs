@@ -13,7 +13,7 @@ use media::index::Track;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
     ContentSystem, KeyId, ProtectionScheme, SourceProtection, SubsampleParser, SystemSignaling,
-    TitleProtection, TrackFacts, TrackProtection, TrackSignaling, format_key_id,
+    TitleProtection, TrackProtection, TrackSignaling, UsageRuleTrack, format_key_id,
 };
 use net::Error;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub(crate) struct TitleDrm {
     /// Keys with which sources are decrypted, if the title has encrypted sources and
     /// `drm-source-keys` is set.
     source_keys: Option<Arc<KeySet>>,
-    /// The ciphers of each rendition; `None` if its samples are served as they are.
+    /// The ciphers of each rendition. `None` if the samples of the rendition are served as they
+    /// are.
     ciphers: Vec<Option<TrackCiphers>>,
     version_hash: u64,
 }
@@ -50,7 +51,8 @@ struct TrackDrm {
 type SourceKeyFingerprint = [u8; KEY_BYTES];
 
 impl DrmPolicy {
-    /// Maps the keys of a title to its renditions, and creates their ciphers and signaling.
+    /// Maps the keys of a title to its renditions. Creates the ciphers and the signaling of each
+    /// rendition.
     ///
     /// # Errors
     /// 415 if a rendition has no key or several keys, or cannot be encrypted.
@@ -115,18 +117,19 @@ impl DrmPolicy {
         let source = track.protection.as_deref();
         let source_key = source.and_then(|source| keys.source_key(source));
         if let (Some(source), None) = (source, source_key) {
-            return Ok(self.pass_through(source, title));
+            return Ok(self.signal_source_encryption(source, title));
         }
         let refuse = |why: String| {
             let bad = media::Error::new(ErrorKind::Unsupported, format!("keys: {why}"));
             error::from_media(title.as_str(), &bad)
         };
-        let facts = TrackFacts::new(track, rendition.bandwidth.average);
-        let title_key = keys.title_keys.key_of(&facts).map_err(refuse)?;
+        let facts = UsageRuleTrack::new(track, rendition.bandwidth.average);
+        let title_key = keys.title_keys.key_for_track(&facts).map_err(refuse)?;
         match (title_key, source) {
             (Some(title_key), _) => {
                 let place = (title, presentation, rendition);
-                let track = self.encrypt_track(&keys.title_keys, (title_key, source_key), place);
+                let track =
+                    self.prepare_track_encryption(&keys.title_keys, (title_key, source_key), place);
                 track.map_err(|bad| error::from_media(title.as_str(), &bad))
             }
             (None, _) if !self.settings.allows_clear_tracks => {
@@ -136,13 +139,13 @@ impl DrmPolicy {
             }
             // `drm-clear-tracks` allows tracks to stay unencrypted, but does not decrypt tracks of
             // encrypted sources.
-            (None, Some(source)) => Ok(self.pass_through(source, title)),
+            (None, Some(source)) => Ok(self.signal_source_encryption(source, title)),
             (None, None) => Ok(TrackDrm::default()),
         }
     }
 
     /// Returns the signaling of the source's own encryption, without ciphers.
-    fn pass_through(&self, source: &SourceProtection, title: &Key) -> TrackDrm {
+    fn signal_source_encryption(&self, source: &SourceProtection, title: &Key) -> TrackDrm {
         let systems = self.list_source_systems(source, title);
         TrackDrm {
             signaling: Some(TrackSignaling::from_source(source, &systems)),
@@ -151,7 +154,7 @@ impl DrmPolicy {
     }
 
     /// Returns the signaling and the ciphers for encryption with a title's own key.
-    fn encrypt_track(
+    fn prepare_track_encryption(
         &self,
         keys: &KeySet,
         (title_key, source_key): (&TitleKey, Option<&TitleKey>),
@@ -162,9 +165,9 @@ impl DrmPolicy {
         let open = |(source, key): (&SourceProtection, &TitleKey)| {
             SourceCipher::new(&key.key, source.entry.protection.scheme).map(Arc::new)
         };
-        let mark = source_key.map(mark_source_key);
+        let mark = source_key.map(fingerprint_source_key);
         Ok(TrackDrm {
-            signaling: Some(self.signal_track(keys, (title_key, mark), place)?),
+            signaling: Some(self.build_track_signaling(keys, (title_key, mark), place)?),
             ciphers: Some(TrackCiphers {
                 content: Arc::new(ContentKeyCipher::new(&title_key.key)?),
                 source: source.zip(source_key).map(open).transpose()?,
@@ -187,7 +190,7 @@ impl DrmPolicy {
         current.is_ok_and(|keys| *keys == *drm.keys)
     }
 
-    fn signal_track(
+    fn build_track_signaling(
         &self,
         keys: &KeySet,
         (title_key, source_mark): (&TitleKey, Option<SourceKeyFingerprint>),
@@ -204,7 +207,8 @@ impl DrmPolicy {
             }),
             // If the same key and counter encrypted two different plaintexts, both plaintexts could
             // be recovered. The initial counter therefore depends on the rendition and on the
-            // version of its content. For an encrypted source, it also depends on the source's key.
+            // version of its content. For an encrypted source, the counter also depends on the
+            // source's key.
             ProtectionScheme::Cenc => title_key.key.derive_bytes(&[
                 b"headwater cenc iv",
                 &title_key.key_id,
@@ -218,9 +222,9 @@ impl DrmPolicy {
             key_id: title_key.key_id,
             iv,
         };
-        let systems = self.list_systems(keys, title_key, title)?;
+        let systems = self.list_signaled_systems(keys, title_key, title)?;
         // Refuses an unsupported codec or parameter set before the first segment is requested.
-        SubsampleParser::check(&presentation.track(rendition).codec)?;
+        SubsampleParser::check_protectable_track(&presentation.track(rendition).codec)?;
         let signaling = TrackSignaling::new(protection, &systems, self.settings.pssh);
         Ok(signaling.with_hdcp_level(title_key.hdcp_level))
     }
@@ -242,9 +246,9 @@ impl DrmPolicy {
         systems
     }
 
-    /// Returns the DRM systems of the settings and those that the key source defines. If the key
-    /// source defines the signaling of a system, that signaling is used.
-    fn list_systems(
+    /// Returns the DRM systems of the settings, and the DRM systems that the key source defines. If
+    /// the key source defines the signaling of a system, that signaling is used.
+    fn list_signaled_systems(
         &self,
         keys: &KeySet,
         title_key: &TitleKey,
@@ -301,7 +305,7 @@ fn expand_license_url(url: &str, title: &Key, key_id: &KeyId) -> String {
 }
 
 /// Returns bytes that identify the key of a source without revealing it.
-fn mark_source_key(source: &TitleKey) -> SourceKeyFingerprint {
+fn fingerprint_source_key(source: &TitleKey) -> SourceKeyFingerprint {
     let label = b"headwater source key";
     source.key.derive_bytes(&[label, &source.key_id])
 }

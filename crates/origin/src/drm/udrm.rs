@@ -46,8 +46,8 @@ impl ZeroizeOnDrop for UdrmKey {}
 /// A message that names the invalid field.
 pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     let keys: Vec<UdrmKey> = serde_json::from_str(text)
-        // Reports only the position, because the parser's message may quote the document, which
-        // contains keys.
+        // Reports only the position of the error, because the parser's message may quote the
+        // document. The document contains keys.
         .map_err(|error| {
             format!(
                 "invalid JSON at line {}, column {}",
@@ -60,13 +60,13 @@ pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     };
     let systems = key.pssh.iter().map(read_pssh);
     let title_key = TitleKey {
-        key_id: *decode_block(&key.key_id, "key_id")?,
-        key: ContentKey::new(*decode_block(&key.key, "key")?),
+        key_id: *decode_16_bytes(&key.key_id, "key_id")?,
+        key: ContentKey::new(*decode_16_bytes(&key.key, "key")?),
         hdcp_level: None,
         explicit_iv: key
             .iv
             .as_deref()
-            .map(|iv| decode_block(iv, "iv").map(|iv| *iv))
+            .map(|iv| decode_16_bytes(iv, "iv").map(|iv| *iv))
             .transpose()?,
         systems: systems.collect::<Result<_, _>>()?,
     };
@@ -77,7 +77,7 @@ pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     })
 }
 
-fn decode_block(text: &str, field: &str) -> Result<Zeroizing<[u8; 16]>, String> {
+fn decode_16_bytes(text: &str, field: &str) -> Result<Zeroizing<[u8; 16]>, String> {
     let bytes = Zeroizing::new(decode_base64(text).unwrap_or_default());
     let block = bytes[..].try_into().map(Zeroizing::new);
     block.map_err(|_| format!("{field} is not the base64 of 16 bytes"))
@@ -120,8 +120,8 @@ mod tests {
         let text = format!(r#"{{"key":"{BLOCK}","key_id":"{BLOCK}"}}"#);
         let mut key: UdrmKey = serde_json::from_str(&text).unwrap();
         assert_eq!(key.key, BLOCK);
-        // A dropped key is also wiped by `zeroize`, but its memory could not be read afterwards.
-        // The test therefore calls `zeroize` itself.
+        // The test calls `zeroize` itself, because the memory of a dropped key cannot be read.
+        // Dropping the key calls the same function.
         key.zeroize();
         assert_eq!((&*key.key, &*key.key_id), ("", BLOCK));
     }

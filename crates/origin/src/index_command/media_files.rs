@@ -6,7 +6,7 @@ use crate::title::references;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{Folder, Key, Object, Options, Reason, Remote, Store};
+use store::{Folder, Key, Object, Options, Remote, RequestReason, Store};
 
 /// A media file.
 pub(super) struct MediaFile {
@@ -40,7 +40,7 @@ impl MediaFile {
     /// # Errors
     /// The reason why the file cannot be opened.
     pub(super) fn open_file(&self) -> Result<Object, String> {
-        let opened = self.store.open_for(&self.key, Reason::Index);
+        let opened = self.store.open_for(&self.key, RequestReason::Index);
         opened.map_err(|e| format!("{}: {e}", self.display_name))
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn find_media_files(
     Ok(media)
 }
 
-/// Returns the default name of the title, which is derived from a source.
+/// Derives the default name of the title from the path or the URL of a source.
 pub(super) fn default_title_name(source: &str) -> Result<String, String> {
     let key = match folder_and_name(source) {
         Some((_, key)) => key,
@@ -111,7 +111,7 @@ fn media_on_disk(source: &str, options: &Options) -> Result<Vec<MediaFile>, Stri
     Ok(files.into_iter().map(medium).collect())
 }
 
-/// Finds a film by its URL. If the URL is that of a folder, finds all films in the folder.
+/// Finds the film at a URL, or all films in the folder at a URL.
 fn media_in_store(source: &str, options: &Options) -> Result<Vec<MediaFile>, String> {
     let one = folder_and_name(source).filter(|(_, key)| file_names::is_media(key.name()));
     let folder = one.as_ref().map_or(source, |(folder, _)| folder);

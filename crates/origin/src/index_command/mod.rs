@@ -32,7 +32,7 @@ of `serve`.
 Exit status: 0 if all files are written, 1 if not, 2 for wrong usage.";
 
 /// Returns the command line of `headwater index`.
-pub fn index_command() -> Command {
+pub fn define_index_command() -> Command {
     Command::new("index")
         .about("Write index MP4s of a title's files and a server manifest (.ism)")
         .after_help(EXAMPLES)
@@ -78,7 +78,7 @@ pub fn index_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON document: {\"manifest\": ..., \"files\": [...]}"),
         )
-        .args(net::config::flags(&[]))
+        .args(net::config::setting_flags(&[]))
         .next_help_heading("Storage")
         .args(net::config::table_flags(STORAGE))
 }
@@ -100,7 +100,7 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
         }
     };
     let sources = flags.get_many::<String>("source").unwrap_or_default();
-    let wanted = write_index::IndexRequest {
+    let wanted = write_index::IndexArguments {
         sources: sources.cloned().collect(),
         storage,
         out: flags.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
@@ -113,7 +113,7 @@ pub fn run_index(flags: &ArgMatches) -> ExitCode {
             let text = if flags.get_flag("json") {
                 format!("{}\n", serde_json::json!(made))
             } else {
-                describe_files(&made)
+                format_written_files(&made)
             };
             // Ignores the error, because the reader may have closed the pipe.
             let _ = std::io::stdout().write_all(text.as_bytes());
@@ -142,7 +142,7 @@ fn read_storage_settings(flags: &ArgMatches) -> Result<SettingLayers, UsageError
     })
 }
 
-fn describe_files(made: &WrittenIndex) -> String {
+fn format_written_files(made: &WrittenIndex) -> String {
     let files = made.files.iter().map(|file| {
         let (path, media, bytes) = (file.path.display(), &file.media, file.bytes);
         format!(

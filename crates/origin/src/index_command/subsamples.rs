@@ -5,7 +5,7 @@ use media::index::{Index, SampleTable, Track};
 use media::protection::{StoredSubsamples, StoredSubsamplesBuilder};
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Object, Reason};
+use store::{Object, RequestReason};
 
 /// Maximum number of bytes of one read, unless a sample is longer.
 const READ_BYTES_MAX: u64 = 8 << 20;
@@ -16,7 +16,7 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 /// The reason why the media cannot be read, or why its subsamples cannot be found.
 pub(super) fn add_subsamples(index: &mut Index, object: &Object) -> Result<(), String> {
     for track in &mut index.tracks {
-        // The subsamples of a track that is already encrypted are part of every index.
+        // Encrypted tracks are skipped, because every index already contains their subsamples.
         if track.protection.is_none() && track.codec.video().is_some() {
             let found = find_subsamples(track, object);
             let found = found.map_err(|why| format!("track {}: {why}", track.id))?;
@@ -38,8 +38,8 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
     };
     let mut next = 0;
     while next < track.samples.len() {
-        let (samples, bytes) = next_batch(&track.samples, next);
-        let read = object.read(bytes.clone(), Reason::Index);
+        let (samples, bytes) = plan_next_read(&track.samples, next);
+        let read = object.read(bytes.clone(), RequestReason::Index);
         let read = read.map_err(|error| error.to_string())?;
         for sample in track.samples.range(samples.clone()) {
             // The subtraction does not overflow, because the read contains the whole sample.
@@ -55,7 +55,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
 
 /// Returns the samples of one read, starting with sample number `first`, and the byte range of the
 /// read. The read covers at least one sample, even if this sample is longer than `READ_BYTES_MAX`.
-fn next_batch(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
+fn plan_next_read(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
     let (mut end, mut bytes) = (first, None::<Range<u64>>);
     for sample in samples.range(first..samples.len()) {
         let own = sample.offset..sample.offset + u64::from(sample.size);

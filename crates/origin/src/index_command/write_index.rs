@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use store::Key;
 
 /// Arguments of `headwater index`.
-pub(super) struct IndexRequest {
+pub(super) struct IndexArguments {
     /// Paths or URLs of media files, or of folders with media files.
     pub(super) sources: Vec<String>,
     /// Storage settings.
@@ -26,7 +26,8 @@ pub(super) struct IndexRequest {
     pub(super) out: PathBuf,
     /// Name of the server manifest, with or without `.ism`.
     pub(super) name: Option<String>,
-    /// URL below which the index MP4s refer to the media; `None` for the default references.
+    /// URL prefix of the references to the media. `None` if the references are derived from the
+    /// location of the media.
     pub(super) base: Option<String>,
     /// Whether the index MP4s contain the subsamples of the video.
     pub(super) has_subsamples: bool,
@@ -52,8 +53,8 @@ pub(super) struct WrittenFile {
 }
 
 /// Writes all files. Each file appears complete or not at all. The server manifest is written last.
-pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, String> {
-    let base = wanted.base.as_deref().map(parse_base).transpose()?;
+pub(super) fn write_index_files(wanted: &IndexArguments) -> Result<WrittenIndex, String> {
+    let base = wanted.base.as_deref().map(parse_base_url).transpose()?;
     let media = find_media_files(&wanted.sources, &wanted.storage)?;
     fs::create_dir_all(&wanted.out)
         .map_err(|e| error_at(&wanted.out, net::describe_io_error(&e)))?;
@@ -99,7 +100,7 @@ pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, S
 
 /// Checks the URL of `--base`. Returns the URL with a slash at its end, so that a file name can be
 /// appended.
-fn parse_base(url: &str) -> Result<String, String> {
+fn parse_base_url(url: &str) -> Result<String, String> {
     UrlPrefix::parse_prefix(url).map_err(|bad| format!("--base {url}: {bad}"))?;
     let slash = if url.ends_with('/') { "" } else { "/" };
     Ok(format!("{url}{slash}"))
@@ -148,7 +149,8 @@ fn is_web_url(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Returns `film-index.mp4` for `film.mp4`, or `film-mp4-index.mp4` if the first name is taken.
+/// Returns `film-index.mp4` for `film.mp4`. If `film-index.mp4` is taken, returns
+/// `film-mp4-index.mp4`.
 fn index_file_name(medium: &MediaFile, taken: &mut HashSet<String>) -> Result<String, String> {
     let name = medium.file_name()?;
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -161,7 +163,7 @@ fn index_file_name(medium: &MediaFile, taken: &mut HashSet<String>) -> Result<St
     free.ok_or_else(|| format!("{}: {taken}", medium.display_name))
 }
 
-fn server_manifest_name(wanted: &IndexRequest) -> Result<String, String> {
+fn server_manifest_name(wanted: &IndexArguments) -> Result<String, String> {
     let given = match (&wanted.name, wanted.sources.first()) {
         (Some(name), _) => name.clone(),
         (None, Some(first)) => default_title_name(first)?,

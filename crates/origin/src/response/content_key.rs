@@ -21,7 +21,7 @@ pub(crate) async fn respond_with_key(
     let title = catalog.load_title(title).await?;
     let key = title.encryption.as_ref().and_then(|seal| seal.served_key());
     let key = key.ok_or_else(|| error::not_found("this server does not provide keys"))?;
-    let mut response = Response::new(Body::full(Bytes::copy_from_slice(&key)));
+    let mut response = Response::new(Body::from_bytes(Bytes::copy_from_slice(&key)));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

@@ -5,8 +5,8 @@ mod ignored_files;
 pub(crate) mod remote_listing;
 mod title_card;
 
-use crate::library_status::describe_failure;
-use crate::response::encoded_variants::EncodedVariants;
+use crate::library_status::describe_listing_failure;
+use crate::response::compressible_text::CompressibleText;
 use crate::response::responder::ClientRequest;
 use crate::title::catalog::Catalog;
 use film_folders::{LibraryFolder, TITLES_MAX, find_films};
@@ -25,8 +25,8 @@ use tokio::sync::Mutex;
 
 /// Maximum number of folders that are examined in parallel.
 const FOLDERS_AT_ONCE: usize = 8;
-/// Maximum age of a reused list. The limit for a remote library is longer, because building its
-/// list costs requests.
+/// Maximum age of a reused list. The maximum age for a remote library is higher, because building
+/// its list requires requests to the storage.
 const LIST_MAX_AGE: Duration = Duration::from_secs(2);
 const LIST_MAX_AGE_REMOTE: Duration = Duration::from_secs(30);
 /// Maximum time that a list waits for one title. [`LIST_WAIT`] is the maximum for all titles
@@ -44,9 +44,10 @@ pub(crate) struct CachedLibraryList {
 
 #[derive(Default)]
 struct ListState {
-    list: Option<(Instant, Arc<EncodedVariants>)>,
+    list: Option<(Instant, Arc<CompressibleText>)>,
     cards: TitleCards,
-    /// Ignored files of the previous scan. They are logged when they change.
+    /// Ignored files of the previous scan. A scan logs its ignored files only if they differ from
+    /// these files.
     ignored: IgnoredFiles,
 }
 
@@ -55,14 +56,14 @@ struct LibraryDocument<'a> {
     titles: Vec<&'a TitleCard>,
     /// Whether the library contains more titles than the list.
     truncated: bool,
-    source: LibrarySource,
+    source: LibraryKind,
     ignored: &'a IgnoredFiles,
 }
 
 /// Kind of the library. The web page displays different texts for each kind.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum LibrarySource {
+enum LibraryKind {
     /// A local folder.
     Folder,
     /// An object store.
@@ -80,7 +81,7 @@ impl CachedLibraryList {
     }
 
     /// Responds with the list.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond_with_library_list(
         &self,
         request: &ClientRequest<'_>,
     ) -> Result<Response<Body>, Error> {
@@ -100,10 +101,10 @@ impl CachedLibraryList {
             }
         };
         drop(state);
-        Ok(text.respond(request).await)
+        Ok(text.respond_in_preferred_coding(request).await)
     }
 
-    async fn build_list(&self, state: &mut ListState) -> Result<Arc<EncodedVariants>, Error> {
+    async fn build_list(&self, state: &mut ListState) -> Result<Arc<CompressibleText>, Error> {
         let store = self.catalog.library().clone();
         if store.is_remote() {
             let walk = tokio::task::spawn_blocking(move || remote_listing::list_titles(&store));
@@ -112,10 +113,10 @@ impl CachedLibraryList {
                 Ok(listed) => listed,
                 Err(store::Error::Unlisted) => {
                     let none = IgnoredFiles::default();
-                    return write_list(Vec::new(), false, LibrarySource::Unlisted, &none);
+                    return write_list(Vec::new(), false, LibraryKind::Unlisted, &none);
                 }
                 Err(error) => {
-                    let context = describe_failure(&error);
+                    let context = describe_listing_failure(&error);
                     return Err(Error {
                         context,
                         ..crate::error::from_store(&error)
@@ -128,12 +129,12 @@ impl CachedLibraryList {
             let cards: Vec<_> = cards.collect();
             let none = IgnoredFiles::default();
             let titles = cards.iter().collect();
-            return write_list(titles, truncated, LibrarySource::Storage, &none);
+            return write_list(titles, truncated, LibraryKind::Storage, &none);
         }
         let walk = tokio::task::spawn_blocking(move || find_films(&store));
         let (places, ignored) = walk.await.map_err(|e| crate::error::from_task(&e))?;
         if ignored != state.ignored {
-            ignored.log(&self.catalog.library().location());
+            ignored.log_ignored_files(&self.catalog.library().location());
             state.ignored = ignored;
         }
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());
@@ -153,7 +154,7 @@ impl CachedLibraryList {
         state.cards = cards;
         let titles = listed.iter().filter_map(|key| state.cards.get(key));
         let cards = titles.map(|(_, card)| &**card).collect();
-        write_list(cards, truncated, LibrarySource::Folder, &state.ignored)
+        write_list(cards, truncated, LibraryKind::Folder, &state.ignored)
     }
 
     /// Returns the card of a remote title without sending requests. The card comes from the catalog
@@ -167,8 +168,7 @@ impl CachedLibraryList {
     }
 
     /// Returns the titles of a folder. If the files form one film, the folder itself is the title.
-    /// Otherwise, each file is a title. Also returns all cards that were necessary for this
-    /// decision.
+    /// Otherwise, each file is a title. Also returns all cards that were found or built.
     async fn titles_in_folder(
         &self,
         place: LibraryFolder,
@@ -214,7 +214,7 @@ impl CachedLibraryList {
             return Arc::new(match self.catalog.peek_title(key) {
                 Some(Ok(title)) => TitleCard::from_title(&title),
                 Some(Err(error)) => TitleCard::from_error(key, &error),
-                None => TitleCard::from_name(key),
+                None => TitleCard::from_path_only(key),
             });
         }
         // The title is built in its own task, which continues after the timeout.
@@ -222,7 +222,7 @@ impl CachedLibraryList {
         Arc::new(match loaded {
             Ok(Ok(title)) => TitleCard::from_title(&title),
             Ok(Err(error)) => TitleCard::from_error(key, &error),
-            Err(_late) => TitleCard::from_name(key),
+            Err(_late) => TitleCard::from_path_only(key),
         })
     }
 }
@@ -239,20 +239,21 @@ type TitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
 fn write_list(
     titles: Vec<&TitleCard>,
     truncated: bool,
-    source: LibrarySource,
+    source: LibraryKind,
     ignored: &IgnoredFiles,
-) -> Result<Arc<EncodedVariants>, Error> {
+) -> Result<Arc<CompressibleText>, Error> {
     let text = serde_json::to_string(&LibraryDocument {
         titles,
         truncated,
         source,
         ignored,
     });
-    let text =
-        text.map_err(|e| Error::internal(format_args!("cannot write the list of titles: {e}")))?;
+    let text = text.map_err(|e| {
+        Error::new_internal_error(format_args!("cannot write the list of titles: {e}"))
+    })?;
     const SOON: HeaderValue = HeaderValue::from_static("no-cache");
     let json = HeaderValue::from_static("application/json");
-    Ok(Arc::new(EncodedVariants::new(
+    Ok(Arc::new(CompressibleText::new(
         json,
         SOON,
         None,

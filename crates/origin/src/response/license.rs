@@ -20,7 +20,7 @@ pub(crate) async fn respond_with_license(
     catalog: &Arc<Catalog>,
     title: &Key,
 ) -> Result<Response<Body>, Error> {
-    let title = load_served_title(catalog, title).await?;
+    let title = load_title_with_served_keys(catalog, title).await?;
     let keys = title.drm.as_ref().map_or(&[][..], |drm| drm.served_keys());
     let mut text = String::from("{\"keys\":[");
     for (n, own) in keys.iter().enumerate() {
@@ -38,7 +38,10 @@ pub(crate) async fn respond_with_license(
     Ok(private_response(text.into_bytes()))
 }
 
-async fn load_served_title(catalog: &Arc<Catalog>, title: &Key) -> Result<Arc<Title>, Error> {
+async fn load_title_with_served_keys(
+    catalog: &Arc<Catalog>,
+    title: &Key,
+) -> Result<Arc<Title>, Error> {
     if !catalog.is_protecting(title) {
         return Err(error::not_found("this film is not encrypted"));
     }
@@ -67,7 +70,7 @@ pub(crate) fn preflight_response() -> Response<Body> {
 
 /// Returns a JSON response that caches must not store.
 fn private_response(json: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::full(json));
+    let mut response = Response::new(Body::from_bytes(json));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

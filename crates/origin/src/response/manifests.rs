@@ -2,8 +2,8 @@
 //! version.
 
 use crate::error;
-use crate::response::encoded_variants::EncodedVariants;
-use crate::response::{title_json, title_text};
+use crate::response::compressible_text::CompressibleText;
+use crate::response::{text_renditions, title_json};
 use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextVersion};
 use crate::segment::hls_aes128::{self, TitleEncryption};
 use crate::title::catalog::Catalog;
@@ -24,7 +24,7 @@ const SOON: HeaderValue =
 /// Result of looking up a manifest URL.
 pub(crate) enum ManifestLookup {
     /// The manifest, and the title version that it describes.
-    Current(Arc<Title>, Arc<EncodedVariants>),
+    Current(Arc<Title>, Arc<CompressibleText>),
     /// The film or its segmentation has changed, so the playlist has moved to another set of
     /// segments. A player that has read only the old multivariant playlist can continue with the
     /// new playlist.
@@ -45,7 +45,9 @@ pub(crate) async fn find_or_write_manifest(
     if now != *manifest {
         // The redirect target is relative to the folder of a rendition.
         let place = HeaderValue::try_from(format!("../../{now}"));
-        return place.map(ManifestLookup::Redirect).map_err(Error::internal);
+        return place
+            .map(ManifestLookup::Redirect)
+            .map_err(Error::new_internal_error);
     }
     let text = match title.texts.get(manifest) {
         Some(text) => text,
@@ -59,7 +61,7 @@ pub(crate) async fn find_or_write_manifest(
 
 /// Redirects to the playlist of the current title version.
 pub(crate) fn redirect_to_current(place: HeaderValue) -> Response<Body> {
-    let mut response = Response::new(Body::full("the playlist has moved\n"));
+    let mut response = Response::new(Body::from_bytes("the playlist has moved\n"));
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, place);
@@ -72,7 +74,7 @@ pub(crate) fn redirect_to_current(place: HeaderValue) -> Response<Body> {
     response
 }
 
-fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVariants, Error> {
+fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<CompressibleText, Error> {
     const HLS: &str = "application/vnd.apple.mpegurl";
     let (content_type, text) = match manifest {
         ManifestKind::Multivariant(HlsContainer::Ts)
@@ -99,7 +101,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
             (HLS, text.ok_or_else(codec_not_in_ts)?)
         }
         ManifestKind::Text(_, playlist, name) => {
-            title_text::find_text(&title.hls, name)?;
+            text_renditions::find_text_rendition(&title.hls, name)?;
             let form = match playlist {
                 TextPlaylist::Vtt(container) => HlsTextForm::WebVtt(segment_format(*container)),
                 TextPlaylist::Imsc => HlsTextForm::Imsc,
@@ -130,10 +132,10 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVaria
                 dash::write_mpd(&title.dash, template),
             )
         }
-        ManifestKind::Description => ("application/json", title_json::write_description(title)?),
+        ManifestKind::Description => ("application/json", title_json::write_title_json(title)?),
     };
     let content_type = HeaderValue::from_static(content_type);
-    Ok(EncodedVariants::new(
+    Ok(CompressibleText::new(
         content_type,
         SOON,
         // Manifests of encrypted titles have no modification date, because keys and key URLs may

@@ -1,9 +1,9 @@
 //! Builds all responses except media segments. The module `responder` evaluates conditions and
 //! ranges for all responses, including media segments.
 
+pub(crate) mod compressible_text;
 pub(crate) mod content_key;
 pub(crate) mod content_types;
-pub(crate) mod encoded_variants;
 pub(crate) mod library_list;
 pub(crate) mod license;
 pub(crate) mod manifests;
@@ -11,6 +11,6 @@ pub(crate) mod progressive;
 pub(crate) mod responder;
 pub(crate) mod response_cache;
 pub(crate) mod static_files;
+pub(crate) mod text_renditions;
 pub(crate) mod title_json;
-pub(crate) mod title_text;
 pub(crate) mod web_assets;

@@ -13,7 +13,7 @@ use media::bmff::BoxHeader;
 use net::conditional::Validators;
 use net::{Body, Error};
 use std::sync::Arc;
-use store::{Key, Object, Reason};
+use store::{Key, Object, RequestReason};
 
 /// Caches must revalidate the film soon, because it may be indexed again at any time.
 const SOON: HeaderValue =
@@ -24,7 +24,7 @@ const HEAD_BYTES: u64 = 4 << 10;
 /// Returns whether a file is an index MP4. One small read excludes most other files. Blocks the
 /// thread.
 pub(crate) fn is_index_mp4(key: &Key, object: &Object) -> bool {
-    let head = object.read(0..object.len().min(HEAD_BYTES), Reason::Index);
+    let head = object.read(0..object.len().min(HEAD_BYTES), RequestReason::Index);
     head.is_ok_and(|head| is_moov_and_little_else(&head, object.len()))
         && matches!(
             indexer::index_file(key, object),
@@ -63,7 +63,7 @@ pub(crate) async fn respond_with_film(
     let expansion = progressive_layout(&title).await?;
     let source = BodySource {
         object: title.file_object(0)?.clone(),
-        reason: Reason::Plain,
+        reason: RequestReason::Plain,
         is_copied: request.is_copied,
         is_verified: false,
         sibling_ranges: None,
@@ -101,7 +101,9 @@ async fn progressive_layout(title: &Arc<Title>) -> Result<Arc<ProgressiveLayout>
     }
     match title.progressive_layout.get() {
         Some(made) => made.clone(),
-        None => Err(Error::internal("the progressive layout is missing")),
+        None => Err(Error::new_internal_error(
+            "the progressive layout is missing",
+        )),
     }
 }
 

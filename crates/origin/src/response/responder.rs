@@ -6,7 +6,7 @@ use crate::send::{body_parts, build_body};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use net::conditional::{Validators, evaluate_conditions};
-use net::encoding::ContentCoding;
+use net::content_coding::ContentCoding;
 use net::headers::SerializedFields;
 use net::range::{Multipart, RequestedRanges};
 use net::{Body, Error, headers, range};
@@ -140,7 +140,7 @@ impl ClientRequest<'_> {
             return Some(facts.build_response(status, Body::empty()));
         }
         let what = "the film has changed: the precondition failed";
-        Some(Error::client(status, what).response())
+        Some(Error::new_client_error(status, what).to_response())
     }
 }
 
@@ -165,7 +165,7 @@ impl RepresentationHeaders {
             map.insert(header::CONTENT_TYPE, self.content_type.clone());
         }
         map.insert(header::CACHE_CONTROL, self.cache_control.clone());
-        self.validators.write_headers(map);
+        self.validators.insert_validator_headers(map);
         headers::allow_any_origin(map);
         if let Some(coding) = self.content_coding {
             map.insert(header::VARY, ACCEPT_ENCODING);
@@ -198,7 +198,8 @@ impl RepresentationHeaders {
 
     fn range_not_satisfiable(&self, len: u64) -> Response<Body> {
         let what = format_args!("the requested ranges are outside the {len} bytes");
-        let mut response = Error::client(StatusCode::RANGE_NOT_SATISFIABLE, what).response();
+        let mut response =
+            Error::new_client_error(StatusCode::RANGE_NOT_SATISFIABLE, what).to_response();
         let map = response.headers_mut();
         map.insert(header::CONTENT_RANGE, range::content_range_unsatisfied(len));
         if self.content_coding.is_some() {

@@ -6,7 +6,7 @@ use crate::response::progressive;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
-use crate::title::catalog::{Catalog, refresh_after};
+use crate::title::catalog::{Catalog, background_check_age};
 use crate::title::file_names::is_media;
 use crate::title::stores;
 use http::Response;
@@ -17,7 +17,7 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::{Key, Object, Reason, Store};
+use store::{Key, Object, RequestReason, Store};
 
 /// Maximum number of open files.
 const OPEN_FILES_MAX: usize = 4096;
@@ -34,7 +34,7 @@ pub(crate) struct StaticFiles {
     /// Paths of manifests at which no file exists, which is the usual case. The value is the time
     /// of the look-up in milliseconds since `started`.
     absent_paths: Cache<Key, u64>,
-    /// Time after a look-up for which the path is assumed to lead to the same file.
+    /// Maximum age of a look-up whose result is used without another look-up.
     recheck_after: Duration,
     started: Instant,
 }
@@ -61,7 +61,7 @@ impl StaticFiles {
     }
 
     /// Responds with a file, or with the film that an index MP4 references.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond_with_static_file(
         self: &Arc<Self>,
         catalog: &Arc<Catalog>,
         key: &Key,
@@ -79,7 +79,7 @@ impl StaticFiles {
         let facts = file_headers(key, &object);
         let source = BodySource {
             object,
-            reason: Reason::Plain,
+            reason: RequestReason::Plain,
             is_copied: request.is_copied,
             is_verified: false,
             sibling_ranges: None,
@@ -88,8 +88,8 @@ impl StaticFiles {
         request.respond_with_body(&facts, source, pieces).await
     }
 
-    /// Returns whether no file exists at this path. The absence of a file is cached as long as its
-    /// presence. Otherwise, every playlist request would wait for a look-up in the library.
+    /// Returns whether no file exists at this path. This result is cached for the same time as an
+    /// open file. Otherwise, every playlist request would wait for a look-up in the library.
     pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> bool {
         let now_ms = self.now_ms();
         if let Some(checked_ms) = self.absent_paths.get(key)
@@ -119,31 +119,38 @@ impl StaticFiles {
             let checked_ms = open.checked_ms.load(Relaxed);
             if self.is_within_recheck_time(checked_ms, elapsed) && !open.object.changed() {
                 let age = Duration::from_millis(elapsed.saturating_sub(checked_ms));
-                if age >= refresh_after(self.recheck_after) && !open.is_checking.swap(true, Relaxed)
+                if age >= background_check_age(self.recheck_after)
+                    && !open.is_checking.swap(true, Relaxed)
                 {
                     // Checks early and in the background, so that requests for a popular file never
                     // wait for the check.
                     let (files, key) = (self.clone(), key.clone());
-                    tokio::spawn(async move { files.look_up(&key, elapsed).await.is_ok() });
+                    tokio::spawn(
+                        async move { files.look_up_and_open(&key, elapsed).await.is_ok() },
+                    );
                 }
                 return Ok(open);
             }
         }
-        self.look_up(key, elapsed).await
+        self.look_up_and_open(key, elapsed).await
     }
 
-    async fn look_up(&self, key: &Key, elapsed: u64) -> Result<OpenStaticFile, store::Error> {
+    async fn look_up_and_open(
+        &self,
+        key: &Key,
+        elapsed: u64,
+    ) -> Result<OpenStaticFile, store::Error> {
         let (store, name) = (self.store.clone(), key.clone());
         let old = self.open_files.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {
             // An unchanged file stays open, and its memory mapping is reused.
-            Some(old) if store.look_up(&name)? == Some(*old.object.identity()) => {
+            Some(old) if store.look_up(&name)? == Some(*old.object.version()) => {
                 Ok((old.object, old.is_index_mp4))
             }
             _ => {
-                let object = Arc::new(stores::open_in_store(&store, &name, Reason::Plain)?);
+                let object = Arc::new(stores::open_in_store(&store, &name, RequestReason::Plain)?);
                 let is_index = is_media(name.name()) && progressive::is_index_mp4(&name, &object);
-                object.settle();
+                object.free_first_bytes();
                 Ok((object, is_index))
             }
         });
@@ -159,8 +166,8 @@ impl StaticFiles {
                     checked_ms,
                     is_checking: Arc::default(),
                 };
-                // A check that started later may have finished earlier. The result of the later
-                // check is newer and therefore stays.
+                // Another check may have started after this check, and finished before it. The
+                // result of the other check is newer, and is therefore not replaced.
                 let later = self.open_files.peek(key);
                 let later = later.filter(|later| later.checked_ms.load(Relaxed) > elapsed);
                 if later.is_none() {
@@ -177,12 +184,12 @@ impl StaticFiles {
 }
 
 fn file_headers(key: &Key, object: &Object) -> RepresentationHeaders {
-    let identity = object.identity();
+    let identity = object.version();
     let etag = format!("\"{:x}-{:x}\"", identity.len, identity.mtime_ns);
     RepresentationHeaders {
         content_type: HeaderValue::from_static(content_type_of(key.name())),
         cache_control: SOON,
-        validators: Validators::from_etag(&etag).modified_at(identity.modified()),
+        validators: Validators::from_etag(&etag).with_modification_time(identity.modified()),
         content_coding: None,
     }
 }

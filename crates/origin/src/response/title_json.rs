@@ -1,6 +1,6 @@
 //! The JSON description of a title, for the player page and for developers.
 
-use crate::route::{LICENSE_NAME, TextPart, TextVersion};
+use crate::route::{LICENSE_NAME, TextResource, TextVersion};
 use crate::title::left_out::LeftOutPart;
 use crate::title::title_version::Title;
 use media::codec::MediaFormat;
@@ -117,7 +117,7 @@ struct SegmentDescription {
 }
 
 /// Writes the description of a title.
-pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
+pub(crate) fn write_title_json(title: &Title) -> Result<String, Error> {
     let same = Arc::ptr_eq(&title.hls, &title.dash);
     let p = &*title.hls;
     let set = p.segment_set_name();
@@ -131,9 +131,11 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
         dash: title.encryption.is_none().then_some(".mpd"),
         encryption: match (&title.encryption, &title.drm) {
             (Some(_), _) => Some("aes-128"),
-            (None, drm) => source_scheme(p).or(drm.as_ref().map(|drm| drm.scheme.name())),
+            (None, drm) => {
+                source_encryption_scheme(p).or(drm.as_ref().map(|drm| drm.scheme.name()))
+            }
         },
-        systems: list_systems(p),
+        systems: list_drm_systems(p),
         license: title
             .drm
             .as_ref()
@@ -153,7 +155,7 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
         set,
     };
     let text = serde_json::to_string(&description);
-    text.map_err(|e| Error::internal(format_args!("cannot write the description: {e}")))
+    text.map_err(|e| Error::new_internal_error(format_args!("cannot write the description: {e}")))
 }
 
 fn describe_files(title: &Title) -> Vec<FileDescription<'_>> {
@@ -175,7 +177,7 @@ fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
             language: text.language_tag(),
             label: text.display_name(),
             default: text.is_default,
-            url: format!("{version}/{name}/{}", TextPart::Whole),
+            url: format!("{version}/{name}/{}", TextResource::Whole),
         })
         .collect()
 }
@@ -241,7 +243,7 @@ fn frame_rate(p: &Presentation, r: &Rendition) -> f64 {
 }
 
 /// Returns the DRM systems of all renditions, without duplicates.
-fn list_systems(presentation: &Presentation) -> Vec<String> {
+fn list_drm_systems(presentation: &Presentation) -> Vec<String> {
     let mut systems = Vec::new();
     let signaling = presentation.renditions.iter();
     let signaling = signaling.filter_map(|rendition| presentation.track_signaling(rendition));
@@ -256,7 +258,7 @@ fn list_systems(presentation: &Presentation) -> Vec<String> {
 
 /// Returns the encryption scheme of the source, if the title is served with the source's
 /// encryption.
-fn source_scheme(presentation: &Presentation) -> Option<&'static str> {
+fn source_encryption_scheme(presentation: &Presentation) -> Option<&'static str> {
     let mut renditions = presentation.renditions.iter();
     let source = renditions.find_map(|r| presentation.served_source_protection(r))?;
     Some(source.entry.protection.scheme.name())

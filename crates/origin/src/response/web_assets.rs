@@ -1,6 +1,6 @@
 //! The player page and its assets, embedded in the program.
 
-use crate::response::encoded_variants::EncodedVariants;
+use crate::response::compressible_text::CompressibleText;
 use crate::response::responder::ClientRequest;
 use http::Response;
 use http::header::{self, HeaderValue};
@@ -50,7 +50,7 @@ fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
 
 /// The embedded assets by name.
 pub(crate) struct WebAssets {
-    assets: HashMap<String, Arc<EncodedVariants>>,
+    assets: HashMap<String, Arc<CompressibleText>>,
     policy: HeaderValue,
 }
 
@@ -63,7 +63,7 @@ impl WebAssets {
                 .find(|(suffix, _)| name.ends_with(suffix));
             let content_type = HeaderValue::from_static(known.map_or("text/plain", |(_, t)| t));
             let bytes = bytes::Bytes::from(file.data.into_owned());
-            let text = EncodedVariants::new(content_type, REVALIDATE, None, bytes);
+            let text = CompressibleText::new(content_type, REVALIDATE, None, bytes);
             Some((name.into_owned(), Arc::new(text)))
         };
         WebAssets {
@@ -73,14 +73,14 @@ impl WebAssets {
     }
 
     /// Responds with an asset.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond_with_asset(
         &self,
         name: &str,
         request: &ClientRequest<'_>,
     ) -> Result<Response<Body>, Error> {
         match self.assets.get(name) {
             Some(text) => {
-                let mut response = text.respond(request).await;
+                let mut response = text.respond_in_preferred_coding(request).await;
                 response
                     .headers_mut()
                     .insert(header::CONTENT_SECURITY_POLICY, self.policy.clone());

@@ -2,7 +2,7 @@
 
 use super::{
     DashAddressing, HlsContainer, LICENSE_NAME, ManifestKind, OriginRequest, RouteError,
-    SegmentPart, SegmentSet, SegmentUrl, TextUrl, URL_BYTES_MAX,
+    SegmentAddress, SegmentSet, SegmentUrl, TextUrl, URL_BYTES_MAX,
 };
 use std::fmt::{self, Write};
 use store::Key;
@@ -13,13 +13,13 @@ impl fmt::Display for SegmentSet {
     }
 }
 
-impl fmt::Display for SegmentPart {
+impl fmt::Display for SegmentAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SegmentPart::Init => f.write_str("init.mp4"),
-            SegmentPart::At(time, form) => write!(f, "{time}{}", form.suffix()),
-            SegmentPart::Number(number) => write!(f, "n/{number}.m4s"),
-            SegmentPart::KeyFrame(time) => write!(f, "key/{time}.m4s"),
+            SegmentAddress::Init => f.write_str("init.mp4"),
+            SegmentAddress::At(time, form) => write!(f, "{time}{}", form.suffix()),
+            SegmentAddress::Number(number) => write!(f, "n/{number}.m4s"),
+            SegmentAddress::KeyFrame(time) => write!(f, "key/{time}.m4s"),
         }
     }
 }

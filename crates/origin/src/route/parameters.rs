@@ -30,10 +30,10 @@ const SELECTIONS: [&str; 17] = [
 ];
 
 /// Rejects query parameters that select a part of a title. Ignores other unknown parameters.
-pub(crate) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
+pub(crate) fn refuse_selection_parameters(query: Option<&str>) -> Result<(), RouteError> {
     for pair in query.unwrap_or_default().split('&') {
         let name = percent_decode(pair.split('=').next().unwrap_or_default())?;
-        // MediaPackage ignores the case of parameter names.
+        // The comparison ignores case, because MediaPackage ignores the case of parameter names.
         let is_named = |known: &&&str| known.eq_ignore_ascii_case(&name);
         if let Some(name) = SELECTIONS.iter().find(is_named) {
             return Err(RouteError::UnsupportedParameter(name));
@@ -42,7 +42,7 @@ pub(crate) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
     Ok(())
 }
 
-pub(super) fn parse_container(query: Option<&str>) -> Result<HlsContainer, RouteError> {
+pub(super) fn parse_container_parameter(query: Option<&str>) -> Result<HlsContainer, RouteError> {
     match query_value(query, "format") {
         None | Some("cmaf") => Ok(HlsContainer::Cmaf),
         Some("ts") => Ok(HlsContainer::Ts),
@@ -50,7 +50,9 @@ pub(super) fn parse_container(query: Option<&str>) -> Result<HlsContainer, Route
     }
 }
 
-pub(super) fn parse_addressing(query: Option<&str>) -> Result<DashAddressing, RouteError> {
+pub(super) fn parse_addressing_parameter(
+    query: Option<&str>,
+) -> Result<DashAddressing, RouteError> {
     match query_value(query, "template") {
         None | Some("time") => Ok(DashAddressing::Time),
         Some("number") => Ok(DashAddressing::Number),

@@ -19,7 +19,7 @@ const SET: SegmentSet = SegmentSet {
     version: 0x9f,
 };
 
-fn segment(title: &str, part: SegmentPart) -> OriginRequest {
+fn segment(title: &str, part: SegmentAddress) -> OriginRequest {
     OriginRequest::Segment(SegmentUrl {
         title: key(title),
         set: SET,
@@ -106,7 +106,7 @@ fn other_unknown_parameters_are_ignored() {
             "{query}"
         );
     }
-    // The URL of a static file may contain such a parameter, because the file is not a manifest.
+    // The URL of a static file may contain `filter`, because the file is not a manifest.
     assert!(parse_url("/notes.txt?filter=x").is_ok());
 }
 
@@ -202,27 +202,27 @@ fn media_urls_are_parsed() {
     for (url, request) in [
         (
             "/a/6000-000000000000009f/video=1/init.mp4",
-            segment("a", SegmentPart::Init),
+            segment("a", SegmentAddress::Init),
         ),
         (
             "/6000-000000000000009f/video=1/init.mp4",
-            segment("", SegmentPart::Init),
+            segment("", SegmentAddress::Init),
         ),
         (
             "/a/b/6000-000000000000009f/video=1/0.m4s?q",
-            segment("a/b", SegmentPart::At(0, SegmentContainer::Cmaf)),
+            segment("a/b", SegmentAddress::At(0, SegmentContainer::Cmaf)),
         ),
         (
             "/a/6000-000000000000009f/video=1/7.ts",
-            segment("a", SegmentPart::At(7, SegmentContainer::Ts)),
+            segment("a", SegmentAddress::At(7, SegmentContainer::Ts)),
         ),
         (
             "/a/6000-000000000000009f/video=1/n/1.m4s",
-            segment("a", SegmentPart::Number(1)),
+            segment("a", SegmentAddress::Number(1)),
         ),
         (
             "/a/6000-000000000000009f/video=1/key/5.m4s",
-            segment("a", SegmentPart::KeyFrame(5)),
+            segment("a", SegmentAddress::KeyFrame(5)),
         ),
         // Static files in a folder of pre-packaged segments.
         (
@@ -307,13 +307,13 @@ fn a_set_has_one_spelling() {
         "6000-000000000000009F",
         "6000-+00000000000009f",
     ] {
-        assert_eq!(SegmentSet::parse_name(name), None, "{name}");
+        assert_eq!(SegmentSet::parse_set_name(name), None, "{name}");
     }
 }
 
 /// Returns the documented forms that match a URL, except the form `T`, which matches every path.
 fn matching_forms(url: &str) -> Vec<&'static str> {
-    let forms = documented_forms().filter(|form| form.url != "T" && form.is_match(url));
+    let forms = documented_forms().filter(|form| form.url != "T" && form.is_form_of_url(url));
     forms.map(|form| form.url).collect()
 }
 
@@ -400,25 +400,25 @@ fn any_manifest() -> impl Strategy<Value = ManifestKind> {
     ]
 }
 
-fn any_part() -> impl Strategy<Value = SegmentPart> {
+fn any_part() -> impl Strategy<Value = SegmentAddress> {
     prop_oneof![
-        Just(SegmentPart::Init),
+        Just(SegmentAddress::Init),
         (any::<u64>(), prop::sample::select(&CONTAINER_SUFFIXES[..]))
-            .prop_map(|(t, f)| SegmentPart::At(t, f.0)),
-        (1..=u32::MAX).prop_map(SegmentPart::Number),
-        any::<u64>().prop_map(SegmentPart::KeyFrame),
+            .prop_map(|(t, f)| SegmentAddress::At(t, f.0)),
+        (1..=u32::MAX).prop_map(SegmentAddress::Number),
+        any::<u64>().prop_map(SegmentAddress::KeyFrame),
     ]
 }
 
-fn any_text_part() -> impl Strategy<Value = TextPart> {
-    let form = || prop_oneof![Just(CmafText::Wvtt), Just(CmafText::Imsc)];
+fn any_text_part() -> impl Strategy<Value = TextResource> {
+    let form = || prop_oneof![Just(CmafTextFormat::Wvtt), Just(CmafTextFormat::Imsc)];
     prop_oneof![
-        form().prop_map(TextPart::Init),
-        (any::<u64>(), form()).prop_map(|(time, form)| TextPart::Cmaf(time, form)),
-        (1..=u32::MAX, form()).prop_map(|(number, form)| TextPart::Number(number, form)),
-        any::<u64>().prop_map(|time| TextPart::Vtt(time, HlsContainer::Cmaf)),
-        any::<u64>().prop_map(|time| TextPart::Vtt(time, HlsContainer::Ts)),
-        Just(TextPart::Whole),
+        form().prop_map(TextResource::Init),
+        (any::<u64>(), form()).prop_map(|(time, form)| TextResource::Cmaf(time, form)),
+        (1..=u32::MAX, form()).prop_map(|(number, form)| TextResource::Number(number, form)),
+        any::<u64>().prop_map(|time| TextResource::Vtt(time, HlsContainer::Cmaf)),
+        any::<u64>().prop_map(|time| TextResource::Vtt(time, HlsContainer::Ts)),
+        Just(TextResource::Whole),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! URLs of text resources, such as `T/t-<version>/text=en/…`.
 
 use super::{
-    HlsContainer, ManifestKind, OriginRequest, RouteError, parse_decimal, parse_key, parse_version,
+    HlsContainer, ManifestKind, OriginRequest, RouteError, parse_decimal, parse_store_key,
+    parse_version,
 };
 use std::fmt;
 use store::Key;
@@ -20,7 +21,7 @@ pub struct TextUrl {
     /// Name of the rendition.
     pub rendition: String,
     /// Resource within the rendition.
-    pub part: TextPart,
+    pub part: TextResource,
 }
 
 /// Playlists of a text rendition, which differ in the format of their segments.
@@ -34,7 +35,7 @@ pub enum TextPlaylist {
 
 /// CMAF text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CmafText {
+pub enum CmafTextFormat {
     /// WebVTT.
     Wvtt,
     /// IMSC.
@@ -44,13 +45,13 @@ pub enum CmafText {
 /// Resources of a text rendition. Times are the start times of segments, in ticks of the text's
 /// timescale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextPart {
+pub enum TextResource {
     /// The CMAF header.
-    Init(CmafText),
+    Init(CmafTextFormat),
     /// The CMAF segment that starts at this time.
-    Cmaf(u64, CmafText),
+    Cmaf(u64, CmafTextFormat),
     /// The CMAF segment with this number. The first number is 1.
-    Number(u32, CmafText),
+    Number(u32, CmafTextFormat),
     /// The WebVTT segment that starts at this time. Its timestamps match those of video and audio
     /// in this container.
     Vtt(u64, HlsContainer),
@@ -69,11 +70,11 @@ pub(super) fn parse_text_url(
     };
     let mut up = folder.rsplitn(3, '/');
     let rendition = up.next().filter(|name| name.starts_with("text="));
-    let version = up.next().and_then(TextVersion::parse_name);
+    let version = up.next().and_then(TextVersion::parse_text_set_name);
     let (Some(rendition), Some(version)) = (rendition, version) else {
         return Ok(None);
     };
-    let title = parse_key(up.next().unwrap_or_default())?;
+    let title = parse_store_key(up.next().unwrap_or_default())?;
     let rendition = rendition.to_owned();
     let playlist = match name {
         _ if is_numbered => None,
@@ -94,35 +95,35 @@ pub(super) fn parse_text_url(
             rendition,
             // A text set contains only generated resources, so a file with another name cannot
             // exist.
-            part: parse_part(name, is_numbered).ok_or(RouteError::NotFound)?,
+            part: parse_text_resource(name, is_numbered).ok_or(RouteError::NotFound)?,
         }),
     }))
 }
 
-fn parse_part(name: &str, is_numbered: bool) -> Option<TextPart> {
+fn parse_text_resource(name: &str, is_numbered: bool) -> Option<TextResource> {
     let (stem, form) = match name.strip_suffix(".imsc.m4s") {
-        Some(stem) => (Some(stem), CmafText::Imsc),
-        None => (name.strip_suffix(".m4s"), CmafText::Wvtt),
+        Some(stem) => (Some(stem), CmafTextFormat::Imsc),
+        None => (name.strip_suffix(".m4s"), CmafTextFormat::Wvtt),
     };
     let cmaf = stem.and_then(parse_decimal);
     if is_numbered {
         let number = u32::try_from(cmaf?).ok()?;
-        return (number > 0).then_some(TextPart::Number(number, form));
+        return (number > 0).then_some(TextResource::Number(number, form));
     }
     match name {
-        "init.mp4" => return Some(TextPart::Init(CmafText::Wvtt)),
-        "init.imsc.mp4" => return Some(TextPart::Init(CmafText::Imsc)),
-        "all.vtt" => return Some(TextPart::Whole),
+        "init.mp4" => return Some(TextResource::Init(CmafTextFormat::Wvtt)),
+        "init.imsc.mp4" => return Some(TextResource::Init(CmafTextFormat::Imsc)),
+        "all.vtt" => return Some(TextResource::Whole),
         _ => {}
     }
     let time = |suffix| name.strip_suffix(suffix).and_then(parse_decimal);
-    cmaf.map(|time| TextPart::Cmaf(time, form))
-        .or_else(|| time(".ts.vtt").map(|time| TextPart::Vtt(time, HlsContainer::Ts)))
-        .or_else(|| time(".vtt").map(|time| TextPart::Vtt(time, HlsContainer::Cmaf)))
+    cmaf.map(|time| TextResource::Cmaf(time, form))
+        .or_else(|| time(".ts.vtt").map(|time| TextResource::Vtt(time, HlsContainer::Ts)))
+        .or_else(|| time(".vtt").map(|time| TextResource::Vtt(time, HlsContainer::Cmaf)))
 }
 
 impl TextVersion {
-    fn parse_name(name: &str) -> Option<TextVersion> {
+    fn parse_text_set_name(name: &str) -> Option<TextVersion> {
         name.strip_prefix("t-")
             .and_then(parse_version)
             .map(TextVersion)
@@ -145,26 +146,26 @@ impl fmt::Display for TextPlaylist {
     }
 }
 
-impl fmt::Display for CmafText {
+impl fmt::Display for CmafTextFormat {
     /// Displays the part of a file name that identifies the format, such as `imsc.` in
     /// `1.imsc.m4s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            CmafText::Wvtt => "",
-            CmafText::Imsc => "imsc.",
+            CmafTextFormat::Wvtt => "",
+            CmafTextFormat::Imsc => "imsc.",
         })
     }
 }
 
-impl fmt::Display for TextPart {
+impl fmt::Display for TextResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TextPart::Init(form) => write!(f, "init.{form}mp4"),
-            TextPart::Cmaf(time, form) => write!(f, "{time}.{form}m4s"),
-            TextPart::Number(number, form) => write!(f, "n/{number}.{form}m4s"),
-            TextPart::Vtt(time, HlsContainer::Cmaf) => write!(f, "{time}.vtt"),
-            TextPart::Vtt(time, HlsContainer::Ts) => write!(f, "{time}.ts.vtt"),
-            TextPart::Whole => f.write_str("all.vtt"),
+            TextResource::Init(form) => write!(f, "init.{form}mp4"),
+            TextResource::Cmaf(time, form) => write!(f, "{time}.{form}m4s"),
+            TextResource::Number(number, form) => write!(f, "n/{number}.{form}m4s"),
+            TextResource::Vtt(time, HlsContainer::Cmaf) => write!(f, "{time}.vtt"),
+            TextResource::Vtt(time, HlsContainer::Ts) => write!(f, "{time}.ts.vtt"),
+            TextResource::Whole => f.write_str("all.vtt"),
         }
     }
 }

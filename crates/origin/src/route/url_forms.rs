@@ -5,7 +5,7 @@
 #[derive(Debug)]
 pub struct UrlForm {
     /// Path and query. `T` stands for the path of a title, and `<…>` is a
-    /// [`placeholder`](UrlForm::is_match).
+    /// [`placeholder`](UrlForm::is_form_of_url).
     pub url: &'static str,
     /// A description for the reference page.
     pub content: &'static str,
@@ -20,7 +20,7 @@ const MEDIA: &[&str] = &["video/mp4", "audio/mp4"];
 const TEXT: &[&str] = &["text/plain"];
 const VTT: &[&str] = &["text/vtt"];
 
-const fn form(
+const fn define_url_form(
     url: &'static str,
     content: &'static str,
     media_types: &'static [&'static str],
@@ -34,34 +34,34 @@ const fn form(
 
 /// URLs of a title.
 pub const TITLE_URLS: &[UrlForm] = &[
-    form("T/.m3u8", "HLS multivariant playlist, CMAF segments", HLS),
-    form(
+    define_url_form("T/.m3u8", "HLS multivariant playlist, CMAF segments", HLS),
+    define_url_form(
         "T/.m3u8?format=ts",
         "HLS with transport streams and packed audio",
         HLS,
     ),
-    form("T/.mpd", "DASH with `$Time$` addressing", DASH),
-    form(
+    define_url_form("T/.mpd", "DASH with `$Time$` addressing", DASH),
+    define_url_form(
         "T/.mpd?template=number",
         "DASH with `$Number$` addressing",
         DASH,
     ),
-    form(
+    define_url_form(
         "T/.json",
         "a description of the title: tracks, renditions, durations, and what is left out",
         JSON,
     ),
-    form(
+    define_url_form(
         "T",
         "the file itself, with ranges; for an index MP4 the whole film as a progressive MP4",
         MEDIA,
     ),
-    form(
+    define_url_form(
         "T/.key",
         "with `aes-secret`: the key of the title's segments",
         &["application/octet-stream"],
     ),
-    form(
+    define_url_form(
         "T/.license",
         "with `drm-keys = \"secret:FILE\"`: the ClearKey license (POST only)",
         JSON,
@@ -70,62 +70,62 @@ pub const TITLE_URLS: &[UrlForm] = &[
 
 /// URLs of the segments of a title.
 pub const SEGMENT_URLS: &[UrlForm] = &[
-    form(
+    define_url_form(
         "T/<set>/<rendition>/hls.m3u8",
         "HLS media playlist, CMAF segments",
         HLS,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/ts.m3u8",
         "HLS media playlist, transport streams or packed audio",
         HLS,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/keyframes.m3u8",
         "HLS I-frame playlist",
         HLS,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/init.mp4",
         "CMAF header (init segment)",
         MEDIA,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/<time>.m4s",
         "CMAF segment that starts at this time, in ticks of the track",
         MEDIA,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/n/<number>.m4s",
         "CMAF segment with this number, from 1",
         MEDIA,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/key/<time>.m4s",
         "key frame at this time, as a CMAF segment",
         MEDIA,
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/<time>.ts",
         "transport stream segment",
         &["video/mp2t"],
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/<time>.aac",
         "packed audio: AAC",
         &["audio/aac"],
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/<time>.ac3",
         "packed audio: AC-3",
         &["audio/ac3"],
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/<time>.ec3",
         "packed audio: E-AC-3",
         &["audio/eac3"],
     ),
-    form(
+    define_url_form(
         "T/<set>/<rendition>/<time>.mp3",
         "packed audio: MP3",
         &["audio/mpeg"],
@@ -134,62 +134,62 @@ pub const SEGMENT_URLS: &[UrlForm] = &[
 
 /// URLs of the text of a title.
 pub const TEXT_URLS: &[UrlForm] = &[
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/hls.m3u8",
         "HLS media playlist of WebVTT segments, for use with CMAF segments",
         HLS,
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/ts.m3u8",
         "HLS media playlist of WebVTT segments, for use with transport streams, which have another clock",
         HLS,
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/imsc.m3u8",
         "HLS media playlist of IMSC segments in CMAF",
         HLS,
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/<time>.vtt",
         "WebVTT segment, for use with CMAF segments",
         VTT,
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/<time>.ts.vtt",
         "WebVTT segment, for use with transport streams",
         VTT,
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/init.mp4",
         "CMAF header of WebVTT",
         &["application/mp4"],
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/<time>.m4s",
         "WebVTT in CMAF, by time",
         &["application/mp4"],
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/n/<number>.m4s",
         "WebVTT in CMAF, by number",
         &["application/mp4"],
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/init.imsc.mp4",
         "CMAF header of IMSC",
         &["application/mp4"],
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/<time>.imsc.m4s",
         "IMSC in CMAF, by time",
         &["application/mp4"],
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/n/<number>.imsc.m4s",
         "IMSC in CMAF, by number",
         &["application/mp4"],
     ),
-    form(
+    define_url_form(
         "T/t-<version>/text=<language>/all.vtt",
         "all cues as one WebVTT file",
         VTT,
@@ -198,34 +198,34 @@ pub const TEXT_URLS: &[UrlForm] = &[
 
 /// URLs of the server.
 pub const SERVER_URLS: &[UrlForm] = &[
-    form("/", "the page: library and players", &["text/html"]),
-    form("/healthz", "200 while the process works", TEXT),
-    form(
+    define_url_form("/", "the page: library and players", &["text/html"]),
+    define_url_form("/healthz", "200 while the process works", TEXT),
+    define_url_form(
         "/readyz",
         "200 while it should receive traffic; 503 while it drains, and until a remote library could be listed",
         TEXT,
     ),
-    form(
+    define_url_form(
         "/metrics",
         "[metrics](metrics.md) in the Prometheus text format or, by `Accept`, in OpenMetrics; with `--admin` on the admin port only",
         TEXT,
     ),
-    form(
+    define_url_form(
         "/cmcd",
         "with `cmcd-collector`: takes [events of players](../how-to/viewers.md) (POST)",
         &[],
     ),
-    form(
+    define_url_form(
         "/-/library.json",
         "the titles of the library, for the page",
         JSON,
     ),
-    form(
+    define_url_form(
         "/-/collector.json",
         "the path for events (`{\"cmcd\":\"/cmcd\"}`), or null without a collector",
         JSON,
     ),
-    form(
+    define_url_form(
         "/-/<asset>",
         "scripts, styles and players of the page",
         &["text/javascript", "text/css", "image/svg+xml"],
@@ -234,17 +234,17 @@ pub const SERVER_URLS: &[UrlForm] = &[
 
 /// URLs of the admin port.
 pub const ADMIN_URLS: &[UrlForm] = &[
-    form("/", "status page", &["text/html"]),
-    form("/status", "the same as JSON", JSON),
-    form(
+    define_url_form("/", "status page", &["text/html"]),
+    define_url_form("/status", "the same as JSON", JSON),
+    define_url_form(
         "/viewers",
         "with `cmcd-collector`: [the viewers](../how-to/viewers.md) as a page",
         &["text/html"],
     ),
-    form("/viewers.json", "the same as JSON", JSON),
-    form("/metrics", "as above", TEXT),
-    form("/healthz", "as above, without the token", TEXT),
-    form("/readyz", "as above, without the token", TEXT),
+    define_url_form("/viewers.json", "the same as JSON", JSON),
+    define_url_form("/metrics", "as above", TEXT),
+    define_url_form("/healthz", "as above, without the token", TEXT),
+    define_url_form("/readyz", "as above, without the token", TEXT),
 ];
 
 impl UrlForm {
@@ -252,7 +252,7 @@ impl UrlForm {
     /// decimal numbers, `<version>` stands for a hexadecimal number, and `<set>` stands for a
     /// target duration and a version. Other placeholders stand for names. A title may have any
     /// path, and an asset may be in a folder.
-    pub fn is_match(&self, url: &str) -> bool {
+    pub fn is_form_of_url(&self, url: &str) -> bool {
         match self.url.strip_prefix("T/") {
             _ if self.url == "T" => true,
             Some(pattern) => {

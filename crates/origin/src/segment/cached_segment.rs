@@ -12,7 +12,7 @@ use net::{Body, Error};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Weak};
-use store::{Key, Reason};
+use store::{Key, RequestReason};
 
 /// Segments up to this size are copied into the arena on their second request. For a small body,
 /// the system calls that send several ranges cost more than one copy.
@@ -42,8 +42,8 @@ pub(crate) struct SegmentFacts {
 }
 
 impl SegmentFacts {
-    /// Adds the `Link` header, if any. A 304 response gets no such header.
-    pub(crate) fn insert_link(&self, response: &mut Response<Body>) {
+    /// Adds the `Link` header, if any. A 304 response gets no `Link` header.
+    pub(crate) fn insert_link_header(&self, response: &mut Response<Body>) {
         if let Some(link) = &self.next_link
             && response.status() != StatusCode::NOT_MODIFIED
         {
@@ -56,8 +56,8 @@ impl SegmentFacts {
 pub(crate) struct SegmentBody {
     pieces: Arc<[PlannedPart]>,
     len: u64,
-    /// Ranges of sibling renditions in the same remote file, which should be read in the same
-    /// request.
+    /// Ranges of the sibling renditions in the same remote file. One storage request should read
+    /// these ranges together with the segment.
     sibling_ranges: Option<Arc<[Range<u64>]>>,
 }
 
@@ -126,7 +126,7 @@ impl CachedSegment {
     }
 
     /// Returns the same segment with its bytes in memory.
-    pub(crate) fn promoted(&self, memory: MemoryBody) -> CachedSegment {
+    pub(crate) fn with_body_in_memory(&self, memory: MemoryBody) -> CachedSegment {
         CachedSegment::from_memory(self.facts.clone(), memory)
     }
 
@@ -162,7 +162,7 @@ impl CachedSegment {
 
     /// Returns the source of the bytes. Returns `None` if the segment does not belong to this
     /// version of the title.
-    pub(crate) fn segment_source(
+    pub(crate) fn segment_body_source(
         &self,
         title: &Arc<Title>,
         request: &ClientRequest<'_>,
@@ -171,7 +171,7 @@ impl CachedSegment {
         let object = title.file_object(self.facts.file_index).ok();
         Some(BodySource {
             object: object.filter(|_| is_same)?.clone(),
-            reason: Reason::Segment,
+            reason: RequestReason::Segment,
             is_copied: request.is_copied,
             is_verified: false,
             sibling_ranges: self.body.sibling_ranges.clone(),
@@ -189,7 +189,7 @@ impl CachedSegment {
         let mut response = request
             .respond_with_body(&self.facts.headers, source, pieces)
             .await?;
-        self.facts.insert_link(&mut response);
+        self.facts.insert_link_header(&mut response);
         Ok(response)
     }
 }

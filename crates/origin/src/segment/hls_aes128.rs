@@ -119,7 +119,7 @@ impl TitleEncryption {
 
 impl SegmentEncryption {
     /// Starts the encryption of the segment.
-    pub(crate) fn start(&self) -> CbcEncryptor {
+    pub(crate) fn start_encryption(&self) -> CbcEncryptor {
         CbcEncryptor {
             key: self.key.clone(),
             iv: self.iv,
@@ -129,8 +129,8 @@ impl SegmentEncryption {
 }
 
 impl CbcEncryptor {
-    /// Encrypts those complete blocks in the first `written` bytes of `out` that are not encrypted
-    /// yet.
+    /// Encrypts the complete blocks in the first `written` bytes of `out`. Skips the blocks that
+    /// are already encrypted.
     pub(crate) fn encrypt_blocks(&mut self, out: &mut [u8], written: usize) -> Result<(), Error> {
         let complete_len = written - written % BLOCK_BYTES;
         let blocks = out
@@ -151,11 +151,16 @@ impl CbcEncryptor {
 
     /// Pads the segment, encrypts the remaining blocks, and returns the total length. `out` must
     /// have room for the padding.
-    pub(crate) fn finish(mut self, out: &mut [u8], written: usize) -> Result<usize, Error> {
+    pub(crate) fn finish_encryption(
+        mut self,
+        out: &mut [u8],
+        written: usize,
+    ) -> Result<usize, Error> {
         let len = encrypted_len(written as u64) as usize;
         let padding = out.get_mut(written..len);
-        let padding = padding
-            .ok_or_else(|| Error::internal("no room for the padding of an encrypted segment"))?;
+        let padding = padding.ok_or_else(|| {
+            Error::new_internal_error("no room for the padding of an encrypted segment")
+        })?;
         padding.fill(padding.len() as u8);
         self.encrypt_blocks(out, len)?;
         Ok(len)
@@ -163,7 +168,7 @@ impl CbcEncryptor {
 }
 
 fn encryption_failed(_: Unspecified) -> Error {
-    Error::internal("cannot encrypt a segment")
+    Error::new_internal_error("cannot encrypt a segment")
 }
 
 /// Returns the error for a resource that is unavailable because its title is encrypted with
@@ -199,13 +204,14 @@ mod tests {
 
     /// Encrypts a segment that is written in steps of these lengths.
     fn encrypt_in_steps(encryption: &SegmentEncryption, clear: &[u8], steps: &[usize]) -> Vec<u8> {
-        let (mut out, mut encryptor, mut written) = (clear.to_vec(), encryption.start(), 0);
+        let (mut out, mut encryptor, mut written) =
+            (clear.to_vec(), encryption.start_encryption(), 0);
         out.resize(encrypted_len(clear.len() as u64) as usize, 0xee);
         for step in steps {
             written = clear.len().min(written + step);
             encryptor.encrypt_blocks(&mut out, written).unwrap();
         }
-        let len = encryptor.finish(&mut out, clear.len()).unwrap();
+        let len = encryptor.finish_encryption(&mut out, clear.len()).unwrap();
         assert_eq!(len, out.len());
         out
     }

@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::response::responder::ClientRequest;
-use crate::route::{SegmentContainer, SegmentPart, SegmentUrl};
+use crate::route::{SegmentAddress, SegmentContainer, SegmentUrl};
 use crate::segment::hls_aes128;
 use crate::send::body_source::BodySource;
 use crate::title::title_version::Title;
@@ -11,7 +11,7 @@ use media::presentation::{Presentation, Rendition};
 use net::Error;
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Object, Reason};
+use store::{Object, RequestReason};
 
 /// A segment that was found in the tables of its title.
 pub(crate) struct LocatedSegment<'a> {
@@ -54,21 +54,21 @@ impl<'a> LocatedSegment<'a> {
             found.ok_or_else(|| error::not_found("unknown rendition"))?;
         let is_encrypted = title.encryption.is_some();
         let position = match url.part {
-            SegmentPart::Number(_) | SegmentPart::KeyFrame(_) if is_encrypted => {
+            SegmentAddress::Number(_) | SegmentAddress::KeyFrame(_) if is_encrypted => {
                 return Err(hls_aes128::unavailable_when_encrypted(
                     "this segment is unavailable",
                 ));
             }
-            SegmentPart::Init => SegmentPosition::Init,
-            SegmentPart::KeyFrame(time) => {
+            SegmentAddress::Init => SegmentPosition::Init,
+            SegmentAddress::KeyFrame(time) => {
                 let sample = presentation.key_frame_at_time(rendition, time);
                 SegmentPosition::KeyFrame(sample.ok_or_else(error::no_such_segment)?)
             }
-            SegmentPart::At(time, form) => {
+            SegmentAddress::At(time, form) => {
                 let index = presentation.find_segment(rendition, time);
                 SegmentPosition::Media(index.ok_or_else(error::no_such_segment)?, form)
             }
-            SegmentPart::Number(number) => {
+            SegmentAddress::Number(number) => {
                 let index = (number as usize).checked_sub(1);
                 let index = index.filter(|index| *index < rendition.segment_count());
                 SegmentPosition::Media(
@@ -90,8 +90,8 @@ impl<'a> LocatedSegment<'a> {
         Ok(located)
     }
 
-    /// Checks the container that the URL names. Transmuxed segments of a codec exist in one
-    /// container only.
+    /// Returns an error if the segment is unavailable in the container that the URL names. For each
+    /// codec, transmuxed segments exist in only one container.
     fn check_container(&self) -> Result<(), Error> {
         let SegmentPosition::Media(_, form) = self.position else {
             return Ok(());
@@ -115,14 +115,14 @@ impl<'a> LocatedSegment<'a> {
     }
 
     /// Returns the source of the segment's bytes.
-    pub(crate) fn segment_source(
+    pub(crate) fn segment_body_source(
         &self,
         sibling_ranges: Option<Arc<[Range<u64>]>>,
         request: &ClientRequest<'_>,
     ) -> BodySource {
         BodySource {
             object: self.object.clone(),
-            reason: Reason::Segment,
+            reason: RequestReason::Segment,
             is_copied: request.is_copied,
             is_verified: false,
             sibling_ranges,
@@ -130,9 +130,9 @@ impl<'a> LocatedSegment<'a> {
         }
     }
 
-    /// Returns the ranges of the segments with the same index in the other renditions of the same
-    /// remote file. A player that requests one rendition is likely to request another rendition,
-    /// too.
+    /// Returns the ranges of the segments with this index in the other renditions of the same
+    /// remote file. A player that requests one rendition is likely to request another rendition as
+    /// well.
     pub(crate) fn sibling_ranges(&self, index: usize) -> Option<Arc<[Range<u64>]>> {
         if !self.object.is_remote() {
             return None;

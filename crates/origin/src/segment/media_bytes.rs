@@ -1,4 +1,4 @@
-//! The media of one segment, which is read into the memory from which the segment is sent.
+//! Reads the media of one segment into the memory from which the segment is sent.
 
 use crate::error;
 use crate::send::body_parts::PlannedPart;
@@ -8,22 +8,22 @@ use bytes::Bytes;
 use net::Error;
 use std::ops::Range;
 use std::sync::Arc;
-use store::{LocalFile, Object, Reason};
+use store::{LocalFile, Object, RequestReason};
 
-/// Media of a local file, which is read later, or media of a remote object, which has arrived.
+/// Ranges of a local file that are read later, or bytes of a remote object that have arrived.
 pub(super) enum MediaBytes {
     Local {
         file: Arc<LocalFile>,
         ranges: Vec<Range<u64>>,
-        reason: Reason,
+        reason: RequestReason,
     },
     Arrived(Vec<Bytes>),
 }
 
 impl MediaBytes {
-    /// Reads ranges of a remote object. Ranges of a local file are only stored here, and read
-    /// later.
-    pub(super) async fn open(
+    /// Reads ranges of a remote object. For a local file, stores only the ranges, which
+    /// [`MediaBytes::read_into`] reads later.
+    pub(super) async fn open_media(
         source: &BodySource,
         ranges: Vec<Range<u64>>,
     ) -> Result<MediaBytes, Error> {
@@ -35,15 +35,17 @@ impl MediaBytes {
                 reason,
             });
         }
-        let pieces = to_parts(ranges);
+        let pieces = ranges_to_parts(ranges);
         let parts = build_body::read_parts(source, &pieces).await?;
         Ok(MediaBytes::Arrived(parts))
     }
 
     /// Returns whether [`MediaBytes::read_into`] is quick enough for the event loop.
-    pub(super) fn is_quick(&self, source: &BodySource) -> bool {
+    pub(super) fn can_read_inline(&self, source: &BodySource) -> bool {
         match self {
-            MediaBytes::Local { ranges, .. } => source.is_quick(&to_parts(ranges.clone())),
+            MediaBytes::Local { ranges, .. } => {
+                source.can_read_inline(&ranges_to_parts(ranges.clone()))
+            }
             MediaBytes::Arrived(_) => true,
         }
     }
@@ -57,11 +59,12 @@ impl MediaBytes {
             }
             MediaBytes::Arrived(parts) => parts.iter().map(|part| part.len() as u64).sum(),
         };
-        usize::try_from(len).map_err(|_| Error::internal("a segment is longer than the memory"))
+        usize::try_from(len)
+            .map_err(|_| Error::new_internal_error("a segment is longer than the memory"))
     }
 
     /// Copies the media into `out`, which must have room for all bytes. Returns an error if a local
-    /// file has changed meanwhile. Blocks the thread.
+    /// file has changed since it was opened. Blocks the thread.
     pub(super) fn read_into(&self, out: &mut [u8]) -> Result<(), Error> {
         match self {
             MediaBytes::Local {
@@ -81,7 +84,7 @@ impl MediaBytes {
     }
 }
 
-fn to_parts(ranges: Vec<Range<u64>>) -> Vec<PlannedPart> {
+fn ranges_to_parts(ranges: Vec<Range<u64>>) -> Vec<PlannedPart> {
     ranges.into_iter().map(PlannedPart::FileRange).collect()
 }
 
@@ -89,7 +92,7 @@ fn copy_parts(parts: &[Bytes], mut out: &mut [u8]) -> Result<(), Error> {
     for part in parts {
         let split = out.split_at_mut_checked(part.len());
         let (start, rest) =
-            split.ok_or_else(|| Error::internal("a segment is longer than planned"))?;
+            split.ok_or_else(|| Error::new_internal_error("a segment is longer than planned"))?;
         start.copy_from_slice(part);
         out = rest;
     }

@@ -8,8 +8,8 @@ use net::Error;
 use std::sync::Arc;
 use store::{Arena, ArenaBytes};
 
-/// A body in memory. Its parts are [`PlannedPart::Arena`], or [`PlannedPart::Generated`] in
-/// ordinary memory.
+/// A body in memory. Its parts are in the arena ([`PlannedPart::Arena`]) or in ordinary memory
+/// ([`PlannedPart::Generated`]).
 pub(crate) struct MemoryBody(pub(crate) Vec<PlannedPart>);
 
 /// Memory for generated segments.
@@ -28,13 +28,13 @@ impl SegmentMemory {
     /// The arena is for bytes that are sent more than once. Arena memory must be cleared before
     /// each use, but saves one copy into the socket at each send. For bytes that are sent only
     /// once, clearing costs more than this copy.
-    pub(crate) fn write_with(
+    pub(crate) fn allocate_and_write(
         &self,
         len: usize,
         mut write: impl FnMut(&mut [u8]) -> Result<usize, Error>,
     ) -> Result<MemoryBody, Error> {
         if len as u64 >= self.cached_bytes_max
-            && let Some(mut buffer) = RecycledBuffer::take(len)
+            && let Some(mut buffer) = RecycledBuffer::take_or_allocate(len)
         {
             let len = write(buffer.as_mut_slice())?;
             return Ok(MemoryBody::from_bytes(buffer.into_bytes(len)));
@@ -51,12 +51,12 @@ impl SegmentMemory {
     /// Copies parts into one buffer.
     pub(crate) fn copy_parts(&self, parts: &[Bytes]) -> Result<MemoryBody, Error> {
         let len = parts.iter().map(Bytes::len).sum();
-        self.write_with(len, |out| {
+        self.allocate_and_write(len, |out| {
             let mut rest = &mut *out;
             for part in parts {
-                let (start, after) = rest
-                    .split_at_mut_checked(part.len())
-                    .ok_or_else(|| Error::internal("a buffer is shorter than its parts"))?;
+                let (start, after) = rest.split_at_mut_checked(part.len()).ok_or_else(|| {
+                    Error::new_internal_error("a buffer is shorter than its parts")
+                })?;
                 start.copy_from_slice(part);
                 rest = after;
             }
@@ -68,7 +68,7 @@ impl SegmentMemory {
 impl MemoryBody {
     /// Copies parts into the arena, or into ordinary memory if the arena is full.
     pub(crate) fn copy_from(parts: &[Bytes], arena: &Arena) -> MemoryBody {
-        match arena.copy_parts(parts.iter().map(|part| &part[..])) {
+        match arena.copy_into_arena(parts.iter().map(|part| &part[..])) {
             Ok(arena_bytes) => MemoryBody::from_arena(&arena_bytes),
             Err(_) => MemoryBody::from_bytes(parts.concat().into()),
         }

@@ -74,7 +74,7 @@ async fn respond_from_title(
     let located = LocatedSegment::locate_segment(title, url)?;
     let plan = located.plan_segment()?;
     drop(span);
-    let source = located.segment_source(plan.sibling_ranges(), request);
+    let source = located.segment_body_source(plan.sibling_ranges(), request);
     // Evaluates the conditions first, because reading and transmuxing cost far more than a 304
     // response.
     if plan.reads_media()
@@ -102,7 +102,9 @@ async fn respond_from_title(
     if is_canonical {
         cache.insert_new_segment(path, segment.clone());
     }
-    let response = segment.send_segment(source.verified(), request).await?;
+    let response = segment
+        .send_segment(source.into_verified(), request)
+        .await?;
     if catalog.reads_ahead() {
         located.read_ahead();
     }

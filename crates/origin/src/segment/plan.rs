@@ -4,7 +4,7 @@ use crate::resource_kind::ResourceKind;
 use crate::response::content_types::content_type_of;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::response::response_cache::segments::SegmentCache;
-use crate::route::{self, SegmentContainer, SegmentPart, SegmentUrl};
+use crate::route::{self, SegmentAddress, SegmentContainer, SegmentUrl};
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::hls_aes128::SegmentEncryption;
 use crate::segment::locate::{LocatedSegment, SegmentPosition};
@@ -17,13 +17,13 @@ use bytes::Bytes;
 use http::header::HeaderValue;
 use http::{Method, Response};
 use media::manifest::hls;
-use media::plan::{KnownSubsamples, Plan, ProtectedFragment};
+use media::plan::{FragmentSelector, KnownSubsamples, Plan};
 use net::conditional::Validators;
 use net::{Body, Error};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A segment URL identifies its content, which therefore never changes.
+/// A segment URL contains a version hash, so the content of the URL never changes.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// A segment before its media is read.
@@ -64,27 +64,34 @@ impl LocatedSegment<'_> {
         match self.position {
             SegmentPosition::Init => {
                 let init = PlannedPart::Generated(Bytes::from(p.init_segment(self.rendition)));
-                let facts = self.describe(self.cmaf_type(), "i", 0, None);
+                let facts = self.build_segment_facts(self.cmaf_content_type(), "i", 0, None);
                 Ok(SegmentPlan::from_ranges(facts, vec![init]))
             }
             SegmentPosition::KeyFrame(sample) => {
-                let facts = self.describe(self.cmaf_type(), "k", u64::from(sample), None);
-                if let Some(job) = self.build_protect_job(ProtectedFragment::KeyFrame(sample)) {
+                let facts = self.build_segment_facts(
+                    self.cmaf_content_type(),
+                    "k",
+                    u64::from(sample),
+                    None,
+                );
+                if let Some(job) = self.build_protect_job(FragmentSelector::KeyFrame(sample)) {
                     return Ok(SegmentPlan::from_job(facts, None, job));
                 }
                 let plan = p.plan_key_frame(self.rendition, sample);
                 Ok(SegmentPlan::from_ranges(facts, body_parts(plan)))
             }
             SegmentPosition::Media(index, SegmentContainer::Cmaf) => {
-                if let Some(job) = self.build_protect_job(ProtectedFragment::Segment(index)) {
-                    let link = self.next_link(index);
-                    let facts = self.describe(self.cmaf_type(), "c", index as u64, link);
+                if let Some(job) = self.build_protect_job(FragmentSelector::Segment(index)) {
+                    let link = self.next_segment_link(index);
+                    let facts =
+                        self.build_segment_facts(self.cmaf_content_type(), "c", index as u64, link);
                     let siblings = self.sibling_ranges(index);
                     return Ok(SegmentPlan::from_job(facts, siblings, job));
                 }
                 let plan = p.plan_segment(self.rendition, index);
-                let link = self.next_link(index);
-                let facts = self.describe(self.cmaf_type(), "c", index as u64, link);
+                let link = self.next_segment_link(index);
+                let facts =
+                    self.build_segment_facts(self.cmaf_content_type(), "c", index as u64, link);
                 let content = match self.encryption(index) {
                     Some(encryption) => PlannedContent::Transmuxed(TransmuxJob::from_parts(
                         body_parts(plan),
@@ -100,8 +107,8 @@ impl LocatedSegment<'_> {
             }
             SegmentPosition::Media(index, form) => {
                 let content_type = HeaderValue::from_static(content_type_of(form.suffix()));
-                let link = self.next_link(index);
-                let facts = self.describe(content_type, "t", index as u64, link);
+                let link = self.next_segment_link(index);
+                let facts = self.build_segment_facts(content_type, "t", index as u64, link);
                 let samples = SegmentSamples::new(p.clone(), self.rendition_index, index);
                 Ok(SegmentPlan {
                     facts,
@@ -125,14 +132,14 @@ impl LocatedSegment<'_> {
     }
 
     /// Returns the job that protects a fragment, if the rendition uses Common Encryption.
-    fn build_protect_job(&self, fragment: ProtectedFragment) -> Option<ProtectJob> {
+    fn build_protect_job(&self, fragment: FragmentSelector) -> Option<ProtectJob> {
         let ciphers = self.title.drm.as_ref()?.ciphers_of(self.rendition_index)?;
         let presentation = self.presentation.clone();
         let rendition = self.rendition_index;
         Some(ProtectJob::new(presentation, rendition, fragment, ciphers))
     }
 
-    fn cmaf_type(&self) -> HeaderValue {
+    fn cmaf_content_type(&self) -> HeaderValue {
         let codec = &self.presentation.track(self.rendition).codec;
         HeaderValue::from_static(match codec.video() {
             Some(_) => "video/mp4",
@@ -140,7 +147,7 @@ impl LocatedSegment<'_> {
         })
     }
 
-    fn describe(
+    fn build_segment_facts(
         &self,
         content_type: HeaderValue,
         etag_kind: &str,
@@ -161,7 +168,7 @@ impl LocatedSegment<'_> {
             title_key: self.url.title.clone(),
             title: Arc::downgrade(self.title),
             file_index: self.rendition.file_index,
-            kind: ResourceKind::from_part(self.url.part),
+            kind: ResourceKind::from_segment_address(self.url.part),
             headers: RepresentationHeaders {
                 content_type,
                 cache_control: IMMUTABLE,
@@ -173,17 +180,17 @@ impl LocatedSegment<'_> {
     }
 
     /// Returns the `Link` header that lets a cache prefetch the next segment.
-    fn next_link(&self, index: usize) -> Option<HeaderValue> {
+    fn next_segment_link(&self, index: usize) -> Option<HeaderValue> {
         let next = index + 1;
         if next >= self.rendition.segment_count() {
             return None;
         }
         let part = match self.url.part {
-            SegmentPart::Number(_) => SegmentPart::Number(next as u32 + 1),
-            SegmentPart::At(_, form) => {
-                SegmentPart::At(self.presentation.segment_start(self.rendition, next), form)
+            SegmentAddress::Number(_) => SegmentAddress::Number(next as u32 + 1),
+            SegmentAddress::At(_, form) => {
+                SegmentAddress::At(self.presentation.segment_start(self.rendition, next), form)
             }
-            SegmentPart::Init | SegmentPart::KeyFrame(_) => return None,
+            SegmentAddress::Init | SegmentAddress::KeyFrame(_) => return None,
         };
         let next = SegmentUrl {
             part,
@@ -228,9 +235,10 @@ impl SegmentPlan {
         !matches!(self.content, PlannedContent::Ranges(_))
     }
 
-    /// Responds to a request for a protected segment before all its media has been read. This is
-    /// possible for HEAD, and for GET from a remote file. Returns `None` if the segment must be
-    /// materialised first, for example because its subsamples are unknown.
+    /// Responds to a request for a protected segment without waiting for all of the segment's
+    /// media. This is possible for HEAD requests, and for GET requests if the media file is remote.
+    /// Returns `None` if the segment must be materialised first, for example because its subsamples
+    /// are unknown.
     pub(crate) async fn respond_early(
         &self,
         source: &BodySource,
@@ -250,7 +258,7 @@ impl SegmentPlan {
             KnownSubsamples::WholeSamples => None,
             KnownSubsamples::Map(map) => Some(map),
         };
-        let plan = job.plan_mapped(map.as_ref())?;
+        let plan = job.plan_with_subsamples(map.as_ref())?;
         let (len, entry) = (plan.len, slot.reserve_entry(&self.facts, plan.len));
         let body = ProtectedStream::build_body(job.clone(), (plan, map), source, entry);
         let headers = &self.facts.headers;
@@ -260,12 +268,12 @@ impl SegmentPlan {
         }
         let mut response = response?;
         if let Some(response) = &mut response {
-            self.facts.insert_link(response);
+            self.facts.insert_link_header(response);
         }
         Ok(response)
     }
 
-    /// Checks that the file is unchanged, and transmuxes or encrypts if the plan requires it.
+    /// Checks that the file is unchanged. Transmuxes or encrypts the media if necessary.
     ///
     /// The file is not checked again before the first body frame is sent.
     pub(crate) async fn materialise(
@@ -288,9 +296,13 @@ impl SegmentPlan {
             }
             // The job checks the file after it has read the last byte, so that a stored segment
             // never mixes two versions of the file.
-            PlannedContent::Transmuxed(job) => job.run(source, &segment_memory).await,
+            PlannedContent::Transmuxed(job) => {
+                job.write_segment_into_memory(source, &segment_memory).await
+            }
             PlannedContent::Protected(job) => {
-                let done = job.run(source, &segment_memory).await;
+                let done = job
+                    .encrypt_segment_into_memory(source, &segment_memory)
+                    .await;
                 done.map(|(memory, found)| {
                     if let Some(map) = found {
                         cache.subsamples.insert(path, map);

@@ -7,7 +7,7 @@ use crate::segment::media_bytes::MediaBytes;
 use crate::segment::memory_body::{MemoryBody, SegmentMemory};
 use crate::segment::transmux::{check_packed_len, run_inline_or_blocking};
 use crate::send::body_source::BodySource;
-use media::plan::{KnownSubsamples, Plan, ProtectedFragment};
+use media::plan::{FragmentSelector, KnownSubsamples, Plan};
 use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleMap;
 use net::Error;
@@ -23,7 +23,7 @@ const ENCRYPT_INLINE_BYTES_MAX: usize = 2 << 20;
 pub(crate) struct ProtectJob {
     presentation: Arc<Presentation>,
     rendition: usize,
-    fragment: ProtectedFragment,
+    fragment: FragmentSelector,
     ciphers: TrackCiphers,
 }
 
@@ -32,7 +32,7 @@ impl ProtectJob {
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
-        fragment: ProtectedFragment,
+        fragment: FragmentSelector,
         ciphers: TrackCiphers,
     ) -> ProtectJob {
         ProtectJob {
@@ -43,8 +43,8 @@ impl ProtectJob {
         }
     }
 
-    /// Returns the subsamples that are known before the media is read. If the index does not
-    /// contain subsamples, `recent` is used.
+    /// Returns the subsamples that are known before the media is read. Returns `recent` if the
+    /// index contains no subsamples.
     pub(crate) fn known_subsamples(
         &self,
         recent: Option<Arc<SubsampleMap>>,
@@ -57,16 +57,16 @@ impl ProtectJob {
         })
     }
 
-    /// Plans the segment. `map` contains its subsamples. `map` is `None` if whole samples are
-    /// encrypted.
-    pub(crate) fn plan_mapped(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
-        let plan = self.plan(map)?;
+    /// Plans the segment. `map` contains the subsamples of the segment. `map` is `None` if whole
+    /// samples are encrypted.
+    pub(crate) fn plan_with_subsamples(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
+        let plan = self.plan_fragment(map)?;
         check_len(&plan)?;
         Ok(plan)
     }
 
     /// Returns the sample numbers of the segment within its track.
-    pub(crate) fn samples(&self) -> Result<Range<u32>, Error> {
+    pub(crate) fn sample_range(&self) -> Result<Range<u32>, Error> {
         let rendition = self.rendition()?;
         Ok(self.presentation.fragment_samples(rendition, self.fragment))
     }
@@ -97,17 +97,20 @@ impl ProtectJob {
 
     /// Reads the samples, and writes the encrypted segment into memory. Also returns the subsamples
     /// of the segment, unless the index contains them.
-    pub(crate) async fn run(
+    pub(crate) async fn encrypt_segment_into_memory(
         self,
         source: &BodySource,
         memory: &SegmentMemory,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
-        let unmapped = self.plan(None)?;
+        let unmapped = self.plan_fragment(None)?;
         let len = check_len(&unmapped)?;
-        let media = MediaBytes::open(source, unmapped.source_ranges).await?;
-        let is_quick = len <= ENCRYPT_INLINE_BYTES_MAX && media.is_quick(source);
+        let media = MediaBytes::open_media(source, unmapped.source_ranges).await?;
+        let is_quick = len <= ENCRYPT_INLINE_BYTES_MAX && media.can_read_inline(source);
         let memory = memory.clone();
-        run_inline_or_blocking("encrypt", is_quick, move || self.encrypt(&media, &memory)).await
+        run_inline_or_blocking("encrypt", is_quick, move || {
+            self.encrypt_fragment(&media, &memory)
+        })
+        .await
     }
 
     /// Decrypts samples in place, if the source is encrypted.
@@ -125,7 +128,7 @@ impl ProtectJob {
         rendition.ok_or_else(error::no_such_segment)
     }
 
-    fn plan(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
+    fn plan_fragment(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
         let rendition = self.rendition()?;
         Ok(self
             .presentation
@@ -133,13 +136,13 @@ impl ProtectJob {
     }
 
     /// Reads the samples into the memory from which they are sent, and encrypts them in place.
-    fn encrypt(
+    fn encrypt_fragment(
         &self,
         media: &MediaBytes,
         memory: &SegmentMemory,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let (mut head, mut new_map) = (Vec::new(), None);
-        let payload = memory.write_with(media.len()?, |payload| {
+        let payload = memory.allocate_and_write(media.len()?, |payload| {
             media.read_into(payload)?;
             (head, new_map) = self.encrypt_payload(payload)?;
             Ok(payload.len())
@@ -153,7 +156,7 @@ impl ProtectJob {
         &self,
         payload: &mut [u8],
     ) -> Result<(Vec<u8>, Option<SubsampleMap>), Error> {
-        let samples = self.samples()?;
+        let samples = self.sample_range()?;
         self.decrypt_samples(samples.clone(), payload)?;
         let (map, is_new) = match self.known_subsamples(None)? {
             KnownSubsamples::Map(map) => (Some(map), false),
@@ -164,7 +167,7 @@ impl ProtectJob {
         self.presentation
             .encrypt_samples_of(rendition, samples, (payload, map.as_ref()), cipher)
             .map_err(from_media_error)?;
-        let head = self.plan(map.as_ref())?.head;
+        let head = self.plan_fragment(map.as_ref())?.head;
         Ok((head, map.filter(|_| is_new)))
     }
 

@@ -3,7 +3,7 @@
 
 use crate::error;
 use crate::response::response_cache::segments::SegmentCache;
-use crate::response::response_cache::unfinished_bytes::UnfinishedReservation;
+use crate::response::response_cache::unfinished_segment_budget::UnfinishedSegmentReservation;
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::memory_body::MemoryBody;
 use crate::segment::protect::ProtectJob;
@@ -28,21 +28,25 @@ pub(crate) struct SegmentSlot<'a> {
 }
 
 /// A cache entry that is stored when all bytes of the segment have been encrypted.
-pub(crate) struct FutureEntry {
+pub(crate) struct PendingCacheEntry {
     cache: Arc<SegmentCache>,
     path: Box<str>,
     facts: SegmentFacts,
-    _reservation: UnfinishedReservation,
+    _reservation: UnfinishedSegmentReservation,
 }
 
 impl SegmentSlot<'_> {
     /// Reserves memory for a cache entry. Returns `None` if the path is not canonical, or if other
     /// unfinished segments hold too much memory.
-    pub(crate) fn reserve_entry(&self, facts: &SegmentFacts, len: u64) -> Option<FutureEntry> {
+    pub(crate) fn reserve_entry(
+        &self,
+        facts: &SegmentFacts,
+        len: u64,
+    ) -> Option<PendingCacheEntry> {
         if !self.is_canonical {
             return None;
         }
-        Some(FutureEntry {
+        Some(PendingCacheEntry {
             _reservation: self.cache.unfinished.reserve(len)?,
             cache: self.cache.clone(),
             path: self.path.into(),
@@ -51,8 +55,8 @@ impl SegmentSlot<'_> {
     }
 }
 
-impl FutureEntry {
-    fn store_bytes(self, bytes: &[Bytes]) {
+impl PendingCacheEntry {
+    fn store_in_cache(self, bytes: &[Bytes]) {
         let memory = MemoryBody::copy_from(bytes, self.cache.arena());
         let segment = Arc::new(CachedSegment::from_memory(self.facts, memory));
         self.cache.insert_new_segment(&self.path, segment);
@@ -69,12 +73,12 @@ pub(crate) struct ProtectedStream {
     /// Number of the fragment's first sample in the track.
     first: u32,
     media: PartStream,
-    /// Media that has arrived but has not been sent. It is shorter than one sample plus one frame
-    /// of `media`.
+    /// Media that has arrived but has not been sent. Its length is less than one sample plus one
+    /// frame of the stream `media`.
     pending: Vec<u8>,
     /// Bytes of the segment that have been encrypted so far. They are retained for the cache entry.
     sent: Vec<Bytes>,
-    entry: Option<FutureEntry>,
+    entry: Option<PendingCacheEntry>,
 }
 
 impl ProtectedStream {
@@ -85,11 +89,11 @@ impl ProtectedStream {
         job: ProtectJob,
         (plan, map): (Plan, Option<SubsampleMap>),
         source: &BodySource,
-        entry: Option<FutureEntry>,
+        entry: Option<PendingCacheEntry>,
     ) -> Result<Body, Error> {
         let ranges = plan.source_ranges.into_iter();
         let pieces: Vec<_> = ranges.map(PlannedPart::FileRange).collect();
-        let samples = job.samples()?;
+        let samples = job.sample_range()?;
         let mut stream = ProtectedStream {
             job,
             map,
@@ -114,14 +118,14 @@ impl ProtectedStream {
 
     async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
         while !self.samples.is_empty() {
-            let (ready, bytes) = self.count_ready()?;
+            let (ready, bytes) = self.count_complete_samples()?;
             if ready > 0 {
-                return self.encrypt_ready(ready, bytes).map(Some);
+                return self.encrypt_complete_samples(ready, bytes).map(Some);
             }
             let frame = self.media.next_frame().await;
             let frame = frame.map_err(|e| error::from_store(&e))?;
             let frame = frame.ok_or_else(|| error::from_store(&store::Error::Changed))?;
-            for bytes in frame.iter().filter_map(PlannedPart::memory_bytes) {
+            for bytes in frame.iter().filter_map(PlannedPart::bytes_in_memory) {
                 self.pending.extend_from_slice(bytes);
             }
         }
@@ -129,7 +133,7 @@ impl ProtectedStream {
     }
 
     /// Returns the number of complete samples in `pending`, and their total length in bytes.
-    fn count_ready(&self) -> Result<(u32, usize), Error> {
+    fn count_complete_samples(&self) -> Result<(u32, usize), Error> {
         let (mut count, mut bytes) = (0, 0);
         for size in self.job.sample_sizes(self.samples.clone())? {
             if bytes + size as usize > self.pending.len() {
@@ -140,7 +144,7 @@ impl ProtectedStream {
         Ok((count, bytes))
     }
 
-    fn encrypt_ready(&mut self, count: u32, bytes: usize) -> Result<Chunk, Error> {
+    fn encrypt_complete_samples(&mut self, count: u32, bytes: usize) -> Result<Chunk, Error> {
         let rest = self.pending.split_off(bytes);
         let mut payload = std::mem::replace(&mut self.pending, rest);
         let ready = self.samples.start..self.samples.start + count;
@@ -162,7 +166,7 @@ impl ProtectedStream {
         if self.samples.is_empty()
             && let Some(entry) = self.entry.take()
         {
-            entry.store_bytes(&std::mem::take(&mut self.sent));
+            entry.store_in_cache(&std::mem::take(&mut self.sent));
         }
         Ok(Chunk::from_pieces(pieces))
     }

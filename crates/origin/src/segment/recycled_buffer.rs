@@ -24,12 +24,12 @@ pub(super) struct RecycledBuffer {
 impl RecycledBuffer {
     /// Returns a buffer of `len` bytes, which may contain bytes of earlier segments. Returns `None`
     /// if `len` exceeds [`BUFFER_BYTES_MAX`].
-    pub(super) fn take(len: usize) -> Option<RecycledBuffer> {
+    pub(super) fn take_or_allocate(len: usize) -> Option<RecycledBuffer> {
         if len > BUFFER_BYTES_MAX {
             return None;
         }
         let new = || vec![0; len.next_multiple_of(LENGTH_STEP_BYTES)];
-        let bytes = pop_unused(len).unwrap_or_else(new);
+        let bytes = pop_unused_buffer(len).unwrap_or_else(new);
         Some(RecycledBuffer { bytes, len })
     }
 
@@ -52,26 +52,26 @@ impl AsRef<[u8]> for RecycledBuffer {
 
 impl Drop for RecycledBuffer {
     fn drop(&mut self) {
-        push_unused(std::mem::take(&mut self.bytes));
+        push_unused_buffer(std::mem::take(&mut self.bytes));
     }
 }
 
 /// Removes and returns the most recently used buffer that has at least this length.
-fn pop_unused(len: usize) -> Option<Vec<u8>> {
-    let mut unused = lock_unused();
+fn pop_unused_buffer(len: usize) -> Option<Vec<u8>> {
+    let mut unused = lock_unused_buffers();
     let fitting = unused.iter().rposition(|bytes| bytes.len() >= len)?;
     Some(unused.remove(fitting))
 }
 
 /// Stores an unused buffer. If the maximum number is reached, the least recently used buffer is
 /// freed.
-fn push_unused(bytes: Vec<u8>) {
-    let mut unused = lock_unused();
+fn push_unused_buffer(bytes: Vec<u8>) {
+    let mut unused = lock_unused_buffers();
     let _freed = (unused.len() >= UNUSED_BUFFERS_MAX).then(|| unused.remove(0));
     unused.push(bytes);
 }
 
-fn lock_unused() -> MutexGuard<'static, Vec<Vec<u8>>> {
+fn lock_unused_buffers() -> MutexGuard<'static, Vec<Vec<u8>>> {
     UNUSED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again_only_after_its_last_slice() {
-        let mut buffer = RecycledBuffer::take(300_000).unwrap();
+        let mut buffer = RecycledBuffer::take_or_allocate(300_000).unwrap();
         buffer.as_mut_slice().fill(7);
         let bytes = buffer.into_bytes(299_999);
         let slice = bytes.slice(5..10);
         drop(bytes);
-        let mut other = RecycledBuffer::take(299_000).unwrap();
+        let mut other = RecycledBuffer::take_or_allocate(299_000).unwrap();
         other.as_mut_slice().fill(8);
         assert_eq!(slice, [7; 5][..]);
         assert_eq!(other.into_bytes(299_000), [8; 299_000][..]);
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn unused_buffers_hold_bounded_memory() {
-        assert!(RecycledBuffer::take(BUFFER_BYTES_MAX + 1).is_none());
+        assert!(RecycledBuffer::take_or_allocate(BUFFER_BYTES_MAX + 1).is_none());
         let many: Vec<_> = (0..3 * UNUSED_BUFFERS_MAX)
-            .map(|_| RecycledBuffer::take(BUFFER_BYTES_MAX).unwrap())
+            .map(|_| RecycledBuffer::take_or_allocate(BUFFER_BYTES_MAX).unwrap())
             .collect();
         drop(many);
-        let unused = lock_unused();
+        let unused = lock_unused_buffers();
         assert!(unused.len() <= UNUSED_BUFFERS_MAX);
         assert!(unused.iter().all(|bytes| bytes.len() <= BUFFER_BYTES_MAX));
     }

@@ -1,9 +1,9 @@
 //! Reads the media of a segment, transmuxes or encrypts it, and writes the result into memory.
 //!
-//! A local film is read in batches. A batch is still in the processor's cache when it is packed
-//! into the memory from which the segment is sent, and when it is encrypted there. Each byte is
-//! copied only twice. The first copy is from the page cache into the batch, and the second copy is
-//! from the batch into the segment.
+//! A local film is read in batches. Each batch is packed into the memory from which the segment is
+//! sent, and encrypted there. During both steps, the batch is still in the processor's cache. Each
+//! byte is copied only twice. The first copy is from the page cache into the batch, and the second
+//! copy is from the batch into the segment.
 
 use crate::error;
 use crate::error::no_such_segment;
@@ -23,7 +23,7 @@ use net::Error;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use store::{LocalFile, Object, Reason};
+use store::{LocalFile, Object, RequestReason};
 use trace::SpanKind;
 
 /// Maximum length of a packed segment. Ten seconds at 400 Mbit/s fit into this length. The limit is
@@ -86,7 +86,7 @@ impl SegmentSamples {
         }
     }
 
-    fn resolve(self) -> Result<ResolvedSamples, Error> {
+    fn resolve_samples(self) -> Result<ResolvedSamples, Error> {
         let rendition = self.presentation.renditions.get(self.rendition);
         let rendition = rendition.ok_or_else(no_such_segment)?;
         Ok(ResolvedSamples {
@@ -124,7 +124,7 @@ impl TransmuxJob {
     }
 
     /// Reads the media and writes the segment into memory.
-    pub(crate) async fn run(
+    pub(crate) async fn write_segment_into_memory(
         self,
         source: &BodySource,
         memory: &SegmentMemory,
@@ -144,7 +144,10 @@ impl TransmuxJob {
                 .await
             }
             TransmuxInput::Samples(samples) => {
-                samples.resolve()?.run(source, encryption, memory).await
+                samples
+                    .resolve_samples()?
+                    .pack_samples(source, encryption, memory)
+                    .await
             }
         }
     }
@@ -166,7 +169,7 @@ pub(crate) async fn run_inline_or_blocking<T: Send + 'static>(
 }
 
 impl ResolvedSamples {
-    async fn run(
+    async fn pack_samples(
         self,
         source: &BodySource,
         encryption: Option<SegmentEncryption>,
@@ -178,7 +181,7 @@ impl ResolvedSamples {
         let pieces: Vec<_> = ranges.cloned().map(PlannedPart::FileRange).collect();
         match &*source.object {
             Object::Local(file) if self.uses_transport_stream()? => {
-                let now = now && source.is_quick(&pieces);
+                let now = now && source.can_read_inline(&pieces);
                 let (file, reason) = (file.clone(), source.reason);
                 run_inline_or_blocking("pack", now, move || {
                     self.pack_from_file(&file, reason, (len, encryption.as_ref()), &memory)
@@ -234,14 +237,14 @@ impl ResolvedSamples {
         if self.uses_transport_stream()? {
             let mut batches = self.new_ts_muxer()?;
             let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
-            return memory.write_with(room_for(len, encryption), |out| {
+            return memory.allocate_and_write(padded_len(len, encryption), |out| {
                 let mut out = SegmentBuffer::new(out, encryption);
                 out.write_next(|room| {
                     batches
                         .write_batch(&all, &parts, room)
                         .map_err(from_media_error)
                 })?;
-                out.finish()
+                out.finish_segment()
             });
         }
         let packed =
@@ -254,14 +257,14 @@ impl ResolvedSamples {
     fn pack_from_file(
         &self,
         file: &LocalFile,
-        reason: Reason,
+        reason: RequestReason,
         (len, encryption): (usize, Option<&SegmentEncryption>),
         memory: &SegmentMemory,
     ) -> Result<MemoryBody, Error> {
-        file.count_ranges(self.units.source_ranges.iter().cloned(), reason)
+        file.check_and_count_request(self.units.source_ranges.iter().cloned(), reason)
             .map_err(from_store_error)?;
         let mut batches = self.new_ts_muxer()?;
-        let held = memory.write_with(room_for(len, encryption), |out| {
+        let held = memory.allocate_and_write(padded_len(len, encryption), |out| {
             pack_batches(&mut batches, file, SegmentBuffer::new(out, encryption))
         })?;
         if file.changed() {
@@ -288,7 +291,7 @@ fn pack_batches(
     if buffer.len() <= BATCH_BUFFER_BYTES_MAX {
         BATCH_BUFFER.set(buffer);
     }
-    out.finish()
+    out.finish_segment()
 }
 
 /// Concatenates the parts, and encrypts the result if required.
@@ -301,7 +304,7 @@ fn concat_and_encrypt(
     if encryption.is_none() {
         return memory.copy_parts(parts);
     }
-    memory.write_with(room_for(len, encryption), |out| {
+    memory.allocate_and_write(padded_len(len, encryption), |out| {
         let mut out = SegmentBuffer::new(out, encryption);
         let steps = parts
             .iter()
@@ -309,13 +312,13 @@ fn concat_and_encrypt(
         for step in steps {
             out.write_next(|room| {
                 let room = room.get_mut(..step.len());
-                let room =
-                    room.ok_or_else(|| Error::internal("a segment is longer than planned"))?;
+                let room = room
+                    .ok_or_else(|| Error::new_internal_error("a segment is longer than planned"))?;
                 room.copy_from_slice(step);
                 Ok(step.len())
             })?;
         }
-        out.finish()
+        out.finish_segment()
     })
 }
 
@@ -331,7 +334,7 @@ impl<'o> SegmentBuffer<'o> {
         SegmentBuffer {
             bytes,
             len: 0,
-            encryptor: encryption.map(SegmentEncryption::start),
+            encryptor: encryption.map(SegmentEncryption::start_encryption),
         }
     }
 
@@ -348,16 +351,16 @@ impl<'o> SegmentBuffer<'o> {
     }
 
     /// Adds the padding if the segment is encrypted, and returns the total length.
-    fn finish(self) -> Result<usize, Error> {
+    fn finish_segment(self) -> Result<usize, Error> {
         match self.encryptor {
-            Some(encryptor) => encryptor.finish(self.bytes, self.len),
+            Some(encryptor) => encryptor.finish_encryption(self.bytes, self.len),
             None => Ok(self.len),
         }
     }
 }
 
 /// Returns the length that a segment needs in memory, including the padding.
-fn room_for(len: usize, encryption: Option<&SegmentEncryption>) -> usize {
+fn padded_len(len: usize, encryption: Option<&SegmentEncryption>) -> usize {
     encryption.map_or(len, |_| encrypted_len(len as u64) as usize)
 }
 

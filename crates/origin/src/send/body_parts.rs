@@ -24,7 +24,7 @@ impl PlannedPart {
     }
 
     /// Returns the bytes of the part. Returns `None` for a file range.
-    pub(crate) fn memory_bytes(&self) -> Option<&Bytes> {
+    pub(crate) fn bytes_in_memory(&self) -> Option<&Bytes> {
         match self {
             PlannedPart::Generated(bytes) | PlannedPart::Arena(bytes) => Some(bytes),
             PlannedPart::FileRange(_) => None,
@@ -34,13 +34,14 @@ impl PlannedPart {
     /// Builds a body from this part, which must be in memory.
     pub(crate) fn to_body(&self) -> Body {
         match self {
-            PlannedPart::Generated(bytes) => Body::full(bytes.clone()),
+            PlannedPart::Generated(bytes) => Body::from_bytes(bytes.clone()),
             PlannedPart::Arena(bytes) => Body::from_chunk(Chunk::from_arena(bytes.clone())),
             PlannedPart::FileRange(_) => Body::empty(),
         }
     }
 
-    /// Converts the part for the response writer. A file range refers to the file of the chunk.
+    /// Converts the part for the response writer. A file range becomes a range of the file that the
+    /// chunk refers to.
     pub(super) fn to_body_part(&self) -> BodyPart {
         match self {
             PlannedPart::Generated(bytes) => BodyPart::Bytes(bytes.clone()),
@@ -79,7 +80,7 @@ pub(crate) fn cut_parts(pieces: &[PlannedPart], range: &Range<u64>) -> Vec<Plann
 }
 
 /// Returns the bytes of all parts. `read` contains the bytes of the file ranges in order.
-pub(super) fn fill_ranges(pieces: &[PlannedPart], read: Vec<Bytes>) -> Vec<Bytes> {
+pub(super) fn merge_read_bytes(pieces: &[PlannedPart], read: Vec<Bytes>) -> Vec<Bytes> {
     let mut read = read.into_iter();
     let bytes = pieces.iter().map(|piece| match piece {
         PlannedPart::Generated(bytes) | PlannedPart::Arena(bytes) => bytes.clone(),

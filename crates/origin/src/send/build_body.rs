@@ -3,7 +3,7 @@
 use crate::error;
 use crate::send::body_parts::{PlannedPart, file_ranges};
 use crate::send::body_source::BodySource;
-use crate::send::{PartStream, concatenated, local_file, pass_through, remote_object};
+use crate::send::{PartStream, concatenated, local_file, remote_object, spliced_body};
 use bytes::Bytes;
 use net::{Body, Chunk, Error};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub(crate) async fn build_body(
     source: BodySource,
     pieces: Arc<[PlannedPart]>,
 ) -> Result<Body, Error> {
-    // Boxed, so that the futures of responses from local files contain no space for the state of
-    // network reads.
+    // The futures of network reads are boxed. Without the box, the future of every response from a
+    // local file would also contain space for the state of network reads.
     if !source.following_objects.is_empty() {
         let body = Box::pin(concatenated::build_body(source, &pieces)).await;
         return body.map_err(|e| error::from_store(&e));
@@ -24,7 +24,7 @@ pub(crate) async fn build_body(
     if !source.is_copied
         && let Object::Remote(object) = &*source.object
     {
-        let spliced = Box::pin(pass_through::build_body(object, &pieces, source.reason)).await;
+        let spliced = Box::pin(spliced_body::build_body(object, &pieces, source.reason)).await;
         if let Some(body) = spliced.map_err(|e| error::from_store(&e))? {
             return Ok(body);
         }
@@ -58,7 +58,7 @@ pub(crate) async fn read_parts(
     pieces: &[PlannedPart],
 ) -> Result<Vec<Bytes>, Error> {
     let bytes = match &*source.object {
-        Object::Local(file) => source.as_local_source(file).read(pieces).await,
+        Object::Local(file) => source.as_local_source(file).read_parts(pieces).await,
         Object::Remote(object) => {
             remote_object::read_parts(object, pieces, source.sibling_ranges(), source.reason).await
         }
@@ -72,9 +72,10 @@ pub(crate) async fn open_stream(
     pieces: &[PlannedPart],
 ) -> Result<PartStream, Error> {
     let Object::Remote(object) = &*source.object else {
-        return Err(Error::internal("a local file is not streamed"));
+        return Err(Error::new_internal_error("a local file is not streamed"));
     };
-    let stream = PartStream::open(object, pieces, source.sibling_ranges(), source.reason).await;
+    let stream =
+        PartStream::request_parts(object, pieces, source.sibling_ranges(), source.reason).await;
     stream.map_err(|e| error::from_store(&e))
 }
 

@@ -1,26 +1,26 @@
 //! Bodies from a local file. Such a body contains ranges instead of bytes. The response writer
 //! sends these ranges from the file.
 
-use super::body_parts::{PlannedPart, cut_parts, file_ranges, fill_ranges};
+use super::body_parts::{PlannedPart, cut_parts, file_ranges, merge_read_bytes};
 use bytes::Bytes;
 use futures_util::stream;
 use net::body::BodyCut;
 use net::{Body, BodyFile, Chunk};
 use std::sync::Arc;
-use store::{LocalFile, Reason};
+use store::{LocalFile, RequestReason};
 
 /// A local file, and the parameters for reading it.
 #[derive(Clone)]
 pub(super) struct LocalSource {
     pub(super) file: Arc<LocalFile>,
-    pub(super) reason: Reason,
+    pub(super) reason: RequestReason,
     /// See [`super::body_source::BodySource::is_verified`].
     pub(super) is_verified: bool,
 }
 
 /// Converts the file for the response writer.
 fn body_file(file: &Arc<LocalFile>) -> BodyFile {
-    let identity = file.identity();
+    let identity = file.version();
     BodyFile::new(
         file.clone(),
         file.mapping(),
@@ -37,8 +37,8 @@ const WHOLE_BYTES_MAX: u64 = 256 << 10;
 const TAIL_BYTES: u64 = 256 << 10;
 /// Maximum size of a frame before the tail.
 const FRAME_BYTES_MAX: u64 = 4 << 20;
-/// Resident ranges up to this total size are read inline. Other ranges are read on a blocking
-/// thread.
+/// Ranges in the page cache are read inline, up to this total size. Other ranges are read on a
+/// blocking thread.
 const READ_NOW_BYTES_MAX: u64 = 1 << 20;
 
 /// Builds a body. The first frame is available when this function returns, so that an earlier error
@@ -81,7 +81,8 @@ fn frame_end(at: u64, len: u64) -> u64 {
 }
 
 impl LocalSource {
-    /// Converts parts to a chunk. First, a blocking thread reads all pages that are not resident.
+    /// Converts parts to a chunk. First, a blocking thread reads ranges that are not completely in
+    /// the page cache.
     async fn to_chunk(&self, pieces: &[PlannedPart]) -> Result<Chunk, store::Error> {
         match pieces {
             [PlannedPart::Generated(bytes)] => return Ok(bytes.clone().into()),
@@ -93,7 +94,7 @@ impl LocalSource {
             _ => {}
         }
         let cold: Vec<_> = file_ranges(pieces)
-            .filter(|range| !self.file.resident(range))
+            .filter(|range| !self.file.is_range_resident(range))
             .collect();
         let has_waited = !cold.is_empty();
         if has_waited {
@@ -107,35 +108,41 @@ impl LocalSource {
         if (has_waited || !self.is_verified) && self.file.changed() {
             return Err(store::Error::Changed);
         }
-        self.file.count_ranges(file_ranges(pieces), self.reason)?;
+        self.file
+            .check_and_count_request(file_ranges(pieces), self.reason)?;
         let parts = pieces.iter().map(PlannedPart::to_body_part).collect();
         Ok(Chunk::from_parts(Some(body_file(&self.file)), parts))
     }
 
-    pub(super) async fn read(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
-        if self.is_quick(pieces) {
-            return self.read_now(pieces);
+    pub(super) async fn read_parts(
+        &self,
+        pieces: &[PlannedPart],
+    ) -> Result<Vec<Bytes>, store::Error> {
+        if self.can_read_inline(pieces) {
+            return self.read_parts_blocking(pieces);
         }
         let (source, pieces) = (self.clone(), pieces.to_vec());
-        run_blocking(move || source.read_now(&pieces)).await
+        run_blocking(move || source.read_parts_blocking(&pieces)).await
     }
 
     /// Returns whether reading these parts is quick enough for the event loop.
-    pub(super) fn is_quick(&self, pieces: &[PlannedPart]) -> bool {
+    pub(super) fn can_read_inline(&self, pieces: &[PlannedPart]) -> bool {
         let len: u64 = file_ranges(pieces)
             .map(|range| range.end - range.start)
             .sum();
-        len <= READ_NOW_BYTES_MAX && file_ranges(pieces).all(|range| self.file.resident(&range))
+        len <= READ_NOW_BYTES_MAX
+            && file_ranges(pieces).all(|range| self.file.is_range_resident(&range))
     }
 
-    /// Reads parts into memory. Checks that the file has not changed meanwhile. Blocks the thread.
-    fn read_now(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
+    /// Reads parts into memory. Returns an error if the file has changed since it was opened.
+    /// Blocks the thread.
+    fn read_parts_blocking(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
         let read = self
             .file
             .read_ranges(&file_ranges(pieces).collect::<Vec<_>>(), self.reason)?;
         match self.file.changed() {
             true => Err(store::Error::Changed),
-            false => Ok(fill_ranges(pieces, read)),
+            false => Ok(merge_read_bytes(pieces, read)),
         }
     }
 }
@@ -185,7 +192,7 @@ mod tests {
         ] {
             let source = LocalSource {
                 file: object.clone(),
-                reason: Reason::Plain,
+                reason: RequestReason::Plain,
                 is_verified: false,
             };
             let head = Bytes::from_static(b"head");
@@ -209,7 +216,7 @@ mod tests {
         let (bytes, object) = file(dir.path(), 1 << 20);
         let source = LocalSource {
             file: object,
-            reason: Reason::Plain,
+            reason: RequestReason::Plain,
             is_verified: false,
         };
         let pieces = vec![PlannedPart::FileRange(0..bytes.len() as u64)];

@@ -9,7 +9,7 @@ use net::{Body, Chunk};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Error, RangeReader, Reason, RemoteObject};
+use store::{Error, RangeReader, RemoteObject, RequestReason};
 
 /// A frame is sent when it has at least this size, or when no more bytes have arrived.
 const FRAME_BYTES: u64 = 1 << 20;
@@ -32,7 +32,7 @@ pub(super) async fn build_body(
 ) -> Result<Body, Error> {
     let len: u64 = pieces.iter().map(PlannedPart::len).sum();
     let mut stream_state =
-        PartStream::open(object, pieces, source.sibling_ranges(), source.reason).await?;
+        PartStream::request_parts(object, pieces, source.sibling_ranges(), source.reason).await?;
     if source.is_copied {
         stream_state.frame_bytes = COPIED_FRAME_BYTES;
     }
@@ -61,10 +61,11 @@ pub(super) async fn read_parts(
     object: &Arc<RemoteObject>,
     pieces: &[PlannedPart],
     sibling_ranges: &[Range<u64>],
-    reason: Reason,
+    reason: RequestReason,
 ) -> Result<Vec<Bytes>, Error> {
     let lens: Vec<u64> = pieces.iter().map(PlannedPart::len).collect();
-    let mut stream_state = PartStream::open(object, pieces, sibling_ranges, reason).await?;
+    let mut stream_state =
+        PartStream::request_parts(object, pieces, sibling_ranges, reason).await?;
     let mut out = Vec::with_capacity(lens.len());
     let mut parts = VecDeque::new();
     for len in lens {
@@ -72,7 +73,12 @@ pub(super) async fn read_parts(
         while (part_bytes.len() as u64) < len {
             let Some(mut part): Option<Bytes> = parts.pop_front() else {
                 let frame = stream_state.next_frame().await?.ok_or(Error::Changed)?;
-                parts.extend(frame.iter().filter_map(PlannedPart::memory_bytes).cloned());
+                parts.extend(
+                    frame
+                        .iter()
+                        .filter_map(PlannedPart::bytes_in_memory)
+                        .cloned(),
+                );
                 continue;
             };
             let wanted = usize::try_from(len).unwrap_or(usize::MAX) - part_bytes.len();
@@ -88,15 +94,17 @@ pub(super) async fn read_parts(
 }
 
 impl PartStream {
-    pub(super) async fn open(
+    pub(super) async fn request_parts(
         object: &Arc<RemoteObject>,
         pieces: &[PlannedPart],
         sibling_ranges: &[Range<u64>],
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<PartStream, Error> {
         let wanted = file_ranges(pieces).collect();
         Ok(PartStream {
-            parts: object.parts(wanted, sibling_ranges, reason).await?,
+            parts: object
+                .open_range_reader(wanted, sibling_ranges, reason)
+                .await?,
             pieces: pieces.to_vec().into(),
             frame_bytes: FRAME_BYTES,
         })
@@ -108,8 +116,8 @@ impl PartStream {
         Ok(frame.map(|frame| Chunk::from_parts(None, parts(frame))))
     }
 
-    /// Waits for the first part, and returns all parts that have arrived. The returned parts are in
-    /// memory. Returns `None` at the end of the body.
+    /// Waits until bytes are available, and returns the bytes that have arrived. Stops when the
+    /// frame is full. The returned parts are in memory. Returns `None` at the end of the body.
     pub(crate) async fn next_frame(&mut self) -> Result<Option<Vec<PlannedPart>>, Error> {
         let (mut frame, mut len) = (Vec::new(), 0);
         while len < self.frame_bytes {
@@ -124,10 +132,10 @@ impl PartStream {
                 }
                 PlannedPart::FileRange(range) if range.is_empty() => Vec::new(),
                 PlannedPart::FileRange(range) => {
-                    let parts = match self.parts.next().now_or_never() {
+                    let parts = match self.parts.next_bytes().now_or_never() {
                         Some(parts) => parts?,
                         None if len > 0 => break,
-                        None => self.parts.next().await?,
+                        None => self.parts.next_bytes().await?,
                     };
                     range.start += parts.iter().map(|part| part.len() as u64).sum::<u64>();
                     parts

@@ -5,7 +5,7 @@ use media::index::{Index, Track};
 use media::presentation::Presentation;
 use media::text::{CaptionChannel, find_caption_channels};
 use std::ops::Range;
-use store::{Object, Reason};
+use store::{Object, RequestReason};
 
 /// Maximum number of key frames that are searched.
 const KEY_FRAMES_MAX: usize = 3;
@@ -14,7 +14,7 @@ const KEY_FRAME_BYTES_MAX: u64 = 64 << 10;
 /// Minimum distance between the searched key frames, in seconds. Frames of different times must be
 /// searched, because caption channels are rarely active all the time.
 const KEY_FRAME_SPACING_S: u64 = 1;
-/// Maximum gap between key frames of a remote film that are read in one request.
+/// Maximum gap between two key frames that one request reads from a remote film, in bytes.
 const REMOTE_GAP_BYTES_MAX: u64 = 256 << 10;
 
 /// Searches the first video track of a film for captions. Blocks the thread.
@@ -34,8 +34,8 @@ pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<Captio
         0
     };
     for joined in join_close_ranges(key_frame_ranges(track), gap, u64::MAX) {
-        let bytes = object.read(joined.span.clone(), Reason::Text).ok()?;
-        let frames = joined.cut(&bytes);
+        let bytes = object.read(joined.span.clone(), RequestReason::Text).ok()?;
+        let frames = joined.split_members(&bytes);
         found.extend(frames.flat_map(|frame| find_caption_channels(&track.codec, frame)));
         if object.is_remote() && found.is_empty() {
             break;

@@ -6,7 +6,7 @@ use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_draft::TitleDraft;
-use crate::title::title_version::{LibraryPackagingRules, Title, TitleScope};
+use crate::title::title_version::{LibraryPackagingRules, Title, TitlePartsToLoad};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -32,7 +32,7 @@ const BUILDS_REMOTE_MAX: usize = 32;
 const SHARDS: usize = 4;
 
 /// Returns the age at which an entry is checked in the background.
-pub(crate) fn refresh_after(recheck: Duration) -> Duration {
+pub(crate) fn background_check_age(recheck: Duration) -> Duration {
     recheck * 3 / 4
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Catalog {
     /// Whether titles are cached. Otherwise, each request builds the title that it needs.
     is_caching: bool,
     packaging_rules: LibraryPackagingRules,
-    /// Time after a check for which a path is assumed to lead to the same files.
+    /// For this time after a check, a path is assumed to lead to the same files.
     recheck_after: Duration,
     entries: Cache<Key, CatalogEntry, CatalogWeigher>,
     /// Whether the next segment of a remote film is fetched in advance.
@@ -99,8 +99,8 @@ impl Weighter<Key, CatalogEntry> for CatalogWeigher {
             .outcome
             .as_ref()
             .map_or(FAILURE_BYTES, |title| title.memory_bytes() as u64);
-        // The weight of a title is at most one shard. A larger title is therefore cached, too, and
-        // replaces all other entries of its shard.
+        // The weight of a title is limited to the capacity of one shard. A title that is larger
+        // than a shard is therefore still cached, and replaces all other entries of the shard.
         bytes.clamp(1, self.bytes_max)
     }
 }
@@ -169,7 +169,7 @@ impl Catalog {
     }
 
     /// Returns the number of title builds so far, including failed builds.
-    pub(crate) fn builds(&self) -> u64 {
+    pub(crate) fn build_count(&self) -> u64 {
         self.build_count.load(Relaxed)
     }
 
@@ -266,7 +266,7 @@ impl Catalog {
                 self.entries.remove_if(key, same);
                 return false;
             }
-            Ok(_) if age < refresh_after(self.recheck_after) => return true,
+            Ok(_) if age < background_check_age(self.recheck_after) => return true,
             Ok(title) => title.clone(),
         };
         if age < self.recheck_after {
@@ -367,7 +367,7 @@ impl Catalog {
     /// Builds a title, or waits for a build that is running.
     async fn build_once(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         let (catalog, key) = (self.clone(), key.clone());
-        // A separate task, so that the build continues if the client disconnects.
+        // The build runs in a separate task, so that the build continues if the client disconnects.
         let flight = tokio::spawn(trace::bind_trace(async move {
             let make = catalog.build_entry(&key);
             let entry = catalog.entries.get_or_insert_async(&key, async {
@@ -426,11 +426,11 @@ impl Catalog {
                 IndexPurpose::Segments => &catalog.segment_indexes,
             };
             let content = match purpose {
-                IndexPurpose::Manifests => TitleScope::MediaAndText,
-                IndexPurpose::Segments => TitleScope::Media,
+                IndexPurpose::Manifests => TitlePartsToLoad::MediaAndText,
+                IndexPurpose::Segments => TitlePartsToLoad::Media,
             };
             let rules = &catalog.packaging_rules;
-            TitleDraft::open(&catalog.stores, indexes, &path, (rules, content))
+            TitleDraft::open_draft(&catalog.stores, indexes, &path, (rules, content))
         };
         let draft = self.run_build_step(open).await?;
         let load = move |catalog: &Catalog| {
@@ -442,7 +442,7 @@ impl Catalog {
             false => load(self.as_ref())?,
         };
         let complete = move |catalog: &Catalog| {
-            draft.complete(&catalog.stores, &catalog.packaging_rules, keys.as_ref())
+            draft.complete_title(&catalog.stores, &catalog.packaging_rules, keys.as_ref())
         };
         self.run_build_step(complete).await
     }
@@ -451,7 +451,7 @@ impl Catalog {
     /// available.
     async fn acquire_key_load(&self, key: &Key) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed, so `acquire_owned` never fails.
-        self.key_loads(key)?.acquire_owned().await.ok()
+        self.key_load_semaphore(key)?.acquire_owned().await.ok()
     }
 
     /// Like [`Catalog::acquire_key_load`], but returns an error instead of waiting.
@@ -459,13 +459,15 @@ impl Catalog {
         &self,
         key: &Key,
     ) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
-        let permit = self.key_loads(key).map(Semaphore::try_acquire_owned);
+        let permit = self
+            .key_load_semaphore(key)
+            .map(Semaphore::try_acquire_owned);
         permit.transpose()
     }
 
     /// Returns the semaphore for loading the keys of a title. Returns `None` if the keys are
     /// already available.
-    fn key_loads(&self, key: &Key) -> Option<Arc<Semaphore>> {
+    fn key_load_semaphore(&self, key: &Key) -> Option<Arc<Semaphore>> {
         let policy = self.packaging_rules.drm.as_ref()?.policy_of(key)?;
         let may_wait = policy.may_wait_for_keys(key);
         may_wait.then(|| policy.key_loads.clone())

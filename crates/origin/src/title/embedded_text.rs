@@ -1,6 +1,6 @@
 //! Reads the text tracks in a title's films completely, and converts the tracks to cues.
 
-use crate::title::left_out::{LeftOutPart, UnreadBytes};
+use crate::title::left_out::{LeftOutPart, UnreadTextLocation};
 use crate::title::sample_reads::{FailedRead, read_samples};
 use media::index::Track;
 use media::presentation::Presentation;
@@ -35,16 +35,19 @@ pub(crate) fn read_embedded_text<'a>(
             left_out.push(LeftOutPart::new(name(), reason.to_owned()));
             continue;
         }
-        match read_track(presentation, (track, is_default), object) {
+        match read_text_track(presentation, (track, is_default), object) {
             // Skips copies, because each file of a bit-rate ladder often contains the same text
             // track.
-            Ok(new) if renditions.iter().any(|known| is_copy(known, &new)) => {}
+            Ok(new)
+                if renditions
+                    .iter()
+                    .any(|known| is_duplicate_text(known, &new)) => {}
             Ok(new) => match LeftOutPart::from_broken_text(&name(), &new) {
                 Some(broken) => left_out.push(broken),
                 None => renditions.push(new),
             },
             Err(FailedRead { error, range }) => {
-                let unread = range.map(|range| UnreadBytes::Range { file_index, range });
+                let unread = range.map(|range| UnreadTextLocation::Range { file_index, range });
                 left_out.push(LeftOutPart::from_text_error(name(), &error, unread));
             }
         }
@@ -52,12 +55,12 @@ pub(crate) fn read_embedded_text<'a>(
     renditions
 }
 
-fn is_copy(known: &TextRendition, new: &TextRendition) -> bool {
+fn is_duplicate_text(known: &TextRendition, new: &TextRendition) -> bool {
     (&known.language, known.kind, &known.label, &known.cues)
         == (&new.language, new.kind, &new.label, &new.cues)
 }
 
-fn read_track(
+fn read_text_track(
     presentation: &Presentation,
     (track, is_default): (&Track, bool),
     object: &Object,

@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
-use store::{DiskCache, DiskCounts, Object, ObjectVersion};
+use store::{DiskCache, DiskLookupCounts, Object, ObjectVersion};
 
 /// Version that is part of each entry's key. Increase this version when changed code produces a
 /// different index for the same film, or a different stored file for the same index.
@@ -42,12 +42,13 @@ impl IndexCache {
     /// Returns an error if the folder cannot be created or listed.
     pub(crate) fn on_disk(folder: &Path, bytes_max: u64) -> io::Result<IndexCache> {
         Ok(IndexCache {
-            disk: Some(DiskCache::open(folder, bytes_max)?),
+            disk: Some(DiskCache::open_disk_cache(folder, bytes_max)?),
             ..IndexCache::default()
         })
     }
 
-    /// Creates a cache that stores nothing, and builds indexes without the captions of the video.
+    /// Creates a cache that stores nothing. This cache builds each index without a search for
+    /// captions in the video.
     pub(crate) fn without_captions() -> IndexCache {
         IndexCache {
             skips_captions: true,
@@ -55,10 +56,11 @@ impl IndexCache {
         }
     }
 
-    /// Returns the number of requests so far, and the number of stored bytes.
-    pub(crate) fn disk_usage(&self) -> Option<(DiskCounts, u64)> {
+    /// Returns the counts of look-ups on disk so far, and the number of stored bytes. Returns
+    /// `None` if indexes are not stored on disk.
+    pub(crate) fn disk_usage(&self) -> Option<(DiskLookupCounts, u64)> {
         let disk = self.disk.as_ref()?;
-        Some((disk.counts(), disk.bytes()))
+        Some((disk.counts(), disk.stored_bytes()))
     }
 
     /// Returns the index of a file. Builds the index if the disk does not contain it. Blocks the
@@ -72,18 +74,18 @@ impl IndexCache {
         place: &FileLocation,
         object: &Object,
     ) -> Result<IndexedFile, Error> {
-        let (name, version) = (stores.unique_name(place), version_bytes(object.identity()));
+        let (name, version) = (stores.unique_name(place), version_bytes(object.version()));
         if let Some(disk) = &self.disk
             && let Some(bytes) = disk.get(&name, &version)
         {
             match parse_stored_index(&bytes, object.len()) {
                 Some(index) => {
-                    object.settle();
+                    object.free_first_bytes();
                     return Ok(IndexedFile::Media(index));
                 }
                 // The entry is intact, but contains no valid index. For example, another program
                 // may have written the entry.
-                None => disk.forget(&name),
+                None => disk.remove_value(&name),
             }
         }
         if self.skips_captions {
@@ -104,7 +106,7 @@ impl IndexCache {
         index: &Index,
         object: &Object,
     ) {
-        let identity = object.identity();
+        let identity = object.version();
         if identity.mtime_ns == 0 && identity.tag == 0 {
             // Without a modification time or an entity tag, a replaced film would not be
             // recognised.
@@ -144,7 +146,7 @@ fn parse_stored_index(bytes: &[u8], media_len: u64) -> Option<Index> {
     }
     let mut references = indexer.take_references()?;
     let is_single_file =
-        references.recorded_media_len().is_some() && references.locations().len() == 1;
+        references.recorded_media_len().is_some() && references.data_references().len() == 1;
     references
         .build_index(0, media_len)
         .ok()

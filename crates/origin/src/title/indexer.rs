@@ -8,7 +8,7 @@ use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use store::{Key, Object, Reason, RemoteObject};
+use store::{Key, Object, RemoteObject, RequestReason};
 
 /// Maximum size of a read, in bytes. If the indexer needs more bytes, it receives them in several
 /// blocks.
@@ -30,16 +30,16 @@ pub(crate) enum IndexedFile {
 
 /// Indexes a file and searches it for captions. Blocks the thread.
 pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
-    index_with(key, object, find_captions)
+    index_with_caption_search(key, object, find_captions)
 }
 
 /// Indexes a file for segment requests. Does not search the file for captions, because the search
 /// reads media and only manifests announce captions. Blocks the thread.
 pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
-    index_with(key, object, |_, _| None)
+    index_with_caption_search(key, object, |_, _| None)
 }
 
-fn index_with(
+fn index_with_caption_search(
     key: &Key,
     object: &Object,
     find_captions: impl Fn(&Object, &Index) -> Option<Vec<CaptionChannel>>,
@@ -49,7 +49,7 @@ fn index_with(
     let mut walk = FragmentWalk::default();
     while let Some(need) = indexer.needed_range() {
         if let Object::Remote(remote) = object {
-            let range = if walk.is_too_long(&need) {
+            let range = if walk.has_too_many_short_steps(&need) {
                 walk = FragmentWalk::default();
                 need.start..object.len()
             } else {
@@ -60,7 +60,7 @@ fn index_with(
         }
         let range = need.start..need.end.min(need.start + READ_BYTES_MAX);
         let bytes = object
-            .read(range, Reason::Index)
+            .read(range, RequestReason::Index)
             .map_err(|e| error::from_store(&e))?;
         indexer.feed(&bytes).map_err(of_media)?;
     }
@@ -72,12 +72,12 @@ fn index_with(
     index.fingerprint ^= media_hash;
     index.media_version = match object.is_remote() {
         false => Some(MediaVersion::ContentHash(media_hash)),
-        true => Some(object.identity().tag)
+        true => Some(object.version().tag)
             .filter(|tag| *tag != 0)
             .map(MediaVersion::EntityTagHash),
     };
     index.caption_channels = find_captions(object, &index);
-    object.settle();
+    object.free_first_bytes();
     if object.changed() {
         return Err(error::from_store(&store::Error::Changed));
     }
@@ -94,7 +94,7 @@ struct FragmentWalk {
 
 impl FragmentWalk {
     /// Counts the step to `need`. Returns whether there were too many consecutive short steps.
-    fn is_too_long(&mut self, need: &Range<u64>) -> bool {
+    fn has_too_many_short_steps(&mut self, need: &Range<u64>) -> bool {
         let near = need.start.saturating_sub(self.at) <= WALK_STEP_BYTES_MAX;
         self.steps = if near { self.steps + 1 } else { 0 };
         self.at = need.start;
@@ -111,7 +111,7 @@ fn feed_while_receiving(
     of_media: impl Fn(media::Error) -> Error,
 ) -> Result<(), Error> {
     let mut fed = Ok(());
-    let outcome = object.read_in_parts(range, Reason::Index, |at, bytes| {
+    let outcome = object.read_in_parts(range, RequestReason::Index, |at, bytes| {
         let end = at + bytes.len() as u64;
         let Some(need) = indexer.needed_range() else {
             return ControlFlow::Break(());
@@ -139,22 +139,24 @@ const PROBE_BYTES: u64 = 1024;
 
 /// Returns a hash that distinguishes files with equal tables, such as a film before and after its
 /// media was replaced. The hash of the entity tag is used if there is a tag, because reading media
-/// on a network costs requests. Otherwise, the result is that of [`probe_media_bytes`].
+/// on a network costs requests. Otherwise, returns the hash of [`hash_probed_bytes`].
 pub(crate) fn tag_or_probe_hash(object: &Object) -> Result<u64, store::Error> {
-    match object.identity().tag {
-        0 => probe_media_bytes(object),
+    match object.version().tag {
+        0 => hash_probed_bytes(object),
         tag => Ok(tag),
     }
 }
 
 /// Hashes a few bytes at [`PROBE_COUNT`] positions, as a sample of the media.
-pub(crate) fn probe_media_bytes(object: &Object) -> Result<u64, store::Error> {
+pub(crate) fn hash_probed_bytes(object: &Object) -> Result<u64, store::Error> {
     let mut hasher = DefaultHasher::new();
     for n in 0..PROBE_COUNT {
         // The position cannot overflow, because the length of a file is below 2^63.
         let at = object.len() / (PROBE_COUNT + 1) * (n + 1);
         let end = object.len().min(at + PROBE_BYTES);
-        object.read(at..end, Reason::Index)?.hash(&mut hasher);
+        object
+            .read(at..end, RequestReason::Index)?
+            .hash(&mut hasher);
     }
     Ok(hasher.finish())
 }

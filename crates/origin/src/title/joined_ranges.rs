@@ -41,7 +41,7 @@ pub(crate) fn join_close_ranges(
 impl JoinedRange {
     /// Returns the bytes of each member. `bytes` contains the bytes of the span. The result is
     /// empty for a member that is not completely within `bytes`.
-    pub(crate) fn cut<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    pub(crate) fn split_members<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let slice = |member: &Range<u64>| {
             let from = usize::try_from(member.start - self.span.start).ok()?;
             let until = usize::try_from(member.end - self.span.start).ok()?;
@@ -63,9 +63,12 @@ mod tests {
         let spans: Vec<_> = joined.iter().map(|joined| joined.span.clone()).collect();
         assert_eq!(spans, [2..9, 20..21, 3..4]);
         let bytes: Vec<u8> = (2..9).collect();
-        let cut: Vec<&[u8]> = joined[0].cut(&bytes).collect();
+        let cut: Vec<&[u8]> = joined[0].split_members(&bytes).collect();
         assert_eq!(cut, [&[2, 3][..], &[6], &[5, 6, 7, 8]]);
-        assert_eq!(joined[1].cut(&[]).collect::<Vec<_>>(), [&[] as &[u8]]);
+        assert_eq!(
+            joined[1].split_members(&[]).collect::<Vec<_>>(),
+            [&[] as &[u8]]
+        );
     }
 
     #[test]

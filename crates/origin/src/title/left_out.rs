@@ -9,7 +9,7 @@ use media::text::{CueProblem, TEXT_BYTES_MAX, TextRendition};
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
-use store::{Error, Key, Object, Reason, Store};
+use store::{Error, Key, Object, RequestReason, Store};
 
 /// A track or file that is not served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,15 +18,15 @@ pub(crate) struct LeftOutPart {
     pub(crate) name: String,
     /// The reason, in a form that can follow the word "because".
     pub(crate) reason: String,
-    /// Bytes that will be read again if the storage failed, because such a failure may be
-    /// temporary.
+    /// Text that the storage could not deliver, if any. The server reads this text again later,
+    /// because the failure may be temporary.
     #[serde(skip)]
-    pub(crate) unread: Option<UnreadBytes>,
+    pub(crate) unread: Option<UnreadTextLocation>,
 }
 
 /// Bytes that the storage could not deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum UnreadBytes {
+pub(crate) enum UnreadTextLocation {
     /// A complete text file.
     TextFile(Key),
     /// A file that a server manifest names.
@@ -39,7 +39,7 @@ pub(crate) enum UnreadBytes {
     },
 }
 
-impl UnreadBytes {
+impl UnreadTextLocation {
     /// Returns whether the bytes can be read now. `films` are the open files of the title. Blocks
     /// the thread.
     pub(crate) fn is_readable<'a>(
@@ -48,11 +48,11 @@ impl UnreadBytes {
         mut films: impl Iterator<Item = &'a Object>,
     ) -> bool {
         match self {
-            UnreadBytes::TextFile(key) => read_text_file(stores.library(), key).is_ok(),
-            UnreadBytes::NamedFile(place) => stores.open_file(place).is_ok(),
-            UnreadBytes::Range { file_index, range } => films
+            UnreadTextLocation::TextFile(key) => read_text_file(stores.library(), key).is_ok(),
+            UnreadTextLocation::NamedFile(place) => stores.open_file(place).is_ok(),
+            UnreadTextLocation::Range { file_index, range } => films
                 .nth(*file_index)
-                .is_some_and(|film| film.read(range.clone(), Reason::Text).is_ok()),
+                .is_some_and(|film| film.read(range.clone(), RequestReason::Text).is_ok()),
         }
     }
 }
@@ -60,7 +60,7 @@ impl UnreadBytes {
 /// Reads a complete text file. Blocks the thread.
 pub(crate) fn read_text_file(store: &Store, key: &Key) -> Result<Bytes, Error> {
     let object = store.open_whole(key)?;
-    object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)
+    object.read(0..object.len().min(TEXT_BYTES_MAX), RequestReason::Index)
 }
 
 /// Returns whether an error is a failure of the storage, which may be temporary. A missing file is
@@ -73,7 +73,7 @@ fn is_storage_failure(error: &Error) -> bool {
 }
 
 impl LeftOutPart {
-    /// Creates a part that is not served until its files change.
+    /// Creates a part that is not served until the title's files change.
     pub(crate) fn new(name: String, reason: String) -> LeftOutPart {
         LeftOutPart {
             name,
@@ -82,12 +82,13 @@ impl LeftOutPart {
         }
     }
 
-    /// Describes text that cannot be read. Details of a storage failure are only logged, because
-    /// viewers may not see them. `unread` is read again later if the storage failed.
+    /// Describes text that cannot be read. The details of a storage failure appear only in the log,
+    /// because viewers must not see these details. If the storage failed, `unread` is read again
+    /// later.
     pub(crate) fn from_text_error(
         name: String,
         error: &Error,
-        unread: Option<UnreadBytes>,
+        unread: Option<UnreadTextLocation>,
     ) -> LeftOutPart {
         tracing::warn!(name, %error, "cannot read text");
         let reason = match error {
@@ -110,7 +111,7 @@ impl LeftOutPart {
         let name = place.key.name().to_owned();
         tracing::warn!(name, %error, "cannot read text");
         let unread = error.status.is_server_error();
-        let unread = unread.then(|| UnreadBytes::NamedFile(place.clone()));
+        let unread = unread.then(|| UnreadTextLocation::NamedFile(place.clone()));
         let reason = match error.status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => format!("{error}; export it again"),
             StatusCode::NOT_FOUND => {
@@ -150,7 +151,10 @@ const SIDECARS_MAX: usize = 64;
 
 /// Lists the tracks of a presentation that are not served. `file_names` is in the order of
 /// [`Presentation::files`].
-pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> Vec<LeftOutPart> {
+pub(crate) fn list_left_out_tracks(
+    presentation: &Presentation,
+    file_names: &[&str],
+) -> Vec<LeftOutPart> {
     let named = presentation.left_out.iter().map(|(file, track)| {
         let name = match file_names.get(*file) {
             Some(file) => format!("{file}, {}", track.name),
@@ -162,11 +166,12 @@ pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> V
 }
 
 /// Lists the text files of a title in formats that are not supported. If the title is a folder,
-/// these files are in the folder. If the title is a file, they are beside it, and their names start
-/// with the name of the film and a dot. Blocks the thread.
+/// these text files are in the folder. If the title is a file, the text files are in the same
+/// folder as the film, and their names start with the name of the film and a dot. Blocks the
+/// thread.
 ///
 /// Remote libraries are not searched, because a listing would cost a request.
-pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
+pub(crate) fn list_unsupported_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
     if store.is_remote() {
         return Vec::new();
     }
@@ -182,7 +187,7 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
         .into_iter()
         .filter(|entry| entry.file.is_some() && entry.name.starts_with(prefix));
     let texts = texts
-        .filter(|entry| is_text(&entry.name))
+        .filter(|entry| is_unsupported_text(&entry.name))
         .take(SIDECARS_MAX);
     let reason = "this format of text is not supported; convert it to WebVTT or SRT";
     texts
@@ -190,7 +195,7 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
         .collect()
 }
 
-fn is_text(name: &str) -> bool {
+fn is_unsupported_text(name: &str) -> bool {
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
     suffix.is_some_and(|suffix| {
         let is = |known: &&str| suffix.eq_ignore_ascii_case(known);
@@ -212,7 +217,7 @@ mod tests {
         }
         let place = folder.path().to_str().unwrap();
         let store = Store::new(place, Options::default()).unwrap();
-        let parts = list_sidecars(&store, &Key::parse(title).unwrap());
+        let parts = list_unsupported_sidecars(&store, &Key::parse(title).unwrap());
         parts.into_iter().map(|part| part.name).collect()
     }
 

@@ -33,7 +33,9 @@ fn compare_folded(a: &str, b: &str) -> Ordering {
             (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
                 compare_numbers(&take_digits(&mut left), &take_digits(&mut right))
             }
-            (Some(_), Some(_)) => next_folded(&mut left).cmp(next_folded(&mut right)),
+            (Some(_), Some(_)) => {
+                take_lowercase_char(&mut left).cmp(take_lowercase_char(&mut right))
+            }
             (x, y) => return x.is_some().cmp(&y.is_some()),
         };
         if order.is_ne() {
@@ -42,7 +44,7 @@ fn compare_folded(a: &str, b: &str) -> Ordering {
     }
 }
 
-fn next_folded(chars: &mut Peekable<Chars<'_>>) -> impl Iterator<Item = char> {
+fn take_lowercase_char(chars: &mut Peekable<Chars<'_>>) -> impl Iterator<Item = char> {
     chars.next().into_iter().flat_map(char::to_lowercase)
 }
 

@@ -10,8 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use store::{Key, Object};
 
-/// Version of the layout, which is part of the entity tag. Increase the version when a change of
-/// the code gives other bytes for the same index.
+/// Version of the layout, which is part of the entity tag. Increase the version when changed code
+/// produces different bytes for the same index.
 const LAYOUT_VERSION: u8 = 1;
 /// A title's progressive layout, computed on first use.
 pub(crate) type ProgressiveSlot = OnceLock<Result<Arc<ProgressiveLayout>, Error>>;

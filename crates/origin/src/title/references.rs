@@ -2,7 +2,7 @@
 //! followed. This module does no I/O.
 //!
 //! A reference is a URI reference (RFC 3986). A relative reference never leads out of the library
-//! that contains the reference, whatever dots and escapes the reference contains. An absolute
+//! that contains the reference, even if the reference contains `..` or percent escapes. An absolute
 //! reference must start with a URL prefix that the settings allow. All other references are
 //! refused, for example `file:` URLs and paths that start with a slash.
 
@@ -53,8 +53,8 @@ pub enum ReferenceError {
 /// Resolves the reference `name` in the file with the key `holder`.
 ///
 /// # Errors
-/// [`ReferenceError`] for every reference that is not certainly inside the library or below an
-/// allowed prefix.
+/// Returns a [`ReferenceError`] if the reference does not lead to a file of the same store or to a
+/// file below an allowed prefix.
 pub fn resolve_reference(
     holder: &Key,
     name: &str,
@@ -63,7 +63,7 @@ pub fn resolve_reference(
     if find_scheme(name).is_some() || name.starts_with("//") {
         let url = HttpUrl::parse_url(name)?;
         let below = prefixes.iter().enumerate().find_map(|(n, prefix)| {
-            let rest = prefix.strip_from(&url)?;
+            let rest = prefix.path_below_prefix(&url)?;
             Some((n, rest))
         });
         let (n, rest) = below.ok_or(ReferenceError::NotAllowed)?;
@@ -184,7 +184,7 @@ impl UrlPrefix {
     }
 
     /// Returns the path of `url` below this prefix.
-    fn strip_from<'a>(&self, url: &'a HttpUrl) -> Option<&'a [String]> {
+    fn path_below_prefix<'a>(&self, url: &'a HttpUrl) -> Option<&'a [String]> {
         let same = self.0.scheme == url.scheme && self.0.authority == url.authority;
         url.path
             .strip_prefix(self.0.path.as_slice())

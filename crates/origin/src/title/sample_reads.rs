@@ -1,22 +1,22 @@
-//! Reads samples that are spread over a film. Reads of close samples are joined, the number and the
-//! size of reads are limited, and reads over a network are parallel.
+//! Reads samples that are spread over a film. A single read covers samples that are close together.
+//! The number and the size of reads are limited, and reads over a network are parallel.
 
 use crate::title::joined_ranges::{JoinedRange, join_close_ranges};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use store::{Error, Object, Reason};
+use store::{Error, Object, RequestReason};
 
 /// Maximum number of requests for a text track of a remote film. If the text is interleaved with
 /// the video, its samples are spread over the whole file, and each cue may need its own request.
 const REMOTE_READS_MAX: usize = 2048;
-/// Maximum number of bytes that these requests read together, including the video data between the
+/// Maximum total number of bytes that these requests read, including the video data between the
 /// samples.
 const REMOTE_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of parallel requests.
 const REMOTE_READS_AT_ONCE: usize = 16;
-/// Maximum distance between two samples of a remote film that one request reads, in bytes. Reading
-/// the bytes between the samples takes less time than another request. The distance is increased if
-/// there would be too many requests.
+/// Maximum gap between two samples that one request reads from a remote film, in bytes. Reading the
+/// bytes between the samples takes less time than another request. The gap is increased if there
+/// would be too many requests.
 const REMOTE_GAP_BYTES: u64 = 64 << 10;
 const LOCAL_GAP_BYTES: u64 = 4 << 10;
 /// Maximum length of a read that joins samples, in bytes. This limit bounds the memory use.
@@ -44,7 +44,9 @@ pub(crate) fn read_samples(
         ),
         range: None,
     })?;
-    let mut found = read_all(object, &reads, at_once)?.into_iter().flatten();
+    let mut found = perform_reads(object, &reads, at_once)?
+        .into_iter()
+        .flatten();
     let sample = |range: &Range<u64>| match range.is_empty() {
         true => Vec::new(),
         false => found.next().unwrap_or_default(),
@@ -73,7 +75,7 @@ fn plan_remote_reads(ranges: &[Range<u64>]) -> Option<Vec<JoinedRange>> {
 }
 
 /// Performs the reads. Returns the samples of each read, in the order of the reads.
-fn read_all(
+fn perform_reads(
     object: &Object,
     reads: &[JoinedRange],
     at_once: usize,
@@ -81,9 +83,9 @@ fn read_all(
     let next = AtomicUsize::new(0);
     let read_some = || {
         let mut done = Vec::new();
-        while let Some((n, read)) = take_next(&next, reads) {
+        while let Some((n, read)) = take_next_read(&next, reads) {
             let samples =
-                read_one(object, read).inspect_err(|_| next.store(reads.len(), Relaxed))?;
+                perform_read(object, read).inspect_err(|_| next.store(reads.len(), Relaxed))?;
             done.push((n, samples));
         }
         Ok(done)
@@ -96,7 +98,10 @@ fn read_all(
     Ok(all.into_iter().map(|(_, samples)| samples).collect())
 }
 
-fn take_next<'a>(next: &AtomicUsize, reads: &'a [JoinedRange]) -> Option<(usize, &'a JoinedRange)> {
+fn take_next_read<'a>(
+    next: &AtomicUsize,
+    reads: &'a [JoinedRange],
+) -> Option<(usize, &'a JoinedRange)> {
     let n = next.fetch_add(1, Relaxed);
     Some((n, reads.get(n)?))
 }
@@ -124,13 +129,13 @@ fn read_in_parallel(
     })
 }
 
-fn read_one(object: &Object, read: &JoinedRange) -> Result<Vec<Vec<u8>>, FailedRead> {
-    let bytes = object.read(read.span.clone(), Reason::Text);
+fn perform_read(object: &Object, read: &JoinedRange) -> Result<Vec<Vec<u8>>, FailedRead> {
+    let bytes = object.read(read.span.clone(), RequestReason::Text);
     let bytes = bytes.map_err(|error| FailedRead {
         error,
         range: Some(read.span.clone()),
     })?;
-    Ok(read.cut(&bytes).map(<[u8]>::to_vec).collect())
+    Ok(read.split_members(&bytes).map(<[u8]>::to_vec).collect())
 }
 
 #[cfg(test)]
@@ -146,8 +151,8 @@ mod tests {
     #[test]
     fn reads_of_a_remote_film_are_bounded_in_number_bytes_and_length() {
         let count = |ranges: &[Range<u64>]| plan_remote_reads(ranges).map(|reads| reads.len());
-        // 1,500 cues in a film of more than 4 GB. Each cue takes one request, and the video data
-        // between the cues is not read.
+        // The 1,500 cues are spread over more than 4 GB of a film. Each cue takes one request, and
+        // the video data between the cues is not read.
         assert_eq!(count(&spread(1500, 3 << 20)), Some(1500));
         assert_eq!(count(&spread(2049, 3 << 20)), None);
         // 3,000 samples would need too many single requests, so some requests also read the bytes

@@ -24,9 +24,9 @@ pub(crate) fn text_extension(name: &str) -> Option<&'static str> {
 }
 
 /// Parses the part of a file name after the film's name. This part consists of words that are
-/// separated by dots. It may contain the keywords `forced`, `sdh`, `cc`, `easy-to-read` and
-/// `default`. The first word that is not a keyword is the language, if it names a language. All
-/// further words form the label.
+/// separated by dots. The words may include the keywords `forced`, `sdh`, `cc`, `easy-to-read` and
+/// `default`. The first word that is not a keyword is the language, if this word names a language.
+/// All remaining words form the label.
 ///
 /// `stems` are the possible names of the film. A text file whose name does not start with a stem
 /// also belongs to the film, because the text file is in the film's folder. The words before the

@@ -11,13 +11,13 @@ use crate::title::index_cache::IndexCache;
 use crate::title::indexer::{self, IndexedFile};
 use crate::title::left_out::LeftOutPart;
 use crate::title::stores::{FileLocation, MediaStores};
-use media::bmff::dref::MediaLocation;
+use media::bmff::dref::DataReference;
 use media::index::{ExternalReferences, Index, MediaVersion, Track};
 use media::ism::{self, SmilTrack, SmilTrackKind};
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{Key, Object, ObjectVersion, Reason};
+use store::{Key, Object, ObjectVersion, RequestReason};
 
 /// The media files of a title, and the files that name them.
 #[derive(Default)]
@@ -50,10 +50,10 @@ impl TitleSources {
             sources: TitleSources::default(),
         };
         let (manifests, films): (Vec<_>, Vec<_>) = keys
-            .map(FileLocation::in_library)
+            .map(FileLocation::locate_in_library)
             .partition(|place| is_server_manifest(place.key.name()));
         for place in manifests {
-            opening.add_manifest(place)?;
+            opening.add_server_manifest(place)?;
         }
         let films: Vec<_> = films.into_iter().map(|place| (place, None)).collect();
         opening.add_media_files(&films, &|_, e| error::from_store(e))?;
@@ -61,10 +61,10 @@ impl TitleSources {
     }
 
     /// Returns the version that a file had when it was opened.
-    pub(crate) fn identity_of(&self, place: &FileLocation) -> Option<ObjectVersion> {
+    pub(crate) fn opened_version_of(&self, place: &FileLocation) -> Option<ObjectVersion> {
         let media = self.media.iter().find(|(known, ..)| known == place);
         let naming = self.naming_files.iter().find(|(known, _)| known == place);
-        let media = media.map(|(_, object, _)| *object.identity());
+        let media = media.map(|(_, object, _)| *object.version());
         media.or_else(|| naming.map(|(_, identity)| *identity))
     }
 }
@@ -77,17 +77,17 @@ struct SourceOpener<'a> {
 }
 
 impl SourceOpener<'_> {
-    fn add_manifest(&mut self, place: FileLocation) -> Result<(), Error> {
+    fn add_server_manifest(&mut self, place: FileLocation) -> Result<(), Error> {
         let object = self.stores.open_server_manifest(&place);
         let object = object.map_err(|e| error::from_store(&e))?;
         let of_media = |e| error::from_media(place.key.as_str(), &e);
         let bytes_max = object.len().min(ism::SERVER_MANIFEST_BYTES_MAX as u64 + 1);
-        let text = object.read(0..bytes_max, Reason::Manifest);
+        let text = object.read(0..bytes_max, RequestReason::Manifest);
         let tracks = ism::parse_server_manifest(&text.map_err(|e| error::from_store(&e))?)
             .map_err(of_media)?;
         self.sources
             .naming_files
-            .push((place.clone(), *object.identity()));
+            .push((place.clone(), *object.version()));
         let mut files: Vec<(FileLocation, Vec<SmilTrack>)> = Vec::new();
         for track in tracks {
             let named = resolve_reference(self.stores, &place, &track.src)?;
@@ -133,7 +133,7 @@ impl SourceOpener<'_> {
         for files in files.chunks(if remote { FILES_AT_ONCE } else { 1 }) {
             let new: Vec<_> = files
                 .iter()
-                .filter(|(place, _)| !self.contains(place))
+                .filter(|(place, _)| !self.has_media_file(place))
                 .collect();
             let (stores, index_cache) = (self.stores, self.index_cache);
             let open_and_index = |place: &FileLocation| {
@@ -164,12 +164,12 @@ impl SourceOpener<'_> {
     ) -> Result<(), Error> {
         match indexed {
             // The film was added before, either directly or through an index MP4.
-            _ if self.contains(&place) => Ok(()),
+            _ if self.has_media_file(&place) => Ok(()),
             IndexedFile::Media(index) => self.push_media(place, object, index, listed_tracks),
             IndexedFile::References(references) => {
                 self.sources
                     .naming_files
-                    .push((place.clone(), *object.identity()));
+                    .push((place.clone(), *object.version()));
                 self.add_referenced_media(&place, &object, references, listed_tracks)
             }
         }
@@ -182,18 +182,18 @@ impl SourceOpener<'_> {
         mut references: ExternalReferences,
         listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
-        for (n, location) in references.locations().to_vec().iter().enumerate() {
+        for (n, location) in references.data_references().to_vec().iter().enumerate() {
             let (place, object) = match location {
-                MediaLocation::SameFile => (holder.clone(), own.clone()),
-                MediaLocation::External(name) => {
+                DataReference::SameFile => (holder.clone(), own.clone()),
+                DataReference::External(name) => {
                     let place = resolve_reference(self.stores, holder, name)?;
-                    if self.contains(&place) {
+                    if self.has_media_file(&place) {
                         continue;
                     }
                     // The first read of a segment verifies the declared version, so no look-up is
                     // needed here.
                     let object = match references.recorded_media_len() {
-                        Some(len) => self.stores.open_promised(
+                        Some(len) => self.stores.open_declared_version(
                             &place,
                             ObjectVersion {
                                 len,
@@ -216,14 +216,15 @@ impl SourceOpener<'_> {
             // Probes only local media, because the probe of a remote file would cost a request.
             if let Some(MediaVersion::ContentHash(hash)) = index.media_version
                 && !object.is_remote()
-                && indexer::probe_media_bytes(&object).map_err(|e| error::from_store(&e))? != hash
+                && indexer::hash_probed_bytes(&object).map_err(|e| error::from_store(&e))? != hash
             {
                 let what = "the media was replaced after it was indexed; index it again";
                 let error = media::Error::unsupported(what);
                 return Err(error::from_media(holder.key.as_str(), &error));
             }
-            // Searches the video for captions. This is needed only if another program or an earlier
-            // version wrote the index MP4, because newer index MP4s contain the caption channels.
+            // Searches the video for captions. The search is needed only if another program or an
+            // earlier version wrote the index MP4, because newer index MP4s contain the caption
+            // channels.
             if index.caption_channels.is_none() && !object.is_remote() {
                 index.caption_channels = find_captions(&object, &index);
             }
@@ -234,7 +235,7 @@ impl SourceOpener<'_> {
 
     /// Returns whether a media file was added already. A folder may contain a film and also an
     /// index MP4 of this film.
-    fn contains(&self, place: &FileLocation) -> bool {
+    fn has_media_file(&self, place: &FileLocation) -> bool {
         self.sources.media.iter().any(|(known, ..)| known == place)
     }
 
@@ -266,7 +267,7 @@ fn index_in_parallel<'a, T: Send>(
         let threads: Vec<_> = places
             .map(|place| scope.spawn(trace::bind_trace_blocking(move || open_and_index(place))))
             .collect();
-        let ended = |_| Err(Error::internal("an indexing thread panicked"));
+        let ended = |_| Err(Error::new_internal_error("an indexing thread panicked"));
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(ended))
@@ -289,10 +290,10 @@ fn resolve_reference(
 /// language that the manifest declares.
 fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     let before = index.tracks.len();
-    let set_languages = retain_listed(&mut index.tracks, listed_tracks);
+    let set_languages = retain_listed_tracks(&mut index.tracks, listed_tracks);
     // The fingerprint need not cover the languages of text tracks, because text has a separate
     // version that depends on these languages.
-    retain_listed(&mut index.text_tracks, listed_tracks);
+    retain_listed_tracks(&mut index.text_tracks, listed_tracks);
     if index.tracks.len() < before || !set_languages.is_empty() {
         // A different selection of tracks gives different renditions, so the segments need
         // different names.
@@ -306,7 +307,7 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
 /// Removes the tracks that the list does not contain. If the list contains no track of the same
 /// kind, all tracks stay. Sets the roles and languages that the list declares, and returns these
 /// languages.
-fn retain_listed<'a>(
+fn retain_listed_tracks<'a>(
     tracks: &mut Vec<Track>,
     listed_tracks: &'a [SmilTrack],
 ) -> Vec<(u32, &'a String)> {

@@ -4,7 +4,7 @@
 use crate::title::file_names::is_likely_index_mp4;
 use crate::title::references::{self, ReferenceTarget, UrlPrefix};
 use std::sync::Arc;
-use store::{Error, Key, Object, ObjectVersion, Reason, Store};
+use store::{Error, Key, Object, ObjectVersion, RequestReason, Store};
 
 /// The library and the stores of allowed URL prefixes.
 pub(crate) struct MediaStores {
@@ -25,7 +25,7 @@ pub(crate) struct FileLocation {
 
 impl FileLocation {
     /// Returns a location in the library.
-    pub(crate) fn in_library(key: &Key) -> FileLocation {
+    pub(crate) fn locate_in_library(key: &Key) -> FileLocation {
         FileLocation {
             store_index: 0,
             key: key.clone(),
@@ -39,7 +39,11 @@ impl FileLocation {
 }
 
 /// Opens a file of one store, as [`MediaStores::open_file`] does.
-pub(crate) fn open_in_store(store: &Store, key: &Key, reason: Reason) -> Result<Object, Error> {
+pub(crate) fn open_in_store(
+    store: &Store,
+    key: &Key,
+    reason: RequestReason,
+) -> Result<Object, Error> {
     match is_likely_index_mp4(key.name()) {
         true => store.open_whole(key),
         false => store.open_for(key, reason),
@@ -91,7 +95,7 @@ impl MediaStores {
     /// # Errors
     /// The errors of [`Store::open`].
     pub(crate) fn open_file(&self, place: &FileLocation) -> Result<Object, Error> {
-        open_in_store(self.find_store(place)?, &place.key, Reason::Index)
+        open_in_store(self.find_store(place)?, &place.key, RequestReason::Index)
     }
 
     /// Opens a server manifest. Blocks.
@@ -100,19 +104,20 @@ impl MediaStores {
     /// The errors of [`Store::open`].
     pub(crate) fn open_server_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
         self.find_store(place)?
-            .open_for(&place.key, Reason::Manifest)
+            .open_for(&place.key, RequestReason::Manifest)
     }
 
     /// Opens a file in a declared version without a look-up. The first read verifies the version.
     ///
     /// # Errors
-    /// The errors of [`Store::open_declared`].
-    pub(crate) fn open_promised(
+    /// The errors of [`Store::open_declared_version`].
+    pub(crate) fn open_declared_version(
         &self,
         place: &FileLocation,
         version: ObjectVersion,
     ) -> Result<Object, Error> {
-        self.find_store(place)?.open_declared(&place.key, version)
+        self.find_store(place)?
+            .open_declared_version(&place.key, version)
     }
 
     /// Returns whether a file is read over a network.

@@ -6,16 +6,16 @@
 use crate::drm::title_drm::LoadedKeys;
 use crate::drm::{LibraryDrm, TitleDrm};
 use crate::error;
-use crate::response::encoded_variants::ManifestTexts;
+use crate::response::compressible_text::ManifestTexts;
 use crate::segment::hls_aes128::TitleEncryption;
 use crate::title::caption_channels::captions_of_title;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::index_cache::IndexCache;
-use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
+use crate::title::left_out::{LeftOutPart, list_left_out_tracks, list_unsupported_sidecars};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
-use crate::title::title_version::{LibraryPackagingRules, Title, TitleFile, TitleScope};
+use crate::title::title_version::{LibraryPackagingRules, Title, TitleFile, TitlePartsToLoad};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
 use media::text::{TextRendition, TextSet};
@@ -30,7 +30,7 @@ pub(crate) struct TitleDraft {
     key: Key,
     files: Vec<TitleFile>,
     title_files: TitleFiles,
-    content: TitleScope,
+    content: TitlePartsToLoad,
     naming_files: Vec<(FileLocation, ObjectVersion)>,
     left_out: Vec<LeftOutPart>,
     encryption: Option<TitleEncryption>,
@@ -40,11 +40,11 @@ pub(crate) struct TitleDraft {
 
 impl TitleDraft {
     /// Opens, indexes and segments a title. Blocks.
-    pub(crate) fn open(
+    pub(crate) fn open_draft(
         stores: &MediaStores,
         index_cache: &IndexCache,
         key: &Key,
-        (rules, content): (&LibraryPackagingRules, TitleScope),
+        (rules, content): (&LibraryPackagingRules, TitlePartsToLoad),
     ) -> Result<TitleDraft, Error> {
         let encryption = rules.master_secret.as_ref();
         let encryption = encryption
@@ -83,7 +83,7 @@ impl TitleDraft {
     }
 
     /// Protects the title with `keys`, reads its text and returns the completed title. Blocks.
-    pub(crate) fn complete(
+    pub(crate) fn complete_title(
         mut self,
         stores: &MediaStores,
         rules: &LibraryPackagingRules,
@@ -93,17 +93,17 @@ impl TitleDraft {
         // With AES-128, the segment number is the IV, and an IV may be used only once. DASH
         // segments of another length would use the same IVs again, so only HLS segments are built.
         let has_own_dash = durations.dash_ms != durations.hls_ms && self.encryption.is_none();
-        let dash = has_own_dash.then(|| self.build_dash(rules, keys));
+        let dash = has_own_dash.then(|| self.build_dash_presentation(rules, keys));
         let dash = dash.transpose()?;
-        let drm = protect(rules, (&self.key, keys), &mut self.hls)?;
+        let drm = protect_presentation(rules, (&self.key, keys), &mut self.hls)?;
         let text = Arc::new(self.read_text_set(stores.library(), rules));
         let hls = Arc::new(self.hls.with_text(text.clone()));
         let dash = dash.map_or_else(|| hls.clone(), |dash| Arc::new(dash.with_text(text)));
         let names = self.files.iter().map(|file| file.location.key.name());
         let names: Vec<&str> = names.collect();
-        self.left_out.extend(list_tracks(&hls, &names));
-        if self.content == TitleScope::MediaAndText {
-            let beside = list_sidecars(stores.library(), &self.key);
+        self.left_out.extend(list_left_out_tracks(&hls, &names));
+        if self.content == TitlePartsToLoad::MediaAndText {
+            let beside = list_unsupported_sidecars(stores.library(), &self.key);
             self.left_out.extend(beside);
         }
         Ok(Title {
@@ -122,7 +122,7 @@ impl TitleDraft {
         })
     }
 
-    fn build_dash(
+    fn build_dash_presentation(
         &self,
         rules: &LibraryPackagingRules,
         keys: Option<&LoadedKeys>,
@@ -130,7 +130,7 @@ impl TitleDraft {
         let indexes = self.hls.files.clone();
         let length_ms = rules.segment_durations.dash_ms;
         let mut dash = build_presentation((&self.key, 0), indexes, (rules, length_ms))?;
-        protect(rules, (&self.key, keys), &mut dash)?;
+        protect_presentation(rules, (&self.key, keys), &mut dash)?;
         Ok(dash)
     }
 
@@ -138,8 +138,8 @@ impl TitleDraft {
     /// cannot be read to `left_out`.
     fn read_text_set(&mut self, store: &Store, rules: &LibraryPackagingRules) -> TextSet {
         let text = match self.content {
-            TitleScope::Media => Vec::new(),
-            TitleScope::MediaAndText => self.read_texts(store),
+            TitlePartsToLoad::Media => Vec::new(),
+            TitlePartsToLoad::MediaAndText => self.read_texts(store),
         };
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
@@ -183,7 +183,7 @@ fn build_presentation(
 
 /// Adds Common Encryption to a presentation, if the rules require it or if the source is encrypted.
 /// Both presentations of a title get the same keys and IVs.
-fn protect(
+fn protect_presentation(
     rules: &LibraryPackagingRules,
     (key, keys): (&Key, Option<&LoadedKeys>),
     presentation: &mut Presentation,
@@ -222,7 +222,7 @@ fn latest_modification(
     naming_files: &[(FileLocation, ObjectVersion)],
 ) -> Option<LastModified> {
     let named = naming_files.iter().map(|(_, identity)| identity.modified());
-    let opened = files.iter().map(|file| file.object.identity().modified());
+    let opened = files.iter().map(|file| file.object.version().modified());
     let modified = opened.chain(named).max();
     modified.and_then(LastModified::from_time)
 }
@@ -236,7 +236,7 @@ fn check_media_policies(
     match &rules.drm {
         Some(drm) if drm.policy_of(key).is_none() => {
             let places = media.iter().map(|(place, ..)| place);
-            drm.check_unprotected(key, places.filter_map(FileLocation::library_key))
+            drm.refuse_protected_files(key, places.filter_map(FileLocation::library_key))
         }
         _ => Ok(()),
     }

@@ -4,10 +4,10 @@ use crate::error;
 use crate::title::file_names::{FILES_MAX, is_media, is_server_manifest};
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::LeftOutPart;
-use crate::title::sidecars::{self, SidecarFiles};
 use crate::title::sources::TitleSources;
 use crate::title::stores::{FileLocation, MediaStores};
-use crate::title::title_version::TitleScope;
+use crate::title::text_sidecars::{self, TextSidecarFiles};
+use crate::title::title_version::TitlePartsToLoad;
 use http::StatusCode;
 use media::text::TextRendition;
 use net::Error;
@@ -18,7 +18,7 @@ use store::{FolderEntry, Key, ObjectVersion, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TitleFiles {
     media: Vec<(Key, ObjectVersion)>,
-    text: SidecarFiles,
+    text: TextSidecarFiles,
 }
 
 impl TitleFiles {
@@ -47,15 +47,16 @@ impl TitleFiles {
             _ => Ok(TitleFiles {
                 media: files,
                 // In a folder of renditions, every text file belongs to the title.
-                text: sidecars::select_text(title, others),
+                text: text_sidecars::select_text_files(title, others),
             }),
         }
     }
 
-    /// Finds the files of a title. Finding the text beside a film costs one listing. Blocks.
+    /// Finds the files of a title. Finding the text files beside a film requires a listing of the
+    /// folder. Blocks.
     ///
     /// If the listing fails, the text files of `known_text` are used.
-    pub(crate) fn find(
+    pub(crate) fn find_media_and_text(
         store: &Store,
         title: &Key,
         known_text: &TitleFiles,
@@ -68,7 +69,7 @@ impl TitleFiles {
     fn single_file(title: &Key, identity: ObjectVersion) -> TitleFiles {
         TitleFiles {
             media: vec![(title.clone(), identity)],
-            text: SidecarFiles::default(),
+            text: TextSidecarFiles::default(),
         }
     }
 
@@ -80,7 +81,7 @@ impl TitleFiles {
         known: &TitleFiles,
     ) -> TitleFiles {
         if self.media.iter().any(|(key, _)| key == title) {
-            self.text = sidecars::find_beside(store, title).unwrap_or_else(|error| {
+            self.text = text_sidecars::find_text_beside(store, title).unwrap_or_else(|error| {
                 tracing::warn!(title = title.as_str(), %error, "cannot look for text");
                 known.text.clone()
             });
@@ -97,12 +98,12 @@ impl TitleFiles {
         film_end_ms: i64,
         left_out: &mut Vec<LeftOutPart>,
     ) -> Vec<TextRendition> {
-        let media: Vec<Key> = self.keys().cloned().collect();
-        sidecars::read_sidecars(store, title, &media, &self.text, film_end_ms, left_out)
+        let media: Vec<Key> = self.media_keys().cloned().collect();
+        text_sidecars::read_text_sidecars(store, title, &media, &self.text, film_end_ms, left_out)
     }
 
     /// Returns the keys of the media.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub(crate) fn media_keys(&self) -> impl Iterator<Item = &Key> {
         self.media.iter().map(|(key, _)| key)
     }
 
@@ -115,8 +116,8 @@ impl TitleFiles {
 }
 
 /// Lists a remote folder. Does not check first whether the path is a file, because this check would
-/// cost two more requests. Returns `None` for local storage, for the name of a film or a server
-/// manifest, and if the folder is missing.
+/// cost two more requests. Returns `None` if the storage is local, if the title is named like a
+/// film or a server manifest, or if the folder is missing.
 fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
     let name = title.name();
     if !store.is_remote() || is_media(name) || is_server_manifest(name) {
@@ -134,12 +135,12 @@ pub(crate) fn open_title(
     stores: &MediaStores,
     index_cache: &IndexCache,
     title: &Key,
-    content: TitleScope,
+    content: TitlePartsToLoad,
 ) -> Result<(TitleFiles, TitleSources), Error> {
     let name = title.name();
     let with_text = |files: TitleFiles| match content {
-        TitleScope::Media => files,
-        TitleScope::MediaAndText => {
+        TitlePartsToLoad::Media => files,
+        TitlePartsToLoad::MediaAndText => {
             let none = files.clone();
             files.with_text_beside(stores.library(), title, &none)
         }
@@ -150,14 +151,15 @@ pub(crate) fn open_title(
             Err(error) if error.status == StatusCode::NOT_FOUND => {}
             sources => {
                 let sources = sources?;
-                let identity = sources.identity_of(&FileLocation::in_library(title));
-                let identity = identity.ok_or_else(|| Error::internal("the title has no file"))?;
+                let identity = sources.opened_version_of(&FileLocation::locate_in_library(title));
+                let identity =
+                    identity.ok_or_else(|| Error::new_internal_error("the title has no file"))?;
                 let files = TitleFiles::single_file(title, identity);
                 return Ok((with_text(files), sources));
             }
         }
     }
     let found = with_text(TitleFiles::find_media(stores.library(), title)?);
-    let sources = TitleSources::open_sources(stores, index_cache, found.keys())?;
+    let sources = TitleSources::open_sources(stores, index_cache, found.media_keys())?;
     Ok((found, sources))
 }

@@ -1,7 +1,7 @@
 //! A title version, with open files, their indexes, and the segment grids.
 
 use crate::drm::{LibraryDrm, TitleDrm};
-use crate::response::encoded_variants::ManifestTexts;
+use crate::response::compressible_text::ManifestTexts;
 use crate::route::SegmentSet;
 use crate::segment::hls_aes128::{MasterSecret, TitleEncryption};
 use crate::title::file_names::display_name_of;
@@ -36,7 +36,7 @@ pub(crate) struct LibraryPackagingRules {
 
 /// The parts of a title that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TitleScope {
+pub(crate) enum TitlePartsToLoad {
     /// Only video and audio. This is enough for requests for segments.
     Media,
     MediaAndText,
@@ -77,9 +77,9 @@ pub(crate) struct TitleFile {
     pub(crate) object: Arc<Object>,
 }
 
-/// Estimated memory that one segment takes in all manifests and content codings, in bytes. The
-/// estimate is generous, because manifests are generated only after the cache has determined the
-/// title's size.
+/// Estimated memory for the entries of one segment in all manifests, including the compressed
+/// copies, in bytes. The estimate is generous, because manifests are generated only after the cache
+/// has determined the title's size.
 const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// Memory of an open file in addition to its index, in bytes. This is the memory of the descriptor
 /// and of the page tables of the mapping.
@@ -91,17 +91,17 @@ impl Title {
         let now = |place: &FileLocation| stores.stat(place).ok().flatten();
         let found = |place: &FileLocation| {
             self.title_files
-                .keys()
-                .any(|key| *place == FileLocation::in_library(key))
+                .media_keys()
+                .any(|key| *place == FileLocation::locate_in_library(key))
         };
         let media = |file: &TitleFile| {
-            let is = |now| file.object.is(&now);
+            let is = |now| file.object.is_same_version(&now);
             found(&file.location) || now(&file.location).is_some_and(is)
         };
         let naming = |(place, then): &(FileLocation, ObjectVersion)| {
             found(place) || now(place) == Some(*then)
         };
-        TitleFiles::find(stores.library(), &self.key, &self.title_files)
+        TitleFiles::find_media_and_text(stores.library(), &self.key, &self.title_files)
             .is_ok_and(|now| now == self.title_files)
             && self.files.iter().all(media)
             && self.naming_files.iter().all(naming)
@@ -144,7 +144,7 @@ impl Title {
     /// Returns the file of a rendition.
     pub(crate) fn file_object(&self, file: usize) -> Result<&Arc<Object>, Error> {
         let file = self.files.get(file).map(|file| &file.object);
-        file.ok_or_else(|| Error::internal("the rendition has no file"))
+        file.ok_or_else(|| Error::new_internal_error("the rendition has no file"))
     }
 
     /// Returns the display name, which is the last name of the path without its suffix.
@@ -155,7 +155,7 @@ impl Title {
     /// Returns the kind of the title's path: `file` for a film, `folder` for a folder, and `index`
     /// for a file that names other files.
     pub(crate) fn path_kind(&self) -> &'static str {
-        let title_file = FileLocation::in_library(&self.key);
+        let title_file = FileLocation::locate_in_library(&self.key);
         match () {
             () if self
                 .naming_files

@@ -219,8 +219,8 @@ fn parameters_that_select_a_part_of_a_film_are_refused_with_the_reason() {
             );
             assert_eq!(body, reason, "{path}");
         }
-        // These parameters select nothing from segments or from files that are not films, so the
-        // server ignores the parameters.
+        // These parameters select parts of a title. For segments and for files that are not films,
+        // the server ignores the parameters.
         for path in [&segment, "/poster.jpg", "/film.en.vtt"] {
             let response = server.get(&format!("{path}?{name}={value}"));
             assert_eq!(response.status, 200, "{path}?{name}");

@@ -7,7 +7,9 @@ pub mod keys;
 
 use net::RunningProgram;
 use net::lifecycle::ProgramError;
-use origin::config::{SETTINGS, ServeSettings, SettingLayers, SettingSources, serve_command};
+use origin::config::{
+    SETTINGS, ServeSettings, SettingLayers, SettingSources, define_serve_command,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -36,7 +38,7 @@ pub fn demo_folder() -> PathBuf {
 pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError> {
     let path = root.to_str().unwrap();
     let arguments = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
-    let flags = serve_command().get_matches_from(arguments.iter().chain(flags));
+    let flags = define_serve_command().get_matches_from(arguments.iter().chain(flags));
     let none = |_: &str| None;
     let read = |path: &str| fs::read_to_string(path);
     let sources = SettingSources {

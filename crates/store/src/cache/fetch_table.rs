@@ -1,5 +1,5 @@
-//! Coalesces fetches. The first request for a key leads and performs the fetch. Requests for the
-//! same key that arrive during the fetch follow and wait for the result.
+//! Coalesces fetches. The first request for a key becomes the leader and performs the fetch.
+//! Requests for the same key that arrive during the fetch become followers and wait for the result.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -35,15 +35,15 @@ struct FetchResult<T> {
 
 /// The role of a request.
 #[derive(Debug)]
-pub enum FetchTicket<K: Eq + Hash, T> {
-    /// The request must fetch.
+pub enum LeadOrFollow<K: Eq + Hash, T> {
+    /// The request must perform the fetch.
     Lead(FetchLeader<K, T>),
     /// The request waits for a running fetch.
     Follow(FetchFollower<T>),
 }
 
-/// The role of the request that must fetch. If the leader is dropped before it publishes a result,
-/// the followers get `None`.
+/// The role of the request that must perform the fetch. If the leader is dropped before it
+/// publishes a result, the followers get `None`.
 #[derive(Debug)]
 pub struct FetchLeader<K: Eq + Hash, T> {
     /// The requested key, and the keys that were added with [`FetchLeader::add_key`].
@@ -77,18 +77,18 @@ impl<K, T> Clone for FetchTable<K, T> {
 
 impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     /// Starts a new fetch of this key as its leader, or joins a running fetch as a follower.
-    pub fn join(&self, key: &K) -> FetchTicket<K, T> {
+    pub fn lead_or_join(&self, key: &K) -> LeadOrFollow<K, T> {
         let mut table = self.lock();
         if let Some(flight) = table.get(key) {
             let result = flight.result.subscribe();
-            return FetchTicket::Follow(FetchFollower { result });
+            return LeadOrFollow::Follow(FetchFollower { result });
         }
         let flight = Arc::new(SharedFetch {
             result: watch::Sender::new(None),
             purged: AtomicBool::new(false),
         });
         table.insert(key.clone(), Arc::clone(&flight));
-        FetchTicket::Lead(FetchLeader {
+        LeadOrFollow::Lead(FetchLeader {
             keys: vec![key.clone()],
             flight,
             flights: self.clone(),
@@ -107,7 +107,7 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     }
 
     /// The number of followers that wait for a result.
-    pub fn followers(&self) -> usize {
+    pub fn follower_count(&self) -> usize {
         let table = self.lock();
         // Counts the followers of each fetch once, because a fetch may be in the table under
         // several keys.
@@ -119,7 +119,7 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     /// Marks as purged each fetch that `which` selects by key and result. The object of such a
     /// fetch is not stored, and no further request joins the fetch under the selected key. Returns
     /// the number of fetches that were newly marked.
-    pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
+    pub fn mark_purged(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
         let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {
             let result = flight.result.borrow();
@@ -140,11 +140,11 @@ impl<K, T> FetchTable<K, T> {
 }
 
 impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
-    /// Adds another key to this fetch. Does nothing if the fetch was purged, or if a fetch of that
-    /// key is already running.
+    /// Adds another key to this fetch. Does nothing if the fetch was purged, or if another fetch of
+    /// `key` is already running.
     pub fn add_key(&mut self, key: &K) {
         let mut table = self.flights.lock();
-        if !self.purged() && !table.contains_key(key) {
+        if !self.is_purged() && !table.contains_key(key) {
             table.insert(key.clone(), Arc::clone(&self.flight));
             self.keys.push(key.clone());
         }
@@ -157,8 +157,8 @@ impl<K: Eq + Hash, T> FetchLeader<K, T> {
         self.span = span;
     }
 
-    /// Publishes the result to all present followers, and to followers that join later.
-    pub fn publish(&self, value: T) {
+    /// Publishes the result to all current followers, and to followers that join later.
+    pub fn publish_result(&self, value: T) {
         self.flight.result.send_replace(Some(FetchResult {
             value,
             leader_span: self.span,
@@ -166,12 +166,12 @@ impl<K: Eq + Hash, T> FetchLeader<K, T> {
     }
 
     /// Returns whether the object was purged during the fetch and must not be stored.
-    pub fn purged(&self) -> bool {
+    pub fn is_purged(&self) -> bool {
         self.flight.purged.load(Ordering::Acquire)
     }
 
-    /// Prevents further requests from joining the fetch. Present followers still get the result.
-    pub fn close(&self) {
+    /// Prevents further requests from joining the fetch. Current followers still get the result.
+    pub fn refuse_new_followers(&self) {
         let mut table = self.flights.lock();
         let is_own = |flight: &Arc<SharedFetch<T>>| Arc::ptr_eq(flight, &self.flight);
         for key in &self.keys {
@@ -184,14 +184,14 @@ impl<K: Eq + Hash, T> FetchLeader<K, T> {
 
 impl<K: Eq + Hash, T> Drop for FetchLeader<K, T> {
     fn drop(&mut self) {
-        self.close();
+        self.refuse_new_followers();
     }
 }
 
 impl<T: Clone> FetchFollower<T> {
     /// Waits for the result. Returns `None` if the leader was dropped without a result. If the
     /// request is traced, the wait is recorded as a span.
-    pub async fn wait(mut self) -> Option<T> {
+    pub async fn wait_for_result(mut self) -> Option<T> {
         let mut span = trace::start_span(WAIT_SPAN, SpanKind::Internal);
         let result = self.result.wait_for(Option::is_some).await.ok()?;
         let FetchResult { value, leader_span } = result.as_ref()?;
@@ -212,58 +212,61 @@ mod tests {
         pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn expect_leader(joined: FetchTicket<u8, u8>) -> FetchLeader<u8, u8> {
+    fn expect_leader(joined: LeadOrFollow<u8, u8>) -> FetchLeader<u8, u8> {
         match joined {
-            FetchTicket::Lead(lead) => lead,
-            FetchTicket::Follow(_) => panic!("another request leads already"),
+            LeadOrFollow::Lead(lead) => lead,
+            LeadOrFollow::Follow(_) => panic!("another request leads already"),
         }
     }
 
-    fn expect_follower(joined: FetchTicket<u8, u8>) -> FetchFollower<u8> {
+    fn expect_follower(joined: LeadOrFollow<u8, u8>) -> FetchFollower<u8> {
         match joined {
-            FetchTicket::Follow(follow) => follow,
-            FetchTicket::Lead(_) => panic!("this request must follow"),
+            LeadOrFollow::Follow(follow) => follow,
+            LeadOrFollow::Lead(_) => panic!("this request must follow"),
         }
     }
 
     #[test]
     fn the_first_request_leads_and_all_get_its_result() {
         let flights = FetchTable::default();
-        let first = expect_leader(flights.join(&1));
-        let (waiting, late) = (expect_follower(flights.join(&1)), flights.join(&1));
-        let other = expect_leader(flights.join(&2));
-        assert_eq!((flights.len(), flights.followers()), (2, 2));
-        first.publish(9);
-        assert_eq!(poll_once(waiting.wait()), Poll::Ready(Some(9)));
+        let first = expect_leader(flights.lead_or_join(&1));
+        let (waiting, late) = (
+            expect_follower(flights.lead_or_join(&1)),
+            flights.lead_or_join(&1),
+        );
+        let other = expect_leader(flights.lead_or_join(&2));
+        assert_eq!((flights.len(), flights.follower_count()), (2, 2));
+        first.publish_result(9);
+        assert_eq!(poll_once(waiting.wait_for_result()), Poll::Ready(Some(9)));
         assert_eq!(
-            poll_once(expect_follower(late).wait()),
+            poll_once(expect_follower(late).wait_for_result()),
             Poll::Ready(Some(9))
         );
         assert_eq!(
-            poll_once(expect_follower(flights.join(&1)).wait()),
+            poll_once(expect_follower(flights.lead_or_join(&1)).wait_for_result()),
             Poll::Ready(Some(9))
         );
         drop((first, other));
         assert!(flights.is_empty());
-        expect_leader(flights.join(&1));
+        expect_leader(flights.lead_or_join(&1));
     }
 
     #[test]
     fn a_fetch_may_have_several_keys_and_removes_them_all() {
         let flights = FetchTable::default();
         let (mut first, other) = (
-            expect_leader(flights.join(&1)),
-            expect_leader(flights.join(&3)),
+            expect_leader(flights.lead_or_join(&1)),
+            expect_leader(flights.lead_or_join(&3)),
         );
         first.add_key(&2);
         first.add_key(&3);
-        first.publish(9);
-        let second = expect_follower(flights.join(&2));
-        assert_eq!(flights.followers(), 1);
-        assert_eq!(poll_once(second.wait()), Poll::Ready(Some(9)));
+        first.publish_result(9);
+        let second = expect_follower(flights.lead_or_join(&2));
+        assert_eq!(flights.follower_count(), 1);
+        assert_eq!(poll_once(second.wait_for_result()), Poll::Ready(Some(9)));
         drop(first);
-        expect_leader(flights.join(&2));
-        expect_follower(flights.join(&3));
+        expect_leader(flights.lead_or_join(&2));
+        expect_follower(flights.lead_or_join(&3));
         drop(other);
         assert!(flights.is_empty());
     }
@@ -271,24 +274,24 @@ mod tests {
     #[test]
     fn followers_wake_when_their_leader_is_dropped() {
         let flights = FetchTable::default();
-        let first = expect_leader(flights.join(&1));
-        let waiting = expect_follower(flights.join(&1));
+        let first = expect_leader(flights.lead_or_join(&1));
+        let waiting = expect_follower(flights.lead_or_join(&1));
         drop(first);
-        assert_eq!(poll_once(waiting.wait()), Poll::Ready(None));
+        assert_eq!(poll_once(waiting.wait_for_result()), Poll::Ready(None));
     }
 
     #[test]
     fn a_purged_fetch_is_not_joined_and_does_not_remove_its_successor() {
         let flights = FetchTable::default();
-        let old = expect_leader(flights.join(&1));
+        let old = expect_leader(flights.lead_or_join(&1));
         assert_eq!(
-            flights.purge(|key, result| *key == 1 && result.is_none()),
+            flights.mark_purged(|key, result| *key == 1 && result.is_none()),
             1
         );
-        assert!(old.purged());
-        let new = expect_leader(flights.join(&1));
-        assert!(!new.purged());
+        assert!(old.is_purged());
+        let new = expect_leader(flights.lead_or_join(&1));
+        assert!(!new.is_purged());
         drop(old);
-        expect_follower(flights.join(&1));
+        expect_follower(flights.lead_or_join(&1));
     }
 }

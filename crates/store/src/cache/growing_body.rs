@@ -22,7 +22,7 @@ pub struct GrowingBody {
 #[derive(Debug, Default)]
 struct GrowingState {
     /// Non-empty blocks in order, each with the offset of its first byte. Bytes before `dropped`
-    /// are freed (see [`GrowingBody::window`]).
+    /// are freed (see [`GrowingBody::limit_window`]).
     pieces: Vec<(u64, Bytes)>,
     dropped: u64,
     len: u64,
@@ -32,7 +32,7 @@ struct GrowingState {
     /// The waker of the writer, while the writer waits for readers.
     writer: Option<Waker>,
     /// Maximum distance between the slowest reader and the writer, in bytes. The maximum is set
-    /// only if the body is too large to store.
+    /// only if the body will not be stored.
     window: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl GrowingBody {
     }
 
     /// Appends bytes and wakes the waiting readers.
-    pub fn push(&self, piece: Bytes) {
+    pub fn append_bytes(&self, piece: Bytes) {
         if piece.is_empty() {
             return;
         }
@@ -80,7 +80,7 @@ impl GrowingBody {
     }
 
     /// Marks the body as complete or as failed. Only the first call has an effect.
-    pub fn end(&self, how: Result<(), BodyFailure>) {
+    pub fn end_body(&self, how: Result<(), BodyFailure>) {
         let mut inner = self.lock_state();
         inner.end.get_or_insert(how);
         inner.wake_readers();
@@ -105,7 +105,7 @@ impl GrowingBody {
     }
 
     /// Replaces the blocks of a complete body by other blocks with the same bytes.
-    pub fn repack(&self, pieces: Vec<Bytes>) {
+    pub fn replace_blocks(&self, pieces: Vec<Bytes>) {
         let mut inner = self.lock_state();
         // Readers are not affected, because each reader finds its position by its offset.
         inner.replace_pieces(pieces);
@@ -114,13 +114,13 @@ impl GrowingBody {
     /// Limits the distance between the slowest reader and the writer to about `bytes`. The writer
     /// must then wait for the slowest reader ([`GrowingBody::poll_room`]). A new reader can start
     /// only at bytes that have not been freed.
-    pub fn window(&self, bytes: u64) {
+    pub fn limit_window(&self, bytes: u64) {
         self.lock_state().window = Some(bytes);
     }
 
-    /// Returns `true` when the writer may append more bytes, and `false` when there are no readers
-    /// left. A reader may still join until the writer calls [`GrowingBody::end`]. Without a window,
-    /// the result is always `true`.
+    /// Completes with `true` when the writer may append more bytes, and with `false` when there are
+    /// no readers left. A new reader may still join after `false`. If [`GrowingBody::limit_window`]
+    /// was not called, the result is always `true`.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut inner = self.lock_state();
         let Some(window) = inner.window else {
@@ -139,7 +139,7 @@ impl GrowingBody {
 
     /// Starts reading a range, whose end may be beyond the end of the body. Returns `None` if the
     /// first bytes of the range have been freed.
-    pub fn read(self: &Arc<GrowingBody>, range: Range<u64>) -> Option<GrowingReader> {
+    pub fn open_reader(self: &Arc<GrowingBody>, range: Range<u64>) -> Option<GrowingReader> {
         let mut inner = self.lock_state();
         if inner.window.is_some() && inner.dropped > range.start {
             return None;
@@ -192,7 +192,7 @@ impl GrowingState {
 
     /// Frees the blocks that end at or before this offset.
     fn free_before(&mut self, before: u64) {
-        let count = self.blocks_before(before);
+        let count = self.count_blocks_before(before);
         if let Some((start, piece)) = count.checked_sub(1).and_then(|last| self.pieces.get(last)) {
             self.dropped = start + piece.len() as u64;
         }
@@ -201,7 +201,7 @@ impl GrowingState {
 
     /// The number of blocks that end at or before this offset. Uses binary search, because many
     /// readers call this function often.
-    fn blocks_before(&self, byte: u64) -> usize {
+    fn count_blocks_before(&self, byte: u64) -> usize {
         self.pieces
             .partition_point(|(start, piece)| start + piece.len() as u64 <= byte)
     }
@@ -209,7 +209,11 @@ impl GrowingState {
     /// Returns the available bytes from `from` to `to`, at most `READ_BYTES_MAX` bytes.
     fn available_blocks(&self, from: u64, to: u64) -> Vec<Bytes> {
         let (mut found, mut room) = (Vec::new(), READ_BYTES_MAX);
-        for (start, piece) in self.pieces.get(self.blocks_before(from)..).unwrap_or(&[]) {
+        for (start, piece) in self
+            .pieces
+            .get(self.count_blocks_before(from)..)
+            .unwrap_or(&[])
+        {
             if *start >= to || room == 0 {
                 break;
             }
@@ -297,17 +301,17 @@ mod tests {
     #[test]
     fn readers_follow_the_writer_and_see_the_same_end() {
         let body = Arc::new(GrowingBody::default());
-        let mut early = body.read(0..u64::MAX).unwrap();
+        let mut early = body.open_reader(0..u64::MAX).unwrap();
         assert_eq!(poll_next(&mut early), Poll::Pending);
-        body.push(Bytes::from_static(b"abc"));
-        body.push(Bytes::from_static(b"def"));
-        let mut late = body.read(2..5).unwrap();
+        body.append_bytes(Bytes::from_static(b"abc"));
+        body.append_bytes(Bytes::from_static(b"def"));
+        let mut late = body.open_reader(2..5).unwrap();
         assert_eq!(poll_next(&mut early), ready_with(b"abcdef"));
         assert_eq!(poll_next(&mut late), ready_with(b"cde"));
         assert_eq!(poll_next(&mut late), Poll::Ready(None));
         assert_eq!(poll_next(&mut early), Poll::Pending);
         assert_eq!(body.pieces(), None);
-        body.end(Ok(()));
+        body.end_body(Ok(()));
         assert_eq!(poll_next(&mut early), Poll::Ready(None));
         assert_eq!(body.pieces().unwrap().concat(), b"abcdef");
     }
@@ -315,10 +319,10 @@ mod tests {
     #[test]
     fn a_broken_body_returns_its_bytes_and_then_the_reason() {
         let body = Arc::new(GrowingBody::default());
-        body.push(Bytes::from_static(b"abc"));
-        body.end(Err(BodyFailure("reset".into())));
-        body.end(Ok(()));
-        let mut reader = body.read(1..9).unwrap();
+        body.append_bytes(Bytes::from_static(b"abc"));
+        body.end_body(Err(BodyFailure("reset".into())));
+        body.end_body(Ok(()));
+        let mut reader = body.open_reader(1..9).unwrap();
         assert_eq!(poll_next(&mut reader), ready_with(b"bc"));
         assert_eq!(
             poll_next(&mut reader),
@@ -331,16 +335,16 @@ mod tests {
     fn a_window_waits_for_the_slowest_reader_and_frees_what_all_have_read() {
         let mut cx = Context::from_waker(Waker::noop());
         let body = Arc::new(GrowingBody::default());
-        body.push(Bytes::from_static(b"abcd"));
-        let mut slow = body.read(0..9).unwrap();
-        let mut fast = body.read(0..9).unwrap();
-        body.window(4);
+        body.append_bytes(Bytes::from_static(b"abcd"));
+        let mut slow = body.open_reader(0..9).unwrap();
+        let mut fast = body.open_reader(0..9).unwrap();
+        body.limit_window(4);
         assert_eq!(poll_next(&mut fast), ready_with(b"abcd"));
         assert_eq!(body.poll_room(&mut cx), Poll::Pending);
         assert_eq!(poll_next(&mut slow), ready_with(b"abcd"));
         assert_eq!(body.poll_room(&mut cx), Poll::Ready(true));
-        assert!(body.read(0..9).is_none(), "the first bytes are gone");
-        body.push(Bytes::from_static(b"efghi"));
+        assert!(body.open_reader(0..9).is_none(), "the first bytes are gone");
+        body.append_bytes(Bytes::from_static(b"efghi"));
         assert_eq!(poll_next(&mut fast), ready_with(b"efghi"));
         assert_eq!(body.poll_room(&mut cx), Poll::Pending);
         drop(slow);

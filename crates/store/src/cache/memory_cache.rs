@@ -1,7 +1,7 @@
 //! Stores complete objects in memory, up to a maximum number of bytes.
 //!
-//! The crate `quick_cache` chooses the objects to evict. Its policy is CLOCK with a ghost list.
-//! Like S3-FIFO, this policy resists scans.
+//! The crate `quick_cache` chooses the objects to evict. The policy of this crate is CLOCK with a
+//! ghost list. Like S3-FIFO, this policy resists scans.
 
 use std::fmt;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Wei
 /// The memory cost of a key or object.
 pub trait MemoryWeight {
     /// Returns the size in bytes, including the size of headers.
-    fn bytes(&self) -> u64;
+    fn weight_bytes(&self) -> u64;
 }
 
 /// The cache. Values should be cheap to clone, like an `Arc`.
@@ -50,7 +50,7 @@ impl<K, V> Lifecycle<K, V> for EvictionHook<K, V> {
 
 impl<K: MemoryWeight, V: MemoryWeight> Weighter<K, V> for EntryWeigher {
     fn weight(&self, key: &K, value: &V) -> u64 {
-        (key.bytes() + value.bytes()).max(1)
+        (key.weight_bytes() + value.weight_bytes()).max(1)
     }
 }
 
@@ -98,7 +98,7 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
     /// Inserts or replaces an object. An object that exceeds [`MemoryCache::object_bytes_max`] is
     /// not stored, and the previous object of the key is removed.
     pub fn insert(&self, key: K, value: V) {
-        if key.bytes() + value.bytes() <= self.object_bytes_max {
+        if key.weight_bytes() + value.weight_bytes() <= self.object_bytes_max {
             self.cache.insert(key, value);
         } else {
             self.cache.remove(&key);
@@ -129,12 +129,12 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
     }
 
     /// Returns all objects. Changes during this call may be missing from the result.
-    pub fn all(&self) -> Vec<(K, V)> {
+    pub fn all_entries(&self) -> Vec<(K, V)> {
         self.cache.iter().collect()
     }
 
     /// The size of all objects and their keys, in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn stored_bytes(&self) -> u64 {
         self.cache.weight()
     }
 
@@ -164,13 +164,13 @@ mod tests {
     use super::*;
 
     impl MemoryWeight for u32 {
-        fn bytes(&self) -> u64 {
+        fn weight_bytes(&self) -> u64 {
             4
         }
     }
 
     impl MemoryWeight for Vec<u8> {
-        fn bytes(&self) -> u64 {
+        fn weight_bytes(&self) -> u64 {
             self.len() as u64
         }
     }
@@ -180,16 +180,20 @@ mod tests {
         let memory: MemoryCache<u32, Vec<u8>> = MemoryCache::new(1 << 20, None);
         for key in 0..4000 {
             memory.insert(key, vec![0; 1 + (key as usize * 37) % 9000]);
-            assert!(memory.bytes() <= 1 << 20, "{} at {key}", memory.bytes());
+            assert!(
+                memory.stored_bytes() <= 1 << 20,
+                "{} at {key}",
+                memory.stored_bytes()
+            );
         }
         assert!(
-            memory.bytes() > 1 << 19,
+            memory.stored_bytes() > 1 << 19,
             "it should be in use: {}",
-            memory.bytes()
+            memory.stored_bytes()
         );
-        let each = |(key, value): &(u32, Vec<u8>)| key.bytes() + value.bytes();
-        let summed: u64 = memory.all().iter().map(each).sum();
-        assert_eq!(summed, memory.bytes());
+        let each = |(key, value): &(u32, Vec<u8>)| key.weight_bytes() + value.weight_bytes();
+        let summed: u64 = memory.all_entries().iter().map(each).sum();
+        assert_eq!(summed, memory.stored_bytes());
     }
 
     #[test]
@@ -226,16 +230,24 @@ mod tests {
         let memory: MemoryCache<u32, Vec<u8>> = MemoryCache::new(1 << 20, None);
         let fill = || (0..1000).for_each(|key| memory.insert(key, vec![0; 10_000]));
         fill();
-        let full = memory.bytes();
+        let full = memory.stored_bytes();
         for _ in 0..10 {
             memory.shrink();
         }
-        let small = memory.bytes();
+        let small = memory.stored_bytes();
         assert!(small < full * 6 / 10, "{small} of {full}");
         fill();
-        assert!(memory.bytes() <= full * 6 / 10, "{}", memory.bytes());
+        assert!(
+            memory.stored_bytes() <= full * 6 / 10,
+            "{}",
+            memory.stored_bytes()
+        );
         memory.restore_capacity();
         fill();
-        assert!(memory.bytes() > full * 8 / 10, "{}", memory.bytes());
+        assert!(
+            memory.stored_bytes() > full * 8 / 10,
+            "{}",
+            memory.stored_bytes()
+        );
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Each value is stored in its own file with its name, its version and a checksum. The name and the
 //! checksum reveal a truncated, damaged or misplaced file. Such a file is never used, even after a
-//! crash of the process or the machine. A file is written under another name and then renamed. The
-//! total size of the files is limited. A sweep removes partial files that any process has
-//! abandoned. If the total size exceeds the limit, the sweep also removes the least recently used
-//! values. Several processes may share a folder. Each process sweeps the folder when its own
-//! estimate of the total size exceeds the limit.
+//! crash of the process or the machine. A file is written under a temporary name and then renamed.
+//! The total size of the files is limited. A sweep removes abandoned partial files, including the
+//! partial files of other processes. If the total size exceeds the limit, the sweep also removes
+//! the least recently used values. Several processes may share a folder. Each process sweeps the
+//! folder when its own estimate of the total size exceeds the limit.
 //!
 //! [`tier`] stores large objects, which the kernel sends directly from their files.
 
@@ -36,15 +36,15 @@ pub struct DiskCache {
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
-    /// Part of the names of partial files, which distinguishes the files of this process from those
-    /// of other processes. A process ID is not enough, because processes in different containers
-    /// may have the same ID.
+    /// Part of each partial file's name. This part distinguishes the files of this process from the
+    /// files of other processes. A process ID is not enough, because processes in different
+    /// containers may have the same ID.
     unique_part: u64,
 }
 
 /// Numbers of lookups since the cache was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DiskCounts {
+pub struct DiskLookupCounts {
     /// Lookups that found the value.
     pub hits: u64,
     /// Lookups that found no usable value of the requested version.
@@ -59,7 +59,7 @@ const PART: &str = "part";
 const PART_AGE_MAX: Duration = Duration::from_secs(600);
 /// Minimum interval between two updates of a value's last use.
 const USED_EVERY: Duration = Duration::from_secs(60);
-/// Maximum fill level after a sweep that has removed values, in tenths.
+/// If a sweep must remove values, it reduces the total size to this many tenths of the limit.
 const SWEPT_TENTHS: u64 = 9;
 
 impl DiskCache {
@@ -68,7 +68,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// If the folder cannot be created or listed.
-    pub fn open(folder: &Path, bytes_max: u64) -> io::Result<DiskCache> {
+    pub fn open_disk_cache(folder: &Path, bytes_max: u64) -> io::Result<DiskCache> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -88,13 +88,13 @@ impl DiskCache {
     }
 
     /// The estimated total size of all files, in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn stored_bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
     /// Returns the numbers of lookups so far.
-    pub fn counts(&self) -> DiskCounts {
-        DiskCounts {
+    pub fn counts(&self) -> DiskLookupCounts {
+        DiskLookupCounts {
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),
             broken: self.broken.load(Relaxed),
@@ -122,7 +122,7 @@ impl DiskCache {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).ok()? + 1);
         (&file).take(self.bytes_max).read_to_end(&mut bytes).ok()?;
-        match CacheRecord::read(&bytes, name, version) {
+        match CacheRecord::decode_value(&bytes, name, version) {
             Ok(value) => {
                 let now = SystemTime::now();
                 let used = meta
@@ -144,12 +144,12 @@ impl DiskCache {
         }
     }
 
-    /// Stores `value` in place of any other version. A value larger than the whole cache is not
-    /// stored. Blocks.
+    /// Stores `value`, and replaces any other version of `name`. A value larger than the whole
+    /// cache is not stored. Blocks.
     ///
     /// # Errors
-    /// If the value cannot be written. The previous value then stays. Also if a sweep is needed and
-    /// cannot list the folder.
+    /// If the value cannot be written. The cache then still contains the previous value. An error
+    /// is also returned if a sweep is needed and cannot list the folder.
     pub fn put(&self, name: &str, version: &[u8], value: &[u8]) -> io::Result<()> {
         let record = CacheRecord {
             name,
@@ -173,14 +173,14 @@ impl DiskCache {
         }
         self.bytes.fetch_add(len, Relaxed);
         self.subtract_bytes(before);
-        if self.bytes() > self.bytes_max {
+        if self.stored_bytes() > self.bytes_max {
             self.evict_files()?;
         }
         Ok(())
     }
 
     /// Removes a value.
-    pub fn forget(&self, name: &str) {
+    pub fn remove_value(&self, name: &str) {
         let path = self.path_of(name);
         let len = fs::metadata(&path).map_or(0, |meta| meta.len());
         self.remove_file(&path, len);

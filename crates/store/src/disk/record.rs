@@ -55,19 +55,19 @@ impl<'a> CacheRecord<'a> {
     }
 
     /// Returns the value, if `bytes` are an intact record with this name and version.
-    pub(super) fn read(
+    pub(super) fn decode_value(
         bytes: &'a [u8],
         name: &str,
         version: &[u8],
     ) -> Result<&'a [u8], RecordError> {
-        let found = CacheRecord::parse_complete(bytes).ok_or(RecordError::Broken)?;
+        let found = CacheRecord::decode_record(bytes).ok_or(RecordError::Broken)?;
         match found.name == name && found.version == version {
             true => Ok(found.value),
             false => Err(RecordError::Other),
         }
     }
 
-    fn parse_complete(bytes: &'a [u8]) -> Option<CacheRecord<'a>> {
+    fn decode_record(bytes: &'a [u8]) -> Option<CacheRecord<'a>> {
         let (rest, sum) = bytes.split_last_chunk::<SUM>()?;
         if checksum_bytes(rest) != u64::from_le_bytes(*sum) {
             return None;

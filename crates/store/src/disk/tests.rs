@@ -23,30 +23,30 @@ fn set_last_use(path: &Path, seconds: u64) {
 #[test]
 fn a_value_survives_a_restart_and_is_replaced_by_a_new_version() {
     let dir = temporary_cache();
-    let cache = DiskCache::open(dir.path(), 1 << 20).unwrap();
+    let cache = DiskCache::open_disk_cache(dir.path(), 1 << 20).unwrap();
     assert_eq!(cache.get("film", b"1"), None);
     cache.put("film", b"1", b"index").unwrap();
     assert_eq!(cache.get("film", b"1").as_deref(), Some(&b"index"[..]));
     assert_eq!(cache.get("film", b"2"), None);
     assert_eq!(cache.get("other", b"1"), None);
-    let cache = DiskCache::open(dir.path(), 1 << 20).unwrap();
+    let cache = DiskCache::open_disk_cache(dir.path(), 1 << 20).unwrap();
     assert_eq!(cache.get("film", b"1").as_deref(), Some(&b"index"[..]));
     cache.put("film", b"2", b"new").unwrap();
     assert_eq!(cache.get("film", b"1"), None);
     assert_eq!(cache.get("film", b"2").as_deref(), Some(&b"new"[..]));
     assert_eq!(list_files(dir.path()).len(), 1, "each name has one file");
     let len = fs::metadata(&list_files(dir.path())[0]).unwrap().len();
-    assert_eq!(cache.bytes(), len);
+    assert_eq!(cache.stored_bytes(), len);
     let counts = cache.counts();
     assert_eq!((counts.hits, counts.misses, counts.broken), (2, 1, 0));
-    cache.forget("film");
-    assert_eq!((cache.get("film", b"2"), cache.bytes()), (None, 0));
+    cache.remove_value("film");
+    assert_eq!((cache.get("film", b"2"), cache.stored_bytes()), (None, 0));
 }
 
 #[test]
 fn every_truncation_and_flipped_bit_is_detected() {
     let dir = temporary_cache();
-    let cache = DiskCache::open(dir.path(), 1 << 20).unwrap();
+    let cache = DiskCache::open_disk_cache(dir.path(), 1 << 20).unwrap();
     cache
         .put("film", b"version", b"the index of a film")
         .unwrap();
@@ -77,7 +77,7 @@ fn every_truncation_and_flipped_bit_is_detected() {
 #[test]
 fn the_folder_is_bounded_and_evicts_the_least_recently_used_first() {
     let dir = temporary_cache();
-    let cache = DiskCache::open(dir.path(), 10_000).unwrap();
+    let cache = DiskCache::open_disk_cache(dir.path(), 10_000).unwrap();
     for n in 0..8 {
         cache.put(&format!("film{n}"), b"1", &[7; 1000]).unwrap();
         set_last_use(&cache.path_of(&format!("film{n}")), 1000 - n);
@@ -87,12 +87,12 @@ fn the_folder_is_bounded_and_evicts_the_least_recently_used_first() {
     for n in 8..12 {
         cache.put(&format!("film{n}"), b"1", &[7; 1000]).unwrap();
     }
-    assert!(cache.bytes() <= 10_000, "{}", cache.bytes());
+    assert!(cache.stored_bytes() <= 10_000, "{}", cache.stored_bytes());
     let sum: u64 = list_files(dir.path())
         .iter()
         .map(|path| fs::metadata(path).unwrap().len())
         .sum();
-    assert_eq!(sum, cache.bytes());
+    assert_eq!(sum, cache.stored_bytes());
     assert!(cache.get("film0", b"1").is_some());
     assert!(cache.get("film11", b"1").is_some());
     assert!(cache.get("film1", b"1").is_none());
@@ -100,8 +100,8 @@ fn the_folder_is_bounded_and_evicts_the_least_recently_used_first() {
     assert!(cache.get("huge", b"1").is_none());
     assert!(cache.get("film11", b"1").is_some());
     // If the cache is opened with a smaller limit, it removes values immediately.
-    let cache = DiskCache::open(dir.path(), 3_000).unwrap();
-    assert!(cache.bytes() <= 3_000);
+    let cache = DiskCache::open_disk_cache(dir.path(), 3_000).unwrap();
+    assert!(cache.stored_bytes() <= 3_000);
     assert!(list_files(dir.path()).len() <= 2);
 }
 
@@ -114,7 +114,7 @@ fn abandoned_partial_files_are_removed_and_foreign_files_stay() {
         fs::write(path, "half").unwrap();
     }
     set_last_use(&old, 3600);
-    DiskCache::open(dir.path(), 0).unwrap();
+    DiskCache::open_disk_cache(dir.path(), 0).unwrap();
     assert_eq!(
         [old.exists(), young.exists(), readme.exists()],
         [false, true, true]
@@ -124,19 +124,19 @@ fn abandoned_partial_files_are_removed_and_foreign_files_stay() {
 #[test]
 fn a_folder_that_cannot_be_written_is_an_error() {
     let dir = temporary_cache();
-    let cache = DiskCache::open(&dir.path().join("deep/er"), 1 << 20).unwrap();
+    let cache = DiskCache::open_disk_cache(&dir.path().join("deep/er"), 1 << 20).unwrap();
     cache.put("film", b"1", b"index").unwrap();
     fs::remove_dir_all(dir.path().join("deep")).unwrap();
     assert!(cache.put("film", b"1", b"index").is_err());
     assert_eq!(cache.get("film", b"1"), None);
     fs::write(dir.path().join("file"), "").unwrap();
-    assert!(DiskCache::open(&dir.path().join("file"), 1).is_err());
+    assert!(DiskCache::open_disk_cache(&dir.path().join("file"), 1).is_err());
 }
 
 #[test]
 fn many_threads_and_processes_share_a_folder() {
     let dir = temporary_cache();
-    let open = || DiskCache::open(dir.path(), 5_000).unwrap();
+    let open = || DiskCache::open_disk_cache(dir.path(), 5_000).unwrap();
     let (a, b) = (open(), open());
     std::thread::scope(|scope| {
         for thread in 0..4u8 {
@@ -167,9 +167,9 @@ proptest! {
     fn a_record_is_read_back(name in ".{0,40}", version: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
         let record = CacheRecord { name: &name, version: &version, value: &value };
         let bytes = record.encode();
-        prop_assert_eq!(CacheRecord::read(&bytes, &name, &version), Ok(&value[..]));
+        prop_assert_eq!(CacheRecord::decode_value(&bytes, &name, &version), Ok(&value[..]));
         if other != version {
-            prop_assert_eq!(CacheRecord::read(&bytes, &name, &other), Err(RecordError::Other));
+            prop_assert_eq!(CacheRecord::decode_value(&bytes, &name, &other), Err(RecordError::Other));
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Reason;
+use crate::RequestReason;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -21,7 +21,7 @@ fn parse_key(path: &str) -> Key {
 
 fn error_text(folder: &Folder, path: &str) -> Result<String, Error> {
     let object = folder.open(&parse_key(path))?;
-    let bytes = object.read(0..object.len(), Reason::Plain)?;
+    let bytes = object.read(0..object.len(), RequestReason::Plain)?;
     Ok(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
@@ -94,8 +94,7 @@ fn links_that_leave_the_library_are_followed_if_allowed() {
     let disk = dir.path().join("disk2");
     fs::create_dir_all(disk.join("series")).unwrap();
     fs::write(disk.join("series/e1.mp4"), "one").unwrap();
-    // This link creates a cycle of folders outside of the library. Listings must leave the link
-    // out.
+    // This link creates a cycle of folders outside of the library. Listings must omit the link.
     symlink("..", disk.join("series/up")).unwrap();
     symlink(&disk, root.join("disk2")).unwrap();
     symlink("../secret.txt", root.join("one.mp4")).unwrap();
@@ -106,7 +105,7 @@ fn links_that_leave_the_library_are_followed_if_allowed() {
         error_text(&folder, "disk2/series/e1.mp4"),
         Err(Error::Refused(_))
     ));
-    let folder = folder.with_links(true);
+    let folder = folder.with_outside_links(true);
     assert_eq!(error_text(&folder, "disk2/series/e1.mp4").unwrap(), "one");
     assert_eq!(error_text(&folder, "one.mp4").unwrap(), "secret");
     for refused in ["magic/etc/hostname", "loop"] {

@@ -73,7 +73,9 @@ pub(super) async fn negotiate(
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_frame_size(FRAME_BYTES_MAX)
         .handshake(TokioIo::new(opened.stream));
-    let (sender, connection) = handshake.await.map_err(|error| interrupted_by(&error))?;
+    let (sender, connection) = handshake
+        .await
+        .map_err(|error| interruption_error(&error))?;
     let (id, guard) = (opened.guard.connection_number(), opened.guard);
     tokio::spawn(async move {
         // Ignores the error, because each request on the connection also reports it.
@@ -124,8 +126,8 @@ impl SharedConnection {
     }
 
     /// Closes the connection if it has been idle for too long.
-    pub(super) fn sweep(&self, idle_max: Duration) {
-        // A request that holds the lock is using the connection.
+    pub(super) fn close_if_idle(&self, idle_max: Duration) {
+        // If the lock is held, a request is using the connection.
         if let Ok(mut current) = self.current.try_lock()
             && current.as_ref().is_some_and(|open| open.is_idle(idle_max))
         {
@@ -155,7 +157,7 @@ impl Http2Stream {
         request: &HttpRequest,
     ) -> Result<Parts, TransportError> {
         let response = self.sender.send_request(request.clone()).await;
-        let response = response.map_err(|error| interrupted_by(&error))?;
+        let response = response.map_err(|error| interruption_error(&error))?;
         let (parts, incoming) = response.into_parts();
         self.incoming = Some(incoming);
         Ok(parts)
@@ -172,7 +174,7 @@ impl Http2Stream {
         Poll::Ready(frame.map(|frame| match frame {
             // A frame with trailers counts as zero bytes.
             Ok(frame) => Ok(frame.into_data().unwrap_or_default()),
-            Err(error) => Err(interrupted_by(&error)),
+            Err(error) => Err(interruption_error(&error)),
         }))
     }
 
@@ -185,7 +187,7 @@ impl Http2Stream {
     }
 }
 
-fn interrupted_by(error: &hyper::Error) -> TransportError {
+fn interruption_error(error: &hyper::Error) -> TransportError {
     let source = std::error::Error::source(error);
     TransportError::Interrupted(source.map_or_else(|| error.to_string(), ToString::to_string))
 }

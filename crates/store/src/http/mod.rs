@@ -5,18 +5,18 @@
 //! responses, and knows nothing about media libraries and their objects. The crate `upstream`
 //! implements connections, TLS and HTTP/1.1 (decision 21).
 
-mod call;
 mod error;
 mod http2;
 mod pool;
 mod pooled_connection;
-mod service;
+mod request_facts;
+mod storage_client;
 mod watched_body;
 
-pub(crate) use call::{CALL, StorageCall};
 pub(crate) use error::TransportError;
 pub(crate) use pool::ConnectionPool;
-pub(crate) use service::{StorageHttpClient, StorageHttpConnector};
+pub(crate) use request_facts::{CALL, StorageCall};
+pub(crate) use storage_client::{StorageHttpClient, StorageHttpConnector};
 pub(crate) use watched_body::WatchedBody;
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A pool of connections to the storage. The number of connections to each address is bounded.
 
 use super::http2::{AcquiredStream, NegotiatedConnection, SharedConnection, negotiate};
-use super::pooled_connection::{Carrier, PooledConnection};
+use super::pooled_connection::{ConnectionOrStream, PooledConnection};
 use super::{TransportError, TransportOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -86,21 +86,25 @@ impl ConnectionPool {
         let pooled = self.options.pooled;
         let found =
             if self.options.http2 && pooled && address.is_tls && host.http2.can_negotiate_http2() {
-                match host.http2.acquire(failed, self.open_http2(address)).await? {
-                    AcquiredStream::Http1(opened) => self.use_alone(opened),
+                match host
+                    .http2
+                    .acquire(failed, self.open_and_negotiate(address))
+                    .await?
+                {
+                    AcquiredStream::Http1(opened) => self.wrap_http1_connection(opened),
                     AcquiredStream::Http2(stream, id, reused) => {
-                        (Carrier::Http2(stream), id, reused)
+                        (ConnectionOrStream::Http2(stream), id, reused)
                     }
                 }
             } else if pooled
                 && failed.is_none()
-                && let Some(connection) = host.idle.take()
+                && let Some(connection) = host.idle.take_connection()
             {
                 let id = connection.id();
-                (Carrier::Http1(Box::new(connection)), id, true)
+                (ConnectionOrStream::Http1(Box::new(connection)), id, true)
             } else {
                 let opened = self.connector.connect(address).await?;
-                self.use_alone(opened)
+                self.wrap_http1_connection(opened)
             };
         if found.2 {
             self.connector.counts().record_reuse();
@@ -109,14 +113,14 @@ impl ConnectionPool {
     }
 
     /// Wraps a new HTTP/1.1 connection, which concurrent requests do not share.
-    fn use_alone(&self, opened: OpenedStream) -> (Carrier, u64, bool) {
+    fn wrap_http1_connection(&self, opened: OpenedStream) -> (ConnectionOrStream, u64, bool) {
         let connection = Connection::new(opened, self.buffers.clone());
         let id = connection.id();
-        (Carrier::Http1(Box::new(connection)), id, false)
+        (ConnectionOrStream::Http1(Box::new(connection)), id, false)
     }
 
     /// Opens a connection with HTTP/2, or with HTTP/1.1 if the server does not offer HTTP/2.
-    async fn open_http2(
+    async fn open_and_negotiate(
         &self,
         address: &ServerAddress,
     ) -> Result<NegotiatedConnection, TransportError> {
@@ -142,7 +146,8 @@ impl ConnectionPool {
         }
         let host = Arc::new(HostConnections {
             permits: Arc::new(Semaphore::new(self.options.connections_max.max(1))),
-            // The permits already bound the number of connections.
+            // The permits already limit the number of connections, so idle connections need no
+            // limit.
             idle: IdleConnections::for_all_runtimes(self.options.idle, usize::MAX),
             http2: SharedConnection::default(),
         });
@@ -161,7 +166,7 @@ async fn sweep_idle(pool: Weak<ConnectionPool>, idle_max: Duration) {
             return;
         };
         for host in lock_table(&pool.hosts).values() {
-            host.http2.sweep(idle_max);
+            host.http2.close_if_idle(idle_max);
             host.idle.sweep();
         }
     }

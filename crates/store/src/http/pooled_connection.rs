@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use upstream::{BodyData, Connection, ExchangeRequest, RequestUpload};
 
 /// The connection or stream that carries one request and its response.
-pub(super) enum Carrier {
+pub(super) enum ConnectionOrStream {
     /// An HTTP/1.1 connection, which no other request uses at the same time.
     Http1(Box<Connection>),
     /// A stream of a shared HTTP/2 connection.
@@ -22,9 +22,9 @@ pub(super) enum Carrier {
 }
 
 /// A connection that one request is using. An HTTP/1.1 connection is closed when it is dropped
-/// without a call of `release`.
+/// without a call of `return_to_pool`.
 pub(crate) struct PooledConnection {
-    carrier: Carrier,
+    carrier: ConnectionOrStream,
     /// The connection's number in the process.
     pub(crate) id: u64,
     /// Whether the connection had carried an earlier request.
@@ -35,7 +35,7 @@ pub(crate) struct PooledConnection {
 
 impl PooledConnection {
     pub(super) fn new(
-        (carrier, id, is_reused): (Carrier, u64, bool),
+        (carrier, id, is_reused): (ConnectionOrStream, u64, bool),
         host: &Arc<HostConnections>,
         permit: OwnedSemaphorePermit,
     ) -> PooledConnection {
@@ -50,15 +50,15 @@ impl PooledConnection {
 
     /// Returns whether other requests can use the connection at the same time.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self.carrier, Carrier::Http2(_))
+        matches!(self.carrier, ConnectionOrStream::Http2(_))
     }
 
     /// Returns whether body bytes are neither encrypted nor in HTTP/2 frames, so that they can be
     /// spliced.
     pub(super) fn is_unencrypted_http1(&self) -> bool {
         match &self.carrier {
-            Carrier::Http1(connection) => connection.is_unencrypted(),
-            Carrier::Http2(_) => false,
+            ConnectionOrStream::Http1(connection) => connection.is_unencrypted(),
+            ConnectionOrStream::Http2(_) => false,
         }
     }
 
@@ -70,8 +70,10 @@ impl PooledConnection {
         expected_bytes: usize,
     ) -> Result<Parts, TransportError> {
         match &mut self.carrier {
-            Carrier::Http1(connection) => exchange_http1(connection, request, expected_bytes).await,
-            Carrier::Http2(stream) => stream.exchange(request).await,
+            ConnectionOrStream::Http1(connection) => {
+                exchange_http1(connection, request, expected_bytes).await
+            }
+            ConnectionOrStream::Http2(stream) => stream.exchange(request).await,
         }
     }
 
@@ -81,8 +83,10 @@ impl PooledConnection {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, TransportError>>> {
         match &mut self.carrier {
-            Carrier::Http1(connection) => connection.poll_data(cx).map_err(TransportError::from),
-            Carrier::Http2(stream) => stream.poll_data(cx),
+            ConnectionOrStream::Http1(connection) => {
+                connection.poll_data(cx).map_err(TransportError::from)
+            }
+            ConnectionOrStream::Http2(stream) => stream.poll_data(cx),
         }
     }
 
@@ -93,10 +97,10 @@ impl PooledConnection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
         match &mut self.carrier {
-            Carrier::Http1(connection) => {
+            ConnectionOrStream::Http1(connection) => {
                 connection.poll_readable(cx).map_err(TransportError::from)
             }
-            Carrier::Http2(_) => Poll::Ready(Ok(())),
+            ConnectionOrStream::Http2(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -108,9 +112,9 @@ impl PooledConnection {
         pipe: &Pipe,
     ) -> Poll<Option<Result<BodyData, TransportError>>> {
         match &mut self.carrier {
-            Carrier::Http1(connection) => {
+            ConnectionOrStream::Http1(connection) => {
                 let splice = |socket: std::os::fd::BorrowedFd<'_>, limit| {
-                    Ok(match pipe.fill_from(socket, limit)? {
+                    Ok(match pipe.splice_from_socket(socket, limit)? {
                         SpliceOutcome::Full => 0,
                         SpliceOutcome::Bytes(count) => count,
                     })
@@ -119,30 +123,30 @@ impl PooledConnection {
                     .poll_splice(cx, splice)
                     .map_err(TransportError::from)
             }
-            Carrier::Http2(stream) => stream.poll_data(cx).map_ok(BodyData::Bytes),
+            ConnectionOrStream::Http2(stream) => stream.poll_data(cx).map_ok(BodyData::Bytes),
         }
     }
 
     /// Returns whether the response has been read to its end.
     pub(super) fn is_complete(&self) -> bool {
         match &self.carrier {
-            Carrier::Http1(connection) => connection.is_complete(),
-            Carrier::Http2(stream) => stream.is_complete(),
+            ConnectionOrStream::Http1(connection) => connection.is_complete(),
+            ConnectionOrStream::Http2(stream) => stream.is_complete(),
         }
     }
 
     /// Returns how many bytes of the body remain, if this number is known.
     pub(super) fn remaining(&self) -> Option<u64> {
         match &self.carrier {
-            Carrier::Http1(connection) => connection.remaining(),
-            Carrier::Http2(stream) => stream.remaining(),
+            ConnectionOrStream::Http1(connection) => connection.remaining(),
+            ConnectionOrStream::Http2(stream) => stream.remaining(),
         }
     }
 
     /// Returns the connection to the pool after the end of a response.
-    pub(super) fn release(self) {
-        if let Carrier::Http1(connection) = self.carrier {
-            self.host.idle.give(*connection);
+    pub(super) fn return_to_pool(self) {
+        if let ConnectionOrStream::Http1(connection) = self.carrier {
+            self.host.idle.return_connection(*connection);
         }
     }
 }

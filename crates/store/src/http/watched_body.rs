@@ -1,7 +1,7 @@
 //! Response bodies with a stall timeout.
 
-use super::call::note;
 use super::pooled_connection::PooledConnection;
+use super::request_facts::edit_current_notes;
 use super::{StorageTimeouts, TransportError};
 use crate::pipe_pool::Pipe;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use upstream::BodyData;
 
-/// Bytes that must be received within the stall timeout, unless the body ends.
+/// Bytes that must be received within the stall timeout, unless the body ends earlier.
 const STALL_BYTES: u64 = 16 << 10;
 
 /// A body that is being received. Only time spent waiting for bytes counts towards the stall
@@ -59,7 +59,7 @@ impl WatchedBody {
         if let Some(lease) = self.lease.take_if(|lease| lease.is_complete())
             && self.keep
         {
-            lease.release();
+            lease.return_to_pool();
         }
     }
 
@@ -168,7 +168,7 @@ impl Body for WatchedBody {
         data.map_ok(Frame::data).map_err(|failed| {
             // `object_store` reads this body, but its own error does not contain the cause. The
             // cause is therefore recorded here.
-            note(|notes| notes.error = Some(failed.clone()));
+            edit_current_notes(|notes| notes.error = Some(failed.clone()));
             HttpError::from(failed)
         })
     }

@@ -4,8 +4,8 @@
 //! Each window is received at full speed, so that a slow reader does not occupy a connection.
 
 use super::object::RemoteObject;
-use crate::ranges::MemoryLease;
-use crate::{Error, Reason};
+use crate::range_cache::MemoryLease;
+use crate::{Error, RequestReason};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,17 +32,17 @@ struct StreamWindow {
 
 impl BoundedStream {
     /// Starts to fetch the first window.
-    pub(super) fn start(
+    pub(super) fn start_first_window(
         object: &Arc<RemoteObject>,
         wanted: &VecDeque<Range<u64>>,
-        reason: Reason,
+        reason: RequestReason,
     ) -> BoundedStream {
         let (sender, windows) = mpsc::channel(1);
-        let runs = group_runs(wanted, object.core().options.waste_bytes);
+        let runs = group_close_ranges(wanted, object.core().options.waste_bytes);
         let shared_object = object.clone();
-        object
-            .core()
-            .spawn(async move { stream_windows(&shared_object, &runs, reason, &sender).await });
+        object.core().spawn_fetch(async move {
+            stream_windows(&shared_object, &runs, reason, &sender).await
+        });
         BoundedStream {
             pieces: VecDeque::new(),
             held: None,
@@ -63,7 +63,7 @@ impl BoundedStream {
     }
 
     /// Returns the next bytes. Must not be called again after the last bytes.
-    pub(super) async fn next(&mut self) -> Result<Bytes, Error> {
+    pub(super) async fn next_bytes(&mut self) -> Result<Bytes, Error> {
         self.wait_for_data().await?;
         self.pieces.pop_front().ok_or(Error::Changed)
     }
@@ -71,7 +71,7 @@ impl BoundedStream {
 
 /// Groups the wanted ranges. Within a group, gaps between ranges are at most `waste` bytes long.
 /// The ranges of a group are fetched together with these gaps.
-fn group_runs(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>> {
+fn group_close_ranges(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>> {
     let mut runs: Vec<Vec<Range<u64>>> = Vec::new();
     for range in wanted {
         match runs.last_mut() {
@@ -91,7 +91,7 @@ fn group_runs(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>>
 async fn stream_windows(
     object: &Arc<RemoteObject>,
     runs: &[Vec<Range<u64>>],
-    reason: Reason,
+    reason: RequestReason,
     sender: &mpsc::Sender<Result<StreamWindow, Error>>,
 ) {
     let mut len = WINDOW_BYTES_MIN;
@@ -106,7 +106,7 @@ async fn stream_windows(
             let Ok(slot) = sender.reserve().await else {
                 return;
             };
-            let room = object.core().room().max(WINDOW_BYTES_MIN);
+            let room = object.core().unreserved_bytes().max(WINDOW_BYTES_MIN);
             let window = at..last.end.min(at + len.min(room));
             at = window.end;
             let fetched = fetch_window(object, window, run, reason).await;
@@ -125,7 +125,7 @@ async fn fetch_window(
     object: &Arc<RemoteObject>,
     window: Range<u64>,
     run: &[Range<u64>],
-    reason: Reason,
+    reason: RequestReason,
 ) -> Result<StreamWindow, Error> {
     let core = object.core();
     let held = core
@@ -136,7 +136,7 @@ async fn fetch_window(
     let (mut at, mut pieces) = (window.start, VecDeque::new());
     let fetched = async {
         let (_, mut stream) = core.open_stream(request, reason).await?;
-        while let Some(bytes) = stream.next().await? {
+        while let Some(bytes) = stream.next_bytes().await? {
             let end = at + bytes.len() as u64;
             let first = run.partition_point(|range| range.end <= at);
             for range in run.iter().skip(first).take_while(|range| range.start < end) {
@@ -150,6 +150,6 @@ async fn fetch_window(
     };
     fetched
         .await
-        .inspect_err(|error| object.record_error(error))?;
+        .inspect_err(|error| object.mark_if_changed(error))?;
     Ok(StreamWindow { pieces, held })
 }

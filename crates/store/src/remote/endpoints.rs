@@ -1,7 +1,7 @@
 //! Endpoints of a library. Routes select a server by the object's name, and weights distribute the
 //! objects among several endpoints.
 
-use super::storage_address::{self, StorageAddress};
+use super::storage_builder::{self, LibraryStorage};
 use super::{Options, WeightedEndpoint};
 use crate::http::{ConnectionPool, StorageHttpClient};
 use crate::{Error, Key};
@@ -67,10 +67,13 @@ impl EndpointTable {
             let endpoints = configs.iter().map(|place| {
                 let mut client = StorageHttpClient::new(
                     pool.clone(),
-                    storage_address::follows_redirects(&place.url),
+                    storage_builder::follows_redirects(&place.url),
                 );
                 if let Some(url) = through {
-                    let uri = url.parse().ok().and_then(|uri| client.through(&uri));
+                    let uri = url
+                        .parse()
+                        .ok()
+                        .and_then(|uri| client.with_fixed_server(&uri));
                     client = uri.ok_or_else(|| format!("via {url:?}: not an http or https URL"))?;
                 }
                 Endpoint::new(place, &options.settings, client)
@@ -88,8 +91,9 @@ impl EndpointTable {
     }
 
     /// Returns the endpoints for an object, best first. Endpoints that are up precede endpoints
-    /// that are down. Apart from that, the order is constant for each object. A cache in front of
-    /// an endpoint therefore always gets requests for the same objects.
+    /// that are down. As long as no endpoint goes down or recovers, the order for an object does
+    /// not change. A cache in front of an endpoint therefore always gets requests for the same
+    /// objects.
     pub(super) fn ordered_endpoints(&self, key: &Key) -> Vec<Arc<Endpoint>> {
         let route = self.via.iter().find(|(is, _)| is.is_match(key.as_str()));
         let all = route.map_or(&self.direct, |(_, endpoints)| endpoints);
@@ -116,15 +120,15 @@ impl EndpointTable {
 
     /// Returns whether the best endpoint for an object has last responded over unencrypted
     /// HTTP/1.1.
-    pub(super) fn are_unencrypted(&self, key: &Key) -> bool {
+    pub(super) fn is_best_unencrypted(&self, key: &Key) -> bool {
         let order = self.ordered_endpoints(key);
         let first = order.first();
         first.is_some_and(|endpoint| endpoint.plain.load(Relaxed))
     }
 
-    /// The number of endpoints that are down. Endpoints that are reached through a route do not
-    /// count.
-    pub(super) fn down(&self) -> usize {
+    /// The number of endpoints that are down. Endpoints that are reached through a route are not
+    /// counted.
+    pub(super) fn down_count(&self) -> usize {
         let now = Instant::now();
         let down = |endpoint: &&Arc<Endpoint>| !endpoint.is_up(now);
         self.direct.iter().filter(down).count()
@@ -137,12 +141,12 @@ impl Endpoint {
         settings: &[(String, String)],
         client: StorageHttpClient,
     ) -> Result<Arc<Endpoint>, String> {
-        let StorageAddress {
+        let LibraryStorage {
             store,
             pages,
             prefix,
             name,
-        } = storage_address::open(&place.url, settings, client)?;
+        } = storage_builder::open_storage(&place.url, settings, client)?;
         Ok(Arc::new(Endpoint {
             store,
             name,
@@ -155,7 +159,7 @@ impl Endpoint {
     }
 
     /// The object's path at the endpoint.
-    pub(super) fn path(&self, key: &Key) -> Result<Path, Error> {
+    pub(super) fn object_path(&self, key: &Key) -> Result<Path, Error> {
         let prefix = self.prefix.as_ref();
         let full = match (prefix.is_empty(), key.is_root()) {
             (true, _) => key.as_str().to_owned(),
@@ -287,7 +291,7 @@ mod tests {
             best.count_failure();
         }
         assert_ne!(routes.ordered_endpoints(&key)[0].name, best.name);
-        assert_eq!(routes.down(), 1);
+        assert_eq!(routes.down_count(), 1);
         best.record_success();
         assert_eq!(routes.ordered_endpoints(&key)[0].name, best.name);
     }
@@ -311,12 +315,12 @@ mod tests {
         let endpoint = &routes.direct[0];
         let path = |key: &str| {
             endpoint
-                .path(&Key::parse(key).unwrap())
+                .object_path(&Key::parse(key).unwrap())
                 .unwrap()
                 .to_string()
         };
         assert_eq!(path("f 1/é.mp4"), "f 1/é.mp4");
         let key = Key::parse("100%.mp4").unwrap();
-        assert_eq!(endpoint.path(&key).unwrap().as_ref(), "100%.mp4");
+        assert_eq!(endpoint.object_path(&key).unwrap().as_ref(), "100%.mp4");
     }
 }

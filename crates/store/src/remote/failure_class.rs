@@ -1,6 +1,6 @@
 //! Causes of failed storage requests.
 
-use super::denial::{is_missing_bucket, remedy_for};
+use super::denial_remedies::{is_missing_bucket, remedy_for};
 use super::endpoints::Endpoint;
 use super::request_failure::RequestFailure;
 use super::request_guard::RequestGuard;
@@ -30,26 +30,26 @@ impl Endpoint {
                 RequestFailure::from_status(status, Error::Denied(text))
             }
             (None, Some(status @ 404)) if notes.code.as_deref().is_some_and(is_missing_bucket) => {
-                RequestFailure::permanent(Error::Denied(format!(
+                RequestFailure::from_permanent_error(Error::Denied(format!(
                     "the storage has no such bucket: status {}; check the name of the bucket and the region",
                     describe_status(status)
                 )))
             }
-            (None, Some(404 | 410)) => RequestFailure::permanent(Error::NotFound),
-            (None, Some(412)) => RequestFailure::permanent(Error::Changed),
+            (None, Some(404 | 410)) => RequestFailure::from_permanent_error(Error::NotFound),
+            (None, Some(412)) => RequestFailure::from_permanent_error(Error::Changed),
             (None, Some(status @ (401 | 403))) => {
-                RequestFailure::permanent(Error::Denied(format!(
+                RequestFailure::from_permanent_error(Error::Denied(format!(
                     "the storage denies access: status {}; {}",
                     describe_status(status),
                     remedy_for(notes.code.as_deref())
                 )))
             }
-            (None, Some(416)) => RequestFailure::permanent(Error::Changed),
-            (None, Some(200)) if notes.ranged => RequestFailure::permanent(Error::Broken(
+            (None, Some(416)) => RequestFailure::from_permanent_error(Error::Changed),
+            (None, Some(200)) if notes.ranged => RequestFailure::from_permanent_error(Error::Broken(
                 "the storage ignores Range: it responds with 200 and the whole file; use a server that supports range requests"
                     .into(),
             )),
-            (None, Some(206)) => RequestFailure::permanent(Error::Broken(
+            (None, Some(206)) => RequestFailure::from_permanent_error(Error::Broken(
                 "the storage responds with another range than requested, or without Content-Range"
                     .into(),
             )),
@@ -60,11 +60,11 @@ impl Endpoint {
                 );
                 RequestFailure::from_status(status, Error::Broken(text))
             }
-            (None, Some(status)) => RequestFailure::permanent(Error::Broken(format!(
+            (None, Some(status)) => RequestFailure::from_permanent_error(Error::Broken(format!(
                 "unexpected status from the storage: {}",
                 describe_status(status)
             ))),
-            (None, None) => RequestFailure::permanent(match error {
+            (None, None) => RequestFailure::from_permanent_error(match error {
                 E::NotFound { .. } => Error::NotFound,
                 E::NotSupported { .. } | E::NotImplemented { .. } => Error::Unlisted,
                 _ => Error::Denied("credentials for the storage are missing or unavailable".into()),

@@ -5,17 +5,17 @@ use crate::Error;
 use bytes::Bytes;
 use std::ops::Range;
 
-/// The first bytes of an object. Some of them may not have been received yet.
+/// The first bytes of an object. Some of these bytes may not have been received yet.
 #[derive(Default)]
 pub(super) struct FirstBytes {
     received: Bytes,
-    /// The rest of the same response.
+    /// The rest of the response, while the response is being received.
     rest: Option<ResumingStream>,
 }
 
 impl FirstBytes {
     /// Creates first bytes that have been received completely.
-    pub(super) fn complete(received: Bytes) -> FirstBytes {
+    pub(super) fn from_complete_bytes(received: Bytes) -> FirstBytes {
         FirstBytes {
             received,
             rest: None,
@@ -24,7 +24,7 @@ impl FirstBytes {
 
     /// Waits for the first part of the response `rest`.
     pub(super) async fn receive_start(mut rest: ResumingStream) -> Result<FirstBytes, Error> {
-        let received = rest.next().await?.unwrap_or_default();
+        let received = rest.next_bytes().await?.unwrap_or_default();
         Ok(FirstBytes {
             received,
             rest: Some(rest),
@@ -39,8 +39,8 @@ impl FirstBytes {
         self.received.slice(place(range.start)..place(range.end))
     }
 
-    /// Returns whether `range` starts within the received bytes and extends beyond them, while the
-    /// response is still being received.
+    /// Returns whether `range` starts within the received bytes and extends beyond these bytes,
+    /// while the response is still being received.
     pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
         let len = self.received.len() as u64;
         self.rest.is_some() && range.start <= len && len < range.end
@@ -52,15 +52,15 @@ impl FirstBytes {
     }
 
     /// Waits until all bytes before offset `end` have been received, or until the response ends.
-    pub(super) async fn fill(self, end: u64) -> Result<FirstBytes, Error> {
+    pub(super) async fn receive_until(self, end: u64) -> Result<FirstBytes, Error> {
         let Some(mut rest) = self.rest else {
             return Ok(self);
         };
         let mut received = self.received.to_vec();
         while (received.len() as u64) < end {
-            match rest.next().await? {
+            match rest.next_bytes().await? {
                 Some(bytes) => received.extend_from_slice(&bytes),
-                None => return Ok(FirstBytes::complete(received.into())),
+                None => return Ok(FirstBytes::from_complete_bytes(received.into())),
             }
         }
         Ok(FirstBytes {

@@ -25,7 +25,7 @@ struct LatencySamples {
 
 impl LatencyHistory {
     /// Records a time to first byte.
-    pub(super) fn record(&self, time: Duration) {
+    pub(super) fn record_latency(&self, time: Duration) {
         let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
@@ -59,11 +59,11 @@ mod tests {
     fn the_percentile_covers_the_last_responses() {
         let latency = LatencyHistory::default();
         for _ in 0..31 {
-            latency.record(Duration::from_millis(900));
+            latency.record_latency(Duration::from_millis(900));
         }
         assert_eq!(latency.percentile(0.95), None);
         for n in 0..(SAMPLES_MAX + SAMPLES_PER_UPDATE) as u64 {
-            latency.record(Duration::from_millis(n % 100));
+            latency.record_latency(Duration::from_millis(n % 100));
         }
         let p95 = latency.percentile(0.95).unwrap();
         assert!((90..=99).contains(&p95.as_millis()), "{p95:?}");

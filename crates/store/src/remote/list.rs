@@ -4,7 +4,7 @@ use super::request_failure::RequestFailure;
 use super::retry::RetryAttempt;
 use super::{ObservedVersion, RemoteCore};
 use crate::http::{CALL, StorageCall};
-use crate::{Error, FolderEntry, Key, Reason};
+use crate::{Error, FolderEntry, Key, RequestReason};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 use std::sync::Arc;
@@ -48,9 +48,12 @@ impl RemoteCore {
         let mut plan = self.plan_listing(key);
         let mut entries = loop {
             let attempt = plan.next_attempt().await?;
-            match self.list_at(&attempt, key, prefix, entries_max).await {
+            match self
+                .list_at_endpoint(&attempt, key, prefix, entries_max)
+                .await
+            {
                 Ok(listed) => break listed,
-                Err(failure) => plan.retry_after(attempt, failure)?,
+                Err(failure) => plan.record_failed_attempt(attempt, failure)?,
             }
         };
         entries.retain(|entry| key.child(&entry.name).is_ok());
@@ -59,7 +62,7 @@ impl RemoteCore {
         Ok(entries)
     }
 
-    async fn list_at(
+    async fn list_at_endpoint(
         self: &Arc<RemoteCore>,
         attempt: &RetryAttempt,
         key: &Key,
@@ -68,9 +71,11 @@ impl RemoteCore {
     ) -> Result<Vec<FolderEntry>, RequestFailure> {
         let endpoint = &attempt.endpoint;
         let Some(pages) = &endpoint.pages else {
-            return Err(RequestFailure::permanent(Error::Unlisted));
+            return Err(RequestFailure::from_permanent_error(Error::Unlisted));
         };
-        let path = endpoint.path(key).map_err(RequestFailure::permanent)?;
+        let path = endpoint
+            .object_path(key)
+            .map_err(RequestFailure::from_permanent_error)?;
         let folder = match path.as_ref() {
             "" => String::new(),
             path => format!("{path}/"),
@@ -82,9 +87,9 @@ impl RemoteCore {
                 endpoint,
                 key,
                 attempt.reason,
-                Reason::Look,
+                RequestReason::Look,
                 "LIST",
-                StorageCall::for_metadata(),
+                StorageCall::new_metadata_call(),
             );
             let options = PaginatedListOptions {
                 delimiter: Some("/".into()),
@@ -94,10 +99,11 @@ impl RemoteCore {
             };
             let list = pages.list_paginated(prefix.as_deref(), options);
             let page = CALL.scope(guard.call.clone(), list).await;
-            let page =
-                page.map_err(|error| list_failure(endpoint.classify_failure(&mut guard, &error)))?;
+            let page = page.map_err(|error| {
+                convert_list_failure(endpoint.classify_failure(&mut guard, &error))
+            })?;
             endpoint.record_success();
-            guard.complete();
+            guard.mark_complete();
             page_token = page.page_token.clone();
             entries.extend(page_entries(page, &path));
             if page_token.is_none() || entries.len() >= entries_max {
@@ -109,13 +115,13 @@ impl RemoteCore {
 
 /// Converts a 404 response to a listing request into [`Error::Denied`]. For a folder without
 /// objects, storages return an empty list, so a 404 means that the address is wrong.
-fn list_failure(failure: RequestFailure) -> RequestFailure {
+fn convert_list_failure(failure: RequestFailure) -> RequestFailure {
     let Error::NotFound = failure.error else {
         return failure;
     };
     let what =
         "the storage cannot list this address: status 404; check the endpoint and the bucket";
-    RequestFailure::permanent(Error::Denied(what.into()))
+    RequestFailure::from_permanent_error(Error::Denied(what.into()))
 }
 
 /// Returns the entries of a page that are in the folder at `path`.
@@ -125,7 +131,7 @@ fn page_entries(page: PaginatedListResult, path: &Path) -> impl Iterator<Item = 
     let files = files.filter(move |meta| meta.location != *path);
     let files = files.filter_map(|meta| {
         let name = meta.location.filename()?.to_owned();
-        let file = Some(*ObservedVersion::new(meta).identity());
+        let file = Some(*ObservedVersion::new(meta).comparable_version());
         Some(FolderEntry { name, file })
     });
     let folders = page.result.common_prefixes.into_iter().filter_map(|path| {

@@ -1,7 +1,7 @@
 //! Objects that are read over a network from S3, GCS, Azure, or HTTP servers that support range
 //! requests.
 //!
-//! [`RemoteObject::parts`] looks up ranges in the range cache. [`RemoteCore::open_stream`] fetches
+//! [`RemoteObject::open_range_reader`] looks up ranges in the range cache. [`RemoteCore::open_stream`] fetches
 //! missing ranges with one request. `retry` chooses one of the [`endpoints`], and decides about
 //! retries and hedged requests. `range_request` checks each response against the opened version.
 //! `resuming_stream` requests the rest of an interrupted response.
@@ -11,7 +11,7 @@
 
 mod aws_profile;
 mod bounded_stream;
-mod denial;
+mod denial_remedies;
 mod endpoints;
 mod failure_class;
 mod first_bytes;
@@ -31,23 +31,23 @@ mod resuming_stream;
 mod retry;
 mod retry_budget;
 mod splice;
-mod storage_address;
+mod storage_builder;
 
 pub use object::RemoteObject;
 pub use options::{EndpointRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
 pub(crate) use remote_core::HEAD_BYTES;
-pub use request_observer::{CompletedRequest, FetchHolds, RequestObserver};
+pub use request_observer::{CompletedRequest, FetchGuardFactory, RequestObserver};
 pub use splice::{SplicedData, SplicedRange};
 
 use crate::http::ConnectionPool;
 use crate::pipe_pool::PipePool;
-use crate::ranges::RangeCache;
-use crate::{Error, FolderEntry, Key, Meter, ObjectVersion, Reason};
+use crate::range_cache::RangeCache;
+use crate::{Error, FolderEntry, Key, Meter, ObjectVersion, RequestReason};
 use endpoints::EndpointTable;
 use latency_history::LatencyHistory;
 use object_version::{ObservedVersion, PinnedVersion};
-use remote_core::{ObjectName, RemoteCore};
+use remote_core::{RemoteCore, VersionedKey};
 use retry_budget::RetryBudget;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
@@ -67,7 +67,7 @@ pub struct Remote {
 impl Remote {
     /// Returns whether `source` is the URL of a remote library.
     pub fn is_remote(source: &str) -> bool {
-        storage_address::SCHEMES.iter().any(|scheme| {
+        storage_builder::SCHEMES.iter().any(|scheme| {
             source
                 .get(..scheme.len())
                 .is_some_and(|s| s.eq_ignore_ascii_case(scheme))
@@ -117,25 +117,25 @@ impl Remote {
     }
 
     /// Counts of connections.
-    pub fn connections(&self) -> &Arc<ConnectionCounts> {
+    pub fn connection_counts(&self) -> &Arc<ConnectionCounts> {
         &self.core.connections
     }
 
     /// Bytes of memory that are reserved for ranges. These ranges are cached, being received, or
     /// not sent yet.
-    pub fn held_bytes(&self) -> u64 {
-        self.core.cache.reserved_memory().bytes()
+    pub fn reserved_bytes(&self) -> u64 {
+        self.core.cache.reserved_memory().reserved_bytes()
     }
 
-    /// The number of endpoints that are down. Endpoints that are reached through a route do not
-    /// count.
+    /// The number of endpoints that are down. Endpoints that are reached through a route are not
+    /// counted.
     pub fn endpoints_down(&self) -> usize {
-        self.core.routes.down()
+        self.core.routes.down_count()
     }
 
     pub(crate) fn look_up(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         let key = key.clone();
-        self.run(|core| async move { core.look_up(&key).await })
+        self.run_with_core(|core| async move { core.look_up(&key).await })
     }
 
     /// Opens an object with one request, which also fetches the object's first `head_bytes` bytes.
@@ -143,13 +143,19 @@ impl Remote {
         &self,
         key: &Key,
         head_bytes: u64,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<Arc<RemoteObject>, Error> {
         let key = key.clone();
-        self.run(|core| async move { RemoteObject::open(core, key, head_bytes, reason).await })
+        self.run_with_core(
+            |core| async move { RemoteObject::open(core, key, head_bytes, reason).await },
+        )
     }
 
-    pub(crate) fn open_declared(&self, key: &Key, declared: ObjectVersion) -> Arc<RemoteObject> {
+    pub(crate) fn open_declared_version(
+        &self,
+        key: &Key,
+        declared: ObjectVersion,
+    ) -> Arc<RemoteObject> {
         RemoteObject::from_declared_version(self.core.clone(), key.clone(), declared)
     }
 
@@ -160,12 +166,12 @@ impl Remote {
     /// [`Error::Slow`] or [`Error::Broken`] if there is no response, for example because of a DNS
     /// error, a refused connection or a TLS error.
     pub fn probe(&self) -> Result<(), Error> {
-        self.run(|core| async move { core.probe().await })
+        self.run_with_core(|core| async move { core.probe().await })
     }
 
     pub(crate) fn list_folder(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         let key = key.clone();
-        self.run(|core| async move { core.list_folder(&key).await })
+        self.run_with_core(|core| async move { core.list_folder(&key).await })
     }
 
     pub(crate) fn list_at_most(
@@ -174,19 +180,22 @@ impl Remote {
         entries_max: usize,
     ) -> Result<Vec<FolderEntry>, Error> {
         let key = key.clone();
-        self.run(|core| async move { core.list_at_most(&key, "", entries_max).await })
+        self.run_with_core(|core| async move { core.list_at_most(&key, "", entries_max).await })
     }
 
     pub(crate) fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         let (key, prefix) = (key.clone(), prefix.to_owned());
-        self.run(|core| async move { core.list_prefixed(&key, &prefix).await })
+        self.run_with_core(|core| async move { core.list_prefixed(&key, &prefix).await })
     }
 
-    fn run<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<RemoteCore>) -> F) -> Result<T, Error>
+    fn run_with_core<T: Send + 'static, F>(
+        &self,
+        work: impl FnOnce(Arc<RemoteCore>) -> F,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        self.core.run(work(self.core.clone()))
+        self.core.run_blocking(work(self.core.clone()))
     }
 }
 

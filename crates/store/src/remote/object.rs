@@ -3,8 +3,8 @@
 use super::first_bytes::FirstBytes;
 use super::range_request::RangeRequest;
 use super::resuming_stream::ResumingStream;
-use super::{HEAD_BYTES, ObjectName, PinnedVersion, RemoteCore};
-use crate::{Error, Key, ObjectVersion, Reason};
+use super::{HEAD_BYTES, PinnedVersion, RemoteCore, VersionedKey};
+use crate::{Error, Key, ObjectVersion, RequestReason};
 use bytes::Bytes;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct RemoteObject {
     core: Arc<RemoteCore>,
     key: Key,
-    name: ObjectName,
+    name: VersionedKey,
     state: Arc<PinnedVersion>,
     /// The declared version, which is used until the first response.
     promised: ObjectVersion,
@@ -31,7 +31,7 @@ impl RemoteObject {
         core: Arc<RemoteCore>,
         key: Key,
         head_bytes: u64,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<Arc<RemoteObject>, Error> {
         if key.is_root() {
             return Err(Error::NotFound);
@@ -43,11 +43,11 @@ impl RemoteObject {
             original_reason: reason,
             is_spliced: false,
         };
-        let (state, head) = match core.read_first(request, reason).await {
+        let (state, head) = match core.fetch_first_bytes(request, reason).await {
             // No range of an empty object can be satisfied, so the storage responds with 416.
             Err(Error::Changed) => {
-                let seen = core.head(&key, Reason::Look).await?;
-                if seen.identity().len > 0 {
+                let seen = core.fetch_version(&key, RequestReason::Look).await?;
+                if seen.comparable_version().len > 0 {
                     return Err(Error::Changed);
                 }
                 (
@@ -58,9 +58,11 @@ impl RemoteObject {
             result => result?,
         };
         let promised = ObjectVersion::default();
-        let identity = state.seen().map_or(promised, |seen| *seen.identity());
+        let identity = state
+            .observed_version()
+            .map_or(promised, |seen| *seen.comparable_version());
         Ok(Arc::new(RemoteObject {
-            name: ObjectName(Arc::new((key.clone(), identity))),
+            name: VersionedKey(Arc::new((key.clone(), identity))),
             promised,
             changed: AtomicBool::new(false),
             head: Mutex::new(head),
@@ -90,7 +92,7 @@ impl RemoteObject {
             ..promised
         };
         Arc::new(RemoteObject {
-            name: ObjectName(Arc::new((key.clone(), unique))),
+            name: VersionedKey(Arc::new((key.clone(), unique))),
             promised,
             changed: AtomicBool::new(false),
             head: Mutex::default(),
@@ -100,18 +102,19 @@ impl RemoteObject {
         })
     }
 
-    /// The version that was opened. Before the first response to a declared object, only the length
-    /// is known.
-    pub fn identity(&self) -> &ObjectVersion {
+    /// The version that was opened. Before the first response for a declared object, the result is
+    /// the declared version.
+    pub fn version(&self) -> &ObjectVersion {
         self.state
-            .seen()
-            .map_or(&self.promised, |seen| seen.identity())
+            .observed_version()
+            .map_or(&self.promised, |seen| seen.comparable_version())
     }
 
-    /// Returns whether `now`, the result of a later look-up, may be the same version.
-    pub(crate) fn is(&self, now: &ObjectVersion) -> bool {
-        match self.state.seen() {
-            Some(seen) => seen.identity() == now,
+    /// Returns whether `now` may be the version of this object. `now` is the result of a later
+    /// look-up.
+    pub(crate) fn is_same_version(&self, now: &ObjectVersion) -> bool {
+        match self.state.observed_version() {
+            Some(seen) => seen.comparable_version() == now,
             None => self.state.check_declared(now).is_ok(),
         }
     }
@@ -121,17 +124,17 @@ impl RemoteObject {
         self.changed.load(Relaxed)
     }
 
-    pub(crate) fn settle(&self) {
+    pub(crate) fn free_first_bytes(&self) {
         *self.lock_first_bytes() = FirstBytes::default();
     }
 
     pub(crate) fn read(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<Bytes, Error> {
         self.check_range(&range)?;
-        self.wait_for_head(&range)?;
+        self.wait_for_first_bytes(&range)?;
         let head = self.lock_first_bytes().slice(&range);
         if head.len() as u64 == range.end - range.start {
             return Ok(head);
@@ -140,8 +143,8 @@ impl RemoteObject {
         let (core, request) = (self.core.clone(), self.range_request(rest, reason));
         let read = self
             .core
-            .run(async move { core.read_range(request, reason).await });
-        let (_, bytes) = read.inspect_err(|error| self.record_error(error))?;
+            .run_blocking(async move { core.read_range(request, reason).await });
+        let (_, bytes) = read.inspect_err(|error| self.mark_if_changed(error))?;
         if head.is_empty() {
             return Ok(bytes);
         }
@@ -159,7 +162,7 @@ impl RemoteObject {
     pub fn read_in_parts(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
-        reason: Reason,
+        reason: RequestReason,
         mut take: impl FnMut(u64, &Bytes) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         self.check_range(&range)?;
@@ -180,7 +183,7 @@ impl RemoteObject {
                         self.core.open_stream(request, reason).await?.1
                     }
                 };
-                while let Some(piece) = stream.next().await? {
+                while let Some(piece) = stream.next_bytes().await? {
                     if take(at, &piece).is_break() {
                         return Ok(());
                     }
@@ -188,11 +191,11 @@ impl RemoteObject {
                 }
             }
         });
-        outcome.inspect_err(|error| self.record_error(error))
+        outcome.inspect_err(|error| self.mark_if_changed(error))
     }
 
-    /// Returns the received start of a range. Also returns the response that continues the range,
-    /// if this response is still being received.
+    /// Returns the bytes at the start of a range that have already been received. Also returns the
+    /// response that continues the range, if this response is still being received.
     fn take_beginning(&self, range: &Range<u64>) -> (Bytes, Option<ResumingStream>) {
         let mut head = self.lock_first_bytes();
         match head.extends_beyond(range) {
@@ -201,14 +204,16 @@ impl RemoteObject {
         }
     }
 
-    /// If the first bytes of the object are still being received, waits for the first bytes that
-    /// belong to the range.
-    fn wait_for_head(&self, range: &Range<u64>) -> Result<(), Error> {
+    /// If the response with the object's first bytes is still being received, waits until this
+    /// response has delivered the whole range or ends.
+    fn wait_for_first_bytes(&self, range: &Range<u64>) -> Result<(), Error> {
         let mut head = self.lock_first_bytes();
         if head.extends_beyond(range) {
             let (coming, end) = (std::mem::take(&mut *head), range.end);
-            let filled = self.core.run(async move { coming.fill(end).await });
-            *head = filled.inspect_err(|error| self.record_error(error))?;
+            let filled = self
+                .core
+                .run_blocking(async move { coming.receive_until(end).await });
+            *head = filled.inspect_err(|error| self.mark_if_changed(error))?;
         }
         Ok(())
     }
@@ -217,11 +222,15 @@ impl RemoteObject {
         &self.core
     }
 
-    pub(super) fn name(&self) -> &ObjectName {
+    pub(super) fn versioned_key(&self) -> &VersionedKey {
         &self.name
     }
 
-    pub(super) fn range_request(&self, range: Range<u64>, original_reason: Reason) -> RangeRequest {
+    pub(super) fn range_request(
+        &self,
+        range: Range<u64>,
+        original_reason: RequestReason,
+    ) -> RangeRequest {
         RangeRequest {
             key: self.key.clone(),
             range,
@@ -232,7 +241,7 @@ impl RemoteObject {
     }
 
     /// Marks the object as changed if the error shows a change.
-    pub(super) fn record_error(&self, error: &Error) {
+    pub(super) fn mark_if_changed(&self, error: &Error) {
         if matches!(
             error,
             Error::Changed | Error::NotFound | Error::OtherLength { .. } | Error::Replaced
@@ -257,14 +266,14 @@ impl RemoteObject {
 
 impl RemoteCore {
     /// Fetches the first bytes and the version of an object.
-    async fn read_first(
+    async fn fetch_first_bytes(
         self: &Arc<RemoteCore>,
         request: RangeRequest,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<(Arc<PinnedVersion>, FirstBytes), Error> {
         if request.range.end <= HEAD_BYTES {
             let (state, received) = self.read_range(request, reason).await?;
-            return Ok((state, FirstBytes::complete(received)));
+            return Ok((state, FirstBytes::from_complete_bytes(received)));
         }
         let (state, stream) = self.open_stream(request, reason).await?;
         Ok((state, FirstBytes::receive_start(stream).await?))

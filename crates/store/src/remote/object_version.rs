@@ -52,7 +52,7 @@ impl PinnedVersion {
     }
 
     /// The observed version, or `None` before the first response.
-    pub(super) fn seen(&self) -> Option<&ObservedVersion> {
+    pub(super) fn observed_version(&self) -> Option<&ObservedVersion> {
         self.seen.get()
     }
 
@@ -123,17 +123,18 @@ impl ObservedVersion {
         }
     }
 
-    /// Adds the time at which the storage generated the response, if the response contained this
-    /// time.
+    /// Uses the response's `Date`, if there is one, to decide whether `Last-Modified` is a strong
+    /// validator.
     pub(super) fn with_date(mut self, date: Option<SystemTime>) -> ObservedVersion {
         let modified = SystemTime::from(self.meta.last_modified);
         let age = date.and_then(|date| date.duration_since(modified).ok());
-        self.has_strong_date = self.is_dated() && age.is_some_and(|age| age >= STRONG_DATE_MARGIN);
+        self.has_strong_date =
+            self.has_modification_time() && age.is_some_and(|age| age >= STRONG_DATE_MARGIN);
         self
     }
 
     /// Returns the fields of the version that can be compared.
-    pub(super) fn identity(&self) -> &ObjectVersion {
+    pub(super) fn comparable_version(&self) -> &ObjectVersion {
         &self.identity
     }
 
@@ -142,7 +143,7 @@ impl ObservedVersion {
     pub(super) fn add_preconditions(&self, options: &mut GetOptions) {
         match self.strong_tag() {
             Some(tag) => options.if_match = Some(tag.to_owned()),
-            None if self.is_dated() => {
+            None if self.has_modification_time() => {
                 options.if_unmodified_since = Some(self.meta.last_modified);
             }
             None => {}
@@ -151,7 +152,7 @@ impl ObservedVersion {
 
     /// Returns whether a strong validator can prove that a second response has the same version.
     /// Without such a validator, an interrupted response cannot be resumed.
-    pub(super) fn is_provable(&self) -> bool {
+    pub(super) fn has_strong_validator(&self) -> bool {
         self.strong_tag().is_some() || self.has_strong_date
     }
 
@@ -163,7 +164,7 @@ impl ObservedVersion {
             .filter(|tag| !tag.starts_with("W/"))
     }
 
-    fn is_dated(&self) -> bool {
+    fn has_modification_time(&self) -> bool {
         self.meta.last_modified.timestamp() != 0
     }
 }

@@ -1,6 +1,6 @@
 //! Options of remote libraries.
 
-use super::{FetchHolds, RequestObserver};
+use super::{FetchGuardFactory, RequestObserver};
 use crate::TransportOptions;
 use regex::Regex;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub struct Options {
     pub retry_share: f64,
     /// Maximum number of hedged requests as a share of all requests. 0 disables hedging.
     pub hedge_share: f64,
-    /// A request is hedged when it takes longer than this share of the last requests took, for
-    /// example 0.95.
+    /// A request is hedged when it takes longer than this percentile of the recent times to first
+    /// byte. The percentile is a fraction, for example 0.95.
     pub hedge_percentile: f64,
     /// Number of threads that open objects, list folders, drive shared connections, and fetch
     /// ranges for callers without a Tokio runtime.
@@ -49,7 +49,7 @@ pub struct Options {
     /// Observes completed requests.
     pub watch: Option<RequestObserver>,
     /// Keeps the caller's thread alive while a shared fetch runs on this thread.
-    pub holder: Option<FetchHolds>,
+    pub holder: Option<FetchGuardFactory>,
 }
 
 /// A route for objects whose keys match a pattern.

@@ -4,7 +4,7 @@ use super::RemoteCore;
 use super::endpoints::Endpoint;
 use super::request_failure::RequestFailure;
 use crate::http::{CALL, StorageCall};
-use crate::{Error, Key, Reason};
+use crate::{Error, Key, RequestReason};
 use object_store::GetOptions;
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ impl RemoteCore {
     /// be a file. These requests are not counted, because they read no object.
     pub(super) async fn probe(self: &Arc<RemoteCore>) -> Result<(), Error> {
         let root = Key::ROOT;
-        let mut attempts = self.plan_retries(&root, Reason::Look);
+        let mut attempts = self.plan_retries(&root, RequestReason::Look);
         loop {
             let attempt = attempts.next_attempt().await?;
             match attempt.endpoint.probe().await {
                 Ok(()) => return Ok(()),
-                Err(failure) => attempts.retry_after(attempt, failure)?,
+                Err(failure) => attempts.record_failed_attempt(attempt, failure)?,
             }
         }
     }
@@ -26,8 +26,10 @@ impl RemoteCore {
 
 impl Endpoint {
     async fn probe(&self) -> Result<(), RequestFailure> {
-        let path = self.path(&Key::ROOT).map_err(RequestFailure::permanent)?;
-        let call = Arc::new(StorageCall::for_metadata());
+        let path = self
+            .object_path(&Key::ROOT)
+            .map_err(RequestFailure::from_permanent_error)?;
+        let call = Arc::new(StorageCall::new_metadata_call());
         let options = GetOptions {
             head: true,
             ..GetOptions::default()

@@ -2,9 +2,9 @@
 
 use super::bounded_stream::BoundedStream;
 use super::object::RemoteObject;
-use crate::range_join::{join_ranges, total_len};
-use crate::ranges::RangeFlight;
-use crate::{Error, Reason};
+use crate::range_cache::RangeFlight;
+use crate::range_join::{join_ranges, sum_range_lens};
+use crate::{Error, RequestReason};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// Maximum total length, in bytes, of requested ranges that are fetched at once and cached. If the
 /// ranges are longer, they are streamed.
 const CACHED_BYTES_MAX: u64 = 32 << 20;
-/// The same limit for files that are sent unchanged. It is lower, because the bytes of such files
-/// are rarely requested again.
+/// The corresponding limit for files that are sent unchanged. This limit is lower, because the
+/// bytes of such files are rarely requested again.
 const PLAIN_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes that a fetch receives before it yields to its readers on the same thread.
@@ -25,10 +25,10 @@ type RangeList = Vec<Range<u64>>;
 /// Reads the wanted ranges in their order.
 pub struct RangeReader {
     wanted: VecDeque<Range<u64>>,
-    from: RangeSource,
+    from: RangeReaderSource,
 }
 
-enum RangeSource {
+enum RangeReaderSource {
     /// Flights that are sorted by offset and do not overlap. Together they contain all wanted
     /// bytes.
     Flights(Vec<Arc<RangeFlight<Error>>>),
@@ -37,23 +37,24 @@ enum RangeSource {
 }
 
 impl RangeReader {
-    /// Returns the available bytes at the current position. All of them belong to one range. The
-    /// result is empty at the end. Cancel safe.
+    /// Returns the available bytes at the current position. All returned bytes belong to one range.
+    /// The result is empty after the last range. Cancel safe.
     ///
     /// # Errors
-    /// Bytes that were returned before the error are correct. No bytes follow the error.
-    pub async fn next(&mut self) -> Result<Vec<Bytes>, Error> {
+    /// An error of the object or the storage. Bytes that were returned before the error are
+    /// correct. No bytes follow the error.
+    pub async fn next_bytes(&mut self) -> Result<Vec<Bytes>, Error> {
         let Some(range) = self.wanted.front_mut() else {
             return Ok(Vec::new());
         };
         let slices = match &mut self.from {
-            RangeSource::Flights(flights) => {
+            RangeReaderSource::Flights(flights) => {
                 let place = flights.partition_point(|flight| flight.range().end <= range.start);
                 let flight = flights.get(place).ok_or(Error::Changed)?;
                 let end = flight.range().end.min(range.end);
                 flight.read_available(&(range.start..end)).await?
             }
-            RangeSource::Bounded(passing) => vec![passing.next().await?],
+            RangeReaderSource::Bounded(passing) => vec![passing.next_bytes().await?],
         };
         range.start += slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
         if range.start >= range.end {
@@ -68,7 +69,7 @@ impl RangeReader {
             return Ok(());
         };
         match &mut self.from {
-            RangeSource::Flights(flights) => {
+            RangeReaderSource::Flights(flights) => {
                 let holds =
                     |flight: &&Arc<RangeFlight<Error>>| flight.range().contains(&range.start);
                 let flight = flights.iter().find(holds).ok_or(Error::Changed)?;
@@ -76,7 +77,7 @@ impl RangeReader {
                     .read_available(&(range.start..range.start + 1))
                     .await?;
             }
-            RangeSource::Bounded(passing) => passing.wait_for_data().await?,
+            RangeReaderSource::Bounded(passing) => passing.wait_for_data().await?,
         }
         Ok(())
     }
@@ -89,17 +90,17 @@ impl RemoteObject {
     ///
     /// # Errors
     /// An error of the object or the storage that occurs before the first byte.
-    pub async fn parts(
+    pub async fn open_range_reader(
         self: &Arc<RemoteObject>,
         wanted: Vec<Range<u64>>,
         along: &[Range<u64>],
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<RangeReader, Error> {
         wanted
             .iter()
             .try_for_each(|range| self.check_range(range))?;
         let parts = start_reader(self, wanted, along, reason).await;
-        parts.inspect_err(|error| self.record_error(error))
+        parts.inspect_err(|error| self.mark_if_changed(error))
     }
 
     /// Starts fetching ranges that are likely to be requested next.
@@ -114,7 +115,7 @@ impl RemoteObject {
         if let Some(extents) =
             choose_extents(&wanted.collect(), along, options.waste_bytes, bytes_max)
         {
-            start_flights(self, &extents, Reason::Ahead);
+            start_flights(self, &extents, RequestReason::Ahead);
         }
     }
 }
@@ -123,14 +124,14 @@ async fn start_reader(
     object: &Arc<RemoteObject>,
     wanted: RangeList,
     along: &[Range<u64>],
-    reason: Reason,
+    reason: RequestReason,
 ) -> Result<RangeReader, Error> {
     let wanted: VecDeque<_> = wanted
         .into_iter()
         .filter(|range| !range.is_empty())
         .collect();
     let bytes_max = match reason {
-        Reason::Plain => PLAIN_BYTES_MAX,
+        RequestReason::Plain => PLAIN_BYTES_MAX,
         _ => CACHED_BYTES_MAX,
     };
     let options = &object.core().options;
@@ -139,8 +140,10 @@ async fn start_reader(
     let extents = choose_extents(&wanted, along, options.waste_bytes, bytes_max);
     let flights = extents.and_then(|extents| start_flights(object, &extents, reason));
     let from = match flights {
-        Some(flights) => RangeSource::Flights(flights),
-        None => RangeSource::Bounded(BoundedStream::start(object, &wanted, reason)),
+        Some(flights) => RangeReaderSource::Flights(flights),
+        None => {
+            RangeReaderSource::Bounded(BoundedStream::start_first_window(object, &wanted, reason))
+        }
     };
     let mut parts = RangeReader { wanted, from };
     parts.wait_for_data().await?;
@@ -152,20 +155,22 @@ async fn start_reader(
 fn start_flights(
     object: &Arc<RemoteObject>,
     extents: &[Range<u64>],
-    reason: Reason,
+    reason: RequestReason,
 ) -> Option<Vec<Arc<RangeFlight<Error>>>> {
     let core = object.core();
     let mut all = Vec::new();
     for extent in extents {
-        let cover = core
-            .cache
-            .cover_range(object.name(), extent.clone(), core.room())?;
+        let cover = core.cache.cover_range(
+            object.versioned_key(),
+            extent.clone(),
+            core.unreserved_bytes(),
+        )?;
         for flight in cover.missing {
             let landing = FlightFetch {
                 object: object.clone(),
                 flight,
             };
-            core.spawn(landing.fetch(reason));
+            core.spawn_fetch(landing.fetch(reason));
         }
         all.extend(cover.flights);
     }
@@ -179,24 +184,24 @@ struct FlightFetch {
 }
 
 impl FlightFetch {
-    async fn fetch(self, reason: Reason) {
+    async fn fetch(self, reason: RequestReason) {
         let outcome = self.fill_flight(reason).await;
         if let Err(error) = &outcome {
-            self.object.record_error(error);
+            self.object.mark_if_changed(error);
             // Removes the flight before the error is published, so that a later request starts a
             // new fetch.
-            self.settle_flight();
+            self.cache_or_remove_flight();
         }
-        self.flight.end(outcome);
+        self.flight.end_flight(outcome);
     }
 
-    async fn fill_flight(&self, reason: Reason) -> Result<(), Error> {
+    async fn fill_flight(&self, reason: RequestReason) -> Result<(), Error> {
         let request = self.object.range_request(self.flight.range(), reason);
         let (_, mut stream) = self.object.core().open_stream(request, reason).await?;
         let mut ahead = 0;
-        while let Some(bytes) = stream.next().await? {
+        while let Some(bytes) = stream.next_bytes().await? {
             ahead += bytes.len();
-            self.flight.push(bytes);
+            self.flight.append_bytes(bytes);
             if ahead >= AHEAD_BYTES_MAX {
                 // Yields to the readers, so that they send the bytes while the bytes are still in
                 // the CPU cache. The buffer of these bytes can then be reused.
@@ -210,25 +215,27 @@ impl FlightFetch {
 
 impl FlightFetch {
     /// Caches the flight if it is complete, and removes it otherwise.
-    fn settle_flight(&self) {
+    fn cache_or_remove_flight(&self) {
         let core = self.object.core();
-        core.cache.record_end(self.object.name(), &self.flight);
+        core.cache
+            .record_flight_end(self.object.versioned_key(), &self.flight);
     }
 }
 
 impl Drop for FlightFetch {
     fn drop(&mut self) {
-        self.settle_flight();
+        self.cache_or_remove_flight();
         // This call has no effect if the flight has already ended.
         let ended = Error::Broken("the storage threads have exited".into());
-        self.flight.end(Err(ended));
+        self.flight.end_flight(Err(ended));
     }
 }
 
 /// Chooses extents that contain all of `wanted`. The extents are sorted and do not overlap. They
 /// include gaps of up to `waste` bytes. They also include ranges of `along` that are at most
-/// `waste` bytes away, unless the total length would then exceed `bytes_max`. Returns `None` if the
-/// extents exceed `bytes_max` bytes even without `along`.
+/// `waste` bytes away from another included range. The ranges of `along` are omitted if the total
+/// length would exceed `bytes_max` bytes. Returns `None` if the extents exceed `bytes_max` bytes
+/// even without `along`.
 fn choose_extents(
     wanted: &VecDeque<Range<u64>>,
     along: &[Range<u64>],
@@ -242,7 +249,7 @@ fn choose_extents(
     together.retain(|extent| alone.iter().any(|one| holds(extent, one)));
     [together, alone]
         .into_iter()
-        .find(|extents| total_len(extents) <= bytes_max)
+        .find(|extents| sum_range_lens(extents) <= bytes_max)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::request_guard::RequestGuard;
 use super::{ObservedVersion, PinnedVersion, RemoteCore};
 use crate::http::{CALL, StorageCall, TransportError, WatchedBody};
 use crate::pipe_pool::Pipe;
-use crate::{Error, Key, Reason};
+use crate::{Error, Key, RequestReason};
 use bytes::Bytes;
 use object_store::{GetOptions, GetRange};
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ pub(super) struct RangeRequest {
     /// The required version, or `None` while the object is being opened.
     pub(super) state: Option<Arc<PinnedVersion>>,
     /// The reason for which the caller needs the bytes.
-    pub(super) original_reason: Reason,
+    pub(super) original_reason: RequestReason,
     /// Whether the body will be spliced. If so, only the response's head is read until the caller
     /// takes the body's bytes.
     pub(super) is_spliced: bool,
@@ -51,34 +51,36 @@ pub(super) struct ResponseBody {
 
 impl RangeRequest {
     /// The required version, if a response has already determined it.
-    pub(super) fn seen(&self) -> Option<&ObservedVersion> {
-        self.state.as_ref()?.seen()
+    pub(super) fn required_version(&self) -> Option<&ObservedVersion> {
+        self.state.as_ref()?.observed_version()
     }
 }
 
 impl Endpoint {
     /// Requests a range and waits for the first bytes of the response.
-    pub(super) async fn get(
+    pub(super) async fn send_range_request(
         self: &Arc<Endpoint>,
         core: &Arc<RemoteCore>,
         request: &RangeRequest,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<RangeResponse, RequestFailure> {
         let mut options = GetOptions {
             range: Some(GetRange::Bounded(request.range.clone())),
             ..GetOptions::default()
         };
-        if let Some(seen) = request.seen() {
+        if let Some(seen) = request.required_version() {
             seen.add_preconditions(&mut options);
         }
-        let path = self.path(&request.key).map_err(RequestFailure::permanent)?;
+        let path = self
+            .object_path(&request.key)
+            .map_err(RequestFailure::from_permanent_error)?;
         let mut guard = core.start_request(
             self,
             &request.key,
             reason,
             request.original_reason,
             "GET",
-            StorageCall::for_range(request.is_spliced),
+            StorageCall::new_range_call(request.is_spliced),
         );
         guard.set_range(&request.range);
         let exchange = CALL.scope(guard.call.clone(), self.store.get_opts(&path, options));
@@ -87,9 +89,9 @@ impl Endpoint {
             Err(error) => {
                 let failure = self.classify_failure(&mut guard, &error);
                 return Err(match (failure.error, &request.state) {
-                    (Error::Changed, Some(state)) => {
-                        guard.record_failure(RequestFailure::permanent(state.mismatch_error()))
-                    }
+                    (Error::Changed, Some(state)) => guard.record_failure(
+                        RequestFailure::from_permanent_error(state.mismatch_error()),
+                    ),
                     (error, _) => RequestFailure { error, ..failure },
                 });
             }
@@ -99,9 +101,9 @@ impl Endpoint {
         if let Some(state) = &request.state {
             let version_check = state.check_response(&seen);
             let range_check = (range == request.range).then_some(()).ok_or(Error::Changed);
-            version_check
-                .and(range_check)
-                .map_err(|error| guard.record_failure(RequestFailure::permanent(error)))?;
+            version_check.and(range_check).map_err(|error| {
+                guard.record_failure(RequestFailure::from_permanent_error(error))
+            })?;
         }
         let left = range.end - range.start;
         let watched_body = guard.call.take_body();
@@ -117,11 +119,12 @@ impl Endpoint {
         };
         let first = match request.is_spliced {
             true => body.wait_for_data().await.map(|()| None),
-            false => body.next().await,
+            false => body.next_bytes().await,
         };
         let first = first.inspect_err(|_| self.count_failure())?;
         self.record_success();
-        core.latency.record(body.guard.call.started.elapsed());
+        core.latency
+            .record_latency(body.guard.call.started.elapsed());
         Ok(RangeResponse {
             seen,
             range,
@@ -132,20 +135,22 @@ impl Endpoint {
     }
 
     /// Requests an object's version without its bytes.
-    pub(super) async fn head(
+    pub(super) async fn send_head_request(
         &self,
         core: &Arc<RemoteCore>,
         key: &Key,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<ObservedVersion, RequestFailure> {
-        let path = self.path(key).map_err(RequestFailure::permanent)?;
+        let path = self
+            .object_path(key)
+            .map_err(RequestFailure::from_permanent_error)?;
         let mut guard = core.start_request(
             self,
             key,
             reason,
             reason,
             "HEAD",
-            StorageCall::for_metadata(),
+            StorageCall::new_metadata_call(),
         );
         let options = GetOptions {
             head: true,
@@ -155,7 +160,7 @@ impl Endpoint {
         match exchange.await {
             Ok(result) => {
                 self.record_success();
-                guard.complete();
+                guard.mark_complete();
                 Ok(ObservedVersion::new(result.meta))
             }
             Err(error) => Err(self.classify_failure(&mut guard, &error)),
@@ -165,7 +170,7 @@ impl Endpoint {
 
 impl ResponseBody {
     /// Returns the next bytes, or `None` at the declared end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestFailure> {
+    pub(super) async fn next_bytes(&mut self) -> Result<Option<Bytes>, RequestFailure> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -225,12 +230,14 @@ impl ResponseBody {
             let what = "the storage sends more bytes than requested";
             return Err(self
                 .guard
-                .record_failure(RequestFailure::permanent(Error::Broken(what.into()))));
+                .record_failure(RequestFailure::from_permanent_error(Error::Broken(
+                    what.into(),
+                ))));
         }
         self.left -= len;
         self.guard.record_bytes(len);
         if self.left == 0 {
-            self.guard.complete();
+            self.guard.mark_complete();
             // Reads to the body's end, so that the connection can be reused.
             let _ = poll_fn(|cx| self.watched_body.poll_data(cx)).await;
         }

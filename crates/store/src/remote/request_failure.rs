@@ -14,7 +14,7 @@ pub(super) struct RequestFailure {
 }
 
 impl RequestFailure {
-    pub(super) fn permanent(error: Error) -> RequestFailure {
+    pub(super) fn from_permanent_error(error: Error) -> RequestFailure {
         RequestFailure {
             error,
             is_retryable: false,

@@ -4,7 +4,7 @@ use super::endpoints::Endpoint;
 use super::request_failure::RequestFailure;
 use super::{CompletedRequest, RemoteCore};
 use crate::http::StorageCall;
-use crate::{Key, Reason};
+use crate::{Key, RequestReason};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -25,12 +25,12 @@ impl RemoteCore {
         self: &Arc<RemoteCore>,
         endpoint: &Endpoint,
         key: &Key,
-        reason: Reason,
-        original_reason: Reason,
+        reason: RequestReason,
+        original_reason: RequestReason,
         method: &'static str,
         mut call: StorageCall,
     ) -> RequestGuard {
-        self.meter.count(reason, 0);
+        self.meter.count_request(reason, 0);
         self.meter.count_wait(reason);
         let span = trace::start_span("storage.read", SpanKind::Client);
         let context = span.as_ref().and_then(OpenSpan::context);
@@ -72,7 +72,7 @@ impl RequestGuard {
         }
     }
 
-    pub(super) fn complete(&mut self) {
+    pub(super) fn mark_complete(&mut self) {
         self.edit_record(|done| done.complete = true);
     }
 
@@ -103,7 +103,7 @@ impl Drop for RequestGuard {
         done.first_byte = notes.head_received.map(|at| at - self.call.started);
         done.total = self.call.started.elapsed();
         if let Some(span) = &mut self.span {
-            describe_request(span, &done);
+            set_span_attributes(span, &done);
             if let Some(server) = &notes.server {
                 span.set_text("server.address", &server.host);
                 span.set_number("server.port", server.port.into());
@@ -115,7 +115,7 @@ impl Drop for RequestGuard {
     }
 }
 
-fn describe_request(span: &mut OpenSpan, done: &CompletedRequest) {
+fn set_span_attributes(span: &mut OpenSpan, done: &CompletedRequest) {
     span.set_text("headwater.endpoint", &done.endpoint);
     span.set_text("http.request.method", done.method);
     span.set_text("headwater.reason", done.reason.label());

@@ -1,6 +1,6 @@
 //! Callbacks of a library, which report completed requests and create guards for running fetches.
 
-use crate::Reason;
+use crate::RequestReason;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,12 +30,14 @@ impl fmt::Debug for RequestObserver {
 /// Creates guards that keep the caller's thread alive while a fetch runs on this thread. Other
 /// clients may be waiting for the bytes of this fetch.
 #[derive(Clone)]
-pub struct FetchHolds(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
+pub struct FetchGuardFactory(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
 
-impl FetchHolds {
+impl FetchGuardFactory {
     /// A fetch calls `hold` when it starts, and drops the returned value when it ends.
-    pub fn new<H: Send + 'static>(hold: impl Fn() -> H + Send + Sync + 'static) -> FetchHolds {
-        FetchHolds(Arc::new(move || Box::new(hold())))
+    pub fn new<H: Send + 'static>(
+        hold: impl Fn() -> H + Send + Sync + 'static,
+    ) -> FetchGuardFactory {
+        FetchGuardFactory(Arc::new(move || Box::new(hold())))
     }
 
     pub(super) fn new_guard(&self) -> Box<dyn Send> {
@@ -43,9 +45,9 @@ impl FetchHolds {
     }
 }
 
-impl fmt::Debug for FetchHolds {
+impl fmt::Debug for FetchGuardFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FetchHolds")
+        f.write_str("FetchGuardFactory")
     }
 }
 
@@ -55,10 +57,10 @@ pub struct CompletedRequest {
     /// Start time.
     pub started: SystemTime,
     /// The reason of this request.
-    pub reason: Reason,
+    pub reason: RequestReason,
     /// The reason why the caller needs the bytes. It can differ from `reason` only if this request
     /// is a hedged request or a retry.
-    pub original_reason: Reason,
+    pub original_reason: RequestReason,
     /// `GET`, `HEAD` or `LIST`.
     pub method: &'static str,
     /// The object key.

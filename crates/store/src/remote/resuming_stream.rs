@@ -6,7 +6,7 @@ use super::request_failure::RequestFailure;
 use super::retry::can_fail_over;
 use super::{ObservedVersion, PinnedVersion, RemoteCore};
 use crate::pipe_pool::Pipe;
-use crate::{Error, Reason};
+use crate::{Error, RequestReason};
 use bytes::Bytes;
 use std::sync::Arc;
 use upstream::BodyData;
@@ -39,7 +39,7 @@ impl RemoteCore {
     pub(super) async fn open_stream(
         self: &Arc<RemoteCore>,
         request: RangeRequest,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<(Arc<PinnedVersion>, ResumingStream), Error> {
         let response = self.fetch_range(&request, reason, None).await?;
         let RangeResponse {
@@ -73,12 +73,12 @@ impl RemoteCore {
     pub(super) async fn read_range(
         self: &Arc<RemoteCore>,
         unreceived: RangeRequest,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<(Arc<PinnedVersion>, Bytes), Error> {
         let (state, mut stream) = self.open_stream(unreceived, reason).await?;
         let len = stream.unreceived.range.end - stream.unreceived.range.start;
         let mut chunks = Vec::new();
-        while let Some(bytes) = stream.next().await? {
+        while let Some(bytes) = stream.next_bytes().await? {
             chunks.push(bytes);
         }
         let bytes = match <[Bytes; 1]>::try_from(chunks) {
@@ -95,12 +95,12 @@ impl RemoteCore {
 
 impl ResumingStream {
     /// Returns the next bytes, or `None` at the end of the range.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(super) async fn next_bytes(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(first) = self.take_first() {
                 return Ok(Some(first));
             }
-            match self.body.next().await {
+            match self.body.next_bytes().await {
                 Ok(bytes) => {
                     self.count_received(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
                     return Ok(bytes);
@@ -127,7 +127,7 @@ impl ResumingStream {
         }
     }
 
-    /// Takes the bytes received with the response's head.
+    /// Takes the first bytes of the response's body, if these bytes have not been taken yet.
     fn take_first(&mut self) -> Option<Bytes> {
         let first = self.first.take().filter(|first| !first.is_empty())?;
         self.count_received(first.len() as u64);
@@ -139,8 +139,8 @@ impl ResumingStream {
     async fn resume_after(&mut self, failure: RequestFailure) -> Result<(), Error> {
         let provable = self
             .unreceived
-            .seen()
-            .is_some_and(ObservedVersion::is_provable);
+            .required_version()
+            .is_some_and(ObservedVersion::has_strong_validator);
         let endpoints = self.core.routes.ordered_endpoints(&self.unreceived.key);
         let fails_over = can_fail_over(&failure, &endpoints, std::slice::from_ref(&self.endpoint));
         if !failure.is_retryable || !provable || !self.may_resume(fails_over) {
@@ -151,7 +151,7 @@ impl ResumingStream {
         let avoided = fails_over.then(|| self.endpoint.clone());
         let fetch = self
             .core
-            .fetch_range(&self.unreceived, Reason::Retry, avoided);
+            .fetch_range(&self.unreceived, RequestReason::Retry, avoided);
         let response = fetch.await?;
         (self.first, self.body) = (Some(response.first), response.body);
         self.endpoint = response.endpoint;
@@ -160,7 +160,7 @@ impl ResumingStream {
 
     /// Returns whether the body may be resumed once more. If the interrupted response made no
     /// progress, the resumption counts as a retry. The number of such resumptions is limited. Each
-    /// of them uses the retry budget, unless the resumption `fails_over` to another endpoint.
+    /// such resumption uses the retry budget, unless it `fails_over` to another endpoint.
     fn may_resume(&mut self, fails_over: bool) -> bool {
         if self.resumed >= RESUMPTIONS_MAX {
             return false;

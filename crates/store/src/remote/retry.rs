@@ -5,7 +5,7 @@ use super::endpoints::Endpoint;
 use super::object_version::ObservedVersion;
 use super::range_request::{RangeRequest, RangeResponse};
 use super::request_failure::RequestFailure;
-use crate::{Error, Key, Reason};
+use crate::{Error, Key, RequestReason};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(super) struct RetryPlan<'a> {
     core: &'a RemoteCore,
     key: &'a Key,
     /// The reason of the next attempt.
-    reason: Reason,
+    reason: RequestReason,
     /// Number of retries that are left.
     left: u32,
     failed: Vec<Arc<Endpoint>>,
@@ -35,9 +35,10 @@ pub(super) struct RetryPlan<'a> {
 /// The endpoints of one attempt.
 pub(super) struct RetryAttempt {
     pub(super) endpoint: Arc<Endpoint>,
-    /// The endpoint for a hedged request. It is the same endpoint if there is no other endpoint.
+    /// The endpoint for a hedged request. If no other endpoint is left, this endpoint is the same
+    /// as `endpoint`.
     pub(super) other: Arc<Endpoint>,
-    pub(super) reason: Reason,
+    pub(super) reason: RequestReason,
 }
 
 impl RetryPlan<'_> {
@@ -74,16 +75,16 @@ impl RetryPlan<'_> {
     }
 
     /// Records a failed attempt. Returns the error if no retry is allowed.
-    pub(super) fn retry_after(
+    pub(super) fn record_failed_attempt(
         &mut self,
         attempt: RetryAttempt,
         failure: RequestFailure,
     ) -> Result<(), Error> {
         self.failed.push(attempt.endpoint);
-        self.reason = Reason::Retry;
+        self.reason = RequestReason::Retry;
         let fails_over =
             !self.is_repeating && can_fail_over(&failure, &self.ordered_endpoints(), &self.failed);
-        match fails_over || (failure.is_retryable && self.may_repeat()) {
+        match fails_over || (failure.is_retryable && self.take_retry()) {
             true => Ok(()),
             false => Err(failure.error),
         }
@@ -91,7 +92,7 @@ impl RetryPlan<'_> {
 
     /// Takes one retry from the limit of this request and from the budget of all requests. Returns
     /// whether a retry was available.
-    fn may_repeat(&mut self) -> bool {
+    fn take_retry(&mut self) -> bool {
         let may = self.left > 0 && self.core.retries.try_spend();
         self.left -= u32::from(may);
         may
@@ -106,7 +107,7 @@ impl RetryPlan<'_> {
 
 impl RemoteCore {
     /// Plans the attempts of a new request.
-    pub(super) fn plan_retries<'a>(&'a self, key: &'a Key, reason: Reason) -> RetryPlan<'a> {
+    pub(super) fn plan_retries<'a>(&'a self, key: &'a Key, reason: RequestReason) -> RetryPlan<'a> {
         self.retries.record_request();
         RetryPlan {
             core: self,
@@ -123,7 +124,7 @@ impl RemoteCore {
     /// Plans the attempts to list a folder.
     pub(super) fn plan_listing<'a>(&'a self, key: &'a Key) -> RetryPlan<'a> {
         let is_listing = true;
-        let plan = self.plan_retries(key, Reason::Look);
+        let plan = self.plan_retries(key, RequestReason::Look);
         RetryPlan { is_listing, ..plan }
     }
 
@@ -132,7 +133,7 @@ impl RemoteCore {
     pub(super) async fn fetch_range(
         self: &Arc<RemoteCore>,
         request: &RangeRequest,
-        reason: Reason,
+        reason: RequestReason,
         avoided: Option<Arc<Endpoint>>,
     ) -> Result<RangeResponse, Error> {
         self.hedges.record_request();
@@ -141,35 +142,43 @@ impl RemoteCore {
             let attempt = plan.next_attempt().await?;
             match self.race_requests(request, &attempt).await {
                 Ok(response) => return Ok(response),
-                Err(failure) => plan.retry_after(attempt, failure)?,
+                Err(failure) => plan.record_failed_attempt(attempt, failure)?,
             }
         }
     }
 
     /// Requests an object's current version.
-    pub(super) async fn head(
+    pub(super) async fn fetch_version(
         self: &Arc<RemoteCore>,
         key: &Key,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<ObservedVersion, Error> {
         let mut plan = self.plan_retries(key, reason);
         loop {
             let attempt = plan.next_attempt().await?;
-            match attempt.endpoint.head(self, key, attempt.reason).await {
+            match attempt
+                .endpoint
+                .send_head_request(self, key, attempt.reason)
+                .await
+            {
                 Ok(seen) => return Ok(seen),
-                Err(failure) => plan.retry_after(attempt, failure)?,
+                Err(failure) => plan.record_failed_attempt(attempt, failure)?,
             }
         }
     }
 
-    /// Sends a request. Sends a second request if the first request is slower than most recent
-    /// requests were. The first correct response is used, and the other request is canceled.
+    /// Sends a request. Sends a second request if the first request is slower than most of the
+    /// recent requests. The first correct response is used, and the other request is canceled.
     async fn race_requests(
         self: &Arc<RemoteCore>,
         request: &RangeRequest,
         attempt: &RetryAttempt,
     ) -> Result<RangeResponse, RequestFailure> {
-        let mut first = pin!(attempt.endpoint.get(self, request, attempt.reason));
+        let mut first = pin!(
+            attempt
+                .endpoint
+                .send_range_request(self, request, attempt.reason)
+        );
         let Some(slow) = self.hedge_delay() else {
             return first.await;
         };
@@ -179,7 +188,11 @@ impl RemoteCore {
         if !self.hedges.try_spend() {
             return first.await;
         }
-        let mut second = pin!(attempt.other.get(self, request, Reason::Hedge));
+        let mut second = pin!(attempt.other.send_range_request(
+            self,
+            request,
+            RequestReason::Hedge
+        ));
         tokio::select! {
             response = &mut first => match response {
                 Err(failure) if failure.is_retryable => second.await,

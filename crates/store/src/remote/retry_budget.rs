@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of tokens. It limits the burst of additional requests after a period that needed
-/// none.
+/// Maximum number of tokens. The maximum limits the burst of additional requests after a period
+/// without additional requests.
 const TOKENS_MAX: f64 = 10.0;
 
 /// A token bucket. Each regular request adds `share` tokens, and each additional request takes one
@@ -15,7 +15,7 @@ pub(super) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// Creates a full budget, or an empty one if the share is 0.
+    /// Creates a full budget, or an empty budget if the share is 0.
     pub(super) fn new(share: f64) -> RetryBudget {
         let tokens = if share > 0.0 { TOKENS_MAX } else { 0.0 };
         RetryBudget {

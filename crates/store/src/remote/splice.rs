@@ -6,10 +6,10 @@
 //! are read into memory, so that a slow client does not occupy a connection.
 
 use super::object::RemoteObject;
-use super::{ObjectName, RemoteCore};
+use super::{RemoteCore, VersionedKey};
 use crate::pipe_pool::Pipe;
-use crate::ranges::MemoryLease;
-use crate::{Error, Reason};
+use crate::range_cache::MemoryLease;
+use crate::{Error, RequestReason};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,36 +47,38 @@ pub enum SplicedData {
 /// time.
 struct SpliceClaim {
     core: Arc<RemoteCore>,
-    range_name: (ObjectName, Range<u64>),
+    range_name: (VersionedKey, Range<u64>),
 }
 
 impl RemoteObject {
     /// Splices a range from the storage's socket to the client's socket. Returns `None` if the
-    /// bytes should be cached, are already being received, or are better copied. The caller must
-    /// then use [`RemoteObject::parts`].
+    /// bytes should be cached, are already being received, or should be copied. The caller must
+    /// then use [`RemoteObject::open_range_reader`].
     ///
     /// # Errors
     /// An error of the object or the storage that occurs before the first byte.
     pub async fn splice_range(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
-        reason: Reason,
+        reason: RequestReason,
     ) -> Result<Option<SplicedRange>, Error> {
         self.check_range(&range)?;
         let begun = start_splice(self, range, reason).await;
-        begun.inspect_err(|error| self.record_error(error))
+        begun.inspect_err(|error| self.mark_if_changed(error))
     }
 }
 
 async fn start_splice(
     object: &Arc<RemoteObject>,
     range: Range<u64>,
-    reason: Reason,
+    reason: RequestReason,
 ) -> Result<Option<SplicedRange>, Error> {
     let (core, left) = (object.core(), range.end - range.start);
-    let fits = (SPLICED_BYTES_MIN..=SPLICED_BYTES_MAX).contains(&left) && left <= core.room();
-    let is_cached = core.options.memory_bytes > 0 || core.cache.has_any(object.name(), &range);
-    if !fits || is_cached || !core.routes.are_unencrypted(&object.name().0.0) {
+    let fits =
+        (SPLICED_BYTES_MIN..=SPLICED_BYTES_MAX).contains(&left) && left <= core.unreserved_bytes();
+    let is_cached = core.options.memory_bytes > 0
+        || core.cache.has_part_of_range(object.versioned_key(), &range);
+    if !fits || is_cached || !core.routes.is_best_unencrypted(&object.versioned_key().0.0) {
         return Ok(None);
     }
     let Some(claim) = SpliceClaim::new(object, &range) else {
@@ -87,7 +89,7 @@ async fn start_splice(
     };
     let (sender, receiver) = unbounded_channel();
     let (shared_object, shared_pipe) = (object.clone(), pipe.clone());
-    core.spawn(async move {
+    core.spawn_fetch(async move {
         if let Err(error) = splice_into(
             &shared_object,
             range,
@@ -97,7 +99,7 @@ async fn start_splice(
         )
         .await
         {
-            shared_object.record_error(&error);
+            shared_object.mark_if_changed(&error);
             // Ignores the error, which means that the client has disconnected.
             let _ = sender.send(Err(error));
         }
@@ -116,7 +118,7 @@ async fn start_splice(
 async fn splice_into(
     object: &Arc<RemoteObject>,
     range: Range<u64>,
-    reason: Reason,
+    reason: RequestReason,
     (pipe, sender): (&Pipe, &UnboundedSender<Result<BodyData, Error>>),
     claim: SpliceClaim,
 ) -> Result<(), Error> {
@@ -155,7 +157,7 @@ impl SplicedRange {
     /// # Errors
     /// When the storage or the connection fails. Bytes that were returned before the error are
     /// correct. No bytes follow the error.
-    pub async fn next(&mut self) -> Result<Option<SplicedData>, Error> {
+    pub async fn next_data(&mut self) -> Result<Option<SplicedData>, Error> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -200,8 +202,11 @@ impl SplicedData {
 impl SpliceClaim {
     /// Returns `None` if the range is already being spliced.
     fn new(object: &Arc<RemoteObject>, range: &Range<u64>) -> Option<SpliceClaim> {
-        let (core, range_name) = (object.core(), (object.name().clone(), range.clone()));
-        let first = core.spliced_ranges().insert(range_name.clone());
+        let (core, range_name) = (
+            object.core(),
+            (object.versioned_key().clone(), range.clone()),
+        );
+        let first = core.lock_spliced_ranges().insert(range_name.clone());
         first.then(|| SpliceClaim {
             core: core.clone(),
             range_name,
@@ -211,6 +216,6 @@ impl SpliceClaim {
 
 impl Drop for SpliceClaim {
     fn drop(&mut self) {
-        self.core.spliced_ranges().remove(&self.range_name);
+        self.core.lock_spliced_ranges().remove(&self.range_name);
     }
 }

@@ -11,7 +11,7 @@ use crate::servers::{
 };
 use crate::suite::{object_bytes, parse_key};
 use std::process::Command;
-use store::{Error, Reason, Store};
+use store::{Error, RequestReason, Store};
 
 /// Number of requests that moto accepts without a valid signature. Four requests create the role
 /// and the film, one request gets the instance's credentials, and one request exchanges the web
@@ -67,7 +67,9 @@ fn aws_credentials_come_from_a_web_identity_and_an_instance() {
 
 fn check_reads(store: &Store) {
     let film = store.open(&parse_key("film.mp4")).unwrap();
-    let read = film.read(1_000_000..1_500_000, Reason::Index).unwrap();
+    let read = film
+        .read(1_000_000..1_500_000, RequestReason::Index)
+        .unwrap();
     assert!(read == object_bytes("film.mp4")[1_000_000..1_500_000]);
 }
 

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use store::{Error, Key, Options, Reason, Store};
+use store::{Error, Key, Options, RequestReason, Store};
 
 /// Forwards connections to a port, and closes each connection after a given number of response
 /// bytes.
@@ -82,14 +82,14 @@ fn an_s3_body_that_breaks_is_resumed_by_range() {
         let store = Store::new("s3://films/library", options).unwrap();
         let object = store.open(&parse_key("film.mp4")).unwrap();
         let (right, before) = (object_bytes("film.mp4"), proxy.closed.load(SeqCst));
-        let (read, error) = read_parts(&object, &[5..2_500_000], Reason::Segment);
+        let (read, error) = read_parts(&object, &[5..2_500_000], RequestReason::Segment);
         assert!(error.is_none(), "{error:?} after {} bytes", read.len());
         assert!(read == right[5..2_500_000]);
         assert!(proxy.closed.load(SeqCst) - before >= 8, "nothing broke");
         // When another film is stored under the same name, a read returns an error and no byte of
         // that film.
         server.put("films/library/film.mp4", &vec![7; right.len()]);
-        let (read, error) = read_parts(&object, &[2_600_000..2_900_000], Reason::Segment);
+        let (read, error) = read_parts(&object, &[2_600_000..2_900_000], RequestReason::Segment);
         assert!(
             read.is_empty() && matches!(error, Some(Error::Changed)),
             "{error:?}"
@@ -98,8 +98,8 @@ fn an_s3_body_that_breaks_is_resumed_by_range() {
     }
 }
 
-/// `object_store` reads the body of a listing itself, and its error does not contain the cause of
-/// the failure.
+/// `object_store` reads the body of a listing itself, and returns an error without the cause. The
+/// HTTP client must therefore record the cause.
 #[test]
 fn an_s3_listing_that_breaks_is_requested_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,7 +4,10 @@ use crate::faulty_server::FaultyServer;
 use crate::suite::{concat_ranges, object_bytes, parse_key, patient_options, read_parts};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Error, FetchHolds, Object, Options, Reason, StorageTimeouts, Store, TransportOptions};
+use store::{
+    Error, FetchGuardFactory, Object, Options, RequestReason, StorageTimeouts, Store,
+    TransportOptions,
+};
 
 fn open_server(pooled: bool, most: usize) -> (FaultyServer, Store, Object) {
     let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
@@ -26,7 +29,8 @@ fn open_server(pooled: bool, most: usize) -> (FaultyServer, Store, Object) {
 pub fn read_twenty(object: &Object) {
     for n in 0..20 {
         let range = n * 100_000..n * 100_000 + 50_000;
-        let (read, error) = read_parts(object, std::slice::from_ref(&range), Reason::Segment);
+        let (read, error) =
+            read_parts(object, std::slice::from_ref(&range), RequestReason::Segment);
         assert!(error.is_none(), "{error:?}");
         assert!(read == concat_ranges(&object_bytes("film.mp4"), &[range]));
     }
@@ -36,12 +40,15 @@ pub fn read_twenty(object: &Object) {
 fn pooled_connections_are_reused() {
     let (server, store, object) = open_server(true, 8);
     read_twenty(&object);
-    let connections = store.remote().unwrap().connections();
+    let connections = store.remote().unwrap().connection_counts();
     assert_eq!(
         (server.request_count(), server.accepted_connections()),
         (21, 1)
     );
-    assert_eq!((connections.opened(), connections.reused()), (1, 20));
+    assert_eq!(
+        (connections.opened_count(), connections.reused_count()),
+        (1, 20)
+    );
     assert_eq!(connections.open_count(), 1);
 }
 
@@ -49,17 +56,20 @@ fn pooled_connections_are_reused() {
 fn without_a_pool_each_request_opens_a_connection() {
     let (server, store, object) = open_server(false, 8);
     read_twenty(&object);
-    let connections = store.remote().unwrap().connections();
+    let connections = store.remote().unwrap().connection_counts();
     assert_eq!(
         (server.request_count(), server.accepted_connections()),
         (21, 21)
     );
-    assert_eq!((connections.opened(), connections.reused()), (21, 0));
+    assert_eq!(
+        (connections.opened_count(), connections.reused_count()),
+        (21, 0)
+    );
     // Each connection is closed shortly after its response.
     while connections.open_count() > 0 {
         std::thread::yield_now();
     }
-    assert_eq!(connections.closed(), 21);
+    assert_eq!(connections.closed_count(), 21);
 }
 
 #[test]
@@ -70,7 +80,7 @@ fn connections_never_exceed_their_maximum() {
         .map(|n| {
             let object = object.clone();
             let range = n * 100_000..n * 100_000 + 50_000;
-            std::thread::spawn(move || read_parts(&object, &[range], Reason::Segment).1)
+            std::thread::spawn(move || read_parts(&object, &[range], RequestReason::Segment).1)
         })
         .collect();
     for reader in readers {
@@ -88,7 +98,7 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
     let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
     let held = Arc::new(());
     let options = Options {
-        holder: Some(FetchHolds::new({
+        holder: Some(FetchGuardFactory::new({
             let held = held.clone();
             move || held.clone()
         })),
@@ -106,7 +116,7 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let parts = remote.parts(vec![0..500_000], &[], Reason::Segment);
+        let parts = remote.open_range_reader(vec![0..500_000], &[], RequestReason::Segment);
         // The reader is dropped before the first byte arrives. The fetch continues and keeps its
         // guard.
         let dropped = tokio::time::timeout(Duration::from_millis(20), parts).await;
@@ -117,7 +127,7 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
         }
     });
     let requests = server.request_count();
-    let (read, error) = read_parts(&object, &[100..400_000], Reason::Segment);
+    let (read, error) = read_parts(&object, &[100..400_000], RequestReason::Segment);
     assert!(error.is_none() && read == object_bytes("film.mp4")[100..400_000]);
     assert_eq!(server.request_count(), requests, "the range was cached");
 }
@@ -162,14 +172,14 @@ fn waiting_too_long_for_a_connection_is_a_slow_storage() {
     server.set_delay(Duration::from_secs(4));
     let first = std::thread::spawn({
         let object = object.clone();
-        move || read_parts(&object, &[0..50_000], Reason::Segment).1
+        move || read_parts(&object, &[0..50_000], RequestReason::Segment).1
     });
     // Waits until the server has received the first reader's request. The server has not responded
     // yet.
     while server.request_count() < 2 {
         std::thread::yield_now();
     }
-    let (_, error) = read_parts(&object, &[100_000..150_000], Reason::Segment);
+    let (_, error) = read_parts(&object, &[100_000..150_000], RequestReason::Segment);
     let text = error.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(matches!(error, Some(Error::Slow(_))), "{text}");
     assert!(

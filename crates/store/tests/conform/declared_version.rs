@@ -2,17 +2,17 @@
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{object_bytes, parse_key, patient_options, read_parts};
-use store::{Error, ObjectVersion, Reason, Store};
+use store::{Error, ObjectVersion, RequestReason, Store};
 
 #[test]
 fn a_declared_version_is_checked_before_any_byte_is_returned() {
     let right = object_bytes("film.mp4");
     let server = FaultyServer::new(&[("film.mp4", right.clone())], true);
     let store = Store::new(&server.url(), patient_options()).unwrap();
-    let actual = *store.open(&parse_key("film.mp4")).unwrap().identity();
-    let open_declared = |version: ObjectVersion| {
+    let actual = *store.open(&parse_key("film.mp4")).unwrap().version();
+    let open_declared_version = |version: ObjectVersion| {
         store
-            .open_declared(&parse_key("film.mp4"), version)
+            .open_declared_version(&parse_key("film.mp4"), version)
             .unwrap()
     };
     let declared = |len, tag| ObjectVersion {
@@ -23,13 +23,13 @@ fn a_declared_version_is_checked_before_any_byte_is_returned() {
     let wanted = [10_000..400_000, 900_000..1_000_000];
     let expected = crate::suite::concat_ranges(&right, &wanted);
     for tag in [actual.tag, 0] {
-        let object = open_declared(declared(actual.len, tag));
-        let (read, error) = read_parts(&object, &wanted, Reason::Segment);
+        let object = open_declared_version(declared(actual.len, tag));
+        let (read, error) = read_parts(&object, &wanted, RequestReason::Segment);
         assert!(read == expected && error.is_none(), "{error:?}");
-        assert_eq!(*object.identity(), actual);
+        assert_eq!(*object.version(), actual);
     }
-    let length = open_declared(declared(actual.len + 1, actual.tag));
-    let (read, error) = read_parts(&length, &wanted, Reason::Segment);
+    let length = open_declared_version(declared(actual.len + 1, actual.tag));
+    let (read, error) = read_parts(&length, &wanted, RequestReason::Segment);
     assert!(
         read.is_empty() && matches!(error, Some(Error::OtherLength { .. })),
         "{error:?}"
@@ -37,8 +37,8 @@ fn a_declared_version_is_checked_before_any_byte_is_returned() {
     // Another object of the same length is refused, even if the server ignores preconditions.
     for fault in [Fault::Change, Fault::ChangeUnsaid] {
         server.set_faults(&[fault]);
-        let object = open_declared(declared(actual.len, actual.tag));
-        let (read, error) = read_parts(&object, &wanted, Reason::Segment);
+        let object = open_declared_version(declared(actual.len, actual.tag));
+        let (read, error) = read_parts(&object, &wanted, RequestReason::Segment);
         assert!(
             read.is_empty() && matches!(error, Some(Error::Replaced)),
             "{error:?}"

@@ -3,7 +3,7 @@
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{object_bytes, parse_key, patient_options, read_parts, uncached_options};
 use std::time::{Duration, Instant};
-use store::{EndpointRoute, Error, Options, Reason, Store, WeightedEndpoint};
+use store::{EndpointRoute, Error, Options, RequestReason, Store, WeightedEndpoint};
 
 fn start_film_server() -> FaultyServer {
     FaultyServer::new(
@@ -43,7 +43,7 @@ fn another_endpoint_takes_over_until_the_first_recovers() {
     first.set_faults(&[Fault::Status(500); 1000]);
     let (began, mut down) = (Instant::now(), 0);
     for n in 0..20u64 {
-        let (read, error) = read_parts(&object, &[n..n + 1000], Reason::Segment);
+        let (read, error) = read_parts(&object, &[n..n + 1000], RequestReason::Segment);
         assert!(error.is_none(), "{n}: {error:?}");
         assert!(read == object_bytes("film.mp4")[n as usize..n as usize + 1000]);
         down = down.max(store.remote().unwrap().endpoints_down());
@@ -62,7 +62,7 @@ fn another_endpoint_takes_over_until_the_first_recovers() {
     let before = first.request_count();
     let until = Instant::now() + Duration::from_secs(10);
     while first.request_count() == before && Instant::now() < until {
-        let (_, error) = read_parts(&object, &[5..10], Reason::Segment);
+        let (_, error) = read_parts(&object, &[5..10], RequestReason::Segment);
         assert!(error.is_none());
     }
     assert!(
@@ -95,7 +95,7 @@ fn read_without_budget(fault: Fault) -> (Vec<u8>, Option<Error>) {
     let object = store.open(&parse_key("film.mp4")).unwrap();
     let preferred = servers.iter().find(|server| server.request_count() > 0);
     preferred.unwrap().set_faults(&[fault; 1000]);
-    read_parts(&object, &[0..500_000], Reason::Segment)
+    read_parts(&object, &[0..500_000], RequestReason::Segment)
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn each_endpoint_is_tried_once_beside_the_retries() {
     for server in &servers {
         server.set_faults(&[Fault::Status(500); 1000]);
     }
-    let (_, error) = read_parts(&object, &[0..1000], Reason::Segment);
+    let (_, error) = read_parts(&object, &[0..1000], RequestReason::Segment);
     assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
-    // These are the first request, one request to the other endpoint, and two retries.
+    // The four requests are the first request, one request to the other endpoint, and two retries.
     assert_eq!(count() - before, 4);
 }
 
@@ -172,24 +172,27 @@ fn a_slow_response_is_hedged_within_the_budget() {
     let store = Store::new(&server.url(), options).unwrap();
     let object = store.open(&parse_key("film.mp4")).unwrap();
     for n in 0..64u64 {
-        let (_, error) = read_parts(&object, &[n..n + 1000], Reason::Segment);
+        let (_, error) = read_parts(&object, &[n..n + 1000], RequestReason::Segment);
         assert!(error.is_none());
     }
-    let before = store.meter().requests(Reason::Hedge);
+    let before = store.meter().request_count(RequestReason::Hedge);
     // The first response never arrives. Without a hedged request, the read would need a timeout and
     // a retry.
     server.set_faults(&[Fault::NoHead]);
-    let (read, error) = read_parts(&object, &[9..1009], Reason::Segment);
+    let (read, error) = read_parts(&object, &[9..1009], RequestReason::Segment);
     assert!(error.is_none() && read == object_bytes("film.mp4")[9..1009]);
-    assert_eq!(store.meter().requests(Reason::Hedge), before + 1);
-    assert_eq!(store.meter().requests(Reason::Retry), 0);
+    assert_eq!(
+        store.meter().request_count(RequestReason::Hedge),
+        before + 1
+    );
+    assert_eq!(store.meter().request_count(RequestReason::Retry), 0);
     // Hedged requests do not exceed their share of all requests, even if all requests are slow.
     server.set_delay(Duration::from_millis(30));
     for n in 0..40u64 {
-        let (_, error) = read_parts(&object, &[n..n + 1000], Reason::Segment);
+        let (_, error) = read_parts(&object, &[n..n + 1000], RequestReason::Segment);
         assert!(error.is_none());
     }
-    let all = store.meter().requests(Reason::Segment);
-    let hedges = store.meter().requests(Reason::Hedge);
+    let all = store.meter().request_count(RequestReason::Segment);
+    let hedges = store.meter().request_count(RequestReason::Hedge);
     assert!(hedges <= 10 + all / 20 + 1, "{hedges} hedged of {all}");
 }

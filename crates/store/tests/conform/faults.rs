@@ -9,7 +9,7 @@ use crate::suite::{
 use proptest::prelude::*;
 use std::ops::Range;
 use std::time::Duration;
-use store::{Error, Object, Options, Reason, StorageTimeouts, Store, TransportOptions};
+use store::{Error, Object, Options, RequestReason, StorageTimeouts, Store, TransportOptions};
 
 /// The expected result when every response has the same fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,12 +72,12 @@ fn open_patiently(store: &Store) -> Object {
     panic!("a server without faults was slow 100 times");
 }
 
-/// Checks that reads return the correct bytes after the server has recovered, so that no wrong byte
-/// was cached. Repeats a failed read, because earlier requests may still be in flight and fail.
+/// Checks that no wrong byte was cached. Reads must return the correct bytes after the server has
+/// recovered. Repeats a failed read, because earlier requests may still be in flight and fail.
 fn read_afterwards(object: &Object, wanted: &[Range<u64>], right: &[u8]) -> Result<(), String> {
     let mut last = None;
     for _ in 0..100 {
-        let (read, error) = read_parts(object, wanted, Reason::Segment);
+        let (read, error) = read_parts(object, wanted, RequestReason::Segment);
         if !right.starts_with(&read) {
             return Err("wrong bytes were cached".into());
         }
@@ -92,7 +92,7 @@ fn read_afterwards(object: &Object, wanted: &[Range<u64>], right: &[u8]) -> Resu
 const WANTED: [Range<u64>; 3] = [10_000..400_000, 402_000..500_000, 900_000..1_000_000];
 
 /// Returns two cases, each with options and the ranges to read. The first case has a cache, and the
-/// second splices.
+/// second case splices ranges.
 fn fault_cases() -> [(Options, &'static [Range<u64>]); 2] {
     [
         (patient_options(), &WANTED),
@@ -134,7 +134,7 @@ fn each_fault_in_every_response_is_a_clean_error() {
                 let (server, right) = start_film();
                 let (_store, object) = open_with(&server, timeouts_for(fault, options));
                 server.set_faults(&[fault; 40]);
-                let (read, error) = read_parts(&object, ranges, Reason::Segment);
+                let (read, error) = read_parts(&object, ranges, RequestReason::Segment);
                 let wanted = concat_ranges(&right, ranges);
                 assert!(
                     wanted.starts_with(&read),
@@ -205,7 +205,9 @@ fn an_exact_server_gets_the_path_of_a_library_with_single_slashes() {
         let store = Store::new(&library, patient_options()).unwrap();
         let object = store.open(&parse_key("film.mp4"));
         let object = object.unwrap_or_else(|error| panic!("{library}: {error}"));
-        let read = object.read(0..right.len() as u64, Reason::Index).unwrap();
+        let read = object
+            .read(0..right.len() as u64, RequestReason::Index)
+            .unwrap();
         assert!(read == right, "{library}");
     }
 }
@@ -233,13 +235,13 @@ fn a_single_fault_is_retried() {
             options.transport.timeouts.stall *= 5;
             let (store, object) = open_with(&server, options);
             server.set_faults(&[fault]);
-            let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);
+            let (read, error) = read_parts(&object, &WANTED[..1], RequestReason::Segment);
             assert!(error.is_none(), "{fault:?}: {error:?}");
             assert!(read == concat_ranges(&right, &WANTED[..1]), "{fault:?}");
             assert_eq!(server.faults_left(), 0);
-            let retries = store.meter().requests(Reason::Retry);
-            // After `Close` or `Garbage`, the request may be sent on a new connection without
-            // counting a retry.
+            let retries = store.meter().request_count(RequestReason::Retry);
+            // After `Close` or `Garbage`, the request may be sent again on a new connection without
+            // being counted as a retry.
             let expected = u64::from(fault != Fault::Close && fault != Fault::Garbage);
             assert!(retries >= expected && retries <= 1, "{fault:?}: {retries}");
         }
@@ -257,11 +259,18 @@ fn a_body_that_breaks_repeatedly_is_resumed_under_if_match() {
         let (opened, breaks) = (server.unconditional_requests(), 9);
         server.set_faults(&vec![Fault::Cut(BREAK_BYTES); breaks]);
         let range = 10_000..1_010_000;
-        let (read, error) = read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
+        let (read, error) = read_parts(
+            &object,
+            std::slice::from_ref(&range),
+            RequestReason::Segment,
+        );
         assert!(error.is_none(), "{error:?} after {} bytes", read.len());
         assert!(read == right[10_000..1_010_000]);
         assert_eq!(server.faults_left(), 0);
-        assert_eq!(store.meter().requests(Reason::Retry), breaks as u64);
+        assert_eq!(
+            store.meter().request_count(RequestReason::Retry),
+            breaks as u64
+        );
         // Only the request that opened the film had no precondition.
         assert_eq!(server.unconditional_requests(), opened);
     }
@@ -274,7 +283,7 @@ fn a_film_that_is_replaced_between_two_breaks_is_an_error() {
         let (_store, object) = open_with(&server, uncached_options());
         let cut = Fault::Cut(BREAK_BYTES);
         server.set_faults(&[cut, cut, cut, cut, change]);
-        let (read, error) = read_parts(&object, &[0..1_000_000], Reason::Segment);
+        let (read, error) = read_parts(&object, &[0..1_000_000], RequestReason::Segment);
         assert!(right.starts_with(&read), "{change:?}: bytes are mixed");
         assert!(
             matches!(error, Some(Error::Changed)),
@@ -290,7 +299,7 @@ fn the_resumptions_of_a_body_are_bounded() {
     let (_store, object) = open_with(&server, uncached_options());
     let before = server.request_count();
     server.set_faults(&[Fault::Cut(70_000); 100]);
-    let (read, error) = read_parts(&object, &[0..right.len() as u64], Reason::Segment);
+    let (read, error) = read_parts(&object, &[0..right.len() as u64], RequestReason::Segment);
     assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
     assert!(right.starts_with(&read));
     let requests = server.request_count() - before;
@@ -300,8 +309,9 @@ fn the_resumptions_of_a_body_are_bounded() {
 #[test]
 fn a_response_without_a_strong_validator_is_not_resumed() {
     let right = object_bytes("film.mp4");
-    // If `Date` is missing or equals `Last-Modified`, the film may have changed twice within that
-    // second. `Last-Modified` is then a weak validator (RFC 9110 section 8.8.2.2).
+    // If `Date` is missing or equals `Last-Modified`, the film may have changed twice within the
+    // second of `Last-Modified`. `Last-Modified` is then a weak validator (RFC 9110 section
+    // 8.8.2.2).
     for date in [None, Some("Sat, 21 Nov 2026 10:00:00 GMT")] {
         let server = FaultyServer::new(&[("film.mp4", right.clone())], false);
         if let Some(date) = date {
@@ -309,10 +319,10 @@ fn a_response_without_a_strong_validator_is_not_resumed() {
         }
         let (store, object) = open_film(&server);
         server.set_faults(&[Fault::Cut(100_000)]);
-        let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);
+        let (read, error) = read_parts(&object, &WANTED[..1], RequestReason::Segment);
         assert!(concat_ranges(&right, &WANTED[..1]).starts_with(&read));
         assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
-        assert_eq!(store.meter().requests(Reason::Retry), 0);
+        assert_eq!(store.meter().request_count(RequestReason::Retry), 0);
     }
 }
 
@@ -323,13 +333,13 @@ fn a_date_of_another_hour_is_a_strong_validator() {
     server.set_date("Sat, 21 Nov 2026 12:00:00 GMT");
     let (_store, object) = open_film(&server);
     server.set_faults(&[Fault::Cut(100_000)]);
-    let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);
+    let (read, error) = read_parts(&object, &WANTED[..1], RequestReason::Segment);
     assert!(
         error.is_none() && read == concat_ranges(&right, &WANTED[..1]),
         "{error:?}"
     );
     server.set_faults(&[Fault::Cut(100_000), Fault::ChangeUnsaid]);
-    let (_, error) = read_parts(&object, &[1_000_000..1_400_000], Reason::Segment);
+    let (_, error) = read_parts(&object, &[1_000_000..1_400_000], RequestReason::Segment);
     assert!(matches!(error, Some(Error::Changed)), "{error:?}");
 }
 
@@ -338,12 +348,12 @@ fn a_changed_film_has_another_version() {
     let (server, right) = start_film();
     let (store, object) = open_film(&server);
     server.set_faults(&[Fault::Change]);
-    let (read, error) = read_parts(&object, &[500_000..600_000], Reason::Segment);
+    let (read, error) = read_parts(&object, &[500_000..600_000], RequestReason::Segment);
     assert!(read.is_empty() && matches!(error, Some(Error::Changed)));
     assert!(object.changed());
     let now = store.open(&parse_key("film.mp4")).unwrap();
-    assert_ne!(now.identity(), object.identity());
-    let (read, error) = read_parts(&now, &[500_000..600_000], Reason::Segment);
+    assert_ne!(now.version(), object.version());
+    let (read, error) = read_parts(&now, &[500_000..600_000], RequestReason::Segment);
     let new: Vec<u8> = right[500_000..600_000]
         .iter()
         .map(|b| b.wrapping_add(1))
@@ -360,7 +370,9 @@ fn concurrent_readers_cost_one_request() {
     let readers: Vec<_> = (0..16)
         .map(|_| {
             let object = object.clone();
-            std::thread::spawn(move || read_parts(&object, &[100_000..300_000], Reason::Segment))
+            std::thread::spawn(move || {
+                read_parts(&object, &[100_000..300_000], RequestReason::Segment)
+            })
         })
         .collect();
     for reader in readers {
@@ -368,10 +380,10 @@ fn concurrent_readers_cost_one_request() {
         assert!(error.is_none() && read == right[100_000..300_000]);
     }
     assert_eq!(server.request_count() - before, 1);
-    assert_eq!(store.meter().requests(Reason::Segment), 1);
-    assert_eq!(store.meter().bytes(Reason::Segment), 200_000);
+    assert_eq!(store.meter().request_count(RequestReason::Segment), 1);
+    assert_eq!(store.meter().bytes_read(RequestReason::Segment), 200_000);
     // A read of cached bytes sends no request, even for only a part of the cached range.
-    let (read, _) = read_parts(&object, &[150_000..250_000], Reason::Segment);
+    let (read, _) = read_parts(&object, &[150_000..250_000], RequestReason::Segment);
     assert!(read == right[150_000..250_000]);
     assert_eq!(server.request_count() - before, 1);
 }
@@ -406,7 +418,7 @@ fn a_pausing_reader_occupies_no_connection() {
         let all = 0..large.len() as u64;
         let (mut readers, mut read) = (Vec::new(), Vec::new());
         for _ in 0..5 {
-            let parts = remote.parts(vec![all.clone()], &[], Reason::Plain);
+            let parts = remote.open_range_reader(vec![all.clone()], &[], RequestReason::Plain);
             readers.push(parts.await.unwrap());
             read.push(Vec::new());
         }
@@ -415,12 +427,12 @@ fn a_pausing_reader_occupies_no_connection() {
         for turn in 0.. {
             let mut taken = 0;
             for (parts, read) in readers.iter_mut().zip(&mut read) {
-                for slice in parts.next().await.unwrap() {
+                for slice in parts.next_bytes().await.unwrap() {
                     taken += slice.len();
                     read.extend_from_slice(&slice);
                 }
             }
-            held_max = held_max.max(store.remote().unwrap().held_bytes());
+            held_max = held_max.max(store.remote().unwrap().reserved_bytes());
             if taken == 0 {
                 break;
             }
@@ -434,8 +446,8 @@ fn a_pausing_reader_occupies_no_connection() {
         // same time.
         assert!(held_max <= 2 * (2 << 20) + 10 * (256 << 10), "{held_max}");
     });
-    assert_eq!(store.meter().requests(Reason::Retry), 0);
-    assert_eq!(store.remote().unwrap().held_bytes(), 0);
+    assert_eq!(store.meter().request_count(RequestReason::Retry), 0);
+    assert_eq!(store.remote().unwrap().reserved_bytes(), 0);
     assert!(
         server.accepted_connections() <= 2,
         "{}",
@@ -475,7 +487,7 @@ proptest! {
         let (_store, object) = open_with(&server, with_short_timeouts(options));
         let ranges = wanted.into_iter().map(|(start, len)| start..start + len * times);
         let wanted: Vec<_> = ranges.take(most).collect();
-        let reason = if plain { Reason::Plain } else { Reason::Segment };
+        let reason = if plain { RequestReason::Plain } else { RequestReason::Segment };
         server.set_faults(&faults);
         let expected = concat_ranges(&right, &wanted);
         let (read, error) = read_parts(&object, &wanted, reason);

@@ -63,7 +63,7 @@ struct FaultyServerState {
     delay: Mutex<Duration>,
     /// The `Date` field of all responses; `None` omits the field.
     date: Mutex<Option<&'static str>>,
-    /// Number of requests for existing objects that had no precondition.
+    /// Number of requests without a precondition for existing objects.
     unconditional: AtomicUsize,
 }
 

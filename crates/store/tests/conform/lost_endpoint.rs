@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::{Error, Key, Options, Reason, RequestObserver, Store, WeightedEndpoint};
+use store::{Error, Key, Options, RequestObserver, RequestReason, Store, WeightedEndpoint};
 
 const KILLS: usize = 10;
 const READERS: usize = 32;
@@ -26,8 +26,8 @@ struct LonelyNginx {
 }
 
 impl LonelyNginx {
-    /// Starts an nginx that serves `root`. The rate limit slows down response bodies, so that some
-    /// of them are in flight at any time. Returns `None` if nginx is not installed.
+    /// Starts an nginx that serves `root`. The rate limit slows down the responses, so that some
+    /// responses are in flight at any time. Returns `None` if nginx is not installed.
     fn start(folder: PathBuf, root: &Path) -> Option<LonelyNginx> {
         fs::create_dir_all(&folder).unwrap();
         let (dir, root, port) = (folder.display(), root.display(), port::free());
@@ -112,20 +112,20 @@ fn read_once(store: &Store, n: usize, film: &[u8]) -> Result<(), String> {
     let object = store.open(&key).map_err(describe)?;
     if n % 4 == 2 {
         let range = at..at + 80_000;
-        let read = object.read(range.clone(), Reason::Index);
+        let read = object.read(range.clone(), RequestReason::Index);
         return check(&read.map_err(describe)?, &[range]);
     }
     let ranges = match n % 4 {
         0 => vec![at..at + 700_000],
         _ => vec![at..at + 200_000, at + 300_000..at + 700_000],
     };
-    match read_parts(&object, &ranges, Reason::Segment) {
+    match read_parts(&object, &ranges, RequestReason::Segment) {
         (_, Some(error)) => Err(describe(error)),
         (read, None) => check(&read, &ranges),
     }
 }
 
-/// Returns an observer that counts the complete responses of one endpoint, and the counter.
+/// Returns an observer and a counter. The observer counts the complete responses of one endpoint.
 fn watch_endpoint(url: &str) -> (RequestObserver, Arc<AtomicUsize>) {
     let (url, count) = (url.to_owned(), Arc::new(AtomicUsize::new(0)));
     let counted = count.clone();

@@ -4,7 +4,7 @@ use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{block_on, object_bytes, parse_key, read_parts, read_spliced, uncached_options};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Error, Object, Options, Reason, RemoteObject, SplicedRange, Store};
+use store::{Error, Object, Options, RemoteObject, RequestReason, SplicedRange, Store};
 
 const SEGMENT: std::ops::Range<u64> = 100_001..1_083_000;
 
@@ -26,7 +26,7 @@ fn open_film(server: &FaultyServer, options: Options) -> (Store, Object, Arc<Rem
 }
 
 async fn splice_segment(object: &Arc<RemoteObject>) -> Result<Option<SplicedRange>, Error> {
-    object.splice_range(SEGMENT, Reason::Segment).await
+    object.splice_range(SEGMENT, RequestReason::Segment).await
 }
 
 fn segment_bytes(right: &[u8]) -> &[u8] {
@@ -47,10 +47,10 @@ fn most_bytes_are_spliced_on_one_connection() {
         });
     }
     let len = SEGMENT.end - SEGMENT.start;
-    assert_eq!(store.meter().requests(Reason::Segment), 20);
-    assert_eq!(store.meter().bytes(Reason::Segment), 20 * len);
+    assert_eq!(store.meter().request_count(RequestReason::Segment), 20);
+    assert_eq!(store.meter().bytes_read(RequestReason::Segment), 20 * len);
     assert!(store.meter().piped_bytes() > 10 * len);
-    assert_eq!(store.remote().unwrap().held_bytes(), 0);
+    assert_eq!(store.remote().unwrap().reserved_bytes(), 0);
     assert_eq!(server.accepted_connections(), 1, "the connection is reused");
 }
 
@@ -72,14 +72,18 @@ fn cached_short_and_pipeless_ranges_are_copied() {
         (uncached_options(), 7..7),
     ] {
         let (_store, object, remote) = open_film(&server, options);
-        let spliced = block_on(remote.splice_range(range.clone(), Reason::Segment));
+        let spliced = block_on(remote.splice_range(range.clone(), RequestReason::Segment));
         assert!(spliced.unwrap().is_none(), "{range:?}");
-        let (read, error) = read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
+        let (read, error) = read_parts(
+            &object,
+            std::slice::from_ref(&range),
+            RequestReason::Segment,
+        );
         assert!(error.is_none() && read == right[range.start as usize..range.end as usize]);
     }
     let (_store, _, remote) = open_film(&server, uncached_options());
     let past = right.len() as u64 - 500_000..right.len() as u64 + 1;
-    let error = block_on(remote.splice_range(past, Reason::Segment)).err();
+    let error = block_on(remote.splice_range(past, RequestReason::Segment)).err();
     assert!(matches!(error, Some(Error::Changed)), "{error:?}");
 }
 
@@ -93,12 +97,12 @@ fn a_slow_reader_of_a_splice_occupies_no_connection() {
     let (store, object, remote) = open_film(&server, options);
     block_on(async {
         let all = 0..right.len() as u64;
-        let spliced = remote.splice_range(all, Reason::Segment).await;
+        let spliced = remote.splice_range(all, RequestReason::Segment).await;
         let mut spliced = spliced.unwrap().unwrap();
         // This read waits for the only connection, which becomes free when the first response has
         // been received.
         let other = tokio::task::spawn_blocking(move || {
-            read_parts(&object, &[50_000..90_000], Reason::Segment)
+            read_parts(&object, &[50_000..90_000], RequestReason::Segment)
         });
         let (read, error) = other.await.unwrap();
         assert!(error.is_none() && read == right[50_000..90_000]);
@@ -107,7 +111,7 @@ fn a_slow_reader_of_a_splice_occupies_no_connection() {
         assert!(read == right);
         assert!(0 < piped && piped < read.len(), "{piped}");
     });
-    assert_eq!(store.meter().requests(Reason::Retry), 0);
+    assert_eq!(store.meter().request_count(RequestReason::Retry), 0);
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn concurrent_splices_cost_two_requests() {
     let readers: Vec<_> = (0..16)
         .map(|_| {
             let object = object.clone();
-            std::thread::spawn(move || read_parts(&object, &[SEGMENT], Reason::Segment))
+            std::thread::spawn(move || read_parts(&object, &[SEGMENT], RequestReason::Segment))
         })
         .collect();
     for reader in readers {
@@ -126,7 +130,7 @@ fn concurrent_splices_cost_two_requests() {
         assert!(error.is_none() && read == segment_bytes(&right));
     }
     // The first reader splices its own response, and all other readers share a second response.
-    assert_eq!(store.meter().requests(Reason::Segment), 2);
+    assert_eq!(store.meter().request_count(RequestReason::Segment), 2);
 }
 
 #[test]
@@ -139,15 +143,15 @@ fn a_dropped_splice_takes_no_bytes_from_others() {
     let (_store, _, object) = open_film(&server, options);
     for _ in 0..5 {
         block_on(async {
-            // Retries, because the only pipe becomes free when the previous fetch notices that its
-            // reader was dropped.
+            // Retries until the only pipe is free. The pipe becomes free when the previous fetch
+            // notices that its reader was dropped.
             let begun = async || loop {
                 match splice_segment(&object).await.unwrap() {
                     Some(spliced) => return spliced,
                     None => tokio::task::yield_now().await,
                 }
             };
-            begun().await.next().await.unwrap().unwrap();
+            begun().await.next_data().await.unwrap().unwrap();
             let mut read = Vec::new();
             read_spliced(&mut begun().await, &mut read).await.unwrap();
             assert!(read == segment_bytes(&right));
@@ -166,7 +170,7 @@ fn an_interrupted_splice_resumes_only_on_the_same_version() {
         assert!(read == segment_bytes(&right));
         assert!(piped > read.len() / 2, "{piped}");
     });
-    assert_eq!(store.meter().requests(Reason::Retry), 1);
+    assert_eq!(store.meter().request_count(RequestReason::Retry), 1);
     server.set_faults(&[Fault::Cut(300_000), Fault::ChangeUnsaid]);
     block_on(async {
         let (mut spliced, mut read) = (splice_segment(&object).await.unwrap().unwrap(), Vec::new());

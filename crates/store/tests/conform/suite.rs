@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{
-    Error, Key, Object, Options, Reason, RemoteObject, SplicedData, SplicedRange, StorageTimeouts,
-    Store, TransportOptions,
+    Error, Key, Object, Options, RemoteObject, RequestReason, SplicedData, SplicedRange,
+    StorageTimeouts, Store, TransportOptions,
 };
 use tokio::runtime::Runtime;
 
@@ -86,11 +86,11 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
 /// pipe.
 pub async fn read_spliced(spliced: &mut SplicedRange, out: &mut Vec<u8>) -> Result<usize, Error> {
     let mut piped = 0;
-    while let Some(came) = spliced.next().await? {
+    while let Some(came) = spliced.next_data().await? {
         match came {
             SplicedData::Bytes(bytes) => out.extend_from_slice(&bytes),
             SplicedData::Piped(pipe, count) => {
-                out.extend_from_slice(&pipe.read(count).unwrap());
+                out.extend_from_slice(&pipe.read_into_memory(count).unwrap());
                 piped += count;
             }
         }
@@ -98,11 +98,12 @@ pub async fn read_spliced(spliced: &mut SplicedRange, out: &mut Vec<u8>) -> Resu
     Ok(piped)
 }
 
-/// Reads ranges like a server: splices a single range if possible, and otherwise copies.
+/// Reads ranges as a server does. A single range is spliced if possible, and other ranges are
+/// copied.
 async fn take_parts(
     object: &Arc<RemoteObject>,
     wanted: &[Range<u64>],
-    reason: Reason,
+    reason: RequestReason,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     if let [range] = wanted
@@ -111,9 +112,11 @@ async fn take_parts(
         read_spliced(&mut spliced, out).await?;
         return Ok(());
     }
-    let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
+    let mut parts = object
+        .open_range_reader(wanted.to_vec(), &[], reason)
+        .await?;
     loop {
-        let slices = parts.next().await?;
+        let slices = parts.next_bytes().await?;
         if slices.is_empty() {
             return Ok(());
         }
@@ -126,7 +129,7 @@ async fn take_parts(
 pub fn read_parts(
     object: &Object,
     wanted: &[Range<u64>],
-    reason: Reason,
+    reason: RequestReason,
 ) -> (Vec<u8>, Option<Error>) {
     let mut out = Vec::new();
     let Object::Remote(object) = object else {
@@ -173,31 +176,35 @@ fn check_reads(store: &Store) {
         assert_eq!(object.len(), len, "{name}");
         assert_eq!(
             store.look_up(&parse_key(name)).unwrap(),
-            Some(*object.identity()),
+            Some(*object.version()),
             "{name}"
         );
         let all = [0..len];
-        for reason in [Reason::Index, Reason::Plain] {
+        for reason in [RequestReason::Index, RequestReason::Plain] {
             let read = object
                 .read(0..len, reason)
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(read == right, "{name}");
         }
-        for reason in [Reason::Segment, Reason::Plain] {
+        for reason in [RequestReason::Segment, RequestReason::Plain] {
             let (read, error) = read_parts(&object, &all, reason);
             assert!(read == right && error.is_none(), "{name}: {error:?}");
         }
         let past = [len..len + 1, len + 1..len + 2, 0..len + 1];
         for range in past {
-            let (read, error) = read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
+            let (read, error) = read_parts(
+                &object,
+                std::slice::from_ref(&range),
+                RequestReason::Segment,
+            );
             assert!(
                 read.is_empty() && matches!(error, Some(Error::Changed)),
                 "{name} {range:?}"
             );
         }
-        object.settle();
+        object.free_first_bytes();
         assert!(
-            object.read(0..len, Reason::Index).unwrap() == right,
+            object.read(0..len, RequestReason::Index).unwrap() == right,
             "{name}"
         );
     }
@@ -216,7 +223,7 @@ fn check_reads(store: &Store) {
         ],
         (0..200).map(|n| n * 14_000..n * 14_000 + 9_000).collect(),
     ] {
-        let (read, error) = read_parts(&object, &wanted, Reason::Segment);
+        let (read, error) = read_parts(&object, &wanted, RequestReason::Segment);
         assert!(error.is_none(), "{wanted:?}: {error:?}");
         assert!(read == concat_ranges(&right, &wanted), "{wanted:?}");
     }

@@ -11,7 +11,7 @@ use crate::suite::{
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::{Error, Object, Options, Reason, Store, TransportOptions};
+use store::{Error, Object, Options, RequestReason, Store, TransportOptions};
 
 /// A private certificate authority, and a certificate that it issued for this machine.
 struct TestAuthority {
@@ -89,13 +89,19 @@ fn nginx_over_tls_passes_the_suite() {
     check_library(&Store::new(&url, ours.clone()).unwrap(), false);
     let (store, object) = start_film(&url, ours);
     read_twenty(&object);
-    let connections = store.remote().unwrap().connections();
-    assert_eq!((connections.opened(), connections.reused()), (1, 20));
+    let connections = store.remote().unwrap().connection_counts();
+    assert_eq!(
+        (connections.opened_count(), connections.reused_count()),
+        (1, 20)
+    );
     // Without a connection pool, each request opens a connection, and no TLS session is resumed.
     let (store, object) = start_film(&url, trust.trusted_options(false, patient_options()));
     read_twenty(&object);
-    let connections = store.remote().unwrap().connections();
-    assert_eq!((connections.opened(), connections.resumed()), (21, 0));
+    let connections = store.remote().unwrap().connection_counts();
+    assert_eq!(
+        (connections.opened_count(), connections.resumed_count()),
+        (21, 0)
+    );
     // A certificate of an unknown authority is not trusted.
     let Err(error) = Store::new(&url, patient_options())
         .unwrap()
@@ -122,11 +128,12 @@ fn a_tls_session_is_resumed_after_its_connection_was_closed() {
         };
         let (store, object) = start_film(&url, trust.trusted_options(true, patient_options()));
         for n in 0..9 {
-            let (read, error) = read_parts(&object, &[n * 1000..n * 1000 + 500], Reason::Segment);
+            let (read, error) =
+                read_parts(&object, &[n * 1000..n * 1000 + 500], RequestReason::Segment);
             assert!(error.is_none() && read.len() == 500, "{error:?}");
         }
-        let connections = store.remote().unwrap().connections();
-        let counted = (connections.opened(), connections.resumed());
+        let connections = store.remote().unwrap().connection_counts();
+        let counted = (connections.opened_count(), connections.resumed_count());
         assert_eq!(counted, (5, 4), "{protocols}: opened, of which resumed");
     }
 }
@@ -165,18 +172,21 @@ fn http2_is_used_where_it_is_enabled_and_offered() {
                 let object = object.clone();
                 let range = n * 100_000..n * 100_000 + 90_000;
                 std::thread::spawn(move || {
-                    let (read, error) =
-                        read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
+                    let (read, error) = read_parts(
+                        &object,
+                        std::slice::from_ref(&range),
+                        RequestReason::Segment,
+                    );
                     assert!(error.is_none(), "{error:?}");
                     assert!(read == concat_ranges(&object_bytes("film.mp4"), &[range]));
                 })
             })
             .collect();
         readers.into_iter().for_each(|one| one.join().unwrap());
-        let connections = store.remote().unwrap().connections();
+        let connections = store.remote().unwrap().connection_counts();
         let counted = (
-            connections.opened(),
-            connections.opened() + connections.reused(),
+            connections.opened_count(),
+            connections.opened_count() + connections.reused_count(),
         );
         assert_eq!(counted, (opened, 9), "{listen}, {chosen}: opened, requests");
         assert_eq!(connections.open_count(), opened);
@@ -207,8 +217,11 @@ fn storage_over_http2_passes_the_suite() {
     };
     let store = Store::new(&url, Options { transport, ..ours }).unwrap();
     check_library(&store, false);
-    let connections = store.remote().unwrap().connections();
-    assert!(connections.resumed() > 0 && connections.resumed() == connections.opened() - 1);
+    let connections = store.remote().unwrap().connection_counts();
+    assert!(
+        connections.resumed_count() > 0
+            && connections.resumed_count() == connections.opened_count() - 1
+    );
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Checks objects that are opened to be read whole. One request fetches the object, and readers
-//! read it while it arrives.
+//! read the object while it arrives.
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{object_bytes, parse_key, patient_options};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use store::{Error, Object, Reason, RemoteObject, Store};
+use store::{Error, Object, RemoteObject, RequestReason, Store};
 
 struct Film {
     server: FaultyServer,
@@ -47,7 +47,7 @@ impl Film {
         let mut got = Vec::new();
         let poured =
             self.remote_object()
-                .read_in_parts(range.clone(), Reason::Index, |at, piece| {
+                .read_in_parts(range.clone(), RequestReason::Index, |at, piece| {
                     assert_eq!(at, range.start + got.len() as u64);
                     got.extend_from_slice(piece);
                     match got.len() < enough {
@@ -71,7 +71,7 @@ impl Film {
     fn check_read(&self, range: Range<usize>) {
         let read = self
             .object
-            .read(range.start as u64..range.end as u64, Reason::Index);
+            .read(range.start as u64..range.end as u64, RequestReason::Index);
         assert!(
             read.unwrap() == self.right[range.clone()],
             "wrong bytes of {range:?}"

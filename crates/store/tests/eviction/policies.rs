@@ -18,13 +18,13 @@ struct Name(u64);
 struct Size(u64);
 
 impl MemoryWeight for Name {
-    fn bytes(&self) -> u64 {
+    fn weight_bytes(&self) -> u64 {
         0
     }
 }
 
 impl MemoryWeight for Size {
-    fn bytes(&self) -> u64 {
+    fn weight_bytes(&self) -> u64 {
         self.0
     }
 }

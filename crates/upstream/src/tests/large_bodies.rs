@@ -28,7 +28,7 @@ fn a_long_body_fills_memory_that_fits_and_its_connection_is_reused() {
     let client = connect_to(address);
     block_on(async {
         for (reused, short) in [(false, false), (true, true), (true, false)] {
-            let mut response = client.send(0, &get_request("/x")).await.unwrap();
+            let mut response = client.send_repeatable(0, &get_request("/x")).await.unwrap();
             assert_eq!(
                 (response.timing.is_reused, response.has_exclusive_memory()),
                 (reused, !short)
@@ -79,12 +79,12 @@ fn connections_that_the_server_ends_are_not_reused() {
         let (address, _requests) = start_server(vec![vec![response], vec![OK]]);
         let client = connect_to(address);
         block_on(async {
-            let mut first = client.send(0, &get_request("/")).await.unwrap();
+            let mut first = client.send_repeatable(0, &get_request("/")).await.unwrap();
             assert!(
                 first.has_exclusive_memory()
                     && read_body(&mut first).await.unwrap() == expected_body()
             );
-            let mut second = client.send(0, &get_request("/")).await.unwrap();
+            let mut second = client.send_repeatable(0, &get_request("/")).await.unwrap();
             assert!(!second.timing.is_reused);
             assert_eq!(read_body(&mut second).await.unwrap(), b"abc");
         });
@@ -96,7 +96,7 @@ fn a_long_body_that_is_cut_or_stalls_is_an_error() {
     let (address, _requests) = start_server(vec![vec![long_response("", LONG - 7)]]);
     let client = connect_to(address);
     block_on(async {
-        let mut response = client.send(0, &get_request("/")).await.unwrap();
+        let mut response = client.send_repeatable(0, &get_request("/")).await.unwrap();
         let failed = read_body(&mut response).await.unwrap_err();
         assert!(
             failed.reason.contains("7 bytes early") && !failed.is_timeout,
@@ -116,7 +116,7 @@ fn a_long_body_that_is_cut_or_stalls_is_an_error() {
         stream.read(&mut [0]).unwrap()
     });
     block_on(async {
-        let mut response = client.send(0, &get_request("/")).await.unwrap();
+        let mut response = client.send_repeatable(0, &get_request("/")).await.unwrap();
         let failed = read_body(&mut response).await.unwrap_err();
         assert!(
             failed.reason.contains("nothing") && failed.is_timeout,

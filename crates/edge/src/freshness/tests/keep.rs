@@ -123,7 +123,7 @@ fn section_3_what_may_be_kept() {
             &["Vary: accept, *", "Cache-Control: max-age=9"],
             Err(UncacheableReason::VaryStar),
         ),
-        // The rules for cookies are not part of the standard.
+        // The edge's rules for cookies are stricter than the standard.
         (
             "",
             200,

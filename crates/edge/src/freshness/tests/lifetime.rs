@@ -264,7 +264,8 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
     }
 }
 
-/// Other caches also accept dates with a wrong weekday or with unusual upper and lower case.
+/// Like other caches, the edge accepts dates with a wrong weekday or with unusual upper and lower
+/// case.
 #[test]
 fn dates_with_a_wrong_weekday_or_other_letter_case_count() {
     for expires in [

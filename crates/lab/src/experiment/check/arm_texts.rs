@@ -5,14 +5,14 @@ use crate::experiment::arms::{Arm, RunPlan, UnknownPlaceholder, fill_placeholder
 use crate::experiment::cpus::CpuList;
 use crate::experiment::document::{ExperimentDocument, LinkSpec, SinkSpec};
 use crate::experiment::placeholders::{RunContext, resolve_placeholder};
-use crate::experiment::quantity::QuantityExpression;
-use crate::experiment::sink_results::find_place_fault;
+use crate::experiment::quantity::QuantityLocator;
+use crate::experiment::sink_results::find_location_fault;
 use crate::link::{LinkSettingError, LinkShape};
-use net::config::duration;
+use net::config::parse_duration;
 use toml::Spanned;
 
-pub(super) fn check_texts(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
-    for plan in RunPlan::all_scales(document) {
+pub(super) fn check_arm_texts(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
+    for plan in RunPlan::plan_all_scales(document) {
         for arm in &plan.arms {
             for (name, link) in &document.link {
                 check_link(name.get_ref(), link, arm, faults);
@@ -22,7 +22,11 @@ pub(super) fn check_texts(document: &ExperimentDocument, faults: &mut FaultColle
     }
     for (name, sink) in &document.sink {
         let name = name.get_ref();
-        if let Some(Err(what)) = sink.timeout.as_ref().map(|text| duration(text.get_ref())) {
+        if let Some(Err(what)) = sink
+            .timeout
+            .as_ref()
+            .map(|text| parse_duration(text.get_ref()))
+        {
             let span = sink.timeout.as_ref().map_or(0..0, Spanned::span);
             faults.add_fault(span, &format!("sink.{name}.timeout"), what);
         }
@@ -30,7 +34,7 @@ pub(super) fn check_texts(document: &ExperimentDocument, faults: &mut FaultColle
         let measured = measured.map(|(name, text)| (format!("measure.{}", name.get_ref()), text));
         let late = sink.late_ms.iter().map(|text| ("late-ms".to_owned(), text));
         for (key, text) in measured.chain(late) {
-            if let Err(what) = QuantityExpression::parse_expression(text.get_ref()) {
+            if let Err(what) = QuantityLocator::parse_locator(text.get_ref()) {
                 faults.add_fault(text.span(), &format!("sink.{name}.{key}"), what.to_string());
             }
         }
@@ -52,7 +56,7 @@ pub(super) fn check_texts(document: &ExperimentDocument, faults: &mut FaultColle
     for (kind, name, cpus) in functions.chain(sinks) {
         if let Some((cpus, Err(what))) = cpus
             .as_ref()
-            .map(|c| (c, CpuList::parse_value(c.get_ref())))
+            .map(|c| (c, CpuList::parse_cpu_list(c.get_ref())))
         {
             faults.add_fault(
                 cpus.span(),
@@ -86,7 +90,7 @@ fn check_result_sources(name: &str, sink: &SinkSpec, faults: &mut FaultCollector
     let histograms = sink.histogram.iter();
     let histograms = histograms.map(|(name, one)| ("histogram", name, &one.from, &one.times));
     for (kind, quantity, from, times) in series.into_iter().chain(histograms) {
-        if let Some(what) = find_place_fault(from.get_ref()) {
+        if let Some(what) = find_location_fault(from.get_ref()) {
             faults.add_fault(from.span(), &at(kind, quantity, ".from"), what);
         }
         if let Some(wrong) = times.as_ref().filter(|times| !times.get_ref().is_normal()) {
@@ -110,13 +114,15 @@ fn check_bound_texts(document: &ExperimentDocument, faults: &mut FaultCollector<
         ("bounds.link-late", &bounds.link_late),
         ("bounds.sink-late", &bounds.sink_late),
     ] {
-        if let Some((text, Err(what))) = text.as_ref().map(|text| (text, duration(text.get_ref())))
+        if let Some((text, Err(what))) = text
+            .as_ref()
+            .map(|text| (text, parse_duration(text.get_ref())))
         {
             faults.add_fault(text.span(), path, what);
         }
     }
     if let Some(text) = &document.bounds.steal
-        && let Err(what) = crate::link::parse_share(text.get_ref())
+        && let Err(what) = crate::link::parse_percentage(text.get_ref())
     {
         faults.add_fault(text.span(), "bounds.steal", what.to_string());
     }

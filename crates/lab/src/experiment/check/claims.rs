@@ -10,7 +10,7 @@ use toml::{Spanned, Value};
 pub(in crate::experiment) const LINK_QUANTITIES: [&str; 4] =
     ["lost", "dropped", "down-bytes", "up-bytes"];
 
-pub(super) type Values = BTreeMap<Spanned<String>, Spanned<Value>>;
+pub(super) type ArmSelector = BTreeMap<Spanned<String>, Spanned<Value>>;
 
 pub(super) fn check_claims(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let known = list_quantities(document);
@@ -45,13 +45,13 @@ pub(super) fn check_claims(document: &ExperimentDocument, faults: &mut FaultColl
 
 /// Checks that both sides of a comparison name the same variables.
 pub(super) fn check_same_variables(
-    of: &Values,
-    to: &Values,
+    of: &ArmSelector,
+    to: &ArmSelector,
     at: std::ops::Range<usize>,
     path: &str,
     faults: &mut FaultCollector<'_>,
 ) {
-    let names = |values: &Values| -> Vec<String> {
+    let names = |values: &ArmSelector| -> Vec<String> {
         values.keys().map(|name| name.get_ref().clone()).collect()
     };
     if names(of) != names(to) {
@@ -122,7 +122,7 @@ pub(super) fn list_quantities(document: &ExperimentDocument) -> Vec<String> {
 pub(super) fn check_variables(
     document: &ExperimentDocument,
     path: &str,
-    values: &Values,
+    values: &ArmSelector,
     faults: &mut FaultCollector<'_>,
 ) {
     for (name, value) in values {
@@ -140,7 +140,7 @@ pub(super) fn check_variables(
                 .iter()
                 .any(|arm| arm.get(name.get_ref()) == wanted.as_ref())
         };
-        if !in_sweep && !RunPlan::all_scales(document).into_iter().any(in_arms) {
+        if !in_sweep && !RunPlan::plan_all_scales(document).into_iter().any(in_arms) {
             faults.add_fault(value.span(), &path, "the variable has no such value");
         }
     }

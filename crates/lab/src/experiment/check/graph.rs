@@ -4,8 +4,8 @@ use super::fault_collector::FaultCollector;
 use crate::experiment::ExperimentDocument;
 use crate::experiment::arms::is_name;
 use crate::experiment::document::SinkSpec;
-use crate::experiment::placeholders::{DEFAULT_PLACE, link_end, place_of};
-use crate::experiment::quantity::QuantityExpression;
+use crate::experiment::placeholders::{DEFAULT_PLACE, linked_place_or_default, place_of};
+use crate::experiment::quantity::QuantityLocator;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
@@ -88,12 +88,12 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
     check_place_tables(document, faults);
 }
 
-/// Checks that all functions of a place have different ports. All places that no link joins count
-/// as one place, because all of them are this machine if there are no agents.
+/// Checks that all functions of a place have different ports. All places that are not the end of a
+/// link are treated as one place, because without agents these places share one network namespace.
 fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let mut ports = BTreeSet::new();
     for (name, function) in &document.function {
-        let place = link_end(document, place_of(function.at.as_ref()));
+        let place = linked_place_or_default(document, place_of(function.at.as_ref()));
         let (port, path) = (&function.port, format!("function.{}.port", name.get_ref()));
         if *port.get_ref() == 0 {
             let what =
@@ -109,7 +109,7 @@ fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     }
 }
 
-/// Checks the tables of places.
+/// Checks the `[place.NAME]` tables.
 fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     for (name, place) in &document.place {
         let (text, path) = (name.get_ref().as_str(), format!("place.{}", name.get_ref()));
@@ -126,20 +126,20 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
         if !(1..=AGENTS_MAX).contains(&number) {
             let what = format!("write 1 to {AGENTS_MAX} agents");
             faults.add_fault(agents.span(), &path, what);
-        } else if number > 1 && link_end(document, Some(text)) != DEFAULT_PLACE {
+        } else if number > 1 && linked_place_or_default(document, Some(text)) != DEFAULT_PLACE {
             let what = "this place is the end of a link, which must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
         } else if number > 1 && function_places.any(|at| at == Some(text)) {
             let what = "a function at this place runs only once, so the place must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
         } else if number > 1 {
-            check_parts(document, text, faults);
+            check_mergeability(document, text, faults);
         }
     }
 }
 
 /// Checks that the measurements of several agents can be merged.
-fn check_parts(document: &ExperimentDocument, place: &str, faults: &mut FaultCollector<'_>) {
+fn check_mergeability(document: &ExperimentDocument, place: &str, faults: &mut FaultCollector<'_>) {
     let is_at_place = |sink: &&SinkSpec| place_of(sink.at.as_ref()) == Some(place);
     for (name, text) in document
         .sink
@@ -147,8 +147,8 @@ fn check_parts(document: &ExperimentDocument, place: &str, faults: &mut FaultCol
         .filter(is_at_place)
         .flat_map(|sink| &sink.measure)
     {
-        if QuantityExpression::parse_expression(text.get_ref())
-            .is_ok_and(|quantity| !quantity.adds_up())
+        if QuantityLocator::parse_locator(text.get_ref())
+            .is_ok_and(|quantity| !quantity.is_mergeable())
         {
             let what =
                 "several agents measure this quantity; write sum, mean, least or most before it";

@@ -2,12 +2,12 @@
 
 use super::claims::{check_same_variables, check_variables, list_quantities};
 use super::fault_collector::FaultCollector;
-use crate::experiment::document::{ExperimentDocument, PlotKind, PlotSpec, list_names};
+use crate::experiment::document::{ExperimentDocument, PlotKind, PlotSpec, as_name_list};
 use std::ops::Range;
 use toml::{Spanned, Value};
 
 /// Names that plots may refer to.
-struct KnownNames {
+struct PlottableNames {
     numbers: Vec<String>,
     series: Vec<String>,
     histograms: Vec<String>,
@@ -17,7 +17,7 @@ struct KnownNames {
 pub(super) fn check_plots(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let sinks = || document.sink.values();
     let own = |name: &Spanned<String>| name.get_ref().clone();
-    let known = KnownNames {
+    let known = PlottableNames {
         numbers: list_quantities(document),
         series: sinks().flat_map(|s| s.series.keys()).map(own).collect(),
         histograms: sinks().flat_map(|s| s.histogram.keys()).map(own).collect(),
@@ -26,7 +26,7 @@ pub(super) fn check_plots(document: &ExperimentDocument, faults: &mut FaultColle
     let all = [&known.numbers, &known.series, &known.histograms].map(Vec::as_slice);
     for name in document.quantity.keys() {
         let path = format!("quantity.{}", name.get_ref());
-        check_name(name.get_ref(), name.span(), &path, &all.concat(), faults);
+        check_known_name(name.get_ref(), name.span(), &path, &all.concat(), faults);
     }
     for (number, plot) in document.plot.iter().enumerate() {
         let path = format!("plot[{number}]");
@@ -38,7 +38,7 @@ fn check_plot(
     document: &ExperimentDocument,
     at: &Spanned<PlotSpec>,
     path: &str,
-    known: &KnownNames,
+    known: &PlottableNames,
     faults: &mut FaultCollector<'_>,
 ) {
     let (span, plot) = (at.span(), at.get_ref());
@@ -51,9 +51,9 @@ fn check_plot(
         PlotKind::Fit => plain.clone(),
         PlotKind::Bars | PlotKind::Box | PlotKind::Map => known.numbers.clone(),
     };
-    check_names(&plot.quantity, &format!("{path}.quantity"), &drawn, faults);
+    check_known_names(&plot.quantity, &format!("{path}.quantity"), &drawn, faults);
     if let Some(by) = &plot.by {
-        check_names(by, &format!("{path}.by"), &known.variables, faults);
+        check_known_names(by, &format!("{path}.by"), &known.variables, faults);
     }
     check_variables(document, &format!("{path}.where"), &plot.only, faults);
     check_variables(document, &format!("{path}.of"), &plot.of, faults);
@@ -64,29 +64,29 @@ fn check_plot(
         (PlotKind::Fit | PlotKind::Map, None) => {
             faults.add_fault(span.clone(), &x, "the x axis is missing; write x = NAME")
         }
-        (PlotKind::Fit, Some(factor)) => check_names(factor, &x, &factors, faults),
-        (PlotKind::Map, Some(across)) => check_names(across, &x, &known.variables, faults),
+        (PlotKind::Fit, Some(factor)) => check_known_names(factor, &x, &factors, faults),
+        (PlotKind::Map, Some(across)) => check_known_names(across, &x, &known.variables, faults),
         (_, Some(other)) => {
             faults.add_fault(other.span(), &x, "only plots of kind fit or map have an x")
         }
         (_, None) => {}
     }
-    check_map(plot, kind, span.clone(), path, known, faults);
+    check_heat_map(plot, kind, span.clone(), path, known, faults);
     if let Some(tail) = &plot.tail {
         let path = format!("{path}.tail");
-        check_name(tail.get_ref(), tail.span(), &path, &plain, faults);
+        check_known_name(tail.get_ref(), tail.span(), &path, &plain, faults);
     }
     if (plot.knee || plot.tail.is_some()) && kind != PlotKind::Fit {
         faults.add_fault(span, path, "only plots of kind fit have a knee and a tail");
     }
 }
 
-fn check_map(
+fn check_heat_map(
     plot: &PlotSpec,
     kind: PlotKind,
     at: Range<usize>,
     path: &str,
-    known: &KnownNames,
+    known: &PlottableNames,
     faults: &mut FaultCollector<'_>,
 ) {
     if kind != PlotKind::Map {
@@ -98,7 +98,7 @@ fn check_map(
     match &plot.y {
         Some(y) => {
             let path = format!("{path}.y");
-            check_name(y.get_ref(), y.span(), &path, &known.variables, faults);
+            check_known_name(y.get_ref(), y.span(), &path, &known.variables, faults);
         }
         None => faults.add_fault(
             at.clone(),
@@ -114,23 +114,23 @@ fn check_map(
     }
 }
 
-fn check_names(
+fn check_known_names(
     value: &Spanned<Value>,
     path: &str,
     known: &[String],
     faults: &mut FaultCollector<'_>,
 ) {
-    match list_names(value.get_ref()) {
+    match as_name_list(value.get_ref()) {
         None => faults.add_fault(value.span(), path, "write a name or a list of names"),
         Some(names) => {
             for name in names {
-                check_name(name, value.span(), path, known, faults);
+                check_known_name(name, value.span(), path, known, faults);
             }
         }
     }
 }
 
-fn check_name(
+fn check_known_name(
     name: &str,
     at: Range<usize>,
     path: &str,

@@ -76,7 +76,7 @@ pub enum PlotKind {
 
 /// Returns the names in a value, which is either one name or a list of names. Returns `None` for
 /// any other value.
-pub fn list_names(value: &Value) -> Option<Vec<&str>> {
+pub fn as_name_list(value: &Value) -> Option<Vec<&str>> {
     match value {
         Value::String(name) => Some(vec![name]),
         Value::Array(all) if !all.is_empty() => all.iter().map(Value::as_str).collect(),

@@ -1,27 +1,27 @@
 //! Reads distributions, which are HDR histograms, either alone or in interval logs.
 
-use super::{ResultFault, SinkFiles};
+use super::{SinkFiles, SinkResultFault};
 use crate::experiment::document::HistogramSource as Wanted;
-use crate::experiment::histograms::{decode_histogram, encode_histogram, sum_log};
+use crate::experiment::histograms::{decode_histogram, encode_histogram, sum_interval_log};
 use crate::experiment::record::HistogramRecord;
 use serde_json::Value;
 
 pub(super) fn read_histogram(
     files: &SinkFiles<'_>,
     wanted: &Wanted,
-) -> Result<HistogramRecord, ResultFault> {
+) -> Result<HistogramRecord, SinkResultFault> {
     let place = wanted.from.get_ref();
-    let text = match super::split_place(place) {
+    let text = match super::split_result_location(place) {
         (Some(_), None) => files.read_text(place)?.0,
         _ => match files.read_json(place)? {
             Value::String(text) => text,
-            _ => return Err(ResultFault::NoText(place.clone())),
+            _ => return Err(SinkResultFault::NoText(place.clone())),
         },
     };
     let tag = wanted.tag.as_ref().map(|tag| tag.get_ref().as_str());
     // An interval log contains comments (`#`) or commas. A histogram in base64 contains neither.
     let all = match text.trim().contains(['#', ',']) {
-        true => sum_log(text.as_bytes(), tag)?,
+        true => sum_interval_log(text.as_bytes(), tag)?,
         false => decode_histogram(text.trim())?,
     };
     Ok(HistogramRecord {

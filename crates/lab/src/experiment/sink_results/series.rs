@@ -1,29 +1,29 @@
 //! Reads series over time.
 
-use super::{ResultFault, SinkFiles};
+use super::{SinkFiles, SinkResultFault};
 use crate::experiment::document::SeriesSource;
 use serde_json::Value;
 
 /// Maximum number of points of a series.
 pub(super) const POINTS_MAX: usize = 20_000;
 
-pub(super) fn read(
+pub(super) fn read_series(
     files: &SinkFiles<'_>,
     series: &SeriesSource,
-) -> Result<Vec<[f64; 2]>, ResultFault> {
+) -> Result<Vec<[f64; 2]>, SinkResultFault> {
     let place = series.from.get_ref();
-    let items = match super::split_place(place) {
-        (Some(_), None) => parse_lines(&files.read_text(place)?.0)?,
+    let items = match super::split_result_location(place) {
+        (Some(_), None) => parse_series_items(&files.read_text(place)?.0)?,
         _ => match files.read_json(place)? {
             Value::Array(items) => items,
-            _ => return Err(ResultFault::NoArray(place.clone())),
+            _ => return Err(SinkResultFault::NoArray(place.clone())),
         },
     };
     if items.len() > POINTS_MAX {
-        return Err(ResultFault::TooManyPoints(items.len()));
+        return Err(SinkResultFault::TooManyPoints(items.len()));
     }
     let points = items.iter().enumerate().map(|(number, item)| {
-        parse_point(number, item, series).ok_or_else(|| ResultFault::NoPoint {
+        parse_point(number, item, series).ok_or_else(|| SinkResultFault::NoPoint {
             number,
             place: place.clone(),
             item: format!("{item:.80}"),
@@ -33,14 +33,14 @@ pub(super) fn read(
 }
 
 /// Parses a JSON array, or one JSON value per line.
-fn parse_lines(text: &str) -> Result<Vec<Value>, ResultFault> {
+fn parse_series_items(text: &str) -> Result<Vec<Value>, SinkResultFault> {
     if let Ok(Value::Array(items)) = serde_json::from_str(text) {
         return Ok(items);
     }
     let filled = text.lines().enumerate();
     let filled = filled.filter(|(_, line)| !line.trim().is_empty());
     let read = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|source| ResultFault::Line {
+        serde_json::from_str(line).map_err(|source| SinkResultFault::Line {
             number: number + 1,
             source,
         })

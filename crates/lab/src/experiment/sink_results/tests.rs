@@ -16,7 +16,7 @@ fn collect_from(
     test: &str,
     words: &str,
     files: &[(&str, &str)],
-) -> Result<SinkResults, ResultError> {
+) -> Result<SinkResults, SinkResultError> {
     let folder = create_folder(test);
     for (name, text) in files {
         std::fs::write(folder.join(name), text).unwrap();

@@ -1,6 +1,6 @@
 //! Finds the JSONPaths of an experiment's keys in a workflow description.
 
-use super::super::path::JsonPath;
+use super::super::json_path::JsonPath;
 use super::EXPERIMENT;
 use serde_json::Value;
 

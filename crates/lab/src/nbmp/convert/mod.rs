@@ -1,26 +1,26 @@
 //! Converts an experiment in TOML to an NBMP workflow description and back without loss.
 //!
-//! `build.rs` turns a TOML table into a workflow. A key that has a field in NBMP becomes this
-//! field. Other keys become parameters (`parameters.rs`). `extract.rs` turns a workflow into a
-//! table. `build.rs` then builds a second workflow from this table. `overlay.rs` stores the
-//! differences between the second and the given workflow in the key `nbmp`. A round trip therefore
-//! loses nothing, not even members that `extract.rs` does not know.
+//! `build_workflow.rs` turns a TOML table into a workflow. A key that has a field in NBMP becomes
+//! this field. Other keys become parameters (`parameters.rs`). `extract_experiment.rs` turns a
+//! workflow into a table. `build_workflow.rs` then builds a second workflow from this table.
+//! `overlay.rs` stores the differences between the second and the given workflow in the key `nbmp`.
+//! A round trip therefore loses nothing, not even members unknown to `extract_experiment.rs`.
 
-mod build;
-mod extract;
+mod build_workflow;
+mod extract_experiment;
+mod flow_control_fields;
 mod json_paths;
-mod link_values;
 mod names;
 mod overlay;
 mod parameters;
 
-pub(super) use extract::{is_place, is_understood};
+pub(super) use extract_experiment::{is_convertible_assertion, is_place};
 pub use json_paths::find_json_path;
 pub(super) use parameters::read_parameters;
 use serde_json::Value;
 use toml::Table;
 
-/// TOML key of the members that have no other key in TOML.
+/// TOML key of the overlay, which stores the NBMP members that have no other key in TOML.
 pub const REST: &str = "nbmp";
 /// Name of the instance whose parameters are keys of the experiment itself, such as `rounds`.
 pub(super) const EXPERIMENT: &str = "lab.experiment";
@@ -34,7 +34,7 @@ pub const REPOSITORY: &str = "headwater:functions";
 pub fn to_workflow(experiment: &Table) -> Value {
     let mut own = experiment.clone();
     let rest = own.remove(REST);
-    let built = build::build_workflow(&own);
+    let built = build_workflow::build_workflow(&own);
     match rest {
         Some(rest) => overlay::apply_overlay(built, &rest),
         None => built,
@@ -44,8 +44,9 @@ pub fn to_workflow(experiment: &Table) -> Value {
 /// Converts a workflow description to an experiment's table. [`to_workflow`] converts the table
 /// back to the same description.
 pub fn to_experiment(workflow: &Value) -> Table {
-    let mut table = extract::extract_experiment(workflow);
-    if let Some(rest) = overlay::find_difference(&build::build_workflow(&table), workflow) {
+    let mut table = extract_experiment::extract_experiment(workflow);
+    if let Some(rest) = overlay::find_difference(&build_workflow::build_workflow(&table), workflow)
+    {
         table.insert(REST.into(), rest);
     }
     table

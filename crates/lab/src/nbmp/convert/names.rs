@@ -46,7 +46,7 @@ impl<'a> ExperimentNames<'a> {
 
     /// Returns the NBMP identifier of a function of the experiment. The identifier is the name of
     /// the built-in function that the table uses, or else `command`.
-    pub(super) fn id_of(&self, function: &str) -> String {
+    pub(super) fn function_identifier(&self, function: &str) -> String {
         let table = self
             .experiment
             .get("function")

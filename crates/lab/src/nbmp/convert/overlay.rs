@@ -9,10 +9,10 @@
 //! - `$by` states the member that names the elements of an array.
 //! - `$order` lists the names of the elements in the required order.
 //! - `$value` contains a value that replaces the old value completely.
-//! - `$json` contains a value that TOML lacks, as JSON text. Such a value is null or an integer
-//!   above `i64::MAX`.
+//! - `$json` contains the JSON text of a value that TOML cannot represent. Such a value is null or
+//!   an integer above `i64::MAX`.
 //!
-//! If a member's name starts with `$`, its key gets a second `$`.
+//! If a member's name starts with `$`, its key in the overlay starts with `$$`.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,13 +237,13 @@ pub(super) fn json_to_toml(value: &Value) -> toml::Value {
         Value::Number(number) => match (number.as_i64(), number.is_f64()) {
             (Some(whole), _) => whole.into(),
             (None, true) => number.as_f64().unwrap_or_default().into(),
-            _ => as_json(value),
+            _ => wrap_json_text(value),
         },
-        _ => as_json(value),
+        _ => wrap_json_text(value),
     }
 }
 
-fn as_json(value: &Value) -> toml::Value {
+fn wrap_json_text(value: &Value) -> toml::Value {
     single_entry(JSON, value.to_string().into())
 }
 
@@ -251,8 +251,8 @@ fn single_entry(word: &str, value: toml::Value) -> toml::Value {
     Table::from_iter([(word.to_owned(), value)]).into()
 }
 
-/// Converts TOML to JSON. This is the inverse of [`json_to_toml`]. A value that JSON lacks, such as
-/// a date, becomes a string that contains the TOML text of the value.
+/// Converts TOML to JSON. This is the inverse of [`json_to_toml`]. A value that JSON cannot
+/// represent, such as a date, becomes a string that contains the TOML text of the value.
 pub(super) fn toml_to_json(value: &toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.as_str().into(),
@@ -263,7 +263,7 @@ pub(super) fn toml_to_json(value: &toml::Value) -> Value {
         toml::Value::Array(list) => list.iter().map(toml_to_json).collect(),
         toml::Value::Table(table) => {
             if let Some(text) = table.get(JSON).and_then(toml::Value::as_str) {
-                return super::super::parse_bounded(text.as_bytes()).unwrap_or_default();
+                return super::super::parse_bounded_json(text.as_bytes()).unwrap_or_default();
             }
             match table.get(VALUE) {
                 Some(value) => toml_to_json(value),

@@ -154,7 +154,7 @@ pub(super) fn insert_dotted(table: &mut Table, name: &str, value: toml::Value) -
 fn insert_nested(table: &mut Table, name: &str, value: toml::Value) -> bool {
     match name.split_once('.') {
         None => {
-            let key = plain(name);
+            let key = unescape_key(name);
             let free = !table.contains_key(&key);
             if free {
                 table.insert(key, value);
@@ -163,7 +163,7 @@ fn insert_nested(table: &mut Table, name: &str, value: toml::Value) -> bool {
         }
         Some((first, rest)) => {
             let empty = || toml::Value::Table(Table::new());
-            let inner = table.entry(plain(first)).or_insert_with(empty);
+            let inner = table.entry(unescape_key(first)).or_insert_with(empty);
             inner
                 .as_table_mut()
                 .is_some_and(|inner| insert_nested(inner, rest, value))
@@ -179,7 +179,7 @@ fn escape_key(key: &str) -> String {
         })
 }
 
-fn plain(key: &str) -> String {
+fn unescape_key(key: &str) -> String {
     let plain =
         |key: String, (plain, escaped): &(char, &str)| key.replace(escaped, &plain.to_string());
     ESCAPES.iter().rev().fold(key.to_owned(), plain)

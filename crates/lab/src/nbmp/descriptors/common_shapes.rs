@@ -2,7 +2,9 @@
 
 use super::super::field_shape::FieldShape::{Form, IntegerFrom, List, NonEmptyText, StrictForm};
 use super::super::field_shape::{DescriptorField, FieldNeed, FieldShape};
-use super::super::text_forms::{is_brand, is_date_time, is_media_type, is_placement, is_uri};
+use super::super::text_forms::{
+    is_country_or_subdivision, is_date_time, is_media_type, is_nbmp_brand, is_uri,
+};
 
 pub(super) const fn define_field(
     name: &'static str,
@@ -19,11 +21,11 @@ pub(super) const TIME: FieldShape = Form(
 );
 pub(super) const MEDIA_TYPE: FieldShape = Form(is_media_type, "a media type, such as video/mp4");
 pub(super) const BRAND: FieldShape = StrictForm(
-    is_brand,
+    is_nbmp_brand,
     "a brand, such as urn:mpeg:mpegi:nbmp:2023:loadtest",
 );
 pub(super) const PLACEMENT: FieldShape = Form(
-    is_placement,
+    is_country_or_subdivision,
     "a country or subdivision, such as NL or US-CA",
 );
 pub(super) const TEXTS: FieldShape = List(&NonEmptyText, 1);

@@ -63,7 +63,7 @@ static VARIABLE_FIELDS: &[DescriptorField] = &[
     define_field("min", May, Integer),
     define_field("max", May, Integer),
     define_field("url", May, URI),
-    // Does not check the fields of the children, which are variables again.
+    // The children are also variables, but the fields of the children are not checked.
     define_field("children", May, List(&AnyObject, 0)),
 ];
 

@@ -3,31 +3,39 @@
 
 /// The replacement of another vendor's function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counterpart {
+pub(super) enum FunctionCounterpart {
     /// The built-in function with this name.
     BuiltIn(&'static str),
-    /// The lab does the work of the function itself. It provides the sources and collects the
-    /// results.
+    /// The lab itself replaces the function, because the lab provides sources and collects results.
     Lab,
 }
 
 /// Function identifiers of other vendors and their counterparts. An identifier is the value of
 /// `general.id`, or of `id` at an end of a connection.
-const COUNTERPARTS: [(&str, Counterpart); 14] = [
-    ("vod-origin", Counterpart::BuiltIn("headwater-origin")),
-    ("origin", Counterpart::BuiltIn("headwater-origin")),
-    ("packager", Counterpart::BuiltIn("headwater-origin")),
-    ("edge-cache", Counterpart::BuiltIn("headwater-edge")),
-    ("cache", Counterpart::BuiltIn("headwater-edge")),
-    ("cdn", Counterpart::BuiltIn("headwater-edge")),
-    ("load-generator", Counterpart::BuiltIn("headwater-players")),
-    ("player", Counterpart::BuiltIn("headwater-players")),
-    ("players", Counterpart::BuiltIn("headwater-players")),
-    ("request-generator", Counterpart::BuiltIn("headwater-rate")),
-    ("object-store", Counterpart::Lab),
-    ("storage", Counterpart::Lab),
-    ("collector", Counterpart::Lab),
-    ("reporter", Counterpart::Lab),
+const COUNTERPARTS: [(&str, FunctionCounterpart); 14] = [
+    (
+        "vod-origin",
+        FunctionCounterpart::BuiltIn("headwater-origin"),
+    ),
+    ("origin", FunctionCounterpart::BuiltIn("headwater-origin")),
+    ("packager", FunctionCounterpart::BuiltIn("headwater-origin")),
+    ("edge-cache", FunctionCounterpart::BuiltIn("headwater-edge")),
+    ("cache", FunctionCounterpart::BuiltIn("headwater-edge")),
+    ("cdn", FunctionCounterpart::BuiltIn("headwater-edge")),
+    (
+        "load-generator",
+        FunctionCounterpart::BuiltIn("headwater-players"),
+    ),
+    ("player", FunctionCounterpart::BuiltIn("headwater-players")),
+    ("players", FunctionCounterpart::BuiltIn("headwater-players")),
+    (
+        "request-generator",
+        FunctionCounterpart::BuiltIn("headwater-rate"),
+    ),
+    ("object-store", FunctionCounterpart::Lab),
+    ("storage", FunctionCounterpart::Lab),
+    ("collector", FunctionCounterpart::Lab),
+    ("reporter", FunctionCounterpart::Lab),
 ];
 
 /// Maps a parameter in another vendor's description to a parameter of the built-in function. `{}`
@@ -69,11 +77,11 @@ const fn map_parameter(
 
 /// Returns the counterpart of the function with this identifier. A built-in function is its own
 /// counterpart.
-pub(super) fn find_counterpart(id: &str) -> Option<Counterpart> {
+pub(super) fn find_function_counterpart(id: &str) -> Option<FunctionCounterpart> {
     let own = crate::experiment::built_in_functions().get_key_value(id);
     let known = COUNTERPARTS.iter().find(|(known, _)| *known == id);
     match own {
-        Some((name, _)) => Some(Counterpart::BuiltIn(name)),
+        Some((name, _)) => Some(FunctionCounterpart::BuiltIn(name)),
         None => known.map(|(_, counterpart)| *counterpart),
     }
 }
@@ -88,7 +96,10 @@ pub(super) fn known_identifiers() -> String {
 
 /// Returns the mapping of another vendor's parameter, if the built-in function has a corresponding
 /// parameter.
-pub(super) fn find_parameter(function: &str, name: &str) -> Option<&'static ParameterMapping> {
+pub(super) fn find_parameter_mapping(
+    function: &str,
+    name: &str,
+) -> Option<&'static ParameterMapping> {
     PARAMETERS
         .iter()
         .find(|known| known.function == function && known.name == name)
@@ -121,7 +132,7 @@ mod tests {
     #[test]
     fn every_counterpart_and_parameter_exists() {
         for (id, counterpart) in COUNTERPARTS {
-            if let Counterpart::BuiltIn(name) = counterpart {
+            if let FunctionCounterpart::BuiltIn(name) = counterpart {
                 assert!(built_in_functions().contains_key(name), "{id}");
             }
         }

@@ -2,16 +2,16 @@
 //! of connections.
 
 use super::super::NbmpFault;
-use super::super::path::JsonPath;
-use super::function_map::{Counterpart, find_counterpart, known_identifiers};
-use super::{elements, reserved_names, text_of};
+use super::super::json_path::JsonPath;
+use super::function_map::{FunctionCounterpart, find_function_counterpart, known_identifiers};
+use super::{list_processing_elements, reserved_names, text_of};
 use crate::experiment::built_in_functions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An instance of a function that a built-in function replaces.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(super) struct FunctionInstance {
     /// Name in the description.
     pub(super) instance: String,
     /// Name in the experiment.
@@ -22,15 +22,15 @@ pub(super) struct Instance {
     pub(super) is_sink: bool,
     /// Names of the instances that are connected to this instance's inputs.
     pub(super) fed_by: BTreeSet<String>,
-    /// Path of the element of `function-restrictions` that describes the instance. Without such an
-    /// element, the path of the first connection end that names the instance.
+    /// Path of the element of `function-restrictions` that describes the instance. If no such
+    /// element exists, this is the path of the first connection end that names the instance.
     pub(super) at: JsonPath,
 }
 
-impl Instance {
+impl FunctionInstance {
     /// Returns the element of `function-restrictions` that describes this instance, if it exists.
     pub(super) fn restriction<'a>(&self, workflow: &'a Value) -> Option<&'a Value> {
-        let mut all = elements(workflow, "function-restrictions");
+        let mut all = list_processing_elements(workflow, "function-restrictions");
         let found = all.find(|(_, one)| text_of(one, "instance") == Some(&self.instance));
         found.map(|(_, one)| one)
     }
@@ -39,10 +39,10 @@ impl Instance {
 /// Returns the instances to run, and the JSONPaths of the instances whose work the lab does itself.
 ///
 /// # Errors
-/// Returns a fault for every function without a counterpart.
+/// Returns a fault for every function for which the lab has no replacement.
 pub(super) fn list_instances(
     workflow: &Value,
-) -> Result<(Vec<Instance>, Vec<String>), Vec<NbmpFault>> {
+) -> Result<(Vec<FunctionInstance>, Vec<String>), Vec<NbmpFault>> {
     let mut named: BTreeMap<String, (String, JsonPath, JsonPath)> = BTreeMap::new();
     let mut order = Vec::new();
     let mut add = |instance: &str, id: &str, at: JsonPath, id_at: JsonPath| {
@@ -52,7 +52,7 @@ pub(super) fn list_instances(
         });
     };
     let root = JsonPath::root().at("processing");
-    for (number, function) in elements(workflow, "function-restrictions") {
+    for (number, function) in list_processing_elements(workflow, "function-restrictions") {
         let at = root.at("function-restrictions").element(number);
         let id = function.pointer("/general/id").and_then(Value::as_str);
         if let (Some(instance), Some(id)) = (text_of(function, "instance"), id) {
@@ -60,7 +60,7 @@ pub(super) fn list_instances(
         }
     }
     let mut fed_by: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (number, connection) in elements(workflow, "connection-map") {
+    for (number, connection) in list_processing_elements(workflow, "connection-map") {
         let at = root.at("connection-map").element(number);
         let mut ends = Vec::new();
         for side in ["from", "to"] {
@@ -80,12 +80,12 @@ pub(super) fn list_instances(
         let Some((id, at, id_at)) = named.remove(&instance) else {
             continue;
         };
-        match find_counterpart(&id) {
-            Some(Counterpart::BuiltIn(function)) => {
+        match find_function_counterpart(&id) {
+            Some(FunctionCounterpart::BuiltIn(function)) => {
                 let role = built_in_functions()
                     .get(function)
                     .map(|known| known.role.as_str());
-                found.push(Instance {
+                found.push(FunctionInstance {
                     name: unique_name(&instance, &mut names),
                     function,
                     is_sink: role == Some("measure"),
@@ -94,7 +94,7 @@ pub(super) fn list_instances(
                     instance,
                 });
             }
-            Some(Counterpart::Lab) => ignored.push(at.fault_here("").path),
+            Some(FunctionCounterpart::Lab) => ignored.push(at.fault_here("").path),
             None => {
                 let known = known_identifiers();
                 let what = format!("unknown function {id:.80}; the lab runs {known}");
@@ -110,7 +110,7 @@ pub(super) fn list_instances(
 
 /// Converts a text to a name that an experiment accepts. The name consists of lower-case letters,
 /// digits and dashes.
-pub(super) fn to_name(text: &str) -> String {
+pub(super) fn to_experiment_name(text: &str) -> String {
     let mut name: String = text
         .chars()
         .map(|letter| match letter.is_ascii_alphanumeric() {
@@ -127,7 +127,7 @@ pub(super) fn to_name(text: &str) -> String {
 
 /// Returns a unique name for the instance, and adds the name to `names`.
 fn unique_name(instance: &str, names: &mut BTreeSet<String>) -> String {
-    let plain = to_name(instance);
+    let plain = to_experiment_name(instance);
     let mut name = plain.clone();
     let mut number = 2;
     while !names.insert(name.clone()) {

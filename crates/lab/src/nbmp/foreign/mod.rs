@@ -1,21 +1,21 @@
-//! Converts workflow descriptions of other programs to experiments. Maps their functions to
-//! built-in functions, and adds what only an experiment has, such as rounds, ports, commands and
-//! quantities.
+//! Converts workflow descriptions of other programs to experiments. Replaces the described
+//! functions by built-in functions, and adds what only an experiment has, such as rounds, ports,
+//! commands and quantities.
 
 mod function_map;
 mod instances;
 
 use super::NbmpFault;
 use super::convert::{EXPERIMENT, OWN_FUNCTIONS, read_parameters};
-use super::path::JsonPath;
-use function_map::{default_measurements, find_parameter};
-use instances::{Instance, list_instances};
+use super::json_path::JsonPath;
+use function_map::{default_measurements, find_parameter_mapping};
+use instances::{FunctionInstance, list_instances};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Port of the first server whose description states no port. Each further server of this kind gets
-/// the next port.
+/// Port of the first server whose description states no port. Each further server without a port
+/// gets the next port.
 const PORT_FIRST: u16 = 8080;
 
 /// An experiment made from a foreign description.
@@ -30,8 +30,8 @@ pub(crate) struct AdaptedWorkflow {
 /// Returns whether a program other than the lab wrote the description. The lab's own descriptions
 /// contain an instance with the parameters of the experiment, such as `rounds`, or functions that
 /// only the lab has.
-pub(crate) fn is_foreign(workflow: &Value) -> bool {
-    !elements(workflow, "function-restrictions").any(|(_, function)| {
+pub(crate) fn is_foreign_workflow(workflow: &Value) -> bool {
+    !list_processing_elements(workflow, "function-restrictions").any(|(_, function)| {
         let id = function.pointer("/general/id").and_then(Value::as_str);
         let is_own = id.is_some_and(|id| OWN_FUNCTIONS.contains(&id));
         is_own || text_of(function, "instance") == Some(EXPERIMENT)
@@ -41,8 +41,8 @@ pub(crate) fn is_foreign(workflow: &Value) -> bool {
 /// Converts a foreign description to an experiment.
 ///
 /// # Errors
-/// Returns a fault for every function without a counterpart, and for every client or cache that no
-/// function feeds. Also returns a fault if the description has no client.
+/// Returns a fault for every function for which the lab has no replacement, and for every client or
+/// cache that no function feeds. Also returns a fault if the description has no client.
 pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<NbmpFault>> {
     let (instances, mut ignored) = list_instances(workflow)?;
     let mut table = Table::new();
@@ -90,7 +90,7 @@ fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
     let streams = streams.and_then(Value::as_array).into_iter().flatten();
     for (number, stream) in streams.enumerate() {
         let file = text_of(stream, "caching-server-url").and_then(|url| url.strip_prefix("file:"));
-        let name = text_of(stream, "stream-id").map(instances::to_name);
+        let name = text_of(stream, "stream-id").map(instances::to_experiment_name);
         match (file, name) {
             (Some(path), Some(name)) => {
                 let path = path.strip_prefix("//").unwrap_or(path);
@@ -113,8 +113,8 @@ fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
 /// Builds the experiment's table of an instance, which is a function or a sink.
 fn instance_table(
     workflow: &Value,
-    instance: &Instance,
-    all: &[Instance],
+    instance: &FunctionInstance,
+    all: &[FunctionInstance],
     table: &Table,
     ignored: &mut Vec<String>,
 ) -> Result<Table, NbmpFault> {
@@ -175,7 +175,7 @@ fn instance_table(
 }
 
 /// Returns the name of the first source to which an input port of the instance is bound.
-fn bound_source(workflow: &Value, instance: &Instance, table: &Table) -> Option<String> {
+fn bound_source(workflow: &Value, instance: &FunctionInstance, table: &Table) -> Option<String> {
     let sources = table.get("source").and_then(toml::Value::as_table)?;
     let function = instance.restriction(workflow)?;
     let ports = function
@@ -183,14 +183,14 @@ fn bound_source(workflow: &Value, instance: &Instance, table: &Table) -> Option<
         .and_then(Value::as_array)?;
     ports.iter().find_map(|port| {
         let stream = port.pointer("/bind/stream-id").and_then(Value::as_str)?;
-        Some(instances::to_name(stream)).filter(|name| sources.contains_key(name))
+        Some(instances::to_experiment_name(stream)).filter(|name| sources.contains_key(name))
     })
 }
 
 /// Adds the parameters that the built-in function supports. Adds the paths of all other parameters
 /// to `ignored`.
 fn add_parameters(
-    instance: &Instance,
+    instance: &FunctionInstance,
     workflow: &Value,
     made: &mut Table,
     with: &mut Table,
@@ -219,7 +219,7 @@ fn add_parameters(
             Some((name, value @ toml::Value::Integer(_))) if name == "port" => {
                 made.insert("port".into(), value.clone());
             }
-            Some((name, value)) => match find_parameter(instance.function, name) {
+            Some((name, value)) => match find_parameter_mapping(instance.function, name) {
                 Some(known) => {
                     let text = known.text.replace("{}", &quote_word(&text(value)));
                     let before = with.get(known.parameter).and_then(toml::Value::as_str);
@@ -245,8 +245,8 @@ fn quote_word(text: &str) -> String {
     }
 }
 
-/// Returns the path of the film in URLs. This is the file name if the only source is a file, and
-/// otherwise the name of the built-in film.
+/// Returns the path of the film in URLs. If there is exactly one source and its file name contains
+/// a dot, the path is this file name. Otherwise, the path is the name of the built-in film.
 fn title_path(table: &Table) -> String {
     let sources = table.get("source").and_then(toml::Value::as_table);
     let mut paths = sources
@@ -279,7 +279,7 @@ fn child_table<'a>(table: &'a mut Table, kind: &str) -> &'a mut Table {
 }
 
 /// Returns the elements of a list in `processing` with their indexes.
-fn elements<'a>(
+fn list_processing_elements<'a>(
     workflow: &'a Value,
     list: &str,
 ) -> impl Iterator<Item = (usize, &'a Value)> + use<'a> {

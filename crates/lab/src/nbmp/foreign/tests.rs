@@ -6,7 +6,7 @@ use crate::document_format::ParsedDocument;
 const FOREIGN: &str = include_str!("../../../tests/foreign.wdd.json");
 
 fn parse(text: &str) -> Result<ParsedDocument, Vec<String>> {
-    ParsedDocument::parse(text).map_err(|faults| {
+    ParsedDocument::parse_and_check(text).map_err(|faults| {
         let faults = faults.into_iter();
         faults
             .map(|fault| format!("{}: {}", fault.path, fault.what))
@@ -78,8 +78,8 @@ fn unknown_functions_are_named_by_their_path() {
     );
 }
 
-/// A description with one of the lab's own functions is not foreign. Its faults are therefore those
-/// of an experiment, even if it has no `rounds`.
+/// A description with one of the lab's own functions is not foreign. The lab therefore checks such
+/// a description as an experiment, even if the key `rounds` is missing.
 #[test]
 fn our_own_functions_do_not_make_a_description_foreign() {
     let faults = parse(&FOREIGN.replace("load-generator", "measure")).unwrap_err();

@@ -1,11 +1,11 @@
 //! Finds cycles of connections that are not `breakable`.
 
-use super::super::path::{JsonPath, NbmpFault};
+use super::super::json_path::{JsonPath, NbmpFault};
 use super::elements::GraphConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reports each connection on a cycle of connections that are not `breakable`, or on a path between
-/// two such cycles.
+/// Considers only connections that are not `breakable`. Reports each of these connections that is
+/// on a cycle, or on a path between two cycles.
 pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<NbmpFault>) {
     let firm = connections
         .iter()

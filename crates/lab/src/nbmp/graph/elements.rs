@@ -1,7 +1,7 @@
 //! Collects the streams, functions and connections of a description.
 
 use super::super::ConformanceLevel;
-use super::super::path::{JsonPath, NbmpFault};
+use super::super::json_path::{JsonPath, NbmpFault};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ pub(super) struct FunctionPorts<'a> {
 }
 
 impl<'a> GraphFunction<'a> {
-    fn from_general(general: Option<&'a Value>) -> GraphFunction<'a> {
+    fn from_general_descriptor(general: Option<&'a Value>) -> GraphFunction<'a> {
         let ports = |side| {
             let ports = general?.get(side)?.as_array()?;
             let names: Vec<&str> = ports
@@ -92,7 +92,7 @@ pub(super) fn list_functions<'a>(
         let Some(name) = text_member(function, "instance") else {
             continue;
         };
-        let described = GraphFunction::from_general(function.get("general"));
+        let described = GraphFunction::from_general_descriptor(function.get("general"));
         if functions.insert(name, described).is_some() {
             let what = "another function has this instance; use a unique name";
             found.push(at.element(n).at("instance").fault_here(what));

@@ -55,7 +55,7 @@ pub struct CataloguedClaim {
     /// The claim in words.
     pub claim: String,
     /// Variables whose values the source does not report. Parts of the claim with equal values of
-    /// these variables form a group. The least favorable part decides the verdict of a group, and
+    /// these variables form a group. The part with the least favorable verdict decides a group, and
     /// the group with the best verdict decides the claim.
     #[serde(default)]
     pub any_of: Vec<String>,
@@ -128,7 +128,7 @@ impl ClaimCatalogue {
     ///
     /// # Errors
     /// The catalogue has a syntax error, contains a duplicate, or refers to an unknown document.
-    pub fn parse(text: &str) -> Result<ClaimCatalogue, CatalogueError> {
+    pub fn parse_catalogue(text: &str) -> Result<ClaimCatalogue, CatalogueError> {
         let catalogue: ClaimCatalogue = toml::from_str(text)?;
         let documents = catalogue.document.iter();
         let numbers = documents.map(|document| format!("document {}", document.number));
@@ -155,9 +155,9 @@ impl ClaimCatalogue {
     }
 }
 
-/// Checks that every claim is measured, or that the catalogue states a physical reason why it
-/// cannot be measured. Also checks that every expectation with a claim number belongs to a claim of
-/// the catalogue and is part of a run.
+/// Checks that every claim is measured, or that the catalogue states a physical reason why the
+/// claim cannot be measured. Also checks that every expectation with a claim number belongs to a
+/// claim of the catalogue and is part of a run.
 pub(super) fn check_coverage(
     catalogue: &ClaimCatalogue,
     runs: &[RunData],
@@ -205,7 +205,9 @@ mod tests {
         let claim = |number: u32, document: u32| {
             format!("[[claim]]\nnumber = {number}\ndocument = {document}\nclaim = 'x'\n")
         };
-        let parse = |text: String| ClaimCatalogue::parse(&text).map_err(|error| error.to_string());
+        let parse = |text: String| {
+            ClaimCatalogue::parse_catalogue(&text).map_err(|error| error.to_string())
+        };
         assert!(parse(HEAD.to_owned() + &claim(1, 1) + &claim(2, 1)).is_ok());
         let twice = parse(HEAD.to_owned() + &claim(1, 1) + &claim(1, 1)).unwrap_err();
         assert_eq!(twice, "duplicate claim 1");

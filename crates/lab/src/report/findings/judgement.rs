@@ -5,7 +5,7 @@ use super::run_data::RunData;
 use crate::experiment::document::{Expectation, SourceRange};
 use crate::experiment::{Arm, RunPlan};
 use crate::report::claims::{ClaimResult, evaluate_expectation};
-use crate::report::runs::{RunIndex, has_values, value_texts};
+use crate::report::runs::{RunIndex, arm_from_values, has_all_values};
 use crate::report::verdict::Verdict;
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ const ORDER: [Verdict; 7] = [
 pub(super) struct ClaimFinding {
     /// Its number.
     pub(super) number: u32,
-    /// Results of the claim's expectations. Each result is for one combination of the other
-    /// variables.
+    /// Results of the claim's expectations. Each result applies to one combination of values of the
+    /// variables that the key `of` does not contain.
     pub(super) parts: Vec<ClaimPart>,
     /// Index in `parts` of the part that decides the verdict.
     pub(super) decisive: Option<usize>,
@@ -90,19 +90,20 @@ fn evaluate_expectations(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
     parts
 }
 
-/// Returns whether a plan contains the arms that an expectation judges, and the arms to compare
-/// with.
+/// Returns whether a plan contains the arms that an expectation judges (`of`), and the arms of the
+/// comparison (`to`).
 fn is_planned(plan: &RunPlan, expect: &Expectation) -> bool {
-    let only = value_texts(&expect.only);
+    let only = arm_from_values(&expect.only);
     let contains = |values: &Arm| {
         let mut arms = plan.arms.iter();
-        arms.any(|arm| has_values(arm, values) && has_values(arm, &only))
+        arms.any(|arm| has_all_values(arm, values) && has_all_values(arm, &only))
     };
-    contains(&value_texts(&expect.of)) && contains(&value_texts(&expect.to))
+    contains(&arm_from_values(&expect.of)) && contains(&arm_from_values(&expect.to))
 }
 
 /// Returns the index of the part that decides the claim. Parts with equal values of the variables
-/// in `any_of` form a group. The least favorable part of the best group decides.
+/// in `any_of` form a group. A group is as good as its part with the least favorable verdict, and
+/// this part of the best group decides the claim.
 fn find_decisive_part(parts: &[ClaimPart], any_of: &[String]) -> Option<usize> {
     let rank = |at: &usize| {
         let verdict = parts.get(*at).map(|part| part.result.verdict);

@@ -2,8 +2,8 @@
 //!
 //! [`catalogue`] lists the claims, and the runs that measure the claims. [`judgement`] computes a
 //! verdict for each claim from the experiment documents and the records. [`page`] writes the claims
-//! and their verdicts to a page. The bounds are those of the present experiment documents. If a
-//! bound was changed, records from before the change are not used for the claim.
+//! and their verdicts to a page. The bounds come from the present experiment documents. If a bound
+//! was changed, records from before the change are not used for the claim.
 
 mod catalogue;
 mod judgement;
@@ -71,9 +71,12 @@ impl Findings {
     /// # Errors
     /// A file cannot be read or is invalid, or the catalogue does not match the experiment
     /// documents.
-    pub fn read(catalogue: &Path, folders: &[PathBuf]) -> Result<Findings, FindingsError> {
+    pub fn judge_result_folders(
+        catalogue: &Path,
+        folders: &[PathBuf],
+    ) -> Result<Findings, FindingsError> {
         let base = catalogue.parent().unwrap_or(Path::new("."));
-        let parsed = ClaimCatalogue::parse(&read_text(catalogue)?);
+        let parsed = ClaimCatalogue::parse_catalogue(&read_text(catalogue)?);
         let parsed = parsed.map_err(|error| FindingsError::Catalogue {
             path: catalogue.to_owned(),
             error,
@@ -110,7 +113,7 @@ fn read_run(run: &PlannedRun, base: &Path, folders: &[PathBuf]) -> Result<RunDat
     let records = folders
         .iter()
         .find(of_run)
-        .map(|dir| RunRecord::read_folder(dir));
+        .map(|dir| RunRecord::read_record_folder(dir));
     Ok(RunData {
         plan,
         records: records.transpose()?.unwrap_or_default(),

@@ -29,12 +29,12 @@ impl Findings {
     pub fn markdown(&self) -> String {
         let mut out = String::from(HEAD);
         // Writing to a string cannot fail.
-        let _ = self.write(&mut out);
+        let _ = self.write_findings_markdown(&mut out);
         out
     }
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "\n**{}**", self.count_verdicts())?;
+    fn write_findings_markdown(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "\n**{}**", self.format_verdict_counts())?;
         self.write_surprises(out)?;
         for document in &self.catalogue.document {
             let title = escape_line(&document.title);
@@ -54,7 +54,7 @@ impl Findings {
     }
 
     /// Formats the number of claims with each verdict.
-    fn count_verdicts(&self) -> String {
+    fn format_verdict_counts(&self) -> String {
         let count = |verdict| {
             self.claims
                 .iter()
@@ -107,28 +107,31 @@ impl Findings {
         Ok(())
     }
 
-    fn of_document(&self, number: u32) -> impl Iterator<Item = (&CataloguedClaim, &ClaimFinding)> {
+    fn claims_of_document(
+        &self,
+        number: u32,
+    ) -> impl Iterator<Item = (&CataloguedClaim, &ClaimFinding)> {
         let claims = self.catalogue.claim.iter().zip(&self.claims);
         claims.filter(move |(claim, _)| claim.document == number)
     }
 
     fn overview_table(&self, document: u32) -> ReportTable {
         let mut table = ReportTable::new(["#", "claim", "verdict", "figure", "parts", "run"]);
-        for (claim, found) in self.of_document(document) {
+        for (claim, found) in self.claims_of_document(document) {
             table.rows.push(vec![
                 claim.number.to_string(),
                 claim.claim.clone(),
                 found.verdict.as_words().into(),
                 describe_decisive_value(claim, found),
-                count_parts(found),
-                self.list_runs(found),
+                format_part_counts(found),
+                self.format_run_identifiers(found),
             ]);
         }
         table
     }
 
     /// Formats the identifiers of the runs that measure a claim.
-    fn list_runs(&self, found: &ClaimFinding) -> String {
+    fn format_run_identifiers(&self, found: &ClaimFinding) -> String {
         let ids = self.catalogue.run.iter().enumerate();
         let of_claim = ids.filter(|(at, _)| found.parts.iter().any(|part| part.run == *at));
         let ids: Vec<&str> = of_claim.map(|(_, run)| run.id.as_str()).collect();
@@ -141,7 +144,7 @@ impl Findings {
 
     /// For each claim that is measured only in part, writes the part that cannot be measured.
     fn write_limits(&self, out: &mut String, document: u32) -> std::fmt::Result {
-        for (claim, found) in self.of_document(document) {
+        for (claim, found) in self.claims_of_document(document) {
             if let (Some(reason), false) = (&claim.not_measurable, found.parts.is_empty()) {
                 let reason = escape_line(reason);
                 writeln!(out, "Not measurable of claim {}: {reason}.\n", claim.number)?;
@@ -163,7 +166,7 @@ impl Findings {
             "run",
         ];
         let mut table = ReportTable::new(head);
-        for (claim, found) in self.of_document(document) {
+        for (claim, found) in self.claims_of_document(document) {
             let is_measured = |part: &&ClaimPart| part.result.verdict != Verdict::NotMeasured;
             let measured = found.parts.iter().filter(is_measured);
             for part in measured {
@@ -232,7 +235,7 @@ fn describe_decisive_value(claim: &CataloguedClaim, found: &ClaimFinding) -> Str
     }
 }
 
-fn count_parts(found: &ClaimFinding) -> String {
+fn format_part_counts(found: &ClaimFinding) -> String {
     let repeated = |part: &&ClaimPart| part.result.verdict == Verdict::Repeated;
     let repeated = found.parts.iter().filter(repeated).count();
     match found.parts.len() {

@@ -4,7 +4,7 @@ use super::super::arms::QuantitySummary;
 use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number, format_percent};
-use super::panel_arms::{PanelArms, group_panels, panel_title};
+use super::panel_arms::{PanelArms, group_arms_by_panel, panel_title};
 use super::plot_requests::PlotRequest;
 use super::{BarGroup, PanelShape, PlotAxis, PlotPanel, QuartileBox};
 
@@ -32,14 +32,14 @@ pub(super) fn bar_panels(
                 let sample = QuantitySummary::from_values(&runs.values(arm, quantity))?;
                 table.rows.push(vec![
                     name.clone(),
-                    runs.with_unit(quantity),
+                    runs.quantity_axis_title(quantity),
                     sample.n.to_string(),
                     format_number(sample.median),
                     sample.format_interval(),
                     sample.spread.map_or("–".into(), format_percent),
                 ]);
                 any = true;
-                Some(sample.as_bar())
+                Some(sample.as_error_bar())
             });
             BarGroup {
                 values: values.collect(),
@@ -52,7 +52,7 @@ pub(super) fn bar_panels(
         };
         let shape = PanelShape::Bars {
             y: PlotAxis {
-                label: runs.with_unit(first),
+                label: runs.quantity_axis_title(first),
                 log: wanted.log,
                 ..PlotAxis::default()
             },
@@ -67,7 +67,7 @@ pub(super) fn bar_panels(
     };
     (
         MEDIANS_ABOUT,
-        group_panels(wanted, runs)
+        group_arms_by_panel(wanted, runs)
             .into_iter()
             .filter_map(panel)
             .collect(),
@@ -82,7 +82,7 @@ pub(super) fn box_panels(
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
-        for together in group_panels(wanted, runs) {
+        for together in group_arms_by_panel(wanted, runs) {
             let head = ["arm", "rounds", "min", "25 %", "median", "75 %", "max"];
             let mut table = ReportTable::new(head);
             let each = together.arms.iter().filter_map(|(name, arm)| {
@@ -105,7 +105,7 @@ pub(super) fn box_panels(
                 })
             });
             let boxes: Vec<QuartileBox> = each.collect();
-            let label = runs.with_unit(quantity);
+            let label = runs.quantity_axis_title(quantity);
             if !boxes.is_empty() {
                 found.push(PlotPanel {
                     title: panel_title(&together.cell, several.then_some(label.as_str())),

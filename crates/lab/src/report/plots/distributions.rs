@@ -3,7 +3,7 @@
 use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
-use super::panel_arms::{POINTS_MAX, group_panels, panel_title};
+use super::panel_arms::{POINTS_MAX, group_arms_by_panel, panel_title};
 use super::plot_requests::PlotRequest;
 use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel};
 use crate::experiment::{Arm, add_counts, counts};
@@ -65,8 +65,8 @@ pub(super) fn percentile_panels(
 ) -> (&'static str, Vec<PlotPanel>) {
     let curve = |values: &ArmDistribution| match values {
         ArmDistribution::MergedHistogram(merged) => {
-            // Omits the last values of a distribution, because they are single samples and not
-            // percentiles.
+            // Omits the lowest and the highest percentiles, because fewer than ten samples are
+            // beyond each of these percentiles.
             let samples = merged.all.len();
             let points = thin_points(merged).into_iter();
             let nines = points.filter(|[_, share]| stats::has_enough_samples(samples, *share));
@@ -106,7 +106,7 @@ fn distribution_panels(
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
-        for together in group_panels(wanted, runs) {
+        for together in group_arms_by_panel(wanted, runs) {
             let of = |(name, arm): (String, &Arm)| {
                 (name, ArmDistribution::from_arm(arm, quantity, runs))
             };
@@ -124,7 +124,7 @@ fn distribution_panels(
             if curves.is_empty() {
                 continue;
             }
-            let label = runs.with_unit(quantity);
+            let label = runs.quantity_axis_title(quantity);
             let (x, y) = axes(label.clone());
             found.push(PlotPanel {
                 title: panel_title(&together.cell, several.then_some(label.as_str())),
@@ -198,7 +198,7 @@ struct MergedHistogram {
 /// Merges the histograms of all rounds. Returns `None` if no round has a histogram.
 fn merge_rounds(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> Option<MergedHistogram> {
     let (mut all, mut times) = (None, 1.0);
-    for (_, record) in runs.of(arm) {
+    for (_, record) in runs.records_of_arm(arm) {
         let Some(counted) = record.histograms.get(quantity) else {
             continue;
         };

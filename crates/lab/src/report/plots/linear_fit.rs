@@ -2,7 +2,7 @@
 //! keeps up.
 
 use super::super::round_to_digits::round_to_digits;
-use super::super::runs::{RunIndex, has_values};
+use super::super::runs::{RunIndex, has_all_values};
 use super::super::table::{ReportTable, format_interval, format_number};
 use super::plot_requests::PlotRequest;
 use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel};
@@ -27,7 +27,7 @@ pub(super) fn fit_panels(
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
         let mut groups: BTreeMap<String, Vec<&Arm>> = BTreeMap::new();
-        for arm in runs.arms().filter(|arm| has_values(arm, &wanted.only)) {
+        for arm in runs.arms().filter(|arm| has_all_values(arm, &wanted.only)) {
             let own = wanted
                 .by
                 .iter()
@@ -82,8 +82,12 @@ fn line_panels(
         label: label.to_owned(),
         ..PlotAxis::default()
     };
-    let factors: Vec<String> = wanted.x.iter().map(|name| runs.with_unit(name)).collect();
-    let (across, up) = (factors.join(" × "), runs.with_unit(quantity));
+    let factors: Vec<String> = wanted
+        .x
+        .iter()
+        .map(|name| runs.quantity_axis_title(name))
+        .collect();
+    let (across, up) = (factors.join(" × "), runs.quantity_axis_title(quantity));
     let panel = |(title, curves, table): (&str, Vec<PlotCurve>, ReportTable)| PlotPanel {
         title: title.into(),
         shape: PanelShape::Curves {
@@ -267,10 +271,10 @@ fn arm_steps(
     arm: &Arm,
 ) -> Vec<RampStep> {
     let mut all: BTreeMap<usize, Vec<(FitPoint, f64)>> = BTreeMap::new();
-    for (round, record) in runs.of(arm) {
+    for (round, record) in runs.records_of_arm(arm) {
         let count = record.series.get(quantity).map_or(1, Vec::len);
         for number in 0..count {
-            let of = |name: &str| value_of(arm, record, name, number);
+            let of = |name: &str| find_step_value(arm, record, name, number);
             let x: Option<f64> = wanted.x.iter().map(|name| of(name)).product();
             let tail = wanted.tail.as_ref().map_or(Some(1.0), |name| of(name));
             if let (Some(x), Some(y), Some(tail)) = (x, of(quantity), tail) {
@@ -298,14 +302,15 @@ fn arm_steps(
 
 /// Returns the value with this name. Searches the step of a series first, then the numbers, and
 /// then the variables of the arm.
-fn value_of(arm: &Arm, record: &RunRecord, name: &str, step: usize) -> Option<f64> {
+fn find_step_value(arm: &Arm, record: &RunRecord, name: &str, step: usize) -> Option<f64> {
     let of_series = || Some(record.series.get(name)?.get(step)?[1]);
     let of_numbers = || record.values.get(name).copied();
     let of_arm = || arm.get(name)?.parse().ok();
     of_series().or_else(of_numbers).or_else(of_arm)
 }
 
-/// Finds the knee of a ramp in the means over all rounds. Returns the x value of the knee.
+/// Returns the x value of the knee of a ramp. The knee is determined from the means of each step
+/// over all rounds.
 fn find_ramp_knee(ramp: &[RampStep]) -> Option<f64> {
     let mut means: Vec<[f64; 3]> = ramp
         .iter()
@@ -313,6 +318,6 @@ fn find_ramp_knee(ramp: &[RampStep]) -> Option<f64> {
         .collect();
     means.sort_by(|a, b| a[0].total_cmp(&b[0]));
     means.dedup();
-    let place = stats::find_knee(means.iter().map(|[x, y, tail]| (*x, *y, *tail)))?;
+    let place = stats::find_overload_point(means.iter().map(|[x, y, tail]| (*x, *y, *tail)))?;
     means.get(place).map(|[x, ..]| *x)
 }

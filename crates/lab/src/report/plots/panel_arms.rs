@@ -1,7 +1,7 @@
 //! Divides the arms of a plot among its panels.
 
 use super::super::arms::describe_arm;
-use super::super::runs::{RunIndex, has_values};
+use super::super::runs::{RunIndex, has_all_values};
 use super::plot_requests::PlotRequest;
 use crate::experiment::Arm;
 
@@ -17,9 +17,12 @@ pub(super) struct PanelArms<'a> {
 
 /// Groups the arms of a plot into panels. Arms in the same panel differ only in the variables in
 /// `by`.
-pub(super) fn group_panels<'a>(wanted: &PlotRequest, runs: &'a RunIndex<'_>) -> Vec<PanelArms<'a>> {
+pub(super) fn group_arms_by_panel<'a>(
+    wanted: &PlotRequest,
+    runs: &'a RunIndex<'_>,
+) -> Vec<PanelArms<'a>> {
     let mut found: Vec<PanelArms<'a>> = Vec::new();
-    for arm in runs.arms().filter(|arm| has_values(arm, &wanted.only)) {
+    for arm in runs.arms().filter(|arm| has_all_values(arm, &wanted.only)) {
         let (mut cell, mut own) = (arm.clone(), arm.clone());
         cell.retain(|name, _| !wanted.by.contains(name));
         own.retain(|name, _| wanted.by.contains(name));
@@ -38,8 +41,8 @@ pub(super) fn group_panels<'a>(wanted: &PlotRequest, runs: &'a RunIndex<'_>) -> 
     found
 }
 
-/// Returns the title of a panel. It consists of the values that the arms share, and of the quantity
-/// if it is given.
+/// Returns the title of a panel. The title consists of the quantity, if `quantity` is given, and of
+/// the values that the arms share.
 pub(super) fn panel_title(cell: &Arm, quantity: Option<&str>) -> String {
     let shared = if cell.is_empty() {
         String::new()

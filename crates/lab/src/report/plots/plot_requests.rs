@@ -1,8 +1,8 @@
 //! Chooses the plots of a report. These are the plots that the document requests, or else a default
 //! selection.
 
-use super::super::runs::{RunIndex, value_texts};
-use crate::experiment::document::{PlotKind, PlotSpec, list_names};
+use super::super::runs::{RunIndex, arm_from_values};
+use crate::experiment::document::{PlotKind, PlotSpec, as_name_list};
 use crate::experiment::{Arm, RunPlan};
 use std::collections::BTreeSet;
 
@@ -25,20 +25,20 @@ pub(super) struct PlotRequest {
     pub(super) log: bool,
 }
 
-pub(super) fn list_requests(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
+pub(super) fn list_plot_requests(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let plots = &plan.document.plot;
     match plots.is_empty() {
         true => suggest_plots(plan, runs),
         false => plots
             .iter()
-            .map(|plot| read_request(plot.get_ref(), plan, runs))
+            .map(|plot| resolve_plot_request(plot.get_ref(), plan, runs))
             .collect(),
     }
 }
 
-fn read_request(plot: &PlotSpec, plan: &RunPlan, runs: &RunIndex<'_>) -> PlotRequest {
+fn resolve_plot_request(plot: &PlotSpec, plan: &RunPlan, runs: &RunIndex<'_>) -> PlotRequest {
     let list = |value: &toml::Spanned<toml::Value>| {
-        let names = list_names(value.get_ref()).unwrap_or_default();
+        let names = as_name_list(value.get_ref()).unwrap_or_default();
         names.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let kind = *plot.kind.get_ref();
@@ -54,9 +54,9 @@ fn read_request(plot: &PlotSpec, plan: &RunPlan, runs: &RunIndex<'_>) -> PlotReq
             .as_ref()
             .map(|y| y.get_ref().clone())
             .unwrap_or_default(),
-        of: value_texts(&plot.of),
-        to: value_texts(&plot.to),
-        only: value_texts(&plot.only),
+        of: arm_from_values(&plot.of),
+        to: arm_from_values(&plot.to),
+        only: arm_from_values(&plot.only),
         knee: plot.knee,
         tail: plot.tail.as_ref().map(|tail| tail.get_ref().clone()),
         log: plot.log,
@@ -86,7 +86,8 @@ impl PlotRequest {
         let labels: Vec<String> = quantities.iter().map(|name| runs.label(name)).collect();
         let what = labels.join(", ");
         let title = match kind {
-            // Removes the suffix from the label first, because some labels already have it.
+            // Removes the suffix from the label first, because some labels already have this
+            // suffix.
             PlotKind::Time => format!("{} over time", what.trim_end_matches(" over time")),
             PlotKind::Bars => what,
             PlotKind::Box => format!("{what}: all runs"),
@@ -126,7 +127,7 @@ fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
         .iter()
         .map(|e| e.get_ref().quantity.get_ref())
         .collect();
-    let mut all = suggest_maps(plan, &by, runs);
+    let mut all = suggest_heat_maps(plan, &by, runs);
     all.extend(series.iter().map(|name| one(PlotKind::Time, name)));
     all.extend(
         histograms
@@ -153,7 +154,7 @@ fn compared_variables(plan: &RunPlan) -> Vec<String> {
         .map(|e| e.get_ref())
         .find(compare);
     if let Some(expect) = expect {
-        return value_texts(&expect.of).into_keys().collect();
+        return arm_from_values(&expect.of).into_keys().collect();
     }
     let mut all = list_variables(plan);
     if plan.arms.len() > PANEL_ARMS_MAX {
@@ -164,7 +165,7 @@ fn compared_variables(plan: &RunPlan) -> Vec<String> {
 
 /// Suggests a heat map for every expected ratio, if at least two other variables have several
 /// values.
-fn suggest_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotRequest> {
+fn suggest_heat_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let several = |name: &String| {
         let values: BTreeSet<_> = plan.arms.iter().filter_map(|arm| arm.get(name)).collect();
         values.len() > 1 && !by.contains(name)
@@ -183,7 +184,7 @@ fn suggest_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotR
         .filter(|e| !e.to.is_empty())
     {
         let quantity = expect.quantity.get_ref();
-        let (of, to) = (value_texts(&expect.of), value_texts(&expect.to));
+        let (of, to) = (arm_from_values(&expect.of), arm_from_values(&expect.to));
         let same = (of.clone(), to.clone(), quantity);
         if of.contains_key(x) || of.contains_key(y) || seen.contains(&same) {
             continue;

@@ -63,7 +63,7 @@ pub enum PanelShape {
         /// Values of the horizontal variable.
         columns: Vec<String>,
         /// Rows, one per value of the vertical variable.
-        rows: Vec<MapRow>,
+        rows: Vec<HeatMapRow>,
     },
 }
 
@@ -133,16 +133,16 @@ pub struct QuartileBox {
 
 /// A row of a heat map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MapRow {
+pub struct HeatMapRow {
     /// Value of the vertical variable.
     pub name: String,
     /// Cells; `None` if nothing was measured.
-    pub cells: Vec<Option<MapCell>>,
+    pub cells: Vec<Option<HeatMapCell>>,
 }
 
 /// A cell of a heat map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MapCell {
+pub struct HeatMapCell {
     /// Median of the ratios of all rounds.
     #[serde(with = "crate::report::json_number")]
     pub ratio: f64,

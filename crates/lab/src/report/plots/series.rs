@@ -3,12 +3,13 @@
 use super::super::round_to_digits::round_to_digits;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
-use super::panel_arms::{POINTS_MAX, group_panels, panel_title};
+use super::panel_arms::{POINTS_MAX, group_arms_by_panel, panel_title};
 use super::plot_requests::PlotRequest;
 use super::{PanelShape, PlotAxis, PlotCurve, PlotPanel};
 use std::collections::BTreeMap;
 
-/// Draws each series as the mean of all rounds, with a band from the smallest to the largest round.
+/// Draws each series as the mean of all rounds, with a band from the smallest to the largest value
+/// of the rounds.
 pub(super) fn time_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
@@ -16,11 +17,11 @@ pub(super) fn time_panels(
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
-        for together in group_panels(wanted, runs) {
+        for together in group_arms_by_panel(wanted, runs) {
             let mut table =
                 ReportTable::new(["arm", "rounds", "points", "first", "mean", "last", "max"]);
             let curves = together.arms.iter().filter_map(|(name, arm)| {
-                let all = runs.of(arm);
+                let all = runs.records_of_arm(arm);
                 let rounds: Vec<&[[f64; 2]]> = all
                     .filter_map(|(_, r)| r.series.get(quantity).map(Vec::as_slice))
                     .collect();
@@ -48,7 +49,7 @@ pub(super) fn time_panels(
                 })
             });
             let curves: Vec<PlotCurve> = curves.collect();
-            let label = runs.with_unit(quantity);
+            let label = runs.quantity_axis_title(quantity);
             if !curves.is_empty() {
                 found.push(PlotPanel {
                     title: panel_title(&together.cell, several.then_some(label.as_str())),
@@ -79,8 +80,8 @@ pub(super) fn time_panels(
 /// of each round.
 type BinnedPoint = (Vec<f64>, BTreeMap<usize, Vec<f64>>);
 
-/// Returns the mean of the rounds at each position, and the values of the smallest and the largest
-/// round. If there are too many positions, or if the positions differ between rounds, neighboring
+/// Returns the mean of the rounds at each position, and the smallest and the largest value of the
+/// rounds. If there are too many positions, or if the positions differ between rounds, neighboring
 /// positions are combined into bins.
 fn average_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
     let all = || rounds.iter().flat_map(|round| round.iter().copied());

@@ -11,7 +11,7 @@ const DEFAULT_LATENCY_S: f64 = 0.1;
 /// Minimum download time of a segment that dash.js abandons, as a multiple of the segment's
 /// duration (`abandonDurationMultiplier`).
 const DASH_JS_DURATIONS: f64 = 1.8;
-/// Seconds after the first byte in which dash.js abandons no segment
+/// Period after the first byte during which dash.js abandons no segment, in seconds
 /// (`minSegmentDownloadTimeThresholdInMs`).
 const DASH_JS_TRANSFER_MIN_S: f64 = 0.5;
 
@@ -24,8 +24,8 @@ pub enum AbandonRule {
     /// Abandons a segment if its rest would arrive after the buffer runs empty, and if the same
     /// segment at a lower level would arrive earlier than the rest.
     HlsJs,
-    /// Abandons a segment if its download is expected to take at least 1.8 times its duration, and
-    /// if its rest is larger than the same segment at a lower level.
+    /// Abandons a segment if its expected download time is at least 1.8 times the segment's
+    /// duration, and if the rest is larger than the same segment at a lower level.
     DashJs,
     /// Abandons a segment if the bitrate rule now chooses another level. The segment at that level
     /// must arrive before the buffer runs empty, or earlier than the rest of the current segment.
@@ -34,7 +34,7 @@ pub enum AbandonRule {
 
 /// The state of a segment during its download.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PartialSegment {
+pub struct PartialDownload {
     /// Level of the segment.
     pub level: usize,
     /// Seconds since the request.
@@ -45,7 +45,7 @@ pub struct PartialSegment {
     pub bits: f64,
 }
 
-impl PartialSegment {
+impl PartialDownload {
     /// Returns the throughput since the first byte in bits per second, or `None` before the first
     /// byte.
     fn throughput_bps(&self) -> Option<f64> {
@@ -72,24 +72,27 @@ impl AbandonRule {
 
     /// Returns the level at which the segment is loaded instead, or `None` if the download
     /// continues. Only the rule of Shaka Player uses `abr`.
-    pub fn choose_instead(
+    pub fn choose_replacement_level(
         self,
         view: &PlayerView<'_>,
-        partial: &PartialSegment,
+        partial: &PartialDownload,
         abr: &mut dyn AbrRule,
     ) -> Option<usize> {
         match self {
             AbandonRule::Never => None,
-            AbandonRule::HlsJs => choose_like_hls_js(view, partial),
-            AbandonRule::DashJs => choose_like_dash_js(view, partial),
-            AbandonRule::Shaka => choose_like_shaka(view, partial, abr),
+            AbandonRule::HlsJs => decide_abandonment_like_hls_js(view, partial),
+            AbandonRule::DashJs => decide_abandonment_like_dash_js(view, partial),
+            AbandonRule::Shaka => decide_abandonment_like_shaka(view, partial, abr),
         }
     }
 }
 
 /// Follows `_abandonRulesCheck` of hls.js 1.7, which never abandons a segment of the two lowest
 /// levels.
-fn choose_like_hls_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Option<usize> {
+fn decide_abandonment_like_hls_js(
+    view: &PlayerView<'_>,
+    partial: &PartialDownload,
+) -> Option<usize> {
     let latency_s = view
         .estimate
         .map_or(DEFAULT_LATENCY_S, |estimate| estimate.latency_s);
@@ -111,14 +114,17 @@ fn choose_like_hls_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Option
     if partial.level < 2 || tried_s >= rest_s || tried_s > 10.0 * view.segment_s {
         return None;
     }
-    // If the segment at the other level would arrive in less than half the time of the rest, hls.js
-    // switches to the lowest level.
+    // If the rest would take more than twice as long as the replacement segment, hls.js switches to
+    // the lowest level.
     let level = fitting.unwrap_or(0);
     Some(if rest_s > 2.0 * tried_s { 0 } else { level })
 }
 
 /// Follows `AbandonRequestsRule` of dash.js 5.
-fn choose_like_dash_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Option<usize> {
+fn decide_abandonment_like_dash_js(
+    view: &PlayerView<'_>,
+    partial: &PartialDownload,
+) -> Option<usize> {
     let transfer_s = partial.elapsed_s - partial.latency_s?;
     let bps = partial.throughput_bps()?;
     let bitrate = view.bitrates[partial.level];
@@ -135,9 +141,9 @@ fn choose_like_dash_js(view: &PlayerView<'_>, partial: &PartialSegment) -> Optio
 }
 
 /// Follows `shouldAbortCurrentRequest_` of Shaka Player 5, which also changes to higher levels.
-fn choose_like_shaka(
+fn decide_abandonment_like_shaka(
     view: &PlayerView<'_>,
-    partial: &PartialSegment,
+    partial: &PartialDownload,
     abr: &mut dyn AbrRule,
 ) -> Option<usize> {
     partial.latency_s?;
@@ -178,8 +184,8 @@ mod tests {
 
     /// A segment of level 3 that is received at `bps` bits per second, `elapsed_s` seconds after
     /// the request.
-    fn partial_at(bps: f64, elapsed_s: f64) -> PartialSegment {
-        PartialSegment {
+    fn partial_at(bps: f64, elapsed_s: f64) -> PartialDownload {
+        PartialDownload {
             level: 3,
             elapsed_s,
             latency_s: Some(0.05),
@@ -187,9 +193,9 @@ mod tests {
         }
     }
 
-    fn choose(rule: AbandonRule, buffer_s: f64, partial: PartialSegment) -> Option<usize> {
+    fn choose(rule: AbandonRule, buffer_s: f64, partial: PartialDownload) -> Option<usize> {
         let mut abr = FixedLevel::Lowest;
-        rule.choose_instead(&view_with_buffer(buffer_s), &partial, &mut abr)
+        rule.choose_replacement_level(&view_with_buffer(buffer_s), &partial, &mut abr)
     }
 
     #[test]
@@ -208,7 +214,7 @@ mod tests {
         assert_eq!(choose(rule, 1.5, partial_at(2.1e6, 2.0)), Some(1));
         // No byte has arrived, so the rule uses the throughput estimate, which is high enough (5
         // Mb/s).
-        let nothing = PartialSegment {
+        let nothing = PartialDownload {
             latency_s: None,
             bits: 0.0,
             ..partial_at(0.0, 1.1)
@@ -219,7 +225,7 @@ mod tests {
     #[test]
     fn hls_js_never_abandons_the_two_lowest_levels() {
         for level in [0, 1] {
-            let partial = PartialSegment {
+            let partial = PartialDownload {
                 level,
                 ..partial_at(0.02e6, 3.0)
             };
@@ -232,9 +238,9 @@ mod tests {
         let rule = AbandonRule::DashJs;
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 0.7)), Some(1));
         assert_eq!(choose(rule, 6.0, partial_at(0.1e6, 0.7)), Some(0));
-        // The segment is not abandoned in three cases. Its download takes 3.5 s, which is less than
-        // 1.8 times its duration. Less than half a second has passed since the first byte. The
-        // buffer is full.
+        // The segment is not abandoned in three cases. The download takes 3.5 s, which is less than
+        // 1.8 times the segment's duration. Less than half a second has passed since the first
+        // byte. The buffer is full.
         assert_eq!(choose(rule, 6.0, partial_at(2.3e6, 0.7)), None);
         assert_eq!(choose(rule, 6.0, partial_at(1.2e6, 0.5)), None);
         assert_eq!(choose(rule, 19.0, partial_at(1.2e6, 0.7)), None);
@@ -250,7 +256,7 @@ mod tests {
         // The segment at the lowest level would arrive after the buffer runs empty, and is larger
         // than the rest.
         assert_eq!(choose(rule, 0.1, partial_at(1e6, 7.9)), None);
-        let chosen = PartialSegment {
+        let chosen = PartialDownload {
             level: 0,
             ..partial_at(1e6, 0.7)
         };

@@ -6,7 +6,7 @@ use super::{AbrRule, LevelChoice, PlayerView};
 /// Share of the buffer limit up to which the lowest level is chosen.
 const RESERVOIR: f64 = 0.375;
 /// Share of the buffer limit from which the highest level is chosen. In the paper, the two
-/// thresholds are 90 s and 216 s of 240 s.
+/// thresholds are 90 s and 216 s, and the buffer limit is 240 s.
 const UPPER: f64 = 0.9;
 
 /// Maps the buffer level linearly to a bitrate between the lowest and the highest bitrate. The

@@ -2,7 +2,7 @@
 //! as in dash.js. The placeholder buffer of BOLA-E represents segments that could already have been
 //! fetched.
 
-use super::throughput::ShortBuffer;
+use super::throughput::InsufficientBufferRule;
 use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
 
 /// Minimum buffer, in seconds.
@@ -19,7 +19,7 @@ pub struct BolaRule {
     started: bool,
     placeholder_s: f64,
     last: usize,
-    short_buffer: ShortBuffer,
+    short_buffer: InsufficientBufferRule,
 }
 
 /// Parameters of the paper, derived from the bitrate ladder: utilities, γp, and V in seconds.
@@ -108,7 +108,7 @@ impl AbrRule for BolaRule {
             // Start at the sustainable level. Set the placeholder as if the buffer had already
             // grown to the threshold of this level.
             self.started = true;
-            self.short_buffer = ShortBuffer::default();
+            self.short_buffer = InsufficientBufferRule::default();
             self.placeholder_s = (weights.switch_threshold_s(sustained) - view.buffer_s).max(0.0);
             return sustained.into();
         }

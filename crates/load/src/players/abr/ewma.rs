@@ -18,7 +18,7 @@ impl Ewma {
         }
     }
 
-    pub(super) fn push(&mut self, weight: f64, value: f64) {
+    pub(super) fn add_weighted_sample(&mut self, weight: f64, value: f64) {
         let forget = 0.5_f64.powf(weight / self.half_life);
         self.sum = value * (1.0 - forget) + forget * self.sum;
         self.weight += weight;
@@ -26,7 +26,7 @@ impl Ewma {
 
     /// Returns the average, corrected for its initial value of zero. Returns `None` without
     /// samples.
-    pub(super) fn value(&self) -> Option<f64> {
+    pub(super) fn current_average(&self) -> Option<f64> {
         let share = 1.0 - 0.5_f64.powf(self.weight / self.half_life);
         (share > 0.0).then(|| self.sum / share)
     }

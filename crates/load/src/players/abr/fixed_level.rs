@@ -54,7 +54,7 @@ impl RandomLevel {
 
 impl AbrRule for RandomLevel {
     fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
-        (self.0.below(view.bitrates.len() as u64) as usize).into()
+        (self.0.next_below(view.bitrates.len() as u64) as usize).into()
     }
 
     fn is_adaptive(&self) -> bool {

@@ -41,7 +41,7 @@ impl Default for HlsJsRule {
 
 impl HlsJsRule {
     fn throughput_bps(&self) -> f64 {
-        let averages = self.throughput.each_ref().map(Ewma::value);
+        let averages = self.throughput.each_ref().map(Ewma::current_average);
         match averages {
             [Some(fast), Some(slow)] => fast.min(slow),
             _ => self.default_bps,
@@ -49,12 +49,12 @@ impl HlsJsRule {
     }
 
     fn latency_s(&self) -> f64 {
-        self.latency.value().unwrap_or(DEFAULT_LATENCY_S)
+        self.latency.current_average().unwrap_or(DEFAULT_LATENCY_S)
     }
 
     /// Returns the highest level whose bitrate the throughput allows and whose segment loads within
     /// `most_s` seconds.
-    fn find_level(&self, view: &PlayerView<'_>, most_s: f64) -> Option<usize> {
+    fn find_highest_level_in_time(&self, view: &PlayerView<'_>, most_s: f64) -> Option<usize> {
         let bps = self.throughput_bps();
         let fits = |level: &usize| {
             let is_up = view.last.is_none_or(|last| *level > last);
@@ -69,8 +69,9 @@ impl HlsJsRule {
 impl AbrRule for HlsJsRule {
     fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         let stall_max_s = view.segment_s.min(STALL_MAX_S);
-        let in_time = self.find_level(view, view.buffer_s);
-        let level = in_time.or_else(|| self.find_level(view, view.buffer_s + stall_max_s));
+        let in_time = self.find_highest_level_in_time(view, view.buffer_s);
+        let level =
+            in_time.or_else(|| self.find_highest_level_in_time(view, view.buffer_s + stall_max_s));
         level.unwrap_or(0).into()
     }
 
@@ -78,11 +79,12 @@ impl AbrRule for HlsJsRule {
         // In the latency average, samples with a long time to the first byte have less weight
         // (`sampleTTFB`).
         let weight = std::f64::consts::SQRT_2 * (-sample.latency_s.powi(2) / 2.0).exp();
-        self.latency.push(weight, sample.latency_s.max(0.005));
+        self.latency
+            .add_weighted_sample(weight, sample.latency_s.max(0.005));
         let excess_s = (sample.latency_s - self.latency_s()).max(0.0);
         let took_s = sample.transfer_s + excess_s;
         for average in &mut self.throughput {
-            average.push(took_s.max(1e-3), sample.bits / took_s.max(1e-3));
+            average.add_weighted_sample(took_s.max(1e-3), sample.bits / took_s.max(1e-3));
         }
     }
 

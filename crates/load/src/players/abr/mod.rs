@@ -19,7 +19,7 @@ mod sabre_comparison;
 mod shaka;
 mod throughput;
 
-pub use abandonment::{AbandonRule, PartialSegment};
+pub use abandonment::{AbandonRule, PartialDownload};
 pub use bba::BbaRule;
 pub use bola::BolaRule;
 pub use dynamic::DynamicRule;
@@ -85,7 +85,7 @@ pub trait AbrRule: std::fmt::Debug + Send {
     fn assume_throughput(&mut self, _bps: f64) {}
 
     /// Returns whether audio segments are also used as throughput samples.
-    fn samples_audio(&self) -> bool {
+    fn uses_audio_samples(&self) -> bool {
         false
     }
 

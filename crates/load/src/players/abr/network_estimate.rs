@@ -73,7 +73,7 @@ impl EwmaEstimator {
     }
 
     /// Adds a sample. Ignores samples without bits or duration.
-    pub fn push(&mut self, sample: &DownloadSample) {
+    pub fn add_sample(&mut self, sample: &DownloadSample) {
         if !(sample.bits > 0.0 && sample.transfer_s > 0.0 && sample.segment_s > 0.0) {
             return;
         }
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(estimator.estimate(), None);
         for n in 0..20 {
             let transfer_s = 0.5 + f64::from(n % 3);
-            estimator.push(&DownloadSample {
+            estimator.add_sample(&DownloadSample {
                 bits: 4e6 * transfer_s,
                 transfer_s,
                 latency_s: 0.05,
@@ -145,11 +145,11 @@ mod tests {
             latency_s: 0.0,
             segment_s: 2.0,
         };
-        (0..30).for_each(|_| estimator.push(&sample(8.0)));
-        estimator.push(&sample(1.0));
+        (0..30).for_each(|_| estimator.add_sample(&sample(8.0)));
+        estimator.add_sample(&sample(1.0));
         let fallen = estimator.estimate().unwrap().throughput_bps;
-        (0..30).for_each(|_| estimator.push(&sample(1.0)));
-        estimator.push(&sample(8.0));
+        (0..30).for_each(|_| estimator.add_sample(&sample(1.0)));
+        estimator.add_sample(&sample(8.0));
         let risen = estimator.estimate().unwrap().throughput_bps;
         assert!(8e6 - fallen > risen - 1e6, "{fallen} {risen}");
     }
@@ -157,13 +157,13 @@ mod tests {
     #[test]
     fn empty_samples_are_ignored() {
         let mut estimator = EwmaEstimator::default();
-        estimator.push(&DownloadSample {
+        estimator.add_sample(&DownloadSample {
             bits: 0.0,
             transfer_s: 1.0,
             latency_s: 0.0,
             segment_s: 2.0,
         });
-        estimator.push(&DownloadSample {
+        estimator.add_sample(&DownloadSample {
             bits: 1.0,
             transfer_s: 0.0,
             latency_s: 0.0,

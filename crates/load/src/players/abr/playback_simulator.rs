@@ -139,7 +139,7 @@ pub(super) fn simulate_playback(
         if n > 0 {
             rule.record_download(&view, choice.level, took_s);
         }
-        estimator.push(&DownloadSample {
+        estimator.add_sample(&DownloadSample {
             bits: sizes[choice.level],
             transfer_s,
             latency_s,

@@ -205,11 +205,11 @@ fn rules_match_sabre_on_our_traces_and_its_own() {
         runs.push((name.to_string(), path, trace));
     }
     compare_with_sabre(sabre, &movie, &movie_path, &runs, true);
-    compare_own(sabre);
+    compare_on_sabre_traces(sabre);
 }
 
 /// Compares the rules with Sabre, using the movie and traces that Sabre includes.
-fn compare_own(sabre: &Path) {
+fn compare_on_sabre_traces(sabre: &Path) {
     let movie_path = sabre.join("example/mmsys18/bbb.json");
     let read =
         |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };

@@ -11,9 +11,9 @@ const SAMPLE_BITS_MIN: f64 = 16e3 * 8.0;
 /// Number of bits that must be received before the rule uses the measured throughput
 /// (`minTotalBytes`).
 const TRUSTED_BITS: f64 = 128e3 * 8.0;
-/// Throughput that the rule assumes before it uses the measured throughput, in bits per second.
-/// This is the `navigator.connection.downlink` of a Chromium without earlier measurements. It
-/// replaces `defaultBandwidthEstimate`.
+/// Throughput that the rule assumes until it uses the measured throughput, in bits per second.
+/// Chromium reports this value as `navigator.connection.downlink` before its first measurement.
+/// Shaka Player uses the reported value instead of `defaultBandwidthEstimate`.
 const DEFAULT_BPS: f64 = 1.55e6;
 /// A level above the lowest is chosen only if its bitrate is at most this share of the estimated
 /// throughput (`bandwidthDowngradeTarget`).
@@ -45,7 +45,7 @@ impl Default for ShakaRule {
 
 impl ShakaRule {
     fn measured_bps(&self) -> Option<f64> {
-        let [fast, slow] = self.throughput.each_ref().map(Ewma::value);
+        let [fast, slow] = self.throughput.each_ref().map(Ewma::current_average);
         (self.bits >= TRUSTED_BITS).then_some(fast?.min(slow?))
     }
 }
@@ -68,7 +68,7 @@ impl AbrRule for ShakaRule {
         level.into()
     }
 
-    fn samples_audio(&self) -> bool {
+    fn uses_audio_samples(&self) -> bool {
         true
     }
 
@@ -79,7 +79,7 @@ impl AbrRule for ShakaRule {
         }
         self.bits += sample.bits;
         for average in &mut self.throughput {
-            average.push(took_s, sample.bits / took_s);
+            average.add_weighted_sample(took_s, sample.bits / took_s);
         }
     }
 }

@@ -11,25 +11,26 @@ const SHORT_BUFFER: [f64; 2] = [0.9, 0.5];
 /// Chooses the highest level that the estimated throughput sustains.
 #[derive(Debug, Clone)]
 pub struct ThroughputRule {
-    short_buffer: Option<ShortBuffer>,
+    short_buffer: Option<InsufficientBufferRule>,
 }
 
-/// The insufficient buffer rule. A segment must arrive before the buffer runs empty.
+/// The insufficient buffer rule. Above the lowest level, this rule allows only levels whose next
+/// segment would arrive before the buffer runs empty.
 #[derive(Debug, Clone)]
-pub(super) struct ShortBuffer {
+pub(super) struct InsufficientBufferRule {
     trust: f64,
 }
 
 impl Default for ThroughputRule {
     fn default() -> ThroughputRule {
         ThroughputRule {
-            short_buffer: Some(ShortBuffer::default()),
+            short_buffer: Some(InsufficientBufferRule::default()),
         }
     }
 }
 
 impl ThroughputRule {
-    /// Creates the rule without the insufficient buffer rule.
+    /// Creates the throughput rule without the insufficient buffer rule.
     pub fn without_buffer_rule() -> ThroughputRule {
         ThroughputRule { short_buffer: None }
     }
@@ -48,15 +49,15 @@ impl AbrRule for ThroughputRule {
     }
 }
 
-impl Default for ShortBuffer {
-    fn default() -> ShortBuffer {
-        ShortBuffer {
+impl Default for InsufficientBufferRule {
+    fn default() -> InsufficientBufferRule {
+        InsufficientBufferRule {
             trust: SHORT_BUFFER[0],
         }
     }
 }
 
-impl ShortBuffer {
+impl InsufficientBufferRule {
     /// Returns the highest level, up to `level`, whose segment arrives before the buffer is empty.
     pub(super) fn limit_level(&mut self, view: &PlayerView<'_>, level: usize) -> usize {
         let Some(estimate) = view.estimate else {

@@ -1,7 +1,7 @@
 //! Merges the reports of all threads second by second, and writes the results to the output files.
 
-use super::player_thread::{SharedPlayback, run_thread};
-use super::population_stats::{PlaceTrace, PopulationSample, PopulationStats};
+use super::player_thread::{SharedViewerRun, run_thread};
+use super::population_stats::{PlaybackTrace, PopulationSample, PopulationStats};
 use super::thread_stats::ViewerThreadReport;
 use super::{DocumentCache, ViewerRunPlan};
 use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
@@ -36,7 +36,7 @@ pub fn run_viewer_plan(
     mut outputs: RunOutputs,
     mut see: impl FnMut(&ViewerProgress<'_>),
 ) -> Result<(RunResult, PopulationStats), GeneratorError> {
-    let common = Arc::new(SharedPlayback {
+    let common = Arc::new(SharedViewerRun {
         documents: DocumentCache::new(plan.audio_preference.clone(), plan.text_preference.clone()),
         start: OnceLock::new(),
         ready: Barrier::new(plan.threads),
@@ -72,7 +72,7 @@ pub fn run_viewer_plan(
     run.wall_s = wall.as_secs_f64();
     run.cpu_s = cpu_s() - cpu;
     run.connections = plan.dialer.connection_counts().opened();
-    let places = plan.arrivals.starts().len().max(1) as u64;
+    let places = plan.arrivals.first_arrivals().len().max(1) as u64;
     viewing.memory_bytes_per_place = most.saturating_sub(memory) / places;
     outputs.finish_files()?;
     Ok((run, viewing))
@@ -116,7 +116,7 @@ impl ViewerCollector {
             ..StepResult::default()
         };
         let steps = plan.measured_steps().into_iter().map(step).collect();
-        let run = RunResult::start_now(&plan.offered, steps);
+        let run = RunResult::result_starting_now(&plan.offered, steps);
         ViewerCollector {
             run,
             viewing: PopulationStats::default(),
@@ -228,10 +228,10 @@ impl PendingSample {
     }
 }
 
-fn add_trace_point(traces: &mut Vec<PlaceTrace>, place: u64, point: (u64, f32, f32)) {
+fn add_trace_point(traces: &mut Vec<PlaybackTrace>, place: u64, point: (u64, f32, f32)) {
     match traces.iter_mut().find(|trace| trace.place == place) {
         Some(trace) => trace.points.push(point),
-        None => traces.push(PlaceTrace {
+        None => traces.push(PlaybackTrace {
             place,
             points: vec![point],
         }),

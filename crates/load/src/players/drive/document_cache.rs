@@ -41,11 +41,11 @@ impl DocumentCache {
     }
 
     /// Returns the parsed document of a response, or `None` if the response is not a document. Two
-    /// threads may parse the same document at the same time.
+    /// threads can parse the same document at the same time.
     ///
     /// # Errors
     /// The document is malformed or unsupported.
-    pub fn read(
+    pub fn get_or_parse(
         &self,
         format: &DocumentFormat,
         outcome: &RequestOutcome,
@@ -112,18 +112,18 @@ impl DocumentCache {
 
 fn document_key(format: &DocumentFormat, outcome: &RequestOutcome) -> DocumentKey {
     let mut digest = BodyDigest::default();
-    digest.update(outcome.url.as_str().as_bytes());
-    digest.update(&[0]);
+    digest.hash_bytes(outcome.url.as_str().as_bytes());
+    digest.hash_bytes(&[0]);
     if let DocumentFormat::Index(index) = format {
-        digest.update(format!("{index:?}").as_bytes());
+        digest.hash_bytes(format!("{index:?}").as_bytes());
     }
-    digest.update(&[0]);
-    digest.update(&outcome.body);
-    digest.finish()
+    digest.hash_bytes(&[0]);
+    digest.hash_bytes(&outcome.body);
+    digest.into_sha256()
 }
 
-/// Reads the duration of an MP4 file from the `moov` box at its start. The length of the file is
-/// taken from `Content-Range` or from a complete response (status 200).
+/// Reads the size and the duration of an MP4 file whose `moov` box is at the start of the file. The
+/// size is taken from `Content-Range`, or from the length of a complete response (status 200).
 fn parse_movie(outcome: &RequestOutcome) -> Result<ParsedDocument> {
     let range = outcome.headers.get(http::header::CONTENT_RANGE);
     let total = range.and_then(|range| range.to_str().ok()?.rsplit_once('/')?.1.parse().ok());

@@ -1,6 +1,6 @@
 //! A player's request in flight.
 
-use super::super::cmcd::attach;
+use super::super::cmcd::attach_cmcd_report;
 use super::super::player_interface::{DocumentFormat, FetchPurpose, MediaFetch};
 use crate::client::{ClientRequest, HttpClient, RequestOutcome, TransferProgress, Url};
 use media::manifest::read::MANIFEST_BYTES_MAX;
@@ -27,7 +27,7 @@ pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFligh
     let mut url = fetch.resource.url;
     let fields = fetch
         .cmcd
-        .map_or_else(Vec::new, |report| attach(&report, &mut url));
+        .map_or_else(Vec::new, |report| attach_cmcd_report(&report, &mut url));
     let mut request = ClientRequest::new(url.clone());
     request.progress = Some(progress.clone());
     for (name, text) in fields {
@@ -40,7 +40,7 @@ pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFligh
         request = request.keep_body(MANIFEST_BYTES_MAX);
     }
     let client = client.clone();
-    let result = Box::pin(async move { client.get(&request).await });
+    let result = Box::pin(async move { client.execute_request(&request).await });
     InFlightFetch {
         id: fetch.id,
         purpose: fetch.purpose,

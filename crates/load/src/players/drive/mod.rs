@@ -4,7 +4,7 @@
 //!
 //! The result is a `RunResult` of the requests, as for `headwater load rate`, and the
 //! [`PopulationStats`] of the viewers. A viewer's requests depend on earlier responses and have no
-//! schedule. The generator itself may react late to a timer or a response. This lateness is
+//! schedule. The generator itself can react late to a timer or a response. This lateness is
 //! measured, and the report warns if the lateness is too large.
 
 mod collector;
@@ -18,7 +18,7 @@ mod viewer_session;
 pub use collector::{ViewerProgress, run_viewer_plan};
 pub use document_cache::DocumentCache;
 pub use population_stats::{
-    LATE_P99_MAX_MS, PlaceTrace, PlayerRecord, PopulationSample, PopulationStats,
+    LATE_P99_MAX_MS, PlaybackTrace, PlayerRecord, PopulationSample, PopulationStats,
 };
 
 use super::population::{Population, ViewerArrivals};
@@ -48,7 +48,7 @@ pub struct ViewerRunPlan {
     pub population: Population,
     /// Arrival times of the viewers.
     pub arrivals: ViewerArrivals,
-    /// The number of viewers and the rule, as the user typed them.
+    /// The number of viewers as the user typed it, and the name of the bitrate rule.
     pub offered: String,
     /// The kind of players.
     pub mode: PlayerKind,

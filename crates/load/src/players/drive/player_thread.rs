@@ -20,7 +20,7 @@ use tokio::task::LocalSet;
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// State that all threads of a run share.
-pub(super) struct SharedPlayback {
+pub(super) struct SharedViewerRun {
     pub(super) plan: Arc<ViewerRunPlan>,
     pub(super) documents: DocumentCache,
     pub(super) start: OnceLock<Instant>,
@@ -31,7 +31,7 @@ pub(super) struct SharedPlayback {
 
 /// The state of one thread.
 pub(super) struct PlayerThread {
-    common: Arc<SharedPlayback>,
+    common: Arc<SharedViewerRun>,
     start: Instant,
     stats: RefCell<ViewerThreadStats>,
     over: Cell<bool>,
@@ -56,7 +56,8 @@ impl PlayerThread {
         moment.saturating_duration_since(self.start).as_micros() as Micros
     }
 
-    /// Converts a time of the run to an instant. The result is at most the end of the run.
+    /// Converts microseconds since the run started to an instant. The result is at most the end of
+    /// the run.
     pub(super) fn instant_at(&self, at: Micros) -> Instant {
         let at = Duration::from_micros(at).min(self.viewer_run_plan().duration);
         self.start + at
@@ -98,7 +99,7 @@ impl PlayerThread {
 /// Runs generator thread `number`. With n threads, the thread runs every nth place, starting with
 /// place `number`.
 pub(super) fn run_thread(
-    common: &Arc<SharedPlayback>,
+    common: &Arc<SharedViewerRun>,
     number: usize,
     out: &Sender<Box<ViewerThreadReport>>,
 ) -> Result<(), GeneratorError> {
@@ -117,11 +118,11 @@ pub(super) fn run_thread(
     });
     let local = LocalSet::new();
     let mut snapshots = Vec::new();
-    let starts = common.plan.arrivals.starts().iter().enumerate();
+    let starts = common.plan.arrivals.first_arrivals().iter().enumerate();
     for (place, at) in starts.skip(number).step_by(common.plan.threads) {
         let snapshot: Rc<Cell<Option<PlayerSnapshot>>> = Rc::default();
         snapshots.push((place as u64, snapshot.clone()));
-        local.spawn_local(run_viewer_place(
+        local.spawn_local(run_successive_viewers(
             thread.clone(),
             place as u64,
             *at,
@@ -145,7 +146,7 @@ pub(super) fn run_thread(
 }
 
 /// Plays one viewer after another in a place, until the run is over.
-async fn run_viewer_place(
+async fn run_successive_viewers(
     thread: Rc<PlayerThread>,
     place: u64,
     at: Micros,
@@ -191,7 +192,7 @@ async fn report_seconds(
             for (place, snapshot) in &snapshots {
                 if let Some(snapshot) = snapshot.get() {
                     thread.update_stats(|stats| {
-                        stats.add_snapshot(*place, age_snapshot(snapshot, thread.now()))
+                        stats.add_snapshot(*place, advance_snapshot(snapshot, thread.now()))
                     });
                 }
             }
@@ -204,7 +205,7 @@ async fn report_seconds(
 }
 
 /// Returns a snapshot that is updated to the current time.
-fn age_snapshot(snapshot: PlayerSnapshot, now: Micros) -> PlayerSnapshot {
+fn advance_snapshot(snapshot: PlayerSnapshot, now: Micros) -> PlayerSnapshot {
     let passed = if snapshot.playing {
         now.saturating_sub(snapshot.at)
     } else {

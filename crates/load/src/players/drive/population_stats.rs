@@ -7,9 +7,9 @@ use net::record::BoundedText;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Limit on the generator's lateness at the 99th percentile, in milliseconds. Above this limit, a
-/// run counts as fallen behind. The limit is about the duration of one frame, and short compared
-/// with the viewers' buffers.
+/// Limit on the 99th percentile of the generator's lateness, in milliseconds. Above this limit, the
+/// report warns that the generator fell behind. The limit is about the duration of one video frame,
+/// and short compared with the viewers' buffers.
 pub const LATE_P99_MAX_MS: f64 = 50.0;
 
 /// Maximum number of viewers whose individual bitrates, stall ratios and scores are stored.
@@ -38,7 +38,7 @@ pub struct PopulationSample {
 
 /// The buffer and the bitrate of one place over time, for plots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PlaceTrace {
+pub struct PlaybackTrace {
     /// Index of the place.
     pub place: u64,
     /// Each point contains the second of the run, the buffered seconds, and the bitrate in kilobits
@@ -63,7 +63,7 @@ pub struct PopulationStats {
     pub played_s: f64,
     /// Number of level changes of all viewers.
     pub switches: u64,
-    /// Number of segments abandoned for another level.
+    /// Number of segments that were abandoned and requested again at another level.
     #[serde(default)]
     pub abandoned: u64,
     /// Number of bytes received for the abandoned segments.
@@ -91,7 +91,7 @@ pub struct PopulationStats {
     /// Samples, one per second.
     pub samples: Vec<PopulationSample>,
     /// Traces of the first places.
-    pub traces: Vec<PlaceTrace>,
+    pub traces: Vec<PlaybackTrace>,
 }
 
 impl PopulationStats {
@@ -246,7 +246,7 @@ pub struct PlayerRecord {
 }
 
 impl PlayerRecord {
-    /// Shortens and escapes text from outside, so that the text is safe to print.
+    /// Shortens and escapes untrusted text, so that the text is safe to print.
     pub(super) fn bounded_text(text: &str) -> String {
         BoundedText::from(text).as_str().to_owned()
     }

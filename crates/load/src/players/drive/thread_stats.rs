@@ -87,7 +87,7 @@ impl ViewerThreadStats {
         *self.report.viewing.unreadable.entry(purpose).or_default() += 1;
     }
 
-    pub(super) fn add_notes(&mut self, notes: &[String]) {
+    pub(super) fn add_manifest_notes(&mut self, notes: &[String]) {
         let known = &mut self.report.viewing.notes;
         for note in notes {
             if known.len() < 32 && !known.contains(note) {
@@ -96,7 +96,7 @@ impl ViewerThreadStats {
         }
     }
 
-    pub(super) fn record_viewer(&mut self, viewer: &Viewer) {
+    pub(super) fn record_viewer_memory(&mut self, viewer: &Viewer) {
         let bytes = viewer.memory_bytes() as u64;
         let most = &mut self.report.viewing.state_bytes_max;
         *most = (*most).max(bytes);

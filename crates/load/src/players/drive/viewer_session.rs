@@ -20,48 +20,48 @@ use std::task::Poll;
 use std::time::Instant;
 
 /// The player in a place.
-enum SeatedPlayer {
+enum AnyPlayer {
     Viewer(Box<Viewer>),
     Sequence(Box<SequenceWorker>),
     Consumer(Box<RangeConsumer>),
 }
 
-impl SeatedPlayer {
+impl AnyPlayer {
     fn as_player(&mut self) -> &mut dyn Player {
         match self {
-            SeatedPlayer::Viewer(viewer) => &mut **viewer,
-            SeatedPlayer::Sequence(sequence) => &mut **sequence,
-            SeatedPlayer::Consumer(consumer) => &mut **consumer,
+            AnyPlayer::Viewer(viewer) => &mut **viewer,
+            AnyPlayer::Sequence(sequence) => &mut **sequence,
+            AnyPlayer::Consumer(consumer) => &mut **consumer,
         }
     }
 
     fn end_session(&mut self, now: Micros, end: SessionEnd) {
         match self {
-            SeatedPlayer::Viewer(viewer) => viewer.end_session(now, end),
-            SeatedPlayer::Sequence(sequence) => sequence.end_session(end),
-            SeatedPlayer::Consumer(consumer) => consumer.end_session(now, end),
+            AnyPlayer::Viewer(viewer) => viewer.end_session(now, end),
+            AnyPlayer::Sequence(sequence) => sequence.end_session(end),
+            AnyPlayer::Consumer(consumer) => consumer.end_session(now, end),
         }
     }
 
     fn end_reason(&self) -> Option<SessionEnd> {
         match self {
-            SeatedPlayer::Viewer(viewer) => viewer.end_reason(),
-            SeatedPlayer::Sequence(sequence) => sequence.end_reason(),
-            SeatedPlayer::Consumer(consumer) => consumer.end_reason(),
+            AnyPlayer::Viewer(viewer) => viewer.end_reason(),
+            AnyPlayer::Sequence(sequence) => sequence.end_reason(),
+            AnyPlayer::Consumer(consumer) => consumer.end_reason(),
         }
     }
 
     fn snapshot(&self, at: Micros) -> PlayerSnapshot {
         match self {
-            SeatedPlayer::Viewer(viewer) => viewer.snapshot(),
-            SeatedPlayer::Sequence(_) => PlayerSnapshot {
+            AnyPlayer::Viewer(viewer) => viewer.snapshot(),
+            AnyPlayer::Sequence(_) => PlayerSnapshot {
                 at,
                 buffer: 0,
                 playing: false,
                 stalled: false,
                 bps: 0.0,
             },
-            SeatedPlayer::Consumer(consumer) => {
+            AnyPlayer::Consumer(consumer) => {
                 let (playing, buffer) = consumer.playing_and_buffered();
                 PlayerSnapshot {
                     at,
@@ -85,9 +85,9 @@ impl SeatedPlayer {
             handheld: false,
         };
         match self {
-            SeatedPlayer::Viewer(viewer) => viewer.summary(),
-            SeatedPlayer::Sequence(_) => PlaybackJournal::default().summary(&[], unseen),
-            SeatedPlayer::Consumer(consumer) => consumer.journal().summary(&[], unseen),
+            AnyPlayer::Viewer(viewer) => viewer.summary(),
+            AnyPlayer::Sequence(_) => PlaybackJournal::default().summary(&[], unseen),
+            AnyPlayer::Consumer(consumer) => consumer.journal().summary(&[], unseen),
         }
     }
 }
@@ -105,11 +105,12 @@ impl ViewerSession {
     pub(super) async fn play_session(&self) -> SessionEnd {
         let thread = &self.thread;
         let start = thread.now();
-        let (plan, chance) =
-            thread
-                .viewer_run_plan()
-                .population
-                .plan(self.place, self.nth, start, thread.run_end());
+        let (plan, chance) = thread.viewer_run_plan().population.plan_viewer(
+            self.place,
+            self.nth,
+            start,
+            thread.run_end(),
+        );
         let identity = (plan.session, plan.manifest.url.clone(), plan.device.name);
         let mut seated = self.create_player(plan, chance, start);
         let client = Rc::new(HttpClient::new(&thread.viewer_run_plan().dialer));
@@ -119,8 +120,8 @@ impl ViewerSession {
         };
         let end = self.run_player(&mut seated, &client, &mut counts).await;
         self.snapshot.set(None);
-        if let SeatedPlayer::Viewer(viewer) = &seated {
-            thread.update_stats(|stats| stats.record_viewer(viewer));
+        if let AnyPlayer::Viewer(viewer) = &seated {
+            thread.update_stats(|stats| stats.record_viewer_memory(viewer));
         }
         let record = PlayerRecord {
             record: "player".into(),
@@ -141,12 +142,12 @@ impl ViewerSession {
         end
     }
 
-    fn create_player(&self, plan: ViewerPlan, chance: u64, start: Micros) -> SeatedPlayer {
+    fn create_player(&self, plan: ViewerPlan, chance: u64, start: Micros) -> AnyPlayer {
         let run = self.thread.viewer_run_plan();
         match run.mode {
             PlayerKind::Viewer => {
                 let rule = run.population.rule.create_rule(chance);
-                SeatedPlayer::Viewer(Box::new(Viewer::new(
+                AnyPlayer::Viewer(Box::new(Viewer::new(
                     run.settings.clone(),
                     plan,
                     rule,
@@ -158,13 +159,13 @@ impl ViewerSession {
                     AbrSetting::Fixed(level) => level,
                     _ => FixedLevel::Highest,
                 };
-                SeatedPlayer::Sequence(Box::new(SequenceWorker::new(
+                AnyPlayer::Sequence(Box::new(SequenceWorker::new(
                     plan.manifest,
                     level,
                     plan.leave_at,
                 )))
             }
-            PlayerKind::Consumer(settings) => SeatedPlayer::Consumer(Box::new(RangeConsumer::new(
+            PlayerKind::Consumer(settings) => AnyPlayer::Consumer(Box::new(RangeConsumer::new(
                 plan.manifest.url,
                 settings,
                 plan.leave_at,
@@ -175,7 +176,7 @@ impl ViewerSession {
 
     async fn run_player(
         &self,
-        seated: &mut SeatedPlayer,
+        seated: &mut AnyPlayer,
         client: &Rc<HttpClient>,
         counts: &mut SessionTraffic,
     ) -> SessionEnd {
@@ -268,7 +269,7 @@ impl ViewerSession {
 
     fn handle_outcome(
         &self,
-        seated: &mut SeatedPlayer,
+        seated: &mut AnyPlayer,
         counts: &mut SessionTraffic,
         (id, purpose): (u32, FetchPurpose),
         format: &DocumentFormat,
@@ -278,7 +279,7 @@ impl ViewerSession {
         let (step, session) = (thread.current_step(), counts.session.as_str());
         thread.update_stats(|stats| stats.count_request(step, purpose, outcome, session));
         let read = match outcome.is_success() {
-            true => thread.documents().read(format, outcome),
+            true => thread.documents().get_or_parse(format, outcome),
             false => Ok(None),
         };
         if let Err(error) = &read {
@@ -286,7 +287,7 @@ impl ViewerSession {
             thread.update_stats(|stats| stats.count_unreadable(text));
         }
         if let Ok(Some(ParsedDocument::TitleLadder(stream))) = &read {
-            thread.update_stats(|stats| stats.add_notes(&stream.notes));
+            thread.update_stats(|stats| stats.add_manifest_notes(&stream.notes));
         }
         let ok = outcome.is_success() && read.is_ok();
         counts.bytes += outcome.body_bytes;

@@ -78,8 +78,8 @@ pub struct Population {
     pub seed: u64,
     /// URLs of the manifests, the most popular first.
     pub titles: Vec<Url>,
-    /// Exponent of Zipf's law. Title k is chosen in proportion to 1/k^zipf. With 0, all titles have
-    /// the same probability.
+    /// Exponent of Zipf's law. The probability of title k (from 1) is proportional to 1/k^zipf. If
+    /// the exponent is 0, all titles have the same probability.
     pub zipf: f64,
     /// The watch time of viewers.
     pub watch: WatchTime,
@@ -99,19 +99,25 @@ const SEEKS_MAX: usize = 1000;
 impl Population {
     /// Plans the `nth` viewer of a place, who arrives at `start` in a run that ends at `end`. Also
     /// returns a seed for the player's random decisions.
-    pub fn plan(&self, place: u64, nth: u64, start: Micros, end: Micros) -> (ViewerPlan, u64) {
+    pub fn plan_viewer(
+        &self,
+        place: u64,
+        nth: u64,
+        start: Micros,
+        end: Micros,
+    ) -> (ViewerPlan, u64) {
         // Each viewer has a separate random stream, so that the decisions of one viewer do not
         // change the decisions of other viewers.
-        let mut chance = Random::for_decision(
+        let mut chance = Random::derive_stream(
             self.seed,
             place.wrapping_mul(0x1_0000_0001).wrapping_add(nth),
         );
-        let session = u128::from(chance.bits()) << 64 | u128::from(chance.bits());
-        let title = choose_title(self.titles.len(), self.zipf, chance.unit());
-        let device = choose_device(&self.devices, chance.unit());
+        let session = u128::from(chance.next_bits()) << 64 | u128::from(chance.next_bits());
+        let title = choose_title(self.titles.len(), self.zipf, chance.next_unit());
+        let device = choose_device(&self.devices, chance.next_unit());
         let leave_at = self
             .watch
-            .draw_seconds(&mut chance)
+            .draw_watch_seconds(&mut chance)
             .map_or(Micros::MAX, |seconds| {
                 start.saturating_add(to_micros(seconds))
             });
@@ -128,7 +134,7 @@ impl Population {
             seeks,
             session: as_uuid(session),
         };
-        (plan, chance.bits())
+        (plan, chance.next_bits())
     }
 
     /// Draws the times of seeks from a Poisson process, and a random position for each seek.
@@ -144,19 +150,19 @@ impl Population {
             if at >= end {
                 break;
             }
-            seeks.push((at, chance.unit()));
+            seeks.push((at, chance.next_unit()));
         }
         seeks
     }
 }
 
 impl WatchTime {
-    fn draw_seconds(self, chance: &mut Random) -> Option<f64> {
+    fn draw_watch_seconds(self, chance: &mut Random) -> Option<f64> {
         match self {
             WatchTime::All => None,
             WatchTime::Fixed(seconds) => Some(seconds),
             WatchTime::Exponential(mean) => Some(chance.exponential() * mean),
-            WatchTime::Uniform(from, to) => Some(from + (to - from) * chance.unit()),
+            WatchTime::Uniform(from, to) => Some(from + (to - from) * chance.next_unit()),
         }
     }
 }
@@ -223,7 +229,7 @@ mod tests {
     fn plan_all(seed: u64) -> Vec<ViewerPlan> {
         let population = test_population(seed);
         (0..10_000)
-            .map(|place| population.plan(place, 0, 0, Micros::MAX).0)
+            .map(|place| population.plan_viewer(place, 0, 0, Micros::MAX).0)
             .collect()
     }
 
@@ -234,7 +240,7 @@ mod tests {
         assert_eq!(describe_plans(&a), describe_plans(&b));
         assert_ne!(describe_plans(&a), describe_plans(&c));
         let population = test_population(1);
-        let session = |nth| population.plan(3, nth, 0, 9).0.session;
+        let session = |nth| population.plan_viewer(3, nth, 0, 9).0.session;
         assert_ne!(session(0), session(1));
     }
 

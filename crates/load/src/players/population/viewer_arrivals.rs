@@ -40,12 +40,12 @@ pub struct ViewerArrivals {
 }
 
 impl ViewerArrivals {
-    /// Parses a number of viewers or a profile. `spread` is the time over which simultaneous
-    /// arrivals are spread. `duration` is the length of the run and of a ramp.
+    /// Parses a number of viewers or a profile. Viewers who would arrive at the same time arrive
+    /// evenly over the period `spread` instead. `duration` is the length of the run and of a ramp.
     ///
     /// # Errors
     /// The text is not a valid number or profile.
-    pub fn parse(
+    pub fn parse_arrivals(
         text: &str,
         spread: Micros,
         duration: Micros,
@@ -80,7 +80,7 @@ impl ViewerArrivals {
     }
 
     /// Returns the arrival time of the first viewer in each place, in ascending order.
-    pub fn starts(&self) -> &[Micros] {
+    pub fn first_arrivals(&self) -> &[Micros] {
         &self.starts
     }
 }
@@ -99,7 +99,7 @@ fn parse_steps(
         parse_positive(more)?,
         parse_positive(most)?,
     );
-    let every = net::config::duration(every)
+    let every = net::config::parse_duration(every)
         .map_err(ArrivalsError::Duration)?
         .as_micros() as Micros;
     if every == 0 || most < from {
@@ -159,14 +159,17 @@ mod tests {
 
     #[test]
     fn viewers_arrive_as_the_profile_declares() {
-        let parse = |text| ViewerArrivals::parse(text, SECOND, 60 * SECOND).unwrap();
-        assert_eq!(parse("4").starts(), [0, 250_000, 500_000, 750_000]);
+        let parse = |text| ViewerArrivals::parse_arrivals(text, SECOND, 60 * SECOND).unwrap();
+        assert_eq!(parse("4").first_arrivals(), [0, 250_000, 500_000, 750_000]);
         let ramp = parse("ramp:0..6");
-        assert_eq!(ramp.starts(), [0, 10, 20, 30, 40, 50].map(|s| s * SECOND));
+        assert_eq!(
+            ramp.first_arrivals(),
+            [0, 10, 20, 30, 40, 50].map(|s| s * SECOND)
+        );
         let steps = parse("steps:2+3/10s..6");
         assert_eq!(steps.steps, [(0, 2), (10 * SECOND, 5), (20 * SECOND, 6)]);
         assert_eq!(
-            steps.starts()[2..],
+            steps.first_arrivals()[2..],
             [10_000_000, 10_333_333, 10_666_666, 20_000_000]
         );
     }
@@ -185,7 +188,10 @@ mod tests {
             "2000000",
             "sine:3",
         ] {
-            assert!(ViewerArrivals::parse(bad, SECOND, SECOND).is_err(), "{bad}");
+            assert!(
+                ViewerArrivals::parse_arrivals(bad, SECOND, SECOND).is_err(),
+                "{bad}"
+            );
         }
     }
 }

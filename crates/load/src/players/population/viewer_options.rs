@@ -44,8 +44,8 @@ impl WatchTime {
     ///
     /// # Errors
     /// The text is not a watch time.
-    pub fn parse(text: &str) -> Result<WatchTime, ViewerOptionError> {
-        let seconds = |text: &str| match net::config::duration(text) {
+    pub fn parse_watch_time(text: &str) -> Result<WatchTime, ViewerOptionError> {
+        let seconds = |text: &str| match net::config::parse_duration(text) {
             Ok(time) => Ok(time.as_secs_f64()),
             Err(error) => Err(ViewerOptionError::Duration(error)),
         };
@@ -67,7 +67,7 @@ impl AbrSetting {
     ///
     /// # Errors
     /// The text is neither the name of a rule nor a bitrate.
-    pub fn parse(text: &str) -> Result<AbrSetting, ViewerOptionError> {
+    pub fn parse_abr_setting(text: &str) -> Result<AbrSetting, ViewerOptionError> {
         Ok(match text {
             "highest" => AbrSetting::Fixed(FixedLevel::Highest),
             "lowest" => AbrSetting::Fixed(FixedLevel::Lowest),
@@ -134,7 +134,7 @@ pub fn parse_devices(text: &str) -> Result<Vec<(DeviceProfile, f64)>, ViewerOpti
 ///
 /// # Errors
 /// The text is not a CMCD style.
-pub fn parse_cmcd(text: &str) -> Result<CmcdFormat, ViewerOptionError> {
+pub fn parse_cmcd_format(text: &str) -> Result<CmcdFormat, ViewerOptionError> {
     let (version, place) = text.split_once('-').unwrap_or((text, "query"));
     match (version, place) {
         ("1" | "2", "query" | "header") => Ok(CmcdFormat {
@@ -152,38 +152,41 @@ mod tests {
     #[test]
     fn options_are_parsed_and_invalid_ones_refused() {
         assert_eq!(
-            WatchTime::parse("exp:10min"),
+            WatchTime::parse_watch_time("exp:10min"),
             Ok(WatchTime::Exponential(600.0))
         );
         assert_eq!(
-            WatchTime::parse("uniform:1s..2s"),
+            WatchTime::parse_watch_time("uniform:1s..2s"),
             Ok(WatchTime::Uniform(1.0, 2.0))
         );
         assert_eq!(
-            AbrSetting::parse("3894k"),
+            AbrSetting::parse_abr_setting("3894k"),
             Ok(AbrSetting::Fixed(FixedLevel::Given(3_894_000.0)))
         );
-        assert_eq!(AbrSetting::parse("bola"), Ok(AbrSetting::Bola));
+        assert_eq!(AbrSetting::parse_abr_setting("bola"), Ok(AbrSetting::Bola));
         let found = parse_devices("phone:3,tv").unwrap();
         assert_eq!(
             (found[0].0.name, found[0].1, found[1].1),
             ("phone", 3.0, 1.0)
         );
         assert_eq!(
-            parse_cmcd("2-header"),
+            parse_cmcd_format("2-header"),
             Ok(CmcdFormat {
                 version: 2,
                 in_headers: true
             })
         );
         for bad in ["best", "", "-5k", "4.5G"] {
-            assert!(AbrSetting::parse(bad).is_err(), "{bad}");
+            assert!(AbrSetting::parse_abr_setting(bad).is_err(), "{bad}");
         }
         assert!(
             parse_devices("fridge").is_err()
                 && parse_devices("tv:-1").is_err()
-                && parse_cmcd("3").is_err()
+                && parse_cmcd_format("3").is_err()
         );
-        assert!(WatchTime::parse("exp").is_err() && WatchTime::parse("uniform:1s").is_err());
+        assert!(
+            WatchTime::parse_watch_time("exp").is_err()
+                && WatchTime::parse_watch_time("uniform:1s").is_err()
+        );
     }
 }

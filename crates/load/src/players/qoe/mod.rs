@@ -14,7 +14,8 @@ pub struct PlayedStretch {
     pub ms: u32,
     /// Index of the level in the ladder.
     pub level: u16,
-    /// Bitrate of the received segment in kilobits per second, including muxed audio.
+    /// Actual bitrate of the segments in this stretch, in kilobits per second, including muxed
+    /// audio.
     pub kbps: u32,
 }
 
@@ -44,7 +45,7 @@ pub struct PlaybackJournal {
     pub played: Vec<PlayedStretch>,
     /// Milliseconds of media played.
     pub played_ms: u64,
-    /// Number of segments abandoned for another level.
+    /// Number of segments that were abandoned and requested again at another level.
     pub abandoned: u64,
     /// Number of bytes received for the abandoned segments.
     pub abandoned_bytes: u64,
@@ -67,7 +68,7 @@ pub struct SessionSummary {
     pub bitrate_kbps: f64,
     /// Number of level changes between stretches.
     pub switches: u64,
-    /// Number of segments abandoned for another level.
+    /// Number of segments that were abandoned and requested again at another level.
     #[serde(default)]
     pub abandoned: u64,
     /// Number of bytes received for the abandoned segments.
@@ -160,8 +161,8 @@ impl PlaybackJournal {
 
 /// Returns the linear score of MPC (Yin et al., SIGCOMM 2015, "balanced") per second of playback.
 /// The score is the mean bitrate, minus bitrate changes, minus 3000 kb/s for each second of stall
-/// and start-up. The paper sums over segments. This score uses seconds, so that titles with
-/// different segment durations are comparable.
+/// and start-up. The paper sums the bitrates of segments. This score weights each bitrate by the
+/// seconds played, so that titles with different segment durations are comparable.
 fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64) -> Option<f64> {
     const SECOND_KBPS: f64 = 3000.0;
     let seconds = journal.played_ms as f64 / 1000.0;
@@ -222,8 +223,9 @@ mod tests {
         );
         assert_eq!((summary.switches, summary.bitrate_kbps), (1, 1400.0));
         assert_eq!(summary.stall_ratio, 0.2);
-        // The score is (14000 − 1000 − 3000 × 3) / 10, with 3 s of stall and start-up in 10 s of
-        // playback.
+        // The bitrates contribute 6 s × 1000 kb/s + 4 s × 2000 kb/s = 14000. The level change costs
+        // 1000. Stall and start-up last 3 s, and each second costs 3000. With 10 s of playback, the
+        // score is (14000 − 1000 − 3 × 3000) / 10.
         assert_eq!(summary.linear, Some(400.0));
     }
 

@@ -243,7 +243,7 @@ impl QualityChanges {
             .windows(2)
             .filter(|pair| (pair[1] - pair[0]).abs() > 0.2)
             .count();
-        let (directions, longest) = count_turns(scores);
+        let (directions, longest) = count_direction_changes(scores);
         QualityChanges {
             spread: most - least,
             directions: directions as f64,
@@ -270,7 +270,7 @@ impl QualityChanges {
 
 /// Returns how often the five-second moving average of the scores changes its direction, and the
 /// longest time without such a change, in seconds.
-fn count_turns(scores: &[f64]) -> (usize, f64) {
+fn count_direction_changes(scores: &[f64]) -> (usize, f64) {
     let averages: Vec<f64> = scores
         .windows(5.min(scores.len()))
         .map(|window| window.iter().sum::<f64>() / window.len() as f64)

@@ -56,20 +56,20 @@ fn quality_factors(level: u16, fps: f64) -> QualityFactors {
 /// Generates a session of one to five minutes, with changing levels and bitrates, and with up to
 /// six stalls.
 fn generate_session(n: u64, fps: f64) -> (PlaybackJournal, Value) {
-    let mut random = Random::for_decision(7, n);
+    let mut random = Random::derive_stream(7, n);
     let mut journal = PlaybackJournal {
-        start_delay_ms: Some(300 + random.below(4000)),
+        start_delay_ms: Some(300 + random.next_below(4000)),
         ..PlaybackJournal::default()
     };
     let steady = n.is_multiple_of(3);
-    let mut level = random.below(5) as i64;
+    let mut level = random.next_below(5) as i64;
     let (mut video, mut audio, mut at_s) = (Vec::new(), Vec::new(), 0.0);
-    for _ in 0..15 + random.below(60) {
-        if !steady || random.below(12) == 0 {
-            level = (level + random.below(3) as i64 - 1).clamp(0, 4);
+    for _ in 0..15 + random.next_below(60) {
+        if !steady || random.next_below(12) == 0 {
+            level = (level + random.next_below(3) as i64 - 1).clamp(0, 4);
         }
         let (kbps, (width, height)) = LADDER[level as usize];
-        let kbps = kbps * (70 + random.below(60) as u32) / 100;
+        let kbps = kbps * (70 + random.next_below(60) as u32) / 100;
         journal.add_played(PlayedStretch {
             ms: 4000,
             level: level as u16,
@@ -80,8 +80,8 @@ fn generate_session(n: u64, fps: f64) -> (PlaybackJournal, Value) {
         audio.push(json!({"bitrate": 128.0, "codec": "aaclc", "duration": 4.0, "start": at_s}));
         at_s += 4.0;
     }
-    let mut places: Vec<u64> = (0..random.below(7))
-        .map(|_| 1 + random.below(at_s as u64 - 2))
+    let mut places: Vec<u64> = (0..random.next_below(7))
+        .map(|_| 1 + random.next_below(at_s as u64 - 2))
         .collect();
     places.sort_unstable();
     places.dedup();
@@ -89,7 +89,7 @@ fn generate_session(n: u64, fps: f64) -> (PlaybackJournal, Value) {
         .iter()
         .map(|at_s| StallEvent {
             at_ms: at_s * 1000,
-            ms: 300 + random.below(5000),
+            ms: 300 + random.next_below(5000),
         })
         .collect();
     let first = journal
@@ -158,9 +158,9 @@ fn scores_follow_the_reference_on_generated_sessions() {
             (ours.seconds.len(), ours.seconds.len()),
             (o22.len(), o21.len())
         );
-        // The reference adds floating-point times. Because of rounding, the reference can assign
-        // the last second before a level change to the next segment. These seconds are not
-        // compared.
+        // The reference adds floating-point durations to compute the start times of segments.
+        // Because of rounding, the reference can assign the last second before a level change to
+        // the next segment. These seconds are not compared.
         let level = |t: usize| journal.level_at(t as u64 * 1000 + 500);
         let clear = |t: &usize| level(*t) == level(t + 1);
         video.extend(

@@ -1,6 +1,6 @@
 //! Abandons a segment that arrives too slowly, and requests the segment at another level instead.
 
-use super::super::abr::{AbandonRule, DownloadSample, PartialSegment};
+use super::super::abr::{AbandonRule, DownloadSample, PartialDownload};
 use super::super::player_interface::{FetchPurpose, Micros};
 use super::Viewer;
 use super::track_buffer::PendingFetch;
@@ -55,14 +55,14 @@ impl Viewer {
         if !self.may_abandon() {
             return;
         }
-        if let Some(level) = self.choose_instead(now, &pending) {
+        if let Some(level) = self.choose_replacement_level(now, &pending) {
             self.refetch_at_level(now, &pending, level);
         }
     }
 
-    /// Returns the highest level that dash.js may choose because a segment was abandoned recently.
-    /// Returns none if there is no such limit.
-    pub(super) fn held_level(&self, now: Micros) -> Option<usize> {
+    /// Returns the limit that dash.js sets on the level for some time after it abandons a segment.
+    /// Returns none if there is no limit now.
+    pub(super) fn level_limit_after_abandonment(&self, now: Micros) -> Option<usize> {
         let abandoned = self.abandoned?;
         let holds =
             self.settings.abandon == AbandonRule::DashJs && now < abandoned.at + DASH_JS_HOLD_US;
@@ -91,11 +91,11 @@ impl Viewer {
         }
     }
 
-    fn choose_instead(&mut self, now: Micros, pending: &PendingFetch) -> Option<usize> {
+    fn choose_replacement_level(&mut self, now: Micros, pending: &PendingFetch) -> Option<usize> {
         let mut abr = self.abr.take()?;
         let view = self.player_view(pending.duration_us as f64 / 1e6);
         let seconds = |at: Micros| at.saturating_sub(pending.at) as f64 / 1e6;
-        let partial = PartialSegment {
+        let partial = PartialDownload {
             level: pending.level,
             elapsed_s: seconds(now),
             latency_s: pending.progress.first_byte.map(seconds),
@@ -104,7 +104,7 @@ impl Viewer {
         let level = self
             .settings
             .abandon
-            .choose_instead(&view, &partial, abr.as_mut());
+            .choose_replacement_level(&view, &partial, abr.as_mut());
         self.abr = Some(abr);
         level
     }
@@ -114,7 +114,7 @@ impl Viewer {
         let sample = partial_sample(now, pending);
         // dash.js measures the throughput of complete segments only.
         if self.settings.abandon != AbandonRule::DashJs {
-            self.estimator.push(&sample);
+            self.estimator.add_sample(&sample);
         }
         if let Some(abr) = &mut self.abr
             && self.settings.abandon == AbandonRule::HlsJs

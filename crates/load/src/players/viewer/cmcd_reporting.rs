@@ -1,6 +1,6 @@
 //! Collects the CMCD that a viewer sends.
 
-use super::super::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, relative};
+use super::super::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, relative_path};
 use super::Viewer;
 use super::track_buffer::PendingFetch;
 use media::manifest::read::ResourceRange;
@@ -113,7 +113,7 @@ fn next_object(
         .range
         .as_ref()
         .map(|range| (range.start, range.end.saturating_sub(1)));
-    match relative(&resource.url, &next.url) {
+    match relative_path(&resource.url, &next.url) {
         Some(path) => (Some(path), range),
         // If the next object is in the same file, CMCD version 1 sends only the byte range (`nrr`).
         None => (None, range.filter(|_| resource.url == next.url)),

@@ -62,9 +62,9 @@ impl Viewer {
         if n == 0 {
             abr.record_download(&self.player_view(segment_s), pending.level, took_s);
             abr.record_sample(&unsampled_rest(now, pending, sample));
-            self.estimator.push(&sample);
+            self.estimator.add_sample(&sample);
             self.abandon_check = None;
-        } else if abr.samples_audio() {
+        } else if abr.uses_audio_samples() {
             abr.record_sample(&sample);
         }
         self.abr = Some(abr);

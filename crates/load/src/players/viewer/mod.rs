@@ -38,10 +38,10 @@ pub struct Viewer {
     stream: Option<Arc<TitleLadder>>,
     /// Indexes of the levels that the device allows, in ascending order of bitrate.
     levels: Box<[u16]>,
-    /// Bitrates of these levels, in bits per second.
+    /// Bitrates of `levels`, in bits per second.
     bitrates: Box<[f64]>,
-    /// The adaptive bitrate rule. During a call of the rule, this is `None`, because the rule reads
-    /// the state of the viewer.
+    /// The adaptive bitrate rule; `None` while the rule is called, because the call borrows the
+    /// viewer.
     abr: Option<Box<dyn AbrRule>>,
     estimator: Box<EwmaEstimator>,
     manifest: track_buffer::FetchSlot,
@@ -52,7 +52,7 @@ pub struct Viewer {
     next_id: u32,
     cancelled: Vec<u32>,
     /// Time of the next decision whether to abandon the segment in flight; none if no decision is
-    /// due.
+    /// planned.
     abandon_check: Option<Micros>,
     /// The segment that was abandoned last.
     abandoned: Option<abandonment::AbandonedSegment>,
@@ -211,7 +211,7 @@ impl Viewer {
             .unwrap_or(0)
     }
 
-    fn all_done(&self) -> bool {
+    fn is_fully_fetched(&self) -> bool {
         !self.tracks.is_empty() && self.media_tracks().all(|track| track.done)
     }
 
@@ -229,7 +229,7 @@ impl Viewer {
                 .for_each(|track| track.skip_until(position));
         }
         if let Some(at) = dry {
-            if self.all_done() {
+            if self.is_fully_fetched() {
                 self.ended = Some(SessionEnd::Finished);
                 self.clock.record_wait(&mut self.journal);
             } else {
@@ -251,16 +251,16 @@ impl Viewer {
         };
         let enough = ((enough.min(self.settings.buffer_max_s / 2.0) * 1e6) as Micros).max(1);
         let ahead = self.buffered_ahead();
-        let all_here = self.all_done() && ahead > 0;
+        let all_here = self.is_fully_fetched() && ahead > 0;
         if all_here || ahead >= enough {
             self.clock.start_playing(&mut self.journal);
-        } else if self.all_done() {
+        } else if self.is_fully_fetched() {
             self.ended = Some(SessionEnd::Finished);
         }
     }
 
     /// Lets the viewer leave, give up or seek if the plan requires this at `now`.
-    fn apply_plan(&mut self, now: Micros) {
+    fn perform_planned_actions(&mut self, now: Micros) {
         if now >= self.plan.leave_at {
             return self.end_session(now, SessionEnd::Left);
         }
@@ -333,7 +333,7 @@ impl Player for Viewer {
         self.advance_clock(now);
         if self.ended.is_none() {
             self.start_playing();
-            self.apply_plan(now);
+            self.perform_planned_actions(now);
             self.abandon_slow_segment(now);
         }
         if let Some(id) = self.cancelled.pop() {

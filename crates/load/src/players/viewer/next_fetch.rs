@@ -10,7 +10,7 @@ use media::manifest::read::RenditionKind;
 use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
 use std::sync::Arc;
 
-/// Interval at which a track that waits for another track decides again, as in hls.js.
+/// Time after which a track checks again whether it must wait for another track, as in hls.js.
 const SYNC_INTERVAL_US: Micros = 100_000;
 
 /// The next step of a track.
@@ -30,13 +30,13 @@ impl Viewer {
     /// Returns the next request, if one is due.
     pub(super) fn next_fetch(&mut self, now: Micros) -> Option<MediaFetch> {
         if self.stream.is_none() {
-            if !self.manifest.is_free(now) {
+            if !self.manifest.can_start_fetch(now) {
                 return None;
             }
             let id = self.new_fetch_id();
             self.manifest.start_fetch(id, None);
             let resource = self.plan.manifest.clone();
-            let cmcd = self.report_cmcd(CmcdObjectType::Manifest, 0, None, None);
+            let cmcd = self.build_cmcd_report(CmcdObjectType::Manifest, 0, None, None);
             let (purpose, format) = (FetchPurpose::Manifest, DocumentFormat::Manifest);
             return Some(MediaFetch {
                 id,
@@ -47,8 +47,11 @@ impl Viewer {
             });
         }
         for n in 0..self.tracks.len() {
-            while self.ended.is_none() && self.tracks[n].slot.is_free(now) && !self.tracks[n].done {
-                match self.decide_turn(now, n) {
+            while self.ended.is_none()
+                && self.tracks[n].slot.can_start_fetch(now)
+                && !self.tracks[n].done
+            {
+                match self.decide_next_step(now, n) {
                     TrackDecision::Fetch(fetch) => return Some(*fetch),
                     TrackDecision::Later(at) => {
                         self.tracks[n].slot.not_before = Some(at);
@@ -60,8 +63,9 @@ impl Viewer {
                 }
             }
         }
-        // If all segments are buffered, playback starts even with less buffered media than usual.
-        if self.all_done() {
+        // If all segments are buffered, playback starts even if the buffer contains less media than
+        // the settings require.
+        if self.is_fully_fetched() {
             self.start_playing();
         }
         None
@@ -72,7 +76,7 @@ impl Viewer {
         self.next_id
     }
 
-    fn decide_turn(&mut self, now: Micros, n: usize) -> TrackDecision {
+    fn decide_next_step(&mut self, now: Micros, n: usize) -> TrackDecision {
         let Some((level, source)) = self.tracks[n].next else {
             return self.choose_level(now, n);
         };
@@ -112,7 +116,7 @@ impl Viewer {
             .inits
             .contains(&(source as u16, pending.init));
         if let (Some(init), false) = (segments.init_index(segment), known) {
-            return self.request_part(
+            return self.request_segment_or_init(
                 n,
                 pending,
                 segments.init_resource(init),
@@ -131,7 +135,7 @@ impl Viewer {
         } else {
             Ok(None)
         };
-        self.request_part(
+        self.request_segment_or_init(
             n,
             pending,
             segments.segment_resource(segment),
@@ -216,7 +220,7 @@ impl Viewer {
         let start_level = self.start_level().filter(|_| abr.is_adaptive());
         self.abr = Some(abr);
         let level = start_level.unwrap_or(choice.level);
-        let level = level.min(self.held_level(now).unwrap_or(level));
+        let level = level.min(self.level_limit_after_abandonment(now).unwrap_or(level));
         let level = level.min(self.levels.len().saturating_sub(1));
         self.tracks[n].next = Some((level, usize::from(self.levels[level])));
         if choice.wait_s > 0.001 {
@@ -326,7 +330,7 @@ impl Viewer {
         } else {
             CmcdObjectType::Other
         };
-        let cmcd = self.report_cmcd(object, n, Some(&pending), None);
+        let cmcd = self.build_cmcd_report(object, n, Some(&pending), None);
         TrackDecision::Fetch(Box::new(MediaFetch {
             id,
             purpose,
@@ -336,7 +340,7 @@ impl Viewer {
         }))
     }
 
-    fn request_part(
+    fn request_segment_or_init(
         &mut self,
         n: usize,
         pending: PendingFetch,
@@ -351,7 +355,7 @@ impl Viewer {
         };
         let id = self.new_fetch_id();
         self.tracks[n].slot.start_fetch(id, Some(pending));
-        let cmcd = self.report_cmcd(
+        let cmcd = self.build_cmcd_report(
             object,
             n,
             Some(&pending),
@@ -366,7 +370,7 @@ impl Viewer {
         }))
     }
 
-    fn report_cmcd(
+    fn build_cmcd_report(
         &mut self,
         object: CmcdObjectType,
         n: usize,

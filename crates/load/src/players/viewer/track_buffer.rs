@@ -47,7 +47,7 @@ pub(super) struct FetchSlot {
 }
 
 impl FetchSlot {
-    pub(super) fn is_free(&self, now: Micros) -> bool {
+    pub(super) fn can_start_fetch(&self, now: Micros) -> bool {
         self.pending.is_none() && self.not_before.is_none_or(|at| now >= at)
     }
 
@@ -126,8 +126,8 @@ pub(super) struct TrackState {
     segments_buffered: VecDeque<BufferedSegment>,
     /// Media time up to which the track has been played or skipped, in microseconds.
     played_us: i64,
-    /// Media time at which the buffer started, at the start of the session or after the last seek,
-    /// in microseconds. Playback does not change this value.
+    /// Media time at which the buffer initially started, in microseconds. Playback does not change
+    /// this value. A seek that empties the buffer sets a new value.
     start_us: i64,
     /// Media time at which the buffer ends, in microseconds.
     pub(super) end_us: i64,
@@ -210,8 +210,8 @@ impl TrackState {
         }
     }
 
-    /// Returns how many segments of the last source remain to be fetched, or 1 if the segments are
-    /// unknown.
+    /// Returns the number of segments that remain to be fetched from the source that was used last,
+    /// or 1 if the segments are unknown.
     pub(super) fn segments_left(&self) -> usize {
         self.known_segments().map_or(1, |segments| {
             segments.len().saturating_sub(self.next_segment(segments))

@@ -50,7 +50,7 @@ pub enum StartLevel {
 /// The limit on how far audio and video are buffered ahead of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrackSync {
-    /// There is no limit: each track fills its own buffer.
+    /// There is no limit, so each track fills its own buffer.
     #[default]
     Independent,
     /// Audio requests no segment while its buffer ends after the video segment that is being
@@ -88,8 +88,8 @@ pub struct ViewerPlan {
     pub device: DeviceProfile,
     /// The time at which the viewer leaves, if the session has not ended before.
     pub leave_at: Micros,
-    /// Microseconds of interrupted playback after which the viewer gives up; none if the viewer
-    /// never gives up.
+    /// Microseconds that the viewer waits for playback to start or resume before giving up; none if
+    /// the viewer never gives up.
     pub patience: Option<Micros>,
     /// The seeks, in order: the time of each seek, and its target as a share of the title (0 to 1).
     pub seeks: Vec<(Micros, f64)>,

@@ -4,7 +4,7 @@ use super::*;
 
 fn parse(text: &str, duration_s: Option<f64>) -> Result<RateProfile, ProfileError> {
     let file = "# time, rate\n0 10\n10,20\n\n20 20\n20 0\n30 0\n";
-    RateProfile::parse(text, duration_s, |_| Ok(file.into()))
+    RateProfile::parse_profile(text, duration_s, |_| Ok(file.into()))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn invalid_profiles_are_refused() {
         assert!(parse(text, Some(10.0)).is_err(), "{text}");
     }
     for text in ["", "1", "1 2 3", "5 1\n4 1", "x 1", "1 x", "nan 1"] {
-        let profile = RateProfile::parse("file:x", None, |_| Ok(text.into()));
+        let profile = RateProfile::parse_profile("file:x", None, |_| Ok(text.into()));
         assert!(profile.is_err(), "{text}");
     }
 }

@@ -9,7 +9,7 @@
 use super::super::request_target::RequestTarget;
 use super::civil_time::{parse_common_log_time, parse_w3c_time};
 use super::log_fields::{QuoteEscapes, split_fields};
-use super::{Recording, RecordingError, move_to_base};
+use super::{RecordedRequests, RecordingError, move_to_base};
 use http::header::{HeaderName, REFERER, USER_AGENT};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const NO_HOST: &str = "http://unknown.invalid";
 
 /// The values that are taken from a line to build a request.
 #[derive(Default)]
-struct LogEntry<'a> {
+struct AccessLogEntry<'a> {
     time_s: f64,
     client: Cow<'a, str>,
     method: Cow<'a, str>,
@@ -36,11 +36,11 @@ struct LogEntry<'a> {
 
 /// Reads a log. Skips requests with methods other than GET and HEAD, because a log contains no
 /// request bodies.
-pub(super) fn read_log(
+pub(super) fn read_access_log(
     mut input: impl BufRead,
     base: Option<&Url>,
-) -> Result<Recording, RecordingError> {
-    let mut recording = Recording::default();
+) -> Result<RecordedRequests, RecordingError> {
+    let mut recording = RecordedRequests::default();
     let mut fields: Option<Vec<String>> = None;
     let mut line = Vec::new();
     for number in 1.. {
@@ -66,7 +66,7 @@ pub(super) fn read_log(
         };
         let entry = entry.map_err(|cause| RecordingError::Line(number, cause))?;
         match entry.into_target(base, number)? {
-            Some(target) => recording.push(target)?,
+            Some(target) => recording.add_target(target)?,
             None => recording.skipped += 1,
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn read_log(
 
 /// Parses a line of the form `client - - [time] "METHOD target HTTP/1.1" status bytes`, with or
 /// without `"referrer" "user agent"` at its end.
-fn parse_common_line(line: &str) -> Result<LogEntry<'_>, &'static str> {
+fn parse_common_line(line: &str) -> Result<AccessLogEntry<'_>, &'static str> {
     const FORM: &str = "expected the Common or Combined format, or #Fields: of a W3C log";
     let mut fields = split_fields(line, QuoteEscapes::Backslash).ok_or(FORM)?;
     if fields.len() < 7 {
@@ -87,7 +87,7 @@ fn parse_common_line(line: &str) -> Result<LogEntry<'_>, &'static str> {
     let request = take(4).unwrap_or_default();
     let (method, rest) = request.split_once(' ').unwrap_or(("", ""));
     let target = rest.rsplit_once(' ').map_or(rest, |(target, _)| target);
-    Ok(LogEntry {
+    Ok(AccessLogEntry {
         time_s: parse_common_log_time(&take(3).unwrap_or_default()).ok_or("invalid time")?,
         client: take(0).unwrap_or_default(),
         method: method.to_owned().into(),
@@ -99,7 +99,7 @@ fn parse_common_line(line: &str) -> Result<LogEntry<'_>, &'static str> {
 }
 
 /// Parses a line in the W3C format. `names` are the names of the fields in the line.
-fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &'static str> {
+fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<AccessLogEntry<'a>, &'static str> {
     let fields = split_fields(line, QuoteEscapes::Doubled).ok_or("a quote is not closed")?;
     let mut values: BTreeMap<&str, Cow<'a, str>> = BTreeMap::new();
     for (name, value) in names.iter().zip(fields) {
@@ -120,7 +120,7 @@ fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &
         (None, None) => return Err("cs-uri-stem is missing"),
     };
     let mut take = |name: &str| values.remove(name);
-    Ok(LogEntry {
+    Ok(AccessLogEntry {
         time_s,
         target,
         client: take("c-ip").unwrap_or_default(),
@@ -135,7 +135,7 @@ fn parse_w3c_line<'a>(line: &'a str, names: &[String]) -> Result<LogEntry<'a>, &
     })
 }
 
-impl LogEntry<'_> {
+impl AccessLogEntry<'_> {
     /// Returns the target for the logged request, or none if the request cannot be repeated.
     fn into_target(
         self,
@@ -156,7 +156,7 @@ impl LogEntry<'_> {
             return Ok(None);
         };
         let url = base.map_or_else(|| url.clone(), |base| move_to_base(&url, base));
-        let mut target = RequestTarget::get(url);
+        let mut target = RequestTarget::from_url(url);
         if self.method == "HEAD" {
             target.method = http::Method::HEAD;
         }
@@ -175,7 +175,8 @@ fn insert_header_text(target: &mut RequestTarget, name: HeaderName, text: Option
     }
 }
 
-/// Spreads requests with the same time in whole seconds evenly over this second.
+/// Spreads the requests of each second evenly over the second. Does not change times with a
+/// fraction of a second.
 fn spread_within_seconds(targets: &mut [RequestTarget]) {
     let whole = |target: &RequestTarget| {
         let time_s = target.recorded_at_s.unwrap_or_default();
@@ -198,9 +199,9 @@ fn spread_within_seconds(targets: &mut [RequestTarget]) {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Recording, RecordingError> {
+    fn parse(text: &str) -> Result<RecordedRequests, RecordingError> {
         let base = Url::parse("http://127.0.0.1:8080/").unwrap();
-        read_log(text.as_bytes(), Some(&base))
+        read_access_log(text.as_bytes(), Some(&base))
     }
 
     #[test]
@@ -250,7 +251,7 @@ mod tests {
             let error = parse(&format!("{valid}{wrong}\n")).unwrap_err();
             assert!(error.to_string().starts_with("line 2: "), "{error}");
         }
-        let error = read_log(valid.as_bytes(), None).unwrap_err();
+        let error = read_access_log(valid.as_bytes(), None).unwrap_err();
         assert!(error.to_string().contains("--base"), "{error}");
         let long = format!("{valid}{}", "x".repeat(70_000));
         assert!(parse(&long).unwrap_err().to_string().contains("64 KiB"));

@@ -5,7 +5,7 @@
 
 use super::super::{RequestKind, RequestTarget};
 use super::civil_time::parse_rfc3339;
-use super::{EntryError, REQUESTS_MAX, Recording, RecordingError, move_to_base};
+use super::{HarEntryError, REQUESTS_MAX, RecordedRequests, RecordingError, move_to_base};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use std::io::BufRead;
@@ -14,8 +14,8 @@ use url::Url;
 /// Maximum length of an archive, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
 
-/// Header fields that are not repeated. These fields belong to one connection (RFC 9110 section
-/// 7.6.1), or the client computes their values.
+/// Recorded header fields that the replay does not send. These fields belong to one connection
+/// (RFC 9110 section 7.6.1), or the client computes their values.
 const OWN_FIELDS: [&str; 9] = [
     "host",
     "connection",
@@ -29,20 +29,20 @@ const OWN_FIELDS: [&str; 9] = [
 ];
 
 #[derive(Deserialize)]
-struct Archive {
-    log: ArchiveLog,
+struct HarFile {
+    log: HarLog,
 }
 
 #[derive(Deserialize)]
-struct ArchiveLog {
-    entries: Vec<ArchiveEntry>,
+struct HarLog {
+    entries: Vec<HarEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ArchiveEntry {
+struct HarEntry {
     started_date_time: String,
-    request: ArchiveRequest,
+    request: HarRequest,
     /// Chromium sets this field if the response was in the browser's cache and no request was sent.
     #[serde(default, rename = "_fromCache")]
     from_cache: Option<String>,
@@ -50,89 +50,89 @@ struct ArchiveEntry {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ArchiveRequest {
+struct HarRequest {
     method: String,
     url: String,
     #[serde(default)]
-    headers: Vec<ArchiveHeader>,
+    headers: Vec<HarHeader>,
     #[serde(default)]
-    post_data: Option<ArchiveBody>,
+    post_data: Option<HarPostData>,
 }
 
 #[derive(Deserialize)]
-struct ArchiveHeader {
+struct HarHeader {
     name: String,
     value: String,
 }
 
 #[derive(Deserialize)]
-struct ArchiveBody {
+struct HarPostData {
     #[serde(default)]
     text: String,
 }
 
 /// Reads an archive. Skips requests with a scheme other than http or https, and requests that were
 /// served from the browser's cache.
-pub(super) fn read_archive(
+pub(super) fn read_har(
     input: impl BufRead,
     base: Option<&Url>,
-) -> Result<Recording, RecordingError> {
-    let archive: Archive = serde_json::from_reader(input.take(ARCHIVE_BYTES_MAX))?;
+) -> Result<RecordedRequests, RecordingError> {
+    let archive: HarFile = serde_json::from_reader(input.take(ARCHIVE_BYTES_MAX))?;
     if archive.log.entries.len() > REQUESTS_MAX {
         return Err(RecordingError::TooManyRequests);
     }
-    let mut recording = Recording::default();
+    let mut recording = RecordedRequests::default();
     for (number, entry) in archive.log.entries.into_iter().enumerate() {
         let invalid = |cause| RecordingError::Entry(number, cause);
         match entry.into_target(base).map_err(invalid)? {
-            Some(target) => recording.push(target)?,
+            Some(target) => recording.add_target(target)?,
             None => recording.skipped += 1,
         }
     }
     Ok(recording)
 }
 
-impl ArchiveEntry {
+impl HarEntry {
     /// Returns the target for the recorded request, or none if the request was not sent over HTTP.
-    fn into_target(self, base: Option<&Url>) -> Result<Option<RequestTarget>, EntryError> {
+    fn into_target(self, base: Option<&Url>) -> Result<Option<RequestTarget>, HarEntryError> {
         let started = parse_rfc3339(&self.started_date_time);
-        let started = started.ok_or(EntryError::StartTime(self.started_date_time))?;
-        let ArchiveRequest {
+        let started = started.ok_or(HarEntryError::StartTime(self.started_date_time))?;
+        let HarRequest {
             method,
             url,
             headers,
             post_data,
         } = self.request;
-        let url = Url::parse(&url).map_err(|error| EntryError::Url(error, url))?;
+        let url = Url::parse(&url).map_err(|error| HarEntryError::Url(error, url))?;
         if !matches!(url.scheme(), "http" | "https") || self.from_cache.is_some() {
             return Ok(None);
         }
         let url = base.map_or_else(|| url.clone(), |base| move_to_base(&url, base));
-        let method: Method = method.parse().map_err(|_| EntryError::Method(method))?;
+        let method: Method = method.parse().map_err(|_| HarEntryError::Method(method))?;
         let headers = repeatable_headers(&headers);
         let kind = match headers.contains_key(http::header::RANGE) {
             true => RequestKind::Range,
-            false => RequestKind::of_path(url.path()),
+            false => RequestKind::kind_from_path(url.path()),
         };
         Ok(Some(RequestTarget {
             method,
             headers,
             kind,
             body: post_data
-                .unwrap_or(ArchiveBody {
+                .unwrap_or(HarPostData {
                     text: String::new(),
                 })
                 .text
                 .into(),
             recorded_at_s: Some(started),
-            ..RequestTarget::get(url)
+            ..RequestTarget::from_url(url)
         }))
     }
 }
 
 /// Returns the header fields that are sent when the request is repeated. Leaves out HTTP/2
 /// pseudo-header fields and the fields in `OWN_FIELDS`.
-fn repeatable_headers(fields: &[ArchiveHeader]) -> HeaderMap {
+fn repeatable_headers(fields: &[HarHeader]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for field in fields {
         let parsed = (
@@ -167,9 +167,9 @@ mod tests {
         })
     }
 
-    fn parse(entries: &[serde_json::Value]) -> Result<Recording, RecordingError> {
+    fn parse(entries: &[serde_json::Value]) -> Result<RecordedRequests, RecordingError> {
         let text = json!({"log": {"version": "1.2", "entries": entries}}).to_string();
-        read_archive(text.as_bytes(), None)
+        read_har(text.as_bytes(), None)
     }
 
     #[test]
@@ -213,6 +213,6 @@ mod tests {
                 "{error}"
             );
         }
-        assert!(read_archive(&b"{}"[..], None).is_err());
+        assert!(read_har(&b"{}"[..], None).is_err());
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn split_fields(line: &str, escapes: QuoteEscapes) -> Option<Vec<Cow<
     Some(fields)
 }
 
-/// Returns the text before the closing quote, without escape sequences, and the text after this
+/// Returns the text before the closing quote with decoded escape sequences, and the text after this
 /// quote.
 fn split_quoted(text: &str, escapes: QuoteEscapes) -> Option<(Cow<'_, str>, &str)> {
     let bytes = text.as_bytes();

@@ -24,7 +24,7 @@ pub enum RecordingFormat {
 
 /// The requests of a recording, in the order of their recorded times.
 #[derive(Debug, Default)]
-pub struct Recording {
+pub struct RecordedRequests {
     /// Requests that can be repeated. Each request has `recorded_at_s`.
     pub targets: Vec<RequestTarget>,
     /// Number of requests that cannot be repeated: requests with a scheme other than http or https,
@@ -44,7 +44,7 @@ pub enum RecordingError {
     Har(#[from] serde_json::Error),
     /// An entry of the archive is invalid. Contains the index of the entry, and the cause.
     #[error("$.log.entries[{0}]: {1}")]
-    Entry(usize, EntryError),
+    Entry(usize, HarEntryError),
     /// A line of the log is invalid. Contains the number of the line, from 1, and the cause.
     #[error("line {0}: {1}")]
     Line(u64, &'static str),
@@ -62,7 +62,7 @@ pub enum RecordingError {
 
 /// The reason why an archive entry is invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum EntryError {
+pub enum HarEntryError {
     /// The start time of the request is not in the format of RFC 3339.
     #[error("invalid startedDateTime {0:.40?}")]
     StartTime(String),
@@ -82,10 +82,10 @@ pub fn read_recording(
     format: RecordingFormat,
     input: impl BufRead,
     base: Option<&Url>,
-) -> Result<Recording, RecordingError> {
+) -> Result<RecordedRequests, RecordingError> {
     let mut recording = match format {
-        RecordingFormat::Har => har::read_archive(input, base)?,
-        RecordingFormat::AccessLog => access_log::read_log(input, base)?,
+        RecordingFormat::Har => har::read_har(input, base)?,
+        RecordingFormat::AccessLog => access_log::read_access_log(input, base)?,
     };
     if recording.targets.is_empty() {
         return Err(RecordingError::Empty(recording.skipped));
@@ -97,8 +97,8 @@ pub fn read_recording(
     Ok(recording)
 }
 
-impl Recording {
-    fn push(&mut self, target: RequestTarget) -> Result<(), RecordingError> {
+impl RecordedRequests {
+    fn add_target(&mut self, target: RequestTarget) -> Result<(), RecordingError> {
         if self.targets.len() >= REQUESTS_MAX {
             return Err(RecordingError::TooManyRequests);
         }
@@ -108,7 +108,7 @@ impl Recording {
 }
 
 /// Moves a URL to another server. The result has the scheme, host and port of `base`. The path of
-/// `base` becomes a prefix of the path.
+/// the result is the path of `base`, followed by the path of `url`.
 fn move_to_base(url: &Url, base: &Url) -> Url {
     let mut moved = base.clone();
     moved.set_path(&format!(

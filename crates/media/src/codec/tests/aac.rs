@@ -50,7 +50,7 @@ const AAC_CONFIGS: [AacCase; 13] = [
 #[test]
 fn aac_configurations_are_parsed() {
     for (declared, config, string, sample_rate, count, layout) in AAC_CONFIGS {
-        let codec = Codec::parse(&build_mp4a(declared, config)).unwrap();
+        let codec = Codec::from_sample_entry(&build_mp4a(declared, config)).unwrap();
         let audio = codec.audio().unwrap();
         let found = (
             codec.codec_string.as_str(),
@@ -67,7 +67,7 @@ fn aac_configurations_are_parsed() {
     }
     for broken in [&[][..], &[0x12], &[0x16, 0x90], &[0x17, 0x80, 0, 0, 0x10]] {
         assert!(
-            Codec::parse(&build_mp4a(48_000, broken)).is_err(),
+            Codec::from_sample_entry(&build_mp4a(48_000, broken)).is_err(),
             "{broken:02x?}"
         );
     }

@@ -14,7 +14,7 @@ fn quicktime_entries_become_iso_ones() {
         head
     });
     assert_eq!(&from_quicktime[40..44], b"esds");
-    let again = Codec::parse(&from_quicktime).unwrap();
+    let again = Codec::from_sample_entry(&from_quicktime).unwrap();
     assert_eq!(
         (again.sample_entry, again.codec_string),
         (from_quicktime, "mp4a.40.2".to_owned())
@@ -22,12 +22,12 @@ fn quicktime_entries_become_iso_ones() {
 
     let mp3 = parse_hex(MP3_QUICKTIME);
     assert_eq!(&mp3.fourcc, b"mp4a");
-    let again = Codec::parse(&mp3.sample_entry).unwrap();
+    let again = Codec::from_sample_entry(&mp3.sample_entry).unwrap();
     assert_eq!(again.audio().unwrap().coding, AudioCoding::Mp3);
 
     let avc = parse_hex(AVC_QUICKTIME).sample_entry;
     assert_eq!(avc[16..32], [0; 16]);
-    assert_eq!(Codec::parse(&avc).unwrap().sample_entry, avc);
+    assert_eq!(Codec::from_sample_entry(&avc).unwrap().sample_entry, avc);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn quicktime_video_loses_its_terminator_and_its_own_boxes() {
     entry.extend_from_slice(b"\0\0\0\x12colrnclc\0\x09\0\x10\0\x09\0\0\0\0");
     let size = entry.len() as u32;
     entry[..4].copy_from_slice(&size.to_be_bytes());
-    let codec = Codec::parse(&entry).unwrap();
+    let codec = Codec::from_sample_entry(&entry).unwrap();
     let mut expected = decode_hex(AVC);
     expected.extend_from_slice(b"\0\0\0\x13colrnclx\0\x09\0\x10\0\x09\0");
     let size = expected.len() as u32;
@@ -70,7 +70,7 @@ fn quicktime_version_2_holds_rates_beyond_16_bits() {
             out.extend_from_slice(&[0, 0, 0, 8, 0, 0, 0, 0]);
         });
     });
-    let codec = Codec::parse(&entry).unwrap();
+    let codec = Codec::from_sample_entry(&entry).unwrap();
     let audio = codec.audio().unwrap();
     assert_eq!((audio.sample_rate, audio.channel_count), (96_000, 2));
     assert_eq!(codec.sample_entry, iso, "96000 does not fit the field: 0");

@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 
 prop_compose! {
-    /// Builds a legal track with any durations, sizes, gaps between chunks and sync flags.
+    /// Builds a valid track with arbitrary durations, sizes, gaps between chunks and sync flags.
     fn any_samples()(
         rows in proptest::collection::vec(
             (prop_oneof![Just(512u32), 0u32..4000], -2000i32..2000, 0u32..90_000, any::<bool>(),
@@ -62,7 +62,8 @@ proptest! {
         prop_assert_eq!(packed.shared_size(range.clone()).map(i64::from), shared(|s| s.size.into()));
         prop_assert_eq!(packed.shared_composition_offset(range.clone()).map(i64::from), shared(|s| s.composition_offset.into()));
         let duration = packed.shared_duration(range).map(i64::from);
-        // Adjacent runs have different durations, so a shared duration is always found.
+        // A table of runs only checks whether the first and the last sample are in the same run.
+        // This is sufficient, because adjacent runs have different durations.
         prop_assert_eq!(duration, shared(|s| s.duration.into()));
     }
 

@@ -1,6 +1,6 @@
 //! Writes fragmented files: a `moov`, followed by pairs of `moof` and `mdat`.
 
-use super::{MuxTrack, MuxedFile, ProgressiveLayout, mux_progressive, write_words};
+use super::{MuxTrack, ProgressiveLayout, SyntheticMediaFile, mux_progressive, write_words};
 use crate::bytes::{write_box, write_full_box};
 use crate::index::Sample;
 
@@ -29,7 +29,11 @@ pub struct MuxFragment {
 const STRAY: [&[u8; 4]; 6] = [b"styp", b"prft", b"emsg", b"free", b"uuid", b"meta"];
 
 /// Writes an `ftyp`, a `moov` with the first `in_moov` samples of each track, and fragments.
-pub fn mux_fragmented(tracks: &[MuxTrack], in_moov: u32, fragments: &[MuxFragment]) -> MuxedFile {
+pub fn mux_fragmented(
+    tracks: &[MuxTrack],
+    in_moov: u32,
+    fragments: &[MuxFragment],
+) -> SyntheticMediaFile {
     let heads: Vec<MuxTrack> = tracks
         .iter()
         .map(|track| truncate_track(track, in_moov))
@@ -54,7 +58,7 @@ pub fn mux_fragmented(tracks: &[MuxTrack], in_moov: u32, fragments: &[MuxFragmen
             expected[track].push(row);
         }
     }
-    MuxedFile {
+    SyntheticMediaFile {
         bytes_before_media: file,
         media_len: 0,
         bytes_after_media: Vec::new(),

@@ -69,7 +69,7 @@ pub fn sample_row(duration: u32, composition_offset: i32, size: u32, sync: bool)
 
 /// A file whose media bytes are all zero and are therefore not stored.
 #[derive(Debug, Clone)]
-pub struct MuxedFile {
+pub struct SyntheticMediaFile {
     pub bytes_before_media: Vec<u8>,
     pub media_len: u64,
     pub bytes_after_media: Vec<u8>,
@@ -77,7 +77,7 @@ pub struct MuxedFile {
     pub expected_samples: Vec<Vec<Sample>>,
 }
 
-impl MuxedFile {
+impl SyntheticMediaFile {
     pub fn len(&self) -> u64 {
         self.bytes_before_media.len() as u64 + self.media_len + self.bytes_after_media.len() as u64
     }

@@ -1,6 +1,6 @@
 //! Writes progressive files with one `moov` and one `mdat`.
 
-use super::{MuxTrack, MuxedFile, write_words};
+use super::{MuxTrack, SyntheticMediaFile, write_words};
 use crate::bytes::{write_box, write_full_box};
 use crate::index::Sample;
 
@@ -24,7 +24,7 @@ pub struct ProgressiveLayout {
 type MuxChunk = (u32, u32, u64);
 
 /// Writes a file with one `moov` and one `mdat`.
-pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> MuxedFile {
+pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> SyntheticMediaFile {
     let (mut chunks, media) = place_chunks(tracks, layout);
     let mut ftyp = Vec::new();
     write_box(&mut ftyp, b"ftyp", |out| out.extend(b"isom\0\0\0\0isom"));
@@ -57,7 +57,7 @@ pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> Muxed
         true => ([ftyp, moov, mdat].concat(), Vec::new()),
         false => ([ftyp, mdat].concat(), moov),
     };
-    MuxedFile {
+    SyntheticMediaFile {
         bytes_before_media: before,
         media_len: media,
         bytes_after_media: after,

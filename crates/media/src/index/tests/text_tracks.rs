@@ -1,5 +1,5 @@
-//! Text tracks next to video and audio. They are indexed and stored in index MP4s. An error in a
-//! text track is never a reason to refuse the film.
+//! Text tracks next to video and audio. The text tracks are indexed and stored in index MP4s. An
+//! error in a text track is never a reason to refuse the film.
 
 use crate::bytes::write_box;
 use crate::codec::TextFormat;

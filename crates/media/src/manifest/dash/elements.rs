@@ -1,6 +1,6 @@
 //! Writes XML attributes and DASH descriptors.
 
-use crate::manifest::text::XmlText;
+use crate::manifest::escaping::XmlText;
 use std::fmt::Write;
 
 /// Writes ` name="value"` with the value escaped.

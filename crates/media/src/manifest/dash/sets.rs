@@ -5,8 +5,10 @@ use super::text_sets::write_caption_channels;
 use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
 use crate::index::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, Track};
 use crate::manifest::audio_groups::group_audio;
-use crate::manifest::audio_purpose::{accessibility_purposes, is_aid, is_for_all, may_be_default};
-use crate::manifest::text::XmlText;
+use crate::manifest::audio_purpose::{
+    accessibility_purposes, is_accessibility_audio, is_for_all_viewers, may_be_default,
+};
+use crate::manifest::escaping::XmlText;
 use crate::manifest::{language_tag, track_facts};
 use crate::presentation::{Presentation, Rendition, reduce_fraction};
 use std::fmt::Write;
@@ -109,7 +111,7 @@ pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<
 
 impl AdaptationSet<'_> {
     /// Writes the start tag and the elements before SegmentTemplate.
-    pub(super) fn write_start(
+    pub(super) fn write_adaptation_set_start(
         &self,
         out: &mut String,
         presentation: &Presentation,
@@ -162,15 +164,15 @@ impl AdaptationSet<'_> {
     /// language gets the role `main`. Accessibility audio also gets the role `alternate`, as in DVB
     /// (ETSI TS 103 285).
     fn write_roles(&self, out: &mut String, track: &Track) {
-        let implied = match (is_for_all(track), self.is_main) {
+        let implied = match (is_for_all_viewers(track), self.is_main) {
             (true, true) => "main",
             _ => "alternate",
         };
-        if track.roles.is_empty() || is_aid(track) {
+        if track.roles.is_empty() || is_accessibility_audio(track) {
             write_property(out, "Role", DASH_ROLE_SCHEME, implied);
         }
         let declared = track.roles.iter().map(|role| role.as_dash());
-        for role in declared.filter(|role| !is_aid(track) || *role != implied) {
+        for role in declared.filter(|role| !is_accessibility_audio(track) || *role != implied) {
             write_property(out, "Role", DASH_ROLE_SCHEME, role);
         }
     }

@@ -2,9 +2,9 @@
 
 use super::elements::{write_attribute, write_property};
 use super::segment_template::{SegmentAddressing, write_segment_timeline};
-use crate::manifest::text::XmlText;
+use crate::manifest::escaping::XmlText;
 use crate::manifest::url;
-use crate::presentation::{DashText, Presentation};
+use crate::presentation::{DashTextForm, Presentation};
 use crate::text::{CaptionChannel, IMSC_CODEC, TextKind, TextRendition, TextSegmentTimes};
 use std::fmt::Write;
 
@@ -23,9 +23,9 @@ pub(super) fn write_text_sets(
     let measured = presentation.text_bandwidths(form).iter();
     let renditions = presentation.text.renditions().zip(measured);
     for (n, ((name, rendition), bandwidth)) in renditions.enumerate() {
-        write_start(out, rendition, form, first_id + n);
+        write_text_set_start(out, rendition, form, first_id + n);
         match form {
-            DashText::File => {
+            DashTextForm::File => {
                 write_representation(out, name, *bandwidth);
                 let file = url::WHOLE_TEXT;
                 let _ = writeln!(
@@ -33,13 +33,13 @@ pub(super) fn write_text_sets(
                     ">\n        <BaseURL>{base}{name}/{file}</BaseURL>\n      </Representation>"
                 );
             }
-            DashText::Wvtt => {
+            DashTextForm::Wvtt => {
                 let _ = writeln!(out, "      <BaseURL>{base}</BaseURL>");
                 write_template(out, &grid, addressing, "");
                 write_representation(out, name, *bandwidth);
                 out.push_str(" codecs=\"wvtt\"/>\n");
             }
-            DashText::Imsc => {
+            DashTextForm::Imsc => {
                 let _ = writeln!(out, "      <BaseURL>{base}</BaseURL>");
                 write_template(out, &grid, addressing, url::IMSC_INFIX);
                 write_representation(out, name, *bandwidth);
@@ -58,14 +58,19 @@ fn write_representation(out: &mut String, name: &str, bandwidth: u64) {
 }
 
 /// Writes the start tag of an AdaptationSet, and the elements before BaseURL.
-fn write_start(out: &mut String, rendition: &TextRendition, form: DashText, id: usize) {
+fn write_text_set_start(
+    out: &mut String,
+    rendition: &TextRendition,
+    form: DashTextForm,
+    id: usize,
+) {
     let _ = write!(out, "    <AdaptationSet id=\"{id}\" contentType=\"text\"");
     if let Some(tag) = rendition.language_tag() {
         write_attribute(out, "lang", tag);
     }
     out.push_str(match form {
-        DashText::File => " mimeType=\"text/vtt\"",
-        DashText::Wvtt | DashText::Imsc => {
+        DashTextForm::File => " mimeType=\"text/vtt\"",
+        DashTextForm::Wvtt | DashTextForm::Imsc => {
             " mimeType=\"application/mp4\" segmentAlignment=\"true\" startWithSAP=\"1\""
         }
     });
@@ -114,7 +119,7 @@ fn write_template(
     };
     let timescale = grid.timescale();
     let _ = write!(out, "      <SegmentTemplate timescale=\"{timescale}\"");
-    let offset = grid.zero().round_to(timescale);
+    let offset = grid.served_film_start().round_to(timescale);
     if offset != 0 {
         write_attribute(out, "presentationTimeOffset", offset);
     }
@@ -140,8 +145,8 @@ pub(super) fn write_caption_channels(out: &mut String, presentation: &Presentati
         CaptionChannel::Cea608(channel) => Some(format!("CC{channel}")),
         CaptionChannel::Cea708(_) => None,
     });
-    // The value of a CEA-708 service must contain a language. It is `und`, because the video
-    // declares no language.
+    // The value of a CEA-708 service must contain a language. The language is `und`, because the
+    // video declares no language.
     let cea708 = channels.iter().filter_map(|channel| match channel {
         CaptionChannel::Cea608(_) => None,
         CaptionChannel::Cea708(service) => Some(format!("{service}=lang:und")),

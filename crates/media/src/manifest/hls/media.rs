@@ -1,7 +1,7 @@
 //! Writes media playlists, which list the segments of one rendition (RFC 8216, 4.3.3).
 
 use super::{INDEPENDENT_SEGMENTS, playlist_version, segment_extension};
-use crate::manifest::text::QuotedString;
+use crate::manifest::escaping::QuotedString;
 use crate::manifest::{SegmentFormat, url};
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
@@ -103,8 +103,9 @@ impl ExtinfWriter {
             } else {
                 1_000_000
             },
-            // The duration of the first segment may include a delay to the earliest rendition. This
-            // delay never exceeds `start`, so the subtraction does not wrap.
+            // If this rendition starts later than the earliest rendition, the first segment may be
+            // listed with the delay added to its duration. The delay never exceeds `start`, so the
+            // subtraction does not wrap.
             start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
             printed_units: 0,
         }

@@ -34,7 +34,7 @@ pub fn segment_extension(format: SegmentFormat, codec: &Codec) -> Option<&'stati
 
 /// Returns the value of `EXT-X-VERSION` (RFC 8216bis, 8). CMAF playlists have version 7, as with
 /// Apple's tools. With transport streams, multivariant playlists have version 4 because of
-/// EXT-X-MEDIA. Media playlists have version 3 because of decimal durations.
+/// EXT-X-MEDIA, and media playlists have version 3 because of decimal durations.
 fn playlist_version(format: SegmentFormat, multivariant: bool) -> u32 {
     match format {
         SegmentFormat::Cmaf => 7,
@@ -43,9 +43,9 @@ fn playlist_version(format: SegmentFormat, multivariant: bool) -> u32 {
     }
 }
 
-/// Declares that players may start at, and switch to, every segment (RFC 8216, 4.3.5.1). Not
-/// written if segments have leading pictures, which in open GOPs need pictures of the previous
-/// segment.
+/// Declares that players may start at, and switch to, every segment (RFC 8216, 4.3.5.1). The tag is
+/// not written if segments have leading pictures. In open GOPs, leading pictures depend on pictures
+/// of the previous segment.
 const INDEPENDENT_SEGMENTS: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
 
 /// Container of segments, and whether they are encrypted.

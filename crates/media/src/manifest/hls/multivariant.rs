@@ -8,16 +8,16 @@ use super::{
 use crate::index::Track;
 use crate::manifest::audio_groups::{AudioFamily, AudioProgramme, group_audio};
 use crate::manifest::audio_purpose::{
-    is_aid, is_for_all, may_be_default, media_characteristics, purpose_name,
+    is_accessibility_audio, is_for_all_viewers, may_be_default, media_characteristics, purpose_name,
 };
-use crate::manifest::text::QuotedString;
+use crate::manifest::escaping::QuotedString;
 use crate::manifest::{SegmentFormat, language_tag, track_facts, url};
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 use crate::time::Time;
 use std::fmt::Write;
 
 /// The audio renditions with one `GROUP-ID`. The group contains one rendition of each programme in
-/// a family.
+/// a family. The programmes of families that have no groups of their own are added to every group.
 struct AudioGroup<'a> {
     id: String,
     codec_strings: Vec<&'a str>,
@@ -40,7 +40,7 @@ struct AutoselectKey {
 }
 
 impl AutoselectKey {
-    fn of(track: &Track) -> AutoselectKey {
+    fn from_track(track: &Track) -> AutoselectKey {
         AutoselectKey {
             language: language_tag::shortest_tag(&track.language),
             characteristics: media_characteristics(track).collect(),
@@ -78,9 +78,9 @@ pub fn write_multivariant_playlist(
         return None;
     }
     let mut out = String::with_capacity(1024 + 512 * presentation.renditions.len());
-    write_header(&mut out, presentation, format, &videos);
+    write_multivariant_header(&mut out, presentation, format, &videos);
     let mut groups = Vec::new();
-    let (families, extras) = split_families(presentation, &families);
+    let (families, extras) = split_off_supplementary_families(presentation, &families);
     for family in families {
         for step in 0..family.count_bitrate_steps() {
             let alone = videos.is_empty() && family.programmes.len() == 1 && extras.is_empty();
@@ -123,7 +123,7 @@ pub fn write_multivariant_playlist(
 }
 
 /// Writes the tags that precede the renditions.
-fn write_header(
+fn write_multivariant_header(
     out: &mut String,
     presentation: &Presentation,
     format: SegmentFormat,
@@ -137,14 +137,14 @@ fn write_header(
     if videos.iter().all(|video| !video.has_leading_pictures) {
         out.push_str(INDEPENDENT_SEGMENTS);
     }
-    write_start(out, presentation, videos);
+    write_ext_x_start(out, presentation, videos);
     write_session_keys(out, presentation);
 }
 
 /// Writes `EXT-X-START` (RFC 8216, 4.3.5.2) if the first video rendition contains pictures that the
 /// edit list hides. The media playlists start with these pictures, because decoding needs them
 /// after a trim inside a GOP. The tag makes players start after these pictures.
-fn write_start(out: &mut String, presentation: &Presentation, videos: &[&Rendition]) {
+fn write_ext_x_start(out: &mut String, presentation: &Presentation, videos: &[&Rendition]) {
     let hidden = videos.first().map(|video| presentation.hidden_lead(video));
     if let Some(hidden) = hidden.filter(|lead| *lead > Time::ZERO) {
         // Rounds up, so that no player shows the last hidden picture.
@@ -174,18 +174,18 @@ fn write_session_keys(out: &mut String, presentation: &Presentation) {
     }
 }
 
-/// Separates the families that contain only commentary or accessibility audio from the other
-/// families. If there are no other families, separates nothing. The separated families form no
-/// groups of their own, because a player that chose such a group would have no other audio.
-fn split_families<'f, 'a>(
+/// Separates the families without audio for all viewers from the other families. If there are no
+/// other families, separates nothing. The separated families form no groups of their own, because a
+/// player that chose such a group would have no audio for all viewers.
+fn split_off_supplementary_families<'f, 'a>(
     presentation: &Presentation,
     families: &'f [AudioFamily<'a>],
 ) -> (&'f [AudioFamily<'a>], &'f [AudioFamily<'a>]) {
-    let count = families.partition_point(|family| family.has_audio_for_all(presentation));
+    let count = families.partition_point(|family| family.has_audio_for_all_viewers(presentation));
     families.split_at(if count == 0 { families.len() } else { count })
 }
 
-/// Creates an audio group with the programmes of its family and of `extras`. If `listed` is set,
+/// Creates an audio group with the programmes of `family` and of `extras`. If `listed` is set,
 /// writes the `EXT-X-MEDIA` tags of the group.
 fn write_audio_group<'a>(
     out: &mut String,
@@ -231,8 +231,9 @@ fn write_audio_group<'a>(
                 let _ = write!(out, ",LANGUAGE=\"{tag}\"");
             }
             let is_default = n == 0 && may_be_default(presentation, track);
-            let key = AutoselectKey::of(track);
-            let is_selectable = (is_for_all(track) || is_aid(track)) && !selected.contains(&key);
+            let key = AutoselectKey::from_track(track);
+            let is_selectable = (is_for_all_viewers(track) || is_accessibility_audio(track))
+                && !selected.contains(&key);
             let is_selected = is_default || (programme.first_of_language && is_selectable);
             selected.extend(is_selected.then_some(key));
             let _ = write!(
@@ -286,15 +287,15 @@ fn unique_name(presentation: &Presentation, rendition: &Rendition, taken: &[Stri
     let tag = language_tag::shortest_tag(&track.language);
     let name = match (&track.name, &tag) {
         (Some(name), _) if !name.trim().is_empty() => QuotedString(name.trim()).to_string(),
-        (_, Some(tag)) => with_purpose(language_tag::english_name(tag).unwrap_or(tag), track),
-        _ => with_purpose("Audio", track),
+        (_, Some(tag)) => append_purpose(language_tag::english_name(tag).unwrap_or(tag), track),
+        _ => append_purpose("Audio", track),
     };
     let numbered = (2..).map(|n| format!("{name} {n}"));
     let mut free = std::iter::once(name.clone()).chain(numbered);
     free.find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
-fn with_purpose(name: &str, track: &Track) -> String {
+fn append_purpose(name: &str, track: &Track) -> String {
     match purpose_name(track) {
         Some(purpose) => format!("{name} ({purpose})"),
         None => name.to_owned(),

@@ -20,7 +20,8 @@ pub(super) fn format_score(
 }
 
 /// Returns the bitrate that AVC needs for the same quality, in percent of the bitrate of this
-/// codec. The values are typical of published comparisons of encoders. Mainly their order matters.
+/// codec. The values are typical of published comparisons of encoders. The order of the codecs
+/// matters more than the exact values.
 fn efficiency_percent(fourcc: [u8; 4]) -> u128 {
     match &fourcc {
         b"vp09" => 140,

@@ -3,7 +3,7 @@
 
 use super::media::{ExtinfWriter, write_playlist_header};
 use super::playlist_version;
-use crate::manifest::text::QuotedString;
+use crate::manifest::escaping::QuotedString;
 use crate::manifest::{HlsTextForm, SegmentFormat, language_tag, url};
 use crate::presentation::Presentation;
 use crate::text::{IMSC_CODEC, TextKind, TextRendition, TextSet};
@@ -21,7 +21,8 @@ const CAPTION_CHARACTERISTICS: &str =
 /// Characteristic of text that is easier to read (RFC 8216bis, 4.4.6.1).
 const EASY_TO_READ_CHARACTERISTIC: &str = "public.easy-to-read";
 
-/// The attributes and the codec by which every variant refers to the text.
+/// The attributes and the codec string with which every variant declares the subtitles and captions
+/// of the title.
 #[derive(Default)]
 pub(super) struct TextGroup {
     /// Attributes that name the groups; empty if the title has neither subtitles nor captions.
@@ -37,10 +38,11 @@ pub(super) fn write_text_group(
     format: SegmentFormat,
 ) -> TextGroup {
     let text = &presentation.text;
-    let form = HlsTextForm::beside(format, &presentation.manifest_rules);
+    let form = HlsTextForm::choose_text_form(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
     // Renditions that players may select automatically must differ in language or kind (RFC 8216,
-    // 4.3.4.1.1). The default rendition has precedence over the others.
+    // 4.3.4.1.1). The default rendition takes precedence over other renditions with the same
+    // language and kind.
     let choice_of = |rendition: &TextRendition| (rendition.language_tag(), rendition.kind);
     let default_text = text.renditions().find(|(_, text)| text.is_default);
     let mut selectable = Vec::from_iter(default_text.map(|(_, rendition)| choice_of(rendition)));
@@ -153,11 +155,11 @@ pub fn write_text_playlist(presentation: &Presentation, form: HlsTextForm) -> Op
     if form == HlsTextForm::Imsc {
         let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::IMSC_INIT_SEGMENT);
     }
-    let mut clock = ExtinfWriter::new(presentation, grid.reference());
+    let mut clock = ExtinfWriter::new(presentation, grid.reference_rendition());
     for n in 0..grid.segment_count() {
         clock.write_extinf(
             &mut out,
-            presentation.segment_start(grid.reference(), n + 1),
+            presentation.segment_start(grid.reference_rendition(), n + 1),
         );
         let _ = writeln!(
             out,

@@ -56,8 +56,8 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     (total <= NANOS_MAX).then_some(total)
 }
 
-/// Adds fields of a number and a unit, such as `30M`. Each unit may occur at most once, and the
-/// units must be in order.
+/// Returns the sum of all fields. Each field consists of a number and a unit, such as `30M`. Each
+/// unit may occur at most once, in the order of `units`.
 fn sum_duration_fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     let mut total = 0_i64;
     for (unit, factor) in units {

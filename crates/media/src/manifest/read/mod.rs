@@ -77,7 +77,8 @@ pub enum SegmentSource {
 pub struct ParsedManifest {
     /// All alternatives in manifest order.
     pub renditions: Vec<ManifestRendition>,
-    /// Whether the manifest may change or grow. Only the segments that it lists now are included.
+    /// Whether the manifest may change or grow. Segments that are added to the manifest later are
+    /// not included.
     pub is_live: bool,
     /// Ignored parts of the manifest, for reports.
     pub notes: Vec<String>,

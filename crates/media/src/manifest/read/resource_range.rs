@@ -16,12 +16,12 @@ pub struct ResourceRange {
     pub range: Option<Range<u64>>,
 }
 
-/// Resolves a URL reference against a base URL (RFC 3986, 5.2), in the way of browsers (WHATWG URL
+/// Resolves a URL reference against a base URL (RFC 3986, 5.2), as browsers do (WHATWG URL
 /// Standard). The fragment is dropped.
 ///
 /// # Errors
 /// `Malformed` if the reference is not a URL; `Unsupported` if the URL is neither `http` nor
-/// `https`, because a manifest must not send a player to `file:`; `TooLarge` over
+/// `https`, because a manifest must not send a player to `file:`; `TooLarge` if the URL exceeds
 /// [`URL_BYTES_MAX`].
 pub fn resolve_url(base: &Url, reference: &str) -> Result<Url> {
     let reference = reference.trim();

@@ -105,7 +105,8 @@ impl SegmentList {
         })
     }
 
-    /// Returns the index of the last segment that starts at or before `time`; 0 if there is none.
+    /// Returns the index of the last segment that starts at or before `time`; 0 if all segments
+    /// start later.
     pub fn segment_at(&self, time: Time) -> usize {
         let after = self
             .rows
@@ -129,7 +130,7 @@ impl SegmentList {
         let Some(address) = self.addresses.get(row.address_index as usize) else {
             return Ok(None);
         };
-        let url = address.resolve(row.number, row.time)?;
+        let url = address.resolve_segment_url(row.number, row.time)?;
         let range = row.byte_range.map(|(start, end)| start..end);
         Ok(Some(ResourceRange { url, range }))
     }
@@ -148,7 +149,7 @@ impl SegmentList {
         let Some(init) = self.inits.get(usize::from(init)) else {
             return Ok(None);
         };
-        let url = init.address.resolve(0, 0)?;
+        let url = init.address.resolve_segment_url(0, 0)?;
         Ok(Some(ResourceRange {
             url,
             range: init.range.clone(),
@@ -166,7 +167,8 @@ impl SegmentList {
     /// Appends the segments of `other`.
     ///
     /// # Errors
-    /// `TooLarge` over [`SEGMENTS_MAX`] segments or over 65,535 init segments.
+    /// `TooLarge` if the list would contain more than [`SEGMENTS_MAX`] segments or 65,535 init
+    /// segments.
     pub fn append(&mut self, other: SegmentList) -> Result<()> {
         let addresses = self.addresses.len() as u32;
         let inits = self.inits.len() as u16;
@@ -213,7 +215,7 @@ impl SegmentList {
 }
 
 impl SegmentAddress {
-    pub(super) fn resolve(&self, number: u64, time: u64) -> Result<Url> {
+    pub(super) fn resolve_segment_url(&self, number: u64, time: u64) -> Result<Url> {
         let Some(identity) = &self.template else {
             return resolve_url(&self.base, &self.text);
         };

@@ -26,14 +26,14 @@ pub(super) fn fill_template(template: &str, values: &TemplateValues<'_>) -> Resu
         let (name, after) = after
             .split_once('$')
             .ok_or_else(|| Error::malformed("unpaired $ in a SegmentTemplate"))?;
-        write_identifier(&mut out, name, values)?;
+        write_identifier_value(&mut out, name, values)?;
         rest = after;
     }
     out.push_str(rest);
     Ok(out)
 }
 
-fn write_identifier(out: &mut String, name: &str, values: &TemplateValues<'_>) -> Result<()> {
+fn write_identifier_value(out: &mut String, name: &str, values: &TemplateValues<'_>) -> Result<()> {
     let (name, format) = match name.split_once('%') {
         Some((name, format)) => (name, Some(format)),
         None => (name, None),
@@ -55,12 +55,12 @@ fn write_identifier(out: &mut String, name: &str, values: &TemplateValues<'_>) -
             return Err(Error::malformed(message));
         }
     };
-    let width = parse_width(format)?;
+    let width = parse_format_width(format)?;
     map_write_error(write!(out, "{value:0width$}"))
 }
 
 /// Parses the width of a `%0[width]d` format tag.
-fn parse_width(format: Option<&str>) -> Result<usize> {
+fn parse_format_width(format: Option<&str>) -> Result<usize> {
     let Some(format) = format else { return Ok(1) };
     let digits = format
         .strip_suffix('d')
@@ -77,8 +77,8 @@ fn parse_width(format: Option<&str>) -> Result<usize> {
         .ok_or_else(|| Error::malformed(format!("a format tag other than %0[1 to {WIDTH_MAX}]d")))
 }
 
-/// Converts the error of a write to a string. Such a write cannot fail, but its type allows an
-/// error.
+/// Converts the result of writing into a `String`. Writing into a `String` cannot fail, but the
+/// return type allows an error.
 fn map_write_error(written: std::fmt::Result) -> Result<()> {
     written.map_err(|_| Error::malformed("a URL that cannot be written"))
 }

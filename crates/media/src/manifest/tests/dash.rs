@@ -1,7 +1,7 @@
 //! Tests of DASH MPDs. Another test validates MPDs against the schema with xmllint.
 
 use super::{audio_track, build_film, build_title, video_track};
-use crate::fixtures::{self, any_title};
+use crate::fixtures::{self, arbitrary_title};
 use crate::index::Track;
 use crate::manifest::dash::{SegmentAddressing, write_mpd};
 use crate::presentation::{PackagingRules, Presentation, Rendition};
@@ -181,7 +181,7 @@ fn segment_template_of<'a>(mpd: &'a MPD, rendition: &Rendition) -> &'a SegmentTe
 
 proptest! {
     #[test]
-    fn timelines_match_the_served_segments(files in any_title(), segment_ms in 100u32..4000) {
+    fn timelines_match_the_served_segments(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         let mpd = parse_mpd_text(&write_mpd(&title, SegmentAddressing::Time));
         let listed: usize = adaptation_sets(&mpd).iter().map(|set| set.representations.len()).sum();

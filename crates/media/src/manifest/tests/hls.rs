@@ -1,7 +1,7 @@
 //! Tests of HLS playlists, which are parsed with another library.
 
 use super::{audio_track, build_film, build_title, video_track};
-use crate::fixtures::{self, any_title};
+use crate::fixtures::{self, arbitrary_title};
 use crate::index::Track;
 use crate::manifest::{SegmentFormat, hls};
 use crate::presentation::{PackagingRules, Presentation};
@@ -132,7 +132,8 @@ fn bandwidth_matches_the_served_bytes() {
         .find_rendition("audio_eng=113000")
         .expect("the rendition is listed");
     let all = |r| -> u64 { (0..4).map(|n| film.plan_segment(r, n).len).sum() };
-    // The video lasts 20 s. The audio is a little longer, 938 frames, because it includes priming.
+    // The video lasts 20 s. The 938 frames of the audio last a little longer, because they include
+    // priming.
     let seconds = 938.0 * 1024.0 / 48_000.0;
     let average = (all(video) * 8) as f64 / 20.0 + (all(audio) * 8) as f64 / seconds;
     let stated = playlist.variants[0]
@@ -302,7 +303,7 @@ fn transport_streams_list_only_supported_codecs() {
         hls::write_media_playlist(&alone, &alone.renditions[0], SegmentFormat::Ts, None),
         None
     );
-    // Video is listed without audio if the format does not support the audio codec.
+    // Video is listed without audio if the segment format does not support the audio codec.
     let silent = multivariant_of(
         &build_title(vec![vec![video_track(9_000), opus]]),
         SegmentFormat::Ts,
@@ -369,8 +370,8 @@ fn a_late_track_has_its_lead_in_the_first_segment() {
         &hls::write_media_playlist(&film, rendition, SegmentFormat::Cmaf, None)
             .expect("CMAF supports every codec"),
     );
-    // The film's boundaries are at 6, 12 and 18 s. The audio starts at 2 s, but the listed duration
-    // of its first segment includes these 2 s.
+    // The film's segment boundaries are at 6, 12 and 18 s. The audio starts at 2 s, but the listed
+    // duration of its first segment includes these 2 s.
     assert!((playlist.segments[0].duration - 6.0).abs() < 0.022);
     assert!((playlist.segments[1].duration - 6.0).abs() < 0.022);
     let zero = film.presentation_time_offset.round_to(48_000) as u64;
@@ -450,8 +451,8 @@ fn the_target_duration_covers_the_first_key_frame_of_late_open_gops() {
     let film = Presentation::new(whole.files, &rules).expect("a legal title");
     let keys = hls::write_iframe_playlist(&film, &film.renditions[0]).expect("video");
     // The audio starts 0.461 s before the video, and the listed duration of the first key frame
-    // includes this time. The next key frame follows after 2.08 s, so the sum of 2.541 s rounds to
-    // 3 s.
+    // includes this time. The second key frame follows 2.08 s after the first key frame. The listed
+    // duration of 2.541 s is rounded to 3 s.
     assert_eq!(extinf_nanos(&keys)[0], 2_541_328_000);
     assert_eq!(film.target_duration_s, 3);
 }
@@ -485,7 +486,7 @@ fn extinf_nanos(text: &str) -> Vec<i64> {
 
 proptest! {
     #[test]
-    fn playlists_match_the_served_segments(files in any_title(), segment_ms in 100u32..4000) {
+    fn playlists_match_the_served_segments(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         multivariant_of(&title, SegmentFormat::Cmaf);
         for rendition in &title.renditions {
@@ -499,7 +500,8 @@ proptest! {
                 let time = name.expect("CMAF").parse().expect("a time");
                 prop_assert_eq!(title.find_segment(rendition, time), Some(n));
             }
-            // The printed durations are rounded, but the error of their sum stays below one tick.
+            // The printed durations are rounded, but the error of their sum stays below one tick of
+            // the track.
             let timescale = i64::from(title.track(rendition).timescale);
             let mut sum = 0;
             let mut exact = title.listed_lead_ticks(rendition) as i64;
@@ -514,7 +516,7 @@ proptest! {
     }
 
     #[test]
-    fn iframe_playlists_match_the_served_key_frames(files in any_title(), segment_ms in 100u32..4000) {
+    fn iframe_playlists_match_the_served_key_frames(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
             let Some(text) = hls::write_iframe_playlist(&title, rendition) else {

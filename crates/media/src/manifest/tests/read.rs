@@ -1,7 +1,7 @@
-//! Tests that our parsers read the written manifests back to the same title.
+//! Tests that our parsers recover the original title from the written manifests.
 
 use super::build_film;
-use crate::fixtures::any_title;
+use crate::fixtures::arbitrary_title;
 use crate::manifest::SegmentFormat;
 use crate::manifest::dash::{SegmentAddressing, write_mpd};
 use crate::manifest::hls::{write_media_playlist, write_multivariant_playlist};
@@ -81,7 +81,7 @@ fn a_written_film_is_parsed_back() {
 
 proptest! {
     #[test]
-    fn any_written_title_is_parsed_back(tracks in any_title()) {
+    fn any_written_title_is_parsed_back(tracks in arbitrary_title()) {
         if let Ok(presentation) = Presentation::new(tracks, &PackagingRules { segment_duration_ms: 2000 }) {
             assert_mpd_round_trip(&presentation);
         }

@@ -1,6 +1,6 @@
 //! Parsing of CPIX documents into keys, rules and signaling.
 
-use super::delivery::{self, DocumentKeys, KeyDocumentDecryptor};
+use super::key_decryption::{self, DocumentKeys, KeyDocumentDecryptor};
 use super::{signaling, usage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protection::base64_text::decode_base64;
@@ -74,7 +74,7 @@ pub fn decrypt_key_document(
     scheme: ProtectionScheme,
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<KeyDocument> {
-    read_root(text, |root| read_document(root, scheme, decryptor))
+    parse_and_wipe(text, |root| read_document(root, scheme, decryptor))
 }
 
 /// Parses only the keys of a document. The caller finds a key by its key id, so the keys may be for
@@ -86,19 +86,19 @@ pub fn decrypt_content_keys(
     text: &str,
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<Vec<KeyDocumentEntry>> {
-    read_root(text, |root| {
+    parse_and_wipe(text, |root| {
         check_version(root)?;
         read_keys(root, None, decryptor)
     })
 }
 
 /// Parses the text, calls `read` with the XML tree, and then wipes the tree's text.
-fn read_root<T>(text: &str, read: impl FnOnce(&XmlElement) -> Result<T>) -> Result<T> {
+fn parse_and_wipe<T>(text: &str, read: impl FnOnce(&XmlElement) -> Result<T>) -> Result<T> {
     if text.len() > CPIX_BYTES_MAX {
         let message = format!("a key document of more than {CPIX_BYTES_MAX} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let mut root = xml::parse_document(text)?;
+    let mut root = xml::parse_xml_document(text)?;
     let found = read(&root);
     wipe_text(&mut root);
     found
@@ -112,7 +112,7 @@ fn wipe_text(element: &mut XmlElement) {
 
 /// Decrypts the values of one document. The document key and the MAC key are decrypted when they
 /// are first needed.
-struct ValueReader<'a> {
+struct ContentKeyDecryptor<'a> {
     root: &'a XmlElement,
     decryptor: Option<&'a dyn KeyDocumentDecryptor>,
     keys: Option<DocumentKeys>,
@@ -172,7 +172,7 @@ fn read_keys(
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<Vec<KeyDocumentEntry>> {
     let mut keys = Vec::new();
-    let mut values = ValueReader {
+    let mut values = ContentKeyDecryptor {
         root,
         decryptor,
         keys: None,
@@ -223,7 +223,8 @@ fn list_entries<'a>(
     list: &'static str,
     entry: &'static str,
 ) -> Result<Vec<&'a XmlElement>> {
-    // Each key may have one description for each of several DRM systems.
+    // `DRMSystemList` has one entry for each pair of key and DRM system, so more entries are
+    // allowed.
     let most = if list == "DRMSystemList" {
         ENTRIES_MAX * 8
     } else {
@@ -250,7 +251,7 @@ pub(super) fn require_key_id(element: &XmlElement) -> Result<KeyId> {
 fn read_key(
     element: &XmlElement,
     scheme: Option<ProtectionScheme>,
-    values: &mut ValueReader<'_>,
+    values: &mut ContentKeyDecryptor<'_>,
 ) -> Result<KeyDocumentEntry> {
     let key_id = require_key_id(element)?;
     let named = |what: &str| format!("the key {} {what}", format_key_id(&key_id));
@@ -296,7 +297,7 @@ fn read_hdcp_level(
     level.map(Some).ok_or_else(unknown)
 }
 
-impl ValueReader<'_> {
+impl ContentKeyDecryptor<'_> {
     /// Returns the key, and whether it is encrypted in the document.
     fn read_secret(
         &mut self,
@@ -309,7 +310,7 @@ impl ValueReader<'_> {
         let secret = secret.ok_or_else(|| Error::malformed(named("has no value")))?;
         let is_encrypted = secret.first_child("EncryptedValue").is_some();
         let bytes = match is_encrypted {
-            true => self.decrypt(secret, named)?,
+            true => self.decrypt_key_value(secret, named)?,
             false => {
                 let text = secret.first_child("PlainValue");
                 let text = text.map(|value| value.text.as_str());
@@ -322,7 +323,7 @@ impl ValueReader<'_> {
         }
     }
 
-    fn decrypt(
+    fn decrypt_key_value(
         &mut self,
         secret: &XmlElement,
         named: &dyn Fn(&str) -> String,
@@ -333,10 +334,10 @@ impl ValueReader<'_> {
         };
         let keys = match self.keys.take() {
             Some(keys) => keys,
-            None => delivery::find_document_keys(self.root, decryptor)?,
+            None => key_decryption::find_document_keys(self.root, decryptor)?,
         };
         let keys = self.keys.insert(keys);
         let wrong = || Error::malformed(named("has an encrypted value with a wrong MAC"));
-        delivery::decrypt_secret(secret, decryptor, keys)?.ok_or_else(wrong)
+        key_decryption::decrypt_secret(secret, decryptor, keys)?.ok_or_else(wrong)
     }
 }

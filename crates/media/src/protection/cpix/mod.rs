@@ -1,16 +1,16 @@
 //! Key documents in the Content Protection Information Exchange Format (DASH-IF CPIX 2.3 and 2.4).
 
-mod delivery;
 mod document;
+mod key_decryption;
 mod request;
 mod signaling;
 #[cfg(test)]
 mod tests;
 mod usage;
 
-pub use delivery::{DocumentKeys, KeyDocumentDecryptor};
 pub use document::{
     CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, decrypt_content_keys, decrypt_key_document,
     parse_key_document,
 };
+pub use key_decryption::{DocumentKeys, KeyDocumentDecryptor};
 pub use request::{CpixRequest, CpixVersion, RequestedKey};

@@ -3,7 +3,7 @@
 use crate::protection::base64_text::encode_base64;
 use crate::protection::systems::escape_xml;
 use crate::protection::{
-    ContentSystem, MediaFilter, ProtectionScheme, UsageRule, VideoRange, format_key_id,
+    ContentSystem, MediaFilter, ProtectionScheme, UsageRule, VideoFilterLimits, format_key_id,
 };
 use std::fmt::Write;
 
@@ -148,7 +148,7 @@ fn write_system(out: &mut String, version: CpixVersion, key: &RequestedKey, syst
 fn write_filter(out: &mut String, filter: &MediaFilter) {
     match filter {
         MediaFilter::Audio(_) => out.push_str("<cpix:AudioFilter/>"),
-        MediaFilter::Video(VideoRange { pixels, .. }) => {
+        MediaFilter::Video(VideoFilterLimits { pixels, .. }) => {
             out.push_str("<cpix:VideoFilter");
             if *pixels.start() > 0 {
                 let _ = write!(out, " minPixels=\"{}\"", pixels.start());

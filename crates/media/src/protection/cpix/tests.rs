@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixtures;
-use crate::protection::{ContentSystem, ProtectionScheme, TrackFacts, format_key_id};
+use crate::protection::{ContentSystem, ProtectionScheme, UsageRuleTrack, format_key_id};
 
 const SCHEME: ProtectionScheme = ProtectionScheme::Cbcs;
 /// The base64 of the bytes 0 to 15.
@@ -52,7 +52,7 @@ fn rules_select_tracks_by_pixels_and_kind() {
         (track(fixtures::avc_codec(1280, 720)), HD),
         (track(fixtures::aac_codec()), AUDIO),
     ] {
-        let facts = TrackFacts::new(&track, 1);
+        let facts = UsageRuleTrack::new(&track, 1);
         let applying = document.rules.iter().filter(|rule| rule.applies_to(&facts));
         let found: Vec<String> = applying.map(|rule| format_key_id(&rule.key_id)).collect();
         assert_eq!(found, [expected]);
@@ -87,7 +87,7 @@ fn kinds_of_filters_must_all_match() {
         0,
         &[(512, 0, 4, true)],
     );
-    let applies = |bitrate| document.rules[0].applies_to(&TrackFacts::new(&video, bitrate));
+    let applies = |bitrate| document.rules[0].applies_to(&UsageRuleTrack::new(&video, bitrate));
     assert_eq!([9, 10, 20, 21].map(applies), [false, true, true, false]);
 }
 
@@ -182,7 +182,7 @@ fn rules_that_cannot_be_evaluated_are_refused_by_name() {
 
 #[test]
 fn signaling_that_would_break_a_manifest_is_refused() {
-    // The value has two lines, and the second line has another tag.
+    // The decoded value has two lines, and only the first line is an `#EXT-X-KEY` line.
     let two_tags = "<HLSSignalingData>I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU</HLSSignalingData>";
     for cpc in ["a:b&quot;", "a", "", "a:b&#10;,c:d", "a:b, c:d"] {
         let system = format!(
@@ -237,7 +237,7 @@ fn requests_are_documents_without_values() {
         media,
         bitrates: Vec::new(),
     };
-    let video = crate::protection::VideoRange {
+    let video = crate::protection::VideoFilterLimits {
         pixels: 0..=442_368,
         ..Default::default()
     };
@@ -301,13 +301,13 @@ fn next_random(state: &mut u64) -> usize {
     *state as usize
 }
 
-/// Returns values unchanged instead of decrypting them, so that mutated values do not already fail
-/// at the ciphers.
+/// Returns encrypted values unchanged, so that mutated values also reach the code that follows the
+/// decryption.
 struct TransparentDecryptor;
 
 impl KeyDocumentDecryptor for TransparentDecryptor {
     fn decrypt_for_recipient(&self, value: &[u8]) -> Option<zeroize::Zeroizing<Vec<u8>>> {
-        // The value of 15 zero bytes is for another recipient.
+        // In the test documents, a value of 15 zero bytes is encrypted for another recipient.
         (value != [0; 15]).then(|| value.to_vec().into())
     }
 

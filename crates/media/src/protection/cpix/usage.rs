@@ -2,7 +2,7 @@
 
 use super::document::require_key_id;
 use crate::error::{Error, Result};
-use crate::protection::{MediaFilter, UsageRule, VideoRange, format_key_id};
+use crate::protection::{MediaFilter, UsageRule, VideoFilterLimits, format_key_id};
 use crate::xml::XmlElement;
 
 /// Reads a `ContentKeyUsageRule`.
@@ -41,7 +41,7 @@ pub(super) fn read_rule(element: &XmlElement) -> Result<UsageRule> {
 }
 
 fn read_video_filter(filter: &XmlElement) -> Result<MediaFilter> {
-    Ok(MediaFilter::Video(VideoRange {
+    Ok(MediaFilter::Video(VideoFilterLimits {
         pixels: read_limit(filter, "minPixels", 0)?..=read_limit(filter, "maxPixels", u64::MAX)?,
         frame_rates: (
             read_limit(filter, "minFps", -1.0)?,

@@ -59,7 +59,7 @@ impl ConnectionState {
     /// while a response is in flight and no handler is running. The caller checks the time since
     /// bytes were last sent.
     ///
-    /// While the window is closed, no write waits for the socket, so `blocked` is not set.
+    /// A closed window stops the data before it reaches the socket, so `blocked` is not set.
     fn window_shut(&self) -> bool {
         self.multiplexed.load(Relaxed)
             && self.running.load(Relaxed) == 0

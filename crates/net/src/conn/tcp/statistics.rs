@@ -81,8 +81,8 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     })
 }
 
-/// Parses `struct tcp_info`. The offsets are those of `include/uapi/linux/tcp.h`. New kernels add
-/// fields only at the end of the struct.
+/// Parses `struct tcp_info`. The offsets follow `include/uapi/linux/tcp.h`. New kernels add fields
+/// only at the end of the struct.
 fn parse_tcp_info(algorithm: String, bytes: &[u8]) -> TcpInfo {
     let at = |offset: usize, len: usize| bytes.get(offset..offset + len);
     let wide = |offset| Some(u64::from_ne_bytes(at(offset, 8)?.try_into().ok()?));

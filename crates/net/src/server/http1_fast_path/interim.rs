@@ -21,7 +21,7 @@ impl InterimWriter {
     ///
     /// # Errors
     /// When the connection is closed.
-    pub(super) fn write_waiting(
+    pub(super) fn write_queued_interims(
         &mut self,
         io: &mut ConnectionIo,
         shared: &ConnectionState,
@@ -41,7 +41,7 @@ impl InterimWriter {
             self.written = 0;
             // Takes further responses from the queue only when all earlier bytes are written. The
             // queue is bounded, so a client that does not read cannot make this buffer grow.
-            self.bytes = shared.interim.take(shared.request_count());
+            self.bytes = shared.interim.take_interims(shared.request_count());
             if self.bytes.is_empty() {
                 return Ok(());
             }
@@ -50,11 +50,11 @@ impl InterimWriter {
 
     /// Returns the bytes that must be sent before the final response. Later interim responses are
     /// dropped.
-    pub(super) fn take_rest(&mut self, shared: &ConnectionState) -> Vec<u8> {
-        shared.interim.close();
+    pub(super) fn take_unsent_interims(&mut self, shared: &ConnectionState) -> Vec<u8> {
+        shared.interim.close_queue();
         let mut rest = std::mem::take(&mut self.bytes);
         rest.drain(..std::mem::take(&mut self.written));
-        rest.extend(shared.interim.take(shared.request_count()));
+        rest.extend(shared.interim.take_interims(shared.request_count()));
         rest
     }
 }

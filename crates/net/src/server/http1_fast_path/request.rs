@@ -12,7 +12,7 @@ use crate::headers::take_map;
 const FIELDS_MAX: usize = 32;
 
 /// A plain request, parsed from the start of the received bytes.
-pub(super) struct PlainRequest {
+pub(super) struct FastPathRequest {
     pub(super) request: Request<Incoming>,
     /// Length of the request's head in bytes.
     pub(super) len: usize,
@@ -20,7 +20,7 @@ pub(super) struct PlainRequest {
     pub(super) closes: bool,
 }
 
-impl PlainRequest {
+impl FastPathRequest {
     pub(super) fn response_options(&self) -> ResponseOptions {
         ResponseOptions {
             head: *self.request.method() == Method::HEAD,
@@ -32,7 +32,7 @@ impl PlainRequest {
 
 /// Parses the request at the start of `bytes`. Returns `None` if its head is incomplete or the
 /// request is not plain.
-pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
+pub(super) fn parse_request(bytes: &[u8]) -> Option<FastPathRequest> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Request::new(&mut fields);
     let Ok(httparse::Status::Complete(len)) = parsed.parse(bytes) else {
@@ -48,7 +48,7 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
         _ => Version::HTTP_11,
     };
     // An HTTP/1.0 connection closes unless the client requests keep-alive (RFC 9112 section 9.3).
-    // Such a request is not plain.
+    // The fast path does not support keep-alive in HTTP/1.0.
     let mut closes = version == Version::HTTP_10;
     let head = Bytes::copy_from_slice(bytes.get(..len)?);
     let shared = |part: &[u8]| {
@@ -64,7 +64,7 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
                 value if value.eq_ignore_ascii_case(b"keep-alive") && !closes => {}
                 _ => return None,
             }
-        } else if !is_plain(&name) {
+        } else if !is_supported_field(&name) {
             return None;
         }
         map.append(
@@ -77,7 +77,7 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
     *request.method_mut() = method;
     *request.version_mut() = version;
     *request.headers_mut() = map;
-    Some(PlainRequest {
+    Some(FastPathRequest {
         request,
         len,
         closes,
@@ -86,7 +86,7 @@ pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
 
 /// Returns whether the fast path supports a field. Unsupported fields announce a body or a change
 /// of the protocol.
-fn is_plain(name: &HeaderName) -> bool {
+fn is_supported_field(name: &HeaderName) -> bool {
     !matches!(
         *name,
         header::CONTENT_LENGTH

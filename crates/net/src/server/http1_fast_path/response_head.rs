@@ -38,7 +38,7 @@ pub(super) struct ResponseOptions {
 impl BodyFraming {
     /// Returns the framing for a response with this status. `len` is the body's length, if the
     /// length is known.
-    pub(super) fn for_response(
+    pub(super) fn choose_framing(
         options: ResponseOptions,
         status: StatusCode,
         len: Option<u64>,

@@ -45,14 +45,14 @@ impl ResponseWriter {
         interim: Vec<u8>,
     ) -> ResponseWriter {
         let (parts, mut body) = response.into_parts();
-        let framing = BodyFraming::for_response(options, parts.status, body.known_len());
+        let framing = BodyFraming::choose_framing(options, parts.status, body.known_len());
         let (fields, mut before) = (body.take_fields(), SPARE.take());
         before.extend_from_slice(&interim);
         let last =
             response_head::write_head(&mut before, &parts, fields.as_ref(), framing, options);
         recycle_map(parts.headers);
         if matches!(framing, BodyFraming::Silent | BodyFraming::None) {
-            body.discard_bytes();
+            body.empty_for_head_request();
         }
         ResponseWriter {
             before,

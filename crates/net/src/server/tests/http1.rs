@@ -155,7 +155,7 @@ fn requests_that_name_no_host_are_refused() {
         ),
         ("GET /full/3 HTTP/1.1\r\nHost: x/y\r\n\r\n", "invalid Host"),
         ("GET /full/3 HTTP/1.0\r\nHost: x y\r\n\r\n", "invalid Host"),
-        // Regression: the server took the target `x` for the host of a request for `/`.
+        // Regression: the server treated the target `x` as the host, and served `/`.
         ("GET x HTTP/1.1\r\nHost: x\r\n\r\n", "must be a path"),
     ];
     for (request, what) in cases {
@@ -277,7 +277,7 @@ fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
     assert!(whole, "bytes from pipes are included");
 }
 
-/// Connections with TLS use the parser of `hyper`, which also removes the `Content-Length`.
+/// Requests over TLS are always parsed by `hyper`, which removes the `Content-Length`.
 #[test]
 fn an_encrypted_request_with_two_lengths_is_refused() {
     use std::io::{Read, Write};

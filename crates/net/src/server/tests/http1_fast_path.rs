@@ -3,10 +3,11 @@
 use super::support::*;
 use crate::server::{Limits, ListenOptions};
 
-/// Header fields that select the path of a request and change nothing else. The first entry selects
-/// the fast path, and the second entry selects `hyper`.
+/// Header fields that decide whether the fast path or `hyper` serves a request, and change nothing
+/// else. The first entry selects the fast path, and the second entry selects `hyper`.
 const WAYS: [&str; 2] = ["", "Connection: keep-alive, x\r\n"];
-/// Header fields that select the path of a request that closes the connection.
+/// Header fields of a request that closes the connection. The first entry selects the fast path,
+/// and the second entry selects `hyper`.
 const CLOSING_WAYS: [&str; 2] = ["Connection: close\r\n", "Connection: close, x\r\n"];
 const HTTP_10_WAYS: [&str; 2] = ["", "Connection: x\r\n"];
 

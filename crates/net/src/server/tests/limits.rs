@@ -236,7 +236,7 @@ fn requests_above_the_rate_of_an_address_get_429() {
 #[test]
 fn requests_above_the_rate_of_a_network_get_429() {
     let trust = crate::TrustedNetworks {
-        forwarded: vec![crate::Cidr::parse("127.0.0.0/8").unwrap()],
+        forwarded: vec![crate::Cidr::parse_network("127.0.0.0/8").unwrap()],
         ..crate::TrustedNetworks::default()
     };
     let server = start_as(crate::ListenOptions {

@@ -6,7 +6,7 @@ use crate::server::ListenOptions;
 
 fn start_at(level: OverloadLevel) -> TestServer {
     start_as(ListenOptions {
-        overload: OverloadManager::fixed(level),
+        overload: OverloadManager::with_fixed_level(level),
         essential_paths: &["/conn"],
         ..ListenOptions::default()
     })

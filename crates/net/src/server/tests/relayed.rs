@@ -14,7 +14,11 @@ use crate::server::{Limits, ListenOptions, Server, Shutdown, TlsIdentity};
 use crate::{Body, Cidr, TrustedNetworks};
 
 fn start_behind_proxy(proxy: &[&str], forwarded: &[&str]) -> TestServer {
-    let all = |list: &[&str]| list.iter().map(|n| Cidr::parse(n).unwrap()).collect();
+    let all = |list: &[&str]| {
+        list.iter()
+            .map(|n| Cidr::parse_network(n).unwrap())
+            .collect()
+    };
     start_as(ListenOptions {
         trust: TrustedNetworks {
             proxy: all(proxy),
@@ -142,9 +146,11 @@ fn a_new_certificate_is_for_new_connections_and_a_wrong_one_for_none() {
         key: tls_identity(&new).key,
         ..tls_identity(&old)
     };
-    assert!(certificates.replace(&mixed).is_err());
+    assert!(certificates.replace_certificates(&mixed).is_err());
     request(&old).unwrap();
-    certificates.replace(&tls_identity(&new)).unwrap();
+    certificates
+        .replace_certificates(&tls_identity(&new))
+        .unwrap();
     request(&new).unwrap();
     assert!(request(&old).is_err());
     ask_encrypted(&mut open).unwrap();
@@ -172,8 +178,10 @@ fn a_certificate_is_followed_by_its_files() {
     };
     let server = Server::bind(listen).unwrap();
     let mut running = crate::RunningProgram::new(Shutdown::new());
-    running.follow_tls(&common, server.certificates()).unwrap();
-    let response = |_| |_, _| async { Response::new(Body::full("x")) };
+    running
+        .watch_tls_files(&common, server.certificates())
+        .unwrap();
+    let response = |_| |_, _| async { Response::new(Body::from_bytes("x")) };
     running.start_server(MAIN, server, response).unwrap();
     let address = running.addresses()[0];
     ask_encrypted(&mut connect_trusting(address, &old)).unwrap();

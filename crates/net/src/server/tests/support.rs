@@ -172,7 +172,7 @@ async fn handle_request(
     let pieces = || cut_into_pieces(&test_pattern(len), &sizes);
     let total = len as u64;
     let body = match kind {
-        "full" => Body::full(test_pattern(len)),
+        "full" => Body::from_bytes(test_pattern(len)),
         "pieces" => Body::from_pieces(pieces()),
         "stream" => Body::sized_stream(total, PendingChunks::new(pieces())),
         "piped" => Body::sized_stream(total, PendingChunks::new(pipe_every_second(pieces()))),
@@ -204,24 +204,27 @@ async fn handle_request(
         "gate" => {
             gate.reached.notify_one();
             gate.open.notified().await;
-            Body::full("through")
+            Body::from_bytes("through")
         }
         "hold" => {
             gate.reached.notify_one();
             drop(gate.worker.lock());
-            Body::full("released")
+            Body::from_bytes("released")
         }
-        "ticket" => Body::full(gate.tickets.fetch_add(1, Ordering::Relaxed).to_string()),
-        "conn" => Body::full(format!(
+        "ticket" => Body::from_bytes(gate.tickets.fetch_add(1, Ordering::Relaxed).to_string()),
+        "conn" => Body::from_bytes(format!(
             "{} {} {} {}",
             conn.peer().ip(),
             conn.is_secure(),
             conn.request,
             conn.copies_bodies()
         )),
-        "client" => Body::full(format!("{} {}", conn.peer(), conn.client())),
+        "client" => Body::from_bytes(format!("{} {}", conn.peer(), conn.client())),
         "panic" => panic!("requested by the test"),
-        _ => return crate::Error::client(StatusCode::NOT_FOUND, "nothing here").response(),
+        _ => {
+            return crate::Error::new_client_error(StatusCode::NOT_FOUND, "nothing here")
+                .to_response();
+        }
     };
     Response::new(body)
 }
@@ -235,7 +238,7 @@ fn make_response(status: StatusCode, fields: &[(&'static str, &'static str)]) ->
     let builder = fields.iter().fold(builder, |builder, (name, value)| {
         builder.header(*name, *value)
     });
-    builder.body(Body::full("what it is")).unwrap()
+    builder.body(Body::from_bytes("what it is")).unwrap()
 }
 
 /// Puts every second piece into a separate pipe.

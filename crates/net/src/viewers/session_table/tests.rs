@@ -1,5 +1,5 @@
 use super::*;
-use crate::ConnectionWatch;
+use crate::WeakConnection;
 use crate::cmcd::CmcdData;
 use crate::viewers::session::ReportMode;
 use http::HeaderMap;
@@ -7,7 +7,7 @@ use std::sync::Weak;
 
 fn default_classes() -> ViewerClasses {
     let layers = crate::config::SettingLayers::default();
-    ViewerClasses::new(&crate::config::CollectorSettings::new(&layers).unwrap())
+    ViewerClasses::new(&crate::config::CmcdCollectorSettings::new(&layers).unwrap())
 }
 
 /// Applies reports to a table. Times are in milliseconds since the start of the test.
@@ -28,24 +28,24 @@ impl TableFixture {
         self.start + Duration::from_millis(ms)
     }
 
-    fn event(&self, ms: u64, line: &str) -> TableChange {
+    fn event(&self, ms: u64, line: &str) -> SessionTableChange {
         let data = CmcdData::parse_event(&format!("{line},v=2")).expect("a valid event");
         self.apply(ms, &data, ReportMode::Event, "")
     }
 
-    fn request(&self, ms: u64, path: &str, pairs: &str) -> TableChange {
+    fn request(&self, ms: u64, path: &str, pairs: &str) -> SessionTableChange {
         let mut headers = HeaderMap::new();
         headers.insert("cmcd-request", pairs.parse().unwrap());
-        let data = CmcdData::parse(None, &headers);
+        let data = CmcdData::parse_cmcd(None, &headers);
         self.apply(ms, &data, ReportMode::Request, path)
     }
 
-    fn apply(&self, ms: u64, data: &CmcdData, mode: ReportMode, path: &str) -> TableChange {
+    fn apply(&self, ms: u64, data: &CmcdData, mode: ReportMode, path: &str) -> SessionTableChange {
         self.apply_from([192, 0, 2, 7], ms, data, mode, path)
     }
 
     /// Applies an interval report (event `t`) that is sent from the address `client`.
-    fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> TableChange {
+    fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> SessionTableChange {
         let data = CmcdData::parse_event(&format!("e=t,sid=\"{id}\",v=2")).unwrap();
         self.apply_from(client, ms, &data, ReportMode::Event, "")
     }
@@ -57,13 +57,13 @@ impl TableFixture {
         data: &CmcdData,
         mode: ReportMode,
         path: &str,
-    ) -> TableChange {
-        self.table.apply(&ViewerReport {
+    ) -> SessionTableChange {
+        self.table.apply_report(&ViewerReport {
             data,
             mode,
             path,
             client: client.into(),
-            connection: ConnectionWatch(Weak::new()),
+            connection: WeakConnection(Weak::new()),
             now: self.at(ms),
         })
     }
@@ -72,9 +72,12 @@ impl TableFixture {
     fn stalls(&self, ms: u64, id: &str) -> (u64, u64) {
         let now = self.at(ms);
         let mut found = None;
-        self.table.for_each(now, |other, session, _| {
+        self.table.for_each_session(now, |other, session, _| {
             if other == id {
-                found = Some((session.stalls.count(), session.stalls.total_ms(now)));
+                found = Some((
+                    session.stalls.stalls_so_far(),
+                    session.stalls.total_stall_ms(now),
+                ));
             }
         });
         found.expect("the session exists")
@@ -83,7 +86,8 @@ impl TableFixture {
     fn ids(&self, ms: u64) -> Vec<String> {
         let mut ids = Vec::new();
         let now = self.at(ms);
-        self.table.for_each(now, |id, _, _| ids.push(id.to_owned()));
+        self.table
+            .for_each_session(now, |id, _, _| ids.push(id.to_owned()));
         ids
     }
 }
@@ -92,7 +96,7 @@ impl TableFixture {
 fn states_of_events_become_stalls_with_the_length_of_the_players_clock() {
     let t = TableFixture::new(10);
     let first = t.event(0, "e=ps,sid=\"a\",sta=s,ts=1000");
-    assert_eq!(first.report, ReportChange::default());
+    assert_eq!(first.report, ReportMetricValues::default());
     let started = t.event(0, "e=ps,sid=\"a\",sta=p,ts=1400");
     assert_eq!(started.report.start_up_ms, Some(400.0));
     assert_eq!(t.event(1, "e=ps,sid=\"a\",sta=r,ts=5000").report.stalls, 1);
@@ -145,7 +149,7 @@ fn flags_of_version_1_count_once_per_stall_and_not_at_the_start() {
 #[test]
 fn bitrates_are_sampled_from_video_segments_or_else_from_intervals() {
     let t = TableFixture::new(10);
-    let bitrate = |change: TableChange| change.report.bitrate_kbps;
+    let bitrate = |change: SessionTableChange| change.report.bitrate_kbps;
     assert_eq!(
         bitrate(t.event(0, "e=t,sid=\"a\",br=(3000;v 128;a)")),
         Some(3000.0)
@@ -167,9 +171,9 @@ fn the_session_idle_for_longest_is_evicted_and_idle_ones_end() {
     }
     assert_eq!(t.event(3, "e=t,sid=\"c\"").evicted, 1);
     assert_eq!(t.ids(4), ["c", "a"]);
-    assert_eq!(t.table.count(t.at(60_002)), 2);
+    assert_eq!(t.table.count_open_sessions(t.at(60_002)), 2);
     assert_eq!(t.ids(60_003), ["c"]);
-    assert_eq!(t.table.count(t.at(60_004)), 0);
+    assert_eq!(t.table.count_open_sessions(t.at(60_004)), 0);
 }
 
 /// Regression: a client that invented session ids evicted the sessions of all other clients.
@@ -187,7 +191,7 @@ fn a_flood_of_sessions_evicts_those_of_its_own_network() {
     let ids = t.ids(2);
     assert_eq!(ids.len(), 100);
     assert!(viewers.iter().all(|id| ids.contains(id)), "{ids:?}");
-    // If a viewer changes to another network, its session counts for the new network.
+    // If a viewer changes to another network, the session belongs to the new network.
     t.interval_from([203, 0, 113, 9], 3, &viewers[0]);
     for n in 0..100 {
         t.interval_from([203, 0, 113, 1], 4, &format!("again-{n}"));
@@ -208,14 +212,18 @@ fn hostile_values_are_bounded() {
     ] {
         t.event(0, &line);
     }
-    assert_eq!(t.table.count(t.at(0)), 0, "no valid session id");
+    assert_eq!(
+        t.table.count_open_sessions(t.at(0)),
+        0,
+        "no valid session id"
+    );
     let change = t.event(
         0,
         "e=t,sid=\"a\",bsa=(99999999999999),bsda=(-5),br=(-1;v),bl=(99999999999999),msd=99999999999",
     );
-    let expected = ReportChange {
+    let expected = ReportMetricValues {
         stalls: 1_000_000,
-        ..ReportChange::default()
+        ..ReportMetricValues::default()
     };
     assert_eq!(change.report, expected);
     let line = format!(
@@ -223,7 +231,7 @@ fn hostile_values_are_bounded() {
         "\u{e4}".repeat(500)
     );
     t.event(0, &line);
-    t.table.for_each(t.at(0), |_, session, _| {
+    t.table.for_each_session(t.at(0), |_, session, _| {
         let chars = |text: &Option<String>| text.as_ref().unwrap().chars().count();
         assert_eq!(chars(&session.pathway), 64);
         assert_eq!(chars(&session.title), 128);

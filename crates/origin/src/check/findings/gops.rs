@@ -7,9 +7,9 @@ use media::time::Time;
 
 /// Reports leading pictures. These pictures are presented before the key frame that starts their
 /// segment. In an open GOP, leading pictures refer to pictures of the previous segment.
-pub(super) fn gops_are_closed(title: &Presentation, found: &mut Vec<Finding>) {
+pub(super) fn report_open_gops(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title).filter(|r| r.has_leading_pictures) {
-        let count = count_open_segments(title, rendition);
+        let count = count_segments_with_open_gop(title, rendition);
         let total = rendition.segment_count();
         found.push(Finding::new(
             FindingLevel::Warning,
@@ -23,20 +23,20 @@ pub(super) fn gops_are_closed(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-fn count_open_segments(title: &Presentation, rendition: &Rendition) -> usize {
+fn count_segments_with_open_gop(title: &Presentation, rendition: &Rendition) -> usize {
     let timescale = title.track(rendition).timescale;
     let starts = rendition.segment_cuts.iter().zip(&rendition.segment_starts);
     starts
         .take(rendition.segment_count())
         .filter(|(cut, start)| {
             let start = Time::new(**start as i64, timescale);
-            shown_time(title, rendition, **cut) > start
+            served_presentation_time(title, rendition, **cut) > start
         })
         .count()
 }
 
 /// Returns the presentation time of a sample on the served timeline.
-fn shown_time(title: &Presentation, rendition: &Rendition, sample: u32) -> Time {
+fn served_presentation_time(title: &Presentation, rendition: &Rendition, sample: u32) -> Time {
     let track = title.track(rendition);
     let ticks = track.samples.dts(sample) as i64
         + i64::from(track.samples.composition_offset(sample))
@@ -59,14 +59,14 @@ pub(super) fn choose_note_remedy(message: &str) -> &'static str {
 
 /// Reports films whose edit list starts between two key frames. The first visible picture then
 /// refers to hidden pictures, so the hidden pictures since the previous key frame are served, too.
-pub(super) fn trims_start_at_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
+pub(super) fn report_trims_inside_gops(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let hidden = title.hidden_lead(rendition).as_seconds_f64();
         // If the first key frame is visible, the edit list hides only leading pictures, and does
         // not start inside a GOP.
         let is_inside = rendition.segment_cuts.first().is_some_and(|key| {
             let zero = title.presentation_time_offset;
-            shown_time(title, rendition, *key) < zero
+            served_presentation_time(title, rendition, *key) < zero
         });
         if hidden > 0.0 && is_inside {
             found.push(Finding::new(

@@ -1,7 +1,7 @@
 //! Reports combinations of protection and players that do not work together. Each rule is one
 //! function.
 
-use crate::check::protection::{CheckedProtection, class_of};
+use crate::check::protection::{CheckedProtection, key_class_of};
 use crate::check::protection_remedies::choose_protection_remedy;
 use crate::check::report::{Finding, FindingLevel};
 use media::presentation::Presentation;
@@ -22,7 +22,7 @@ struct EncryptedRendition<'a> {
 }
 
 /// A rule, which adds its findings to the list.
-type ProtectionRule = fn(&[EncryptedRendition<'_>], &mut Vec<Finding>);
+type ProtectionCheck = fn(&[EncryptedRendition<'_>], &mut Vec<Finding>);
 
 /// Applies every rule to the protection of a title. `path` is the title's path in the library.
 pub(in crate::check) fn find_protection_problems(
@@ -35,27 +35,27 @@ pub(in crate::check) fn find_protection_problems(
         let (what, fix) = choose_protection_remedy(refusal, path);
         found.push(Finding::new(FindingLevel::Error, PLACE, what, &fix));
     }
-    unencrypted_renditions_are_listed(title, protection, found);
+    report_unencrypted_renditions(title, protection, found);
     let renditions = title.renditions.iter().enumerate();
     let encrypted = renditions.filter_map(|(n, rendition)| {
         Some(EncryptedRendition {
-            class: class_of(title, rendition),
+            class: key_class_of(title, rendition),
             is_in_source: title.track(rendition).protection.is_some(),
             signaling: protection.signaling_of(n)?,
         })
     });
     let encrypted: Vec<_> = encrypted.collect();
-    let rules: [ProtectionRule; 5] = [
-        apple_requires_cbcs,
-        old_clients_require_cenc,
-        playlists_contain_keys,
-        systems_name_their_servers,
-        keys_separate_classes,
+    let rules: [ProtectionCheck; 5] = [
+        report_scheme_unsupported_by_apple,
+        report_scheme_unsupported_by_old_clients,
+        report_missing_hls_keys,
+        report_license_server_problems,
+        report_shared_keys,
     ];
     rules.iter().for_each(|rule| rule(&encrypted, found));
 }
 
-fn unencrypted_renditions_are_listed(
+fn report_unencrypted_renditions(
     title: &Presentation,
     protection: &CheckedProtection,
     found: &mut Vec<Finding>,
@@ -75,10 +75,13 @@ fn unencrypted_renditions_are_listed(
 
 /// FairPlay decrypts only `cbcs` (Apple, "About the Common Media Application Format with HTTP Live
 /// Streaming").
-fn apple_requires_cbcs(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
+fn report_scheme_unsupported_by_apple(
+    encrypted: &[EncryptedRendition<'_>],
+    found: &mut Vec<Finding>,
+) {
     let mut with_cenc = encrypted
         .iter()
-        .filter(|rendition| rendition.scheme() == ProtectionScheme::Cenc);
+        .filter(|rendition| rendition.protection_scheme() == ProtectionScheme::Cenc);
     let Some(first) = with_cenc.next() else {
         return;
     };
@@ -91,9 +94,12 @@ fn apple_requires_cbcs(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Fin
     found.push(finding);
 }
 
-/// PlayReady supports `cbcs` from version 4.0 on (Microsoft, "PlayReady Content Encryption Modes"),
-/// and Widevine supports it from Android 7.1 on (Android, "ExoPlayer: Digital rights management").
-fn old_clients_require_cenc(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
+/// PlayReady supports `cbcs` from version 4.0 on (Microsoft, "PlayReady Content Encryption Modes").
+/// Widevine supports `cbcs` from Android 7.1 on (Android, "ExoPlayer: Digital rights management").
+fn report_scheme_unsupported_by_old_clients(
+    encrypted: &[EncryptedRendition<'_>],
+    found: &mut Vec<Finding>,
+) {
     let clients = [
         (
             ContentSystem::PlayReady,
@@ -106,7 +112,8 @@ fn old_clients_require_cenc(encrypted: &[EncryptedRendition<'_>], found: &mut Ve
     ];
     let with_cbcs = |system| {
         encrypted.iter().any(|rendition| {
-            rendition.scheme() == ProtectionScheme::Cbcs && rendition.signal_of(system).is_some()
+            rendition.protection_scheme() == ProtectionScheme::Cbcs
+                && rendition.signaling_of_system(system).is_some()
         })
     };
     let refusing = clients.iter().filter(|(system, _)| with_cbcs(*system));
@@ -123,7 +130,7 @@ fn old_clients_require_cenc(encrypted: &[EncryptedRendition<'_>], found: &mut Ve
 }
 
 /// An HLS player finds a key only through an EXT-X-KEY tag (RFC 8216, 4.3.2.4).
-fn playlists_contain_keys(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
+fn report_missing_hls_keys(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     let lacks_keys = |one: &EncryptedRendition<'_>| !one.signaling.has_hls_keys();
     if encrypted.iter().any(lacks_keys) {
         let what = "no signaled system has a key for HLS, so playlists contain no EXT-X-KEY and \
@@ -134,11 +141,11 @@ fn playlists_contain_keys(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<
     }
 }
 
-fn systems_name_their_servers(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
+fn report_license_server_problems(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     for system in ContentSystem::ALL {
         let signaled = encrypted.iter().filter_map(|rendition| {
             let key_id = &rendition.signaling.protection.key_id;
-            describe_server(rendition.signal_of(system)?, key_id)
+            find_license_server_problem(rendition.signaling_of_system(system)?, key_id)
         });
         // The signaling of a system differs between renditions only in the key, so one finding per
         // system is enough.
@@ -148,7 +155,7 @@ fn systems_name_their_servers(encrypted: &[EncryptedRendition<'_>], found: &mut 
 
 /// Reports a system without a configured license server, and FairPlay if its key URI is missing or
 /// has the default form.
-fn describe_server(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
+fn find_license_server_problem(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
     let name = signal.system.name();
     let setting = format!("drm-license-url-{name}");
     let key_id = format_key_id(key_id).replace('-', "");
@@ -185,7 +192,7 @@ fn describe_server(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> 
 
 /// A license states its requirements per key, so renditions that share a key have the same
 /// requirements (Unified Streaming, "Using DRM with Multiple Keys").
-fn keys_separate_classes(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
+fn report_shared_keys(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     let mut key_ids: Vec<&KeyId> = Vec::new();
     for rendition in encrypted {
         let key_id = &rendition.signaling.protection.key_id;
@@ -202,12 +209,12 @@ fn keys_separate_classes(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<F
             })
         };
         let classes: Vec<&str> = CLASSES.iter().filter(sharing).copied().collect();
-        found.extend(describe_sharing(key_id, &classes));
+        found.extend(find_key_sharing_problem(key_id, &classes));
     }
 }
 
 /// Reports a key that encrypts both video and audio, or both UHD and a lower resolution.
-fn describe_sharing(key_id: &KeyId, classes: &[&str]) -> Option<Finding> {
+fn find_key_sharing_problem(key_id: &KeyId, classes: &[&str]) -> Option<Finding> {
     let [lowest, .., highest] = classes else {
         return None;
     };
@@ -228,11 +235,11 @@ fn describe_sharing(key_id: &KeyId, classes: &[&str]) -> Option<Finding> {
 }
 
 impl EncryptedRendition<'_> {
-    fn scheme(&self) -> ProtectionScheme {
+    fn protection_scheme(&self) -> ProtectionScheme {
         self.signaling.protection.scheme
     }
 
-    fn signal_of(&self, system: ContentSystem) -> Option<&SystemSignaling> {
+    fn signaling_of_system(&self, system: ContentSystem) -> Option<&SystemSignaling> {
         let mut signals = self.signaling.systems.iter();
         signals.find(|signal| signal.system == system)
     }

@@ -96,7 +96,7 @@ fn check_tracks(tracks: Vec<Track>) -> Vec<Finding> {
     check_files(tracks.into_iter().map(index).collect())
 }
 
-/// Asserts that `found` contains one finding, which has this level and whose text contains `what`.
+/// Asserts that `found` contains exactly one finding, with this level and with `what` in its text.
 fn assert_only_finding(found: &[Finding], level: FindingLevel, what: &str) {
     let [one] = found else {
         panic!("not one finding: {found:#?}");
@@ -151,7 +151,8 @@ fn key_frames_that_rarely_align_are_reported() {
 
 #[test]
 fn key_frames_that_never_align_are_reported() {
-    // Key frames every 2 s and every 1.96 s coincide only every 98 s, and the film lasts 60 s.
+    // Key frames every 2 s and every 1.96 s coincide only every 98 s. The film lasts 60 s, so only
+    // the first key frames coincide.
     let found = check_tracks(vec![video(60, 49, 1000), video(60, 50, 2000)]);
     assert_only_finding(
         &found,

@@ -27,7 +27,7 @@ pub(super) fn find_films(store: &Store) -> (Vec<LibraryFolder>, IgnoredFiles) {
     let mut count = 0;
     let mut ahead = vec![(Key::ROOT, 0)];
     while let Some((key, depth)) = ahead.pop() {
-        let Ok(listing) = store.list_with_links(&key) else {
+        let Ok(listing) = store.list_with_outside_links(&key) else {
             continue;
         };
         ignored.add_links(&key, &listing.links_out);

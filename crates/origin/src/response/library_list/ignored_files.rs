@@ -19,23 +19,23 @@ impl IgnoredFiles {
     pub(super) fn add_links(&mut self, folder: &Key, names: &[String]) {
         for name in names {
             if let Ok(key) = folder.child(name) {
-                self.add(IgnoredFile::from_link(key.as_str()));
+                self.add_ignored_file(IgnoredFile::from_outside_link(key.as_str()));
             }
         }
     }
 
     /// Adds a file if its extension belongs to a film container other than MP4.
     pub(super) fn add_foreign_film(&mut self, key: &Key) {
-        if let Some(file) = IgnoredFile::from_name(key.as_str()) {
-            self.add(file);
+        if let Some(file) = IgnoredFile::from_foreign_container(key.as_str()) {
+            self.add_ignored_file(file);
         }
     }
 
     /// Logs why each described file is not listed, with the remedy. `place` is the library's
     /// location.
-    pub(super) fn log(&self, place: &str) {
+    pub(super) fn log_ignored_files(&self, place: &str) {
         for file in &self.first {
-            tracing::warn!("{place}: not listed: {}", file.describe());
+            tracing::warn!("{place}: not listed: {}", file.describe_ignored_file());
         }
         if self.count > self.first.len() {
             let more = self.count - self.first.len();
@@ -43,7 +43,7 @@ impl IgnoredFiles {
         }
     }
 
-    fn add(&mut self, file: IgnoredFile) {
+    fn add_ignored_file(&mut self, file: IgnoredFile) {
         self.count += 1;
         if self.first.len() < NAMED_MAX {
             self.first.push(file);
@@ -65,7 +65,7 @@ mod tests {
         ignored.add_foreign_film(&Key::parse("notes.txt").unwrap());
         assert_eq!((ignored.count, ignored.first.len()), (8, NAMED_MAX));
         assert_eq!(
-            ignored.first[0].describe(),
+            ignored.first[0].describe_ignored_file(),
             "a/far.mp4 is a link out of the library; allow it with --follow-links, or move the file"
         );
     }

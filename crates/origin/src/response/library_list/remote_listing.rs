@@ -36,7 +36,8 @@ pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
             return Ok((sort_by_path(titles), true));
         }
         folders += 1;
-        // One entry more than the maximum number of titles shows that the list is incomplete.
+        // Requests one entry more than the maximum number of titles, to detect a folder with too
+        // many titles.
         let entries = match store.list_at_most(&folder, TITLES_MAX + 1) {
             Ok(entries) => entries,
             Err(error) if folder.is_root() => return Err(error),

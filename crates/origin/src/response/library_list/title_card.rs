@@ -88,11 +88,11 @@ impl TitleCard {
         TitleCard {
             error: Some(error.context.clone()),
             is_temporary: error.retry,
-            ..TitleCard::from_name(key)
+            ..TitleCard::from_path_only(key)
         }
     }
 
-    pub(super) fn from_name(key: &Key) -> TitleCard {
+    pub(super) fn from_path_only(key: &Key) -> TitleCard {
         TitleCard {
             path: key.as_str().to_owned(),
             name: file_names::display_name_of(key).to_owned(),

@@ -5,7 +5,7 @@
 //! in this spelling. An entry is served only while the catalog contains the same title version.
 
 use crate::resource_kind::ResourceKind;
-use crate::response::encoded_variants::EncodedVariants;
+use crate::response::compressible_text::CompressibleText;
 use crate::route::OriginRequest;
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
@@ -28,11 +28,11 @@ struct CachedManifest {
     kind: ResourceKind,
     title_key: Key,
     title: Weak<Title>,
-    text: Weak<EncodedVariants>,
+    text: Weak<CompressibleText>,
 }
 
 impl ManifestCache {
-    /// Creates the cache. If `remembers` is false, because titles are not cached, the cache remains
+    /// Creates the cache. If titles are not cached, `remembers` is false, and this cache remains
     /// empty.
     pub(crate) fn new(remembers: bool) -> ManifestCache {
         ManifestCache {
@@ -51,7 +51,7 @@ impl ManifestCache {
         &self,
         uri: &Uri,
         catalog: &Arc<Catalog>,
-    ) -> Option<(ResourceKind, Arc<EncodedVariants>)> {
+    ) -> Option<(ResourceKind, Arc<CompressibleText>)> {
         let cached = self.entries.get(uri.path_and_query()?.as_str())?;
         let title = catalog.load_title(&cached.title_key).await.ok()?;
         let same = std::ptr::eq(cached.title.as_ptr(), Arc::as_ptr(&title));
@@ -65,7 +65,7 @@ impl ManifestCache {
         &self,
         uri: &Uri,
         request: &OriginRequest,
-        (title, text): (&Arc<Title>, &Arc<EncodedVariants>),
+        (title, text): (&Arc<Title>, &Arc<CompressibleText>),
     ) {
         let Some(url) = uri.path_and_query().filter(|_| self.is_enabled) else {
             return;

@@ -3,4 +3,4 @@
 pub(crate) mod manifests;
 pub(crate) mod segments;
 pub(crate) mod subsamples;
-pub(crate) mod unfinished_bytes;
+pub(crate) mod unfinished_segment_budget;

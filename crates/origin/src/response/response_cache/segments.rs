@@ -14,7 +14,7 @@
 
 use crate::response::responder::ClientRequest;
 use crate::response::response_cache::subsamples::SubsampleCache;
-use crate::response::response_cache::unfinished_bytes::UnfinishedBytes;
+use crate::response::response_cache::unfinished_segment_budget::UnfinishedSegmentBudget;
 use crate::segment::cached_segment::CachedSegment;
 use crate::segment::memory_body::{MemoryBody, SegmentMemory};
 use crate::send::body_source::BodySource;
@@ -31,8 +31,8 @@ use store::Arena;
 /// reuse distance is at most the capacity of the cache. The copy costs about as much as one send
 /// and evicts other segments, so the segment must be popular enough.
 const PROMOTION_HITS_MIN: u32 = 2;
-/// A segment with more body parts than this is promoted on its first hit whose reuse distance is at
-/// most the capacity of the cache.
+/// A segment with more than this number of body parts is promoted after a single hit. The reuse
+/// distance of this hit must also be at most the capacity of the cache.
 const BODY_PARTS_MAX: usize = 4;
 /// Number of shards of the cache. Each shard has its own lock.
 const SHARDS: usize = 4;
@@ -45,8 +45,9 @@ pub(crate) struct SegmentCache {
     arena: Arc<Arena>,
     /// Subsamples of encrypted segments, including segments that are not in the cache.
     pub(crate) subsamples: SubsampleCache,
-    /// Memory of segments that are not complete yet. They enter the cache when they are complete.
-    pub(crate) unfinished: UnfinishedBytes,
+    /// Memory of segments that are not complete yet. These segments enter the cache when they are
+    /// complete.
+    pub(crate) unfinished: UnfinishedSegmentBudget,
     /// Total length of all segments that have been requested so far, in bytes.
     requested_bytes: AtomicU64,
     bytes_max: u64,
@@ -79,15 +80,15 @@ impl SegmentCache {
             entries: Cache::with_options(options, weigher, hash, Default::default()),
             arena: Arc::new(Arena::new(memory_bytes)),
             subsamples: SubsampleCache::new(memory_bytes),
-            unfinished: UnfinishedBytes::new(memory_bytes / UNFINISHED_SHARE),
+            unfinished: UnfinishedSegmentBudget::new(memory_bytes / UNFINISHED_SHARE),
             requested_bytes: AtomicU64::new(0),
             bytes_max: memory_bytes,
             overload,
         }
     }
 
-    /// While memory is short, each call evicts a sixteenth of the cached bytes. Afterwards, a call
-    /// restores the configured limit.
+    /// While memory is short, each call evicts a sixteenth of the cached bytes. When memory is no
+    /// longer short, the next call restores the configured limit.
     pub(crate) fn adapt_capacity(&self, level: OverloadLevel) {
         match level {
             OverloadLevel::Normal if self.entries.capacity() >= self.bytes_max => {}
@@ -124,7 +125,7 @@ impl SegmentCache {
 
     /// Stores a segment after its first request. Segments larger than a shard are not stored.
     pub(crate) fn insert_new_segment(&self, path: &str, segment: Arc<CachedSegment>) {
-        let requested_bytes = self.record_request(&segment);
+        let requested_bytes = self.add_requested_bytes(&segment);
         let last_request = &segment.promotion.last_request_at_bytes;
         last_request.store(requested_bytes, Relaxed);
         self.insert(path, segment);
@@ -145,7 +146,7 @@ impl SegmentCache {
     }
 
     /// Responds with a cached segment. Returns `None` if the segment's title or file has changed.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond_with_cached_segment(
         self: &Arc<Self>,
         path: &str,
         segment: &Arc<CachedSegment>,
@@ -153,7 +154,7 @@ impl SegmentCache {
         request: &ClientRequest<'_>,
     ) -> Option<Result<Response<Body>, Error>> {
         let title = catalog.load_title(segment.title_key()).await.ok()?;
-        let source = segment.segment_source(&title, request)?;
+        let source = segment.segment_body_source(&title, request)?;
         if source.object.changed() {
             self.entries.remove(path);
             return None;
@@ -161,28 +162,28 @@ impl SegmentCache {
         if self.should_promote(segment) {
             self.promote(path, segment, &source);
         }
-        Some(segment.send_segment(source.verified(), request).await)
+        Some(segment.send_segment(source.into_verified(), request).await)
     }
 
     /// Adds the segment's length to the total of requested bytes. Returns the previous total.
-    fn record_request(&self, segment: &CachedSegment) -> u64 {
+    fn add_requested_bytes(&self, segment: &CachedSegment) -> u64 {
         self.requested_bytes.fetch_add(segment.body_len(), Relaxed)
     }
 
     /// Returns whether this request must copy the segment into the arena. This is true for at most
     /// one request per entry.
     fn should_promote(&self, segment: &CachedSegment) -> bool {
-        let requested_bytes = self.record_request(segment);
+        let requested_bytes = self.add_requested_bytes(segment);
         let promotion = &segment.promotion;
         if promotion.is_promoting.load(Relaxed) || !self.overload.has_memory_to_cache() {
             return false;
         }
-        let is_due = segment.is_small() || self.is_near_hit(segment, requested_bytes);
+        let is_due = segment.is_small() || self.has_enough_near_hits(segment, requested_bytes);
         is_due && !promotion.is_promoting.swap(true, Relaxed)
     }
 
     /// Returns whether a large segment has had enough consecutive hits with a short reuse distance.
-    fn is_near_hit(&self, segment: &CachedSegment, requested_bytes: u64) -> bool {
+    fn has_enough_near_hits(&self, segment: &CachedSegment, requested_bytes: u64) -> bool {
         let promotion = &segment.promotion;
         let previous = promotion
             .last_request_at_bytes
@@ -200,7 +201,7 @@ impl SegmentCache {
     /// resident, otherwise on a blocking thread. Remote segments are not copied, because the range
     /// cache of the crate `store` already contains their bytes.
     fn promote(self: &Arc<Self>, path: &str, segment: &Arc<CachedSegment>, source: &BodySource) {
-        if source.is_quick(segment.body_parts()) {
+        if source.can_read_inline(segment.body_parts()) {
             self.copy_into_arena(path, segment, source);
         } else if source.is_local() {
             let (cache, path) = (self.clone(), Box::<str>::from(path));
@@ -211,10 +212,10 @@ impl SegmentCache {
 
     fn copy_into_arena(&self, path: &str, segment: &CachedSegment, source: &BodySource) {
         // Ignores a read error, because the send path reports the error to the client.
-        let Ok(parts) = source.read_now(segment.body_parts()) else {
+        let Ok(parts) = source.read_parts_blocking(segment.body_parts()) else {
             return;
         };
-        let promoted = segment.promoted(MemoryBody::copy_from(&parts, &self.arena));
+        let promoted = segment.with_body_in_memory(MemoryBody::copy_from(&parts, &self.arena));
         // If the arena is full, a large segment keeps its previous entry, because sending from the
         // file costs less than sending from ordinary memory.
         if promoted.is_in_arena() || promoted.is_small() {

@@ -42,7 +42,7 @@ type FieldLens = [usize; 3];
 
 impl<'a> TierFileHeader<'a> {
     /// Encodes the header. Returns `None` if the key, the tags or the head is too long.
-    pub(super) fn write(&self) -> Option<Vec<u8>> {
+    pub(super) fn encode_header(&self) -> Option<Vec<u8>> {
         let texts = [self.key.as_bytes(), self.tags.as_bytes(), self.head];
         let mut out = Vec::with_capacity(PAGE);
         out.extend_from_slice(&MAGIC);
@@ -62,9 +62,9 @@ impl<'a> TierFileHeader<'a> {
         Some(out)
     }
 
-    /// Decodes the header from the bytes of a file before the body (see [`body_offset`]). Returns
-    /// `None` if the header is damaged.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<TierFileHeader<'a>> {
+    /// Decodes the header of a file. `bytes` contains all bytes that precede the body (see
+    /// [`body_offset`]). Returns `None` if the header is damaged.
+    pub(super) fn decode_header(bytes: &'a [u8]) -> Option<TierFileHeader<'a>> {
         let lens = field_lens(bytes)?;
         let end = FIXED + lens.iter().sum::<usize>();
         let (checked, rest) = bytes.split_at_checked(end)?;

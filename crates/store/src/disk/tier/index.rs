@@ -70,7 +70,7 @@ impl TierEntry {
         self.checked.load(Relaxed)
     }
 
-    pub(super) fn check(&self) {
+    pub(super) fn mark_checked(&self) {
         self.checked.store(true, Relaxed);
     }
 }
@@ -132,7 +132,7 @@ impl TierIndex {
         count.into_inner()
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn stored_bytes(&self) -> u64 {
         self.cache.weight()
     }
 

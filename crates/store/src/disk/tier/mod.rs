@@ -1,16 +1,16 @@
 //! Stores complete objects on disk, as a second tier behind the objects in memory.
 //!
 //! Each file contains one object with its key, its metadata, and checksums of header and body. A
-//! file is written under another name and then renamed, so that the process may be killed at any
-//! time. A file of an earlier run is checked before its first use, because a crash of the machine
-//! may have damaged the file. At startup, a background task builds the in-memory index from the
-//! files. The index has the same eviction policy as the memory cache. A folder belongs to one
-//! process at a time.
+//! file is written under a temporary name and then renamed, so that a killed process leaves no
+//! incomplete object. A file of an earlier run is checked before its first use, because a crash of
+//! the machine may have damaged the file. At startup, a background task builds the in-memory index
+//! from the files. The index has the same eviction policy as the memory cache. A folder belongs to
+//! one process at a time.
 
-mod file;
 mod file_name;
 mod format;
 mod index;
+mod object_file;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -27,15 +27,17 @@ use std::thread::JoinHandle;
 use rustix::fs::{FlockOperation, flock};
 use twox_hash::XxHash3_64;
 
-pub use self::file::{TierBody, TierObject};
-use self::file::{TierFileError, for_each_block, read_entry, read_header_bytes, write};
 use self::file_name::{SUFFIX, file_name, hash_key};
 use self::format::TierFileHeader;
 use self::index::{TierEntry, TierIndex};
+pub use self::object_file::{TierBody, TierObject};
+use self::object_file::{
+    TierFileError, for_each_block, read_entry, read_header_bytes, write_object_file,
+};
 use self::queue::WriteQueue;
-use crate::local::LocalFile;
+use crate::local_file::LocalFile;
 use crate::object_version::ObjectVersion;
-use crate::planted::is_planted;
+use crate::planted_bugs::is_bug_planted;
 use crate::storage_meter::Meter;
 
 const PART: &str = "part";
@@ -88,22 +90,27 @@ const BROKEN: usize = 2;
 
 impl DiskTier {
     /// Opens the tier in `folder`, and starts to read the headers of the files. If the folder does
-    /// not exist, creates it with access for this user only. The files take about `bytes_max` bytes
-    /// on disk, and queued objects take about `waiting_bytes_max` bytes of memory.
+    /// not exist, creates it with access for this user only. The files take at most about
+    /// `bytes_max` bytes on disk. Queued objects take at most about `waiting_bytes_max` bytes of
+    /// memory.
     ///
     /// # Errors
     /// If the folder cannot be created, or belongs to another process.
-    pub fn open(folder: &Path, bytes_max: u64, waiting_bytes_max: u64) -> io::Result<DiskTier> {
-        DiskTier::open_without(folder, bytes_max, waiting_bytes_max, |_| false)
+    pub fn open_disk_tier(
+        folder: &Path,
+        bytes_max: u64,
+        waiting_bytes_max: u64,
+    ) -> io::Result<DiskTier> {
+        DiskTier::open_without_outdated(folder, bytes_max, waiting_bytes_max, |_| false)
     }
 
-    /// Opens the tier like [`DiskTier::open`], and removes the files of the keys for which
+    /// Opens the tier like [`DiskTier::open_disk_tier`], and removes the files of the keys for which
     /// `outdated` returns `true`.
     ///
     /// # Errors
-    /// The errors of [`DiskTier::open`]. The error is `AddrInUse` if the folder belongs to another
+    /// The errors of [`DiskTier::open_disk_tier`]. The error is `AddrInUse` if the folder belongs to another
     /// process.
-    pub fn open_without(
+    pub fn open_without_outdated(
         folder: &Path,
         bytes_max: u64,
         waiting_bytes_max: u64,
@@ -130,9 +137,9 @@ impl DiskTier {
         let builder = std::thread::Builder::new().name("disk".into());
         let writer = builder.spawn(move || {
             works.scan_folder(outdated);
-            while let Some(job) = works.queue.next() {
+            while let Some(job) = works.queue.next_job() {
                 works.write_object(&job);
-                works.queue.done();
+                works.queue.finish_job();
             }
         })?;
         Ok(DiskTier {
@@ -144,7 +151,7 @@ impl DiskTier {
     /// Stores an object in the background, in place of any other object with the same key. Returns
     /// `false` if the queue is full or closed.
     pub fn put(&self, object: TierObject) -> bool {
-        let taken = self.shared.queue.push(object);
+        let taken = self.shared.queue.enqueue_object(object);
         if !taken {
             self.shared.count_event(DROPPED);
         }
@@ -156,7 +163,7 @@ impl DiskTier {
         self.shared.index.has(hash_key(key), key) || self.shared.queue.has(key)
     }
 
-    /// Returns whether an object is stored on disk. A queued object does not count.
+    /// Returns whether an object is stored on disk. Queued objects are not considered.
     pub fn is_written(&self, key: &str) -> bool {
         self.shared.index.has(hash_key(key), key)
     }
@@ -178,20 +185,23 @@ impl DiskTier {
 
     /// Removes one object from the disk and from the queue.
     pub fn remove(&self, key: &str) {
-        self.shared.queue.doom(|job| job.key == key);
+        self.shared.queue.mark_purged(|job| job.key == key);
         self.shared.index.remove(hash_key(key), key);
     }
 
     /// Removes all objects that `which` selects by key and tags. Returns the number of removed
     /// objects.
     pub fn purge(&self, which: impl Fn(&str, &str) -> bool) -> usize {
-        let waiting = self.shared.queue.doom(|job| which(&job.key, &job.tags));
+        let waiting = self
+            .shared
+            .queue
+            .mark_purged(|job| which(&job.key, &job.tags));
         waiting + self.shared.index.purge(which)
     }
 
     /// The total size of all files in bytes, where each file takes whole disk blocks.
-    pub fn bytes(&self) -> u64 {
-        self.shared.index.bytes()
+    pub fn stored_bytes(&self) -> u64 {
+        self.shared.index.stored_bytes()
     }
 
     /// The number of objects.
@@ -205,7 +215,7 @@ impl DiskTier {
     }
 
     /// The number of objects that are queued or are being written.
-    pub fn waiting(&self) -> usize {
+    pub fn unwritten_count(&self) -> usize {
         self.shared.queue.len()
     }
 
@@ -221,7 +231,7 @@ impl DiskTier {
 
     /// Closes the tier as [`DiskTier::close`] does, and lets another process open the folder. This
     /// process can still remove objects.
-    pub fn release(&self, rest: impl IntoIterator<Item = TierObject>) {
+    pub fn close_and_unlock(&self, rest: impl IntoIterator<Item = TierObject>) {
         self.close(rest);
         self.shared.unlock_folder();
     }
@@ -267,12 +277,12 @@ impl TierState {
                     let known = read_entry(&path).map(|(key, shelved)| {
                         let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
-                        // A file that is already in the index stays, even if its key is outdated.
+                        // Keeps a file that is already in the index, even if its key is outdated.
                         right
                             && (self.index.has(hash_key(&key), &key)
                                 || (!is_outdated && self.index.add(&key, shelved)))
                     });
-                    // A file that cannot be opened now stays, and is read at the next start.
+                    // Keeps a file that the system cannot open now. The next start reads this file.
                     let useless = matches!(known, Ok(false) | Err(TierFileError::Broken));
                     if useless && fs::remove_file(&path).is_ok() {
                         self.count_event(BROKEN);
@@ -287,13 +297,15 @@ impl TierState {
     }
 
     fn write_object(&self, job: &queue::WriteJob) {
-        if job.is_doomed() {
+        if job.is_purged() {
             return;
         }
         let object = &job.object;
         let path = self.folder.join(file_name(hash_key(&object.key)));
         let part = path.with_extension(PART);
-        match write(&part, object).and_then(|len| fs::rename(&part, &path).map(|()| len)) {
+        match write_object_file(&part, object)
+            .and_then(|len| fs::rename(&part, &path).map(|()| len))
+        {
             Ok(len) => {
                 let shelved = TierEntry::new(&object.key, &object.tags, len, true);
                 if self.index.add(&object.key, shelved) {
@@ -301,7 +313,7 @@ impl TierState {
                 }
                 // A purge during the write only marked the job, so the object is removed here. A
                 // later purge finds the object in the index.
-                if job.is_doomed() {
+                if job.is_purged() {
                     self.index.remove(hash_key(&object.key), &object.key);
                 }
             }
@@ -317,9 +329,10 @@ impl TierState {
     /// checked or written the body before.
     fn read_object(&self, key: &str, shelved: &TierEntry) -> Result<TierHit, TierFileError> {
         let file = File::open(self.folder.join(file_name(hash_key(key))))?;
-        let identity = ObjectVersion::of(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
+        let identity =
+            ObjectVersion::from_stat(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
         let bytes = read_header_bytes(&file)?;
-        let header = TierFileHeader::read(&bytes).ok_or(TierFileError::Broken)?;
+        let header = TierFileHeader::decode_header(&bytes).ok_or(TierFileError::Broken)?;
         let start = bytes.len() as u64;
         let body = start..start.saturating_add(header.body_len);
         if header.key != key || body.end != identity.len {
@@ -334,10 +347,10 @@ impl TierState {
                 Ok(())
             })?;
             let is_sound = std::hash::Hasher::finish(&summed) == body_sum;
-            if !is_sound && !is_planted("disk-sum-ignored") {
+            if !is_sound && !is_bug_planted("disk-sum-ignored") {
                 return Err(TierFileError::Broken);
             }
-            shelved.check();
+            shelved.mark_checked();
         }
         Ok(TierHit { head, file, body })
     }

@@ -1,4 +1,4 @@
-//! The queue of objects to write. The total size of their bodies is limited.
+//! The queue of objects to write. The total size of the queued bodies is limited.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl WriteJob {
         }
     }
 
-    pub(super) fn is_doomed(&self) -> bool {
+    pub(super) fn is_purged(&self) -> bool {
         self.doomed.load(Ordering::Acquire)
     }
 }
@@ -53,7 +53,7 @@ impl WriteQueue {
 
     /// Adds an object. Returns `false` if the queue is full or closed. An empty queue accepts an
     /// object of any size.
-    pub(super) fn push(&self, object: TierObject) -> bool {
+    pub(super) fn enqueue_object(&self, object: TierObject) -> bool {
         let mut inner = self.lock();
         let bytes = inner.bytes.saturating_add(object.body.len());
         if inner.closed || (bytes > self.bytes_max && !inner.waiting.is_empty()) {
@@ -66,7 +66,7 @@ impl WriteQueue {
     }
 
     /// Waits for the next object. Returns `None` when the queue is closed and empty.
-    pub(super) fn next(&self) -> Option<Arc<WriteJob>> {
+    pub(super) fn next_job(&self) -> Option<Arc<WriteJob>> {
         let mut inner = self.lock();
         loop {
             if let Some(job) = inner.waiting.pop_front() {
@@ -84,8 +84,8 @@ impl WriteQueue {
         }
     }
 
-    /// Records that the writer has finished the job that [`WriteQueue::next`] returned last.
-    pub(super) fn done(&self) {
+    /// Records that the writer has finished the job that [`WriteQueue::next_job`] returned last.
+    pub(super) fn finish_job(&self) {
         self.lock().current = None;
     }
 
@@ -97,12 +97,12 @@ impl WriteQueue {
     pub(super) fn has(&self, key: &str) -> bool {
         let inner = self.lock();
         let mut all = inner.waiting.iter().chain(&inner.current);
-        all.any(|job| job.object.key == key && !job.is_doomed())
+        all.any(|job| job.object.key == key && !job.is_purged())
     }
 
-    /// Marks the objects that `which` selects as purged. Returns the number of objects that were
+    /// Marks as purged the objects that `which` selects. Returns the number of objects that were
     /// newly marked.
-    pub(super) fn doom(&self, which: impl Fn(&TierObject) -> bool) -> usize {
+    pub(super) fn mark_purged(&self, which: impl Fn(&TierObject) -> bool) -> usize {
         let inner = self.lock();
         let all = inner.waiting.iter().chain(&inner.current);
         let meant = all.filter(|job| which(&job.object));

@@ -5,12 +5,12 @@ use bytes::Bytes;
 
 use super::format::FIXED;
 use super::*;
-use crate::storage_meter::Reason;
+use crate::storage_meter::RequestReason;
 
 const LOTS: u64 = 64 << 20;
 
 fn open_tier(folder: &Path) -> DiskTier {
-    DiskTier::open(folder, LOTS, LOTS).unwrap()
+    DiskTier::open_disk_tier(folder, LOTS, LOTS).unwrap()
 }
 
 fn make_object(key: &str, len: usize) -> TierObject {
@@ -29,7 +29,10 @@ fn make_object(key: &str, len: usize) -> TierObject {
 fn read_body(object: &TierObject) -> Vec<u8> {
     match &object.body {
         TierBody::Memory(pieces) => pieces.concat(),
-        TierBody::File(file, range) => file.read(range.clone(), Reason::Plain).unwrap().to_vec(),
+        TierBody::File(file, range) => file
+            .read(range.clone(), RequestReason::Plain)
+            .unwrap()
+            .to_vec(),
     }
 }
 
@@ -39,7 +42,10 @@ fn is_stored(tier: &DiskTier, object: &TierObject) -> bool {
     };
     assert_eq!(found.head, object.head);
     assert_eq!(found.body.start % 4096, 0);
-    let read = found.file.read(found.body.clone(), Reason::Plain).unwrap();
+    let read = found
+        .file
+        .read(found.body.clone(), RequestReason::Plain)
+        .unwrap();
     assert!(read == read_body(object));
     true
 }
@@ -85,7 +91,7 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
         all.iter().all(|each| is_stored(&tier, each)),
         "checked already"
     );
-    // Stores an object again from its own file. The tier replaces the file while it reads from this
+    // Stores an object again from its own file. The tier reads this file while it writes the new
     // file.
     let found = tier.get("/c").unwrap();
     let copy = TierObject {
@@ -96,7 +102,7 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
     assert!(tier.put(copy));
     tier.close([]);
     let found = tier.get("/c").unwrap();
-    assert!(found.file.read(found.body, Reason::Plain).unwrap() == expected);
+    assert!(found.file.read(found.body, RequestReason::Plain).unwrap() == expected);
     assert_eq!(list_files(dir.path()).len(), 3);
 }
 
@@ -104,7 +110,7 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
 fn a_folder_belongs_to_one_process() {
     let dir = tempfile::tempdir().unwrap();
     let first = open_tier(dir.path());
-    let second = DiskTier::open(dir.path(), LOTS, LOTS);
+    let second = DiskTier::open_disk_tier(dir.path(), LOTS, LOTS);
     assert_eq!(second.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     first.close([]);
 }
@@ -162,7 +168,7 @@ fn damaged_files_are_noticed_and_removed() {
     assert!(tier.is_empty() && list_files(dir.path()).is_empty());
 }
 
-/// Regression test: a process without free descriptors removed files that it could not open.
+/// Regression test: a process without free file descriptors removed files that it could not open.
 #[test]
 fn an_unreadable_file_does_not_count_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
@@ -201,12 +207,12 @@ fn the_folder_is_bounded_and_partial_files_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("0.part"), b"half").unwrap();
     fs::write(dir.path().join("mine.txt"), b"not ours").unwrap();
-    let tier = DiskTier::open(dir.path(), 1 << 20, LOTS).unwrap();
+    let tier = DiskTier::open_disk_tier(dir.path(), 1 << 20, LOTS).unwrap();
     for n in 0..100 {
         tier.put(make_object(&format!("/{n}"), 50_000));
     }
     tier.close([]);
-    assert!(tier.bytes() <= 1 << 20);
+    assert!(tier.stored_bytes() <= 1 << 20);
     let objects = |path: &PathBuf| path.extension().is_some_and(|suffix| suffix == SUFFIX);
     let kept: Vec<_> = list_files(dir.path()).into_iter().filter(objects).collect();
     assert_eq!(kept.len(), tier.len());
@@ -215,9 +221,9 @@ fn the_folder_is_bounded_and_partial_files_are_removed() {
     assert!(dir.path().join("mine.txt").exists());
     drop(tier);
     // If the tier is opened with a smaller limit, it removes objects immediately.
-    let tier = DiskTier::open(dir.path(), 1 << 19, LOTS).unwrap();
+    let tier = DiskTier::open_disk_tier(dir.path(), 1 << 19, LOTS).unwrap();
     tier.close([]);
-    assert!(tier.bytes() <= 1 << 19);
+    assert!(tier.stored_bytes() <= 1 << 19);
     let kept: Vec<_> = list_files(dir.path()).into_iter().filter(objects).collect();
     assert_eq!(kept.len(), tier.len());
 }
@@ -242,17 +248,20 @@ fn removing_and_purging_also_affect_queued_objects() {
 #[test]
 fn the_queue_is_bounded_but_always_takes_one_object() {
     let queue = WriteQueue::new(1000);
-    assert!(queue.push(make_object("/long", 5000)));
-    assert!(!queue.push(make_object("/more", 0)));
-    let job = queue.next().unwrap();
+    assert!(queue.enqueue_object(make_object("/long", 5000)));
+    assert!(!queue.enqueue_object(make_object("/more", 0)));
+    let job = queue.next_job().unwrap();
     assert!(queue.has("/long"), "until it is written");
-    assert_eq!(queue.doom(|object| object.key == "/long"), 1);
-    assert!(job.is_doomed() && !queue.has("/long"));
-    queue.done();
-    assert!(queue.push(make_object("/a", 400)) && queue.push(make_object("/b", 400)));
-    assert!(!queue.push(make_object("/c", 400)));
+    assert_eq!(queue.mark_purged(|object| object.key == "/long"), 1);
+    assert!(job.is_purged() && !queue.has("/long"));
+    queue.finish_job();
+    assert!(
+        queue.enqueue_object(make_object("/a", 400))
+            && queue.enqueue_object(make_object("/b", 400))
+    );
+    assert!(!queue.enqueue_object(make_object("/c", 400)));
     assert_eq!(queue.len(), 2);
     queue.close();
-    assert!(!queue.push(make_object("/d", 0)));
-    assert!(queue.next().is_some() && queue.next().is_some() && queue.next().is_none());
+    assert!(!queue.enqueue_object(make_object("/d", 0)));
+    assert!(queue.next_job().is_some() && queue.next_job().is_some() && queue.next_job().is_none());
 }

@@ -75,8 +75,8 @@ fn a_segment_in_a_collapse_is_abandoned_for_a_lower_level() {
         let (world, viewer) = play_over_collapse(rule, abandon);
         let summary = viewer.summary();
         let videos = video_requests(&world);
-        // Skips the start of playback. There, Shaka Player may abandon a segment after the first
-        // throughput measurement.
+        // Skips the start of playback, because the first throughput measurement can cause Shaka
+        // Player to abandon a segment.
         let start = videos.partition_point(|video| world.requests[video.2].0 < 19_800_000);
         let in_collapse = &videos[start..];
         let Some([first, second]) = in_collapse.windows(2).find(|pair| is_lowered(pair)) else {

@@ -29,8 +29,8 @@ pub(super) fn test_manifest(seconds: u32) -> String {
 /// each response is transferred as if it were the only response.
 pub(super) struct SimulatedOrigin {
     manifest: String,
-    /// Bandwidth of the link in bits per second, from each start time on. A bandwidth of 0
-    /// transfers nothing.
+    /// Changes of the link's bandwidth. Each entry contains a time, and the bandwidth from this
+    /// time on in bits per second. A bandwidth of 0 transfers nothing.
     rates: Vec<(Micros, f64)>,
     pub(super) latency: Micros,
     busy_until: Micros,

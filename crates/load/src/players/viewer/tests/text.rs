@@ -30,7 +30,7 @@ fn play_with_text(text: TextPreference, failing: bool) -> (SimulatedOrigin, u64)
 
 #[test]
 fn a_viewer_fetches_all_text_of_the_chosen_language() {
-    let (origin, played_ms) = play_with_text(TextPreference::parse("DE"), false);
+    let (origin, played_ms) = play_with_text(TextPreference::parse_text_preference("DE"), false);
     assert_eq!((origin.count(FetchPurpose::Text), played_ms), (30, 60_000));
     let paths: Vec<&str> = origin
         .requests
@@ -45,7 +45,7 @@ fn a_viewer_fetches_all_text_of_the_chosen_language() {
 #[test]
 fn text_is_fetched_only_if_it_is_chosen_and_exists() {
     for (choice, count) in [("off", 0), ("first", 30), ("fr", 0)] {
-        let (origin, _) = play_with_text(TextPreference::parse(choice), false);
+        let (origin, _) = play_with_text(TextPreference::parse_text_preference(choice), false);
         assert_eq!(origin.count(FetchPurpose::Text), count, "{choice}");
     }
 }

@@ -37,11 +37,11 @@ struct MediaPlaylistReader<'a> {
     duration_ns: Option<i64>,
     range: Option<(u64, Option<u64>)>,
     is_gap: bool,
-    /// Values of tags that apply to all following segments.
+    /// Init segment of all following segments, and number and start time of the next segment.
     init_index: Option<u16>,
     media_sequence: u64,
     start_ns: i64,
-    /// Index of the previous segment's address, and end of the segment's byte range.
+    /// Address index of the previous segment, and end of the byte range of the previous segment.
     last_range: Option<(u32, u64)>,
     has_endlist: bool,
     is_iframes_only: bool,
@@ -80,13 +80,13 @@ impl<'a> MediaPlaylistReader<'a> {
             let range = parse_byte_range(value);
             self.range = Some(range.ok_or_else(|| line.malformed_error("invalid byte range"))?);
         } else if let Some(list) = line.tag_value("#EXT-X-MAP") {
-            self.read_map(list, line)?;
+            self.read_init_segment_tag(list, line)?;
         } else if let Some(list) = line.tag_value("#EXT-X-KEY") {
             self.is_encrypted |= AttributeList(list).get("METHOD") != Some("NONE");
         } else if let Some(value) = line.tag_value("#EXT-X-MEDIA-SEQUENCE") {
             self.media_sequence = value.parse().unwrap_or(0);
         } else if line.tag_value("#EXT-X-DEFINE").is_some() {
-            self.variables.define(line, self.url)?;
+            self.variables.define_variable(line, self.url)?;
         }
         self.has_endlist |= line.tag_value("#EXT-X-ENDLIST").is_some();
         self.is_gap |= line.tag_value("#EXT-X-GAP").is_some();
@@ -95,8 +95,8 @@ impl<'a> MediaPlaylistReader<'a> {
     }
 
     /// Reads EXT-X-MAP, which sets the init segment of all following segments.
-    fn read_map(&mut self, list: &str, line: &PlaylistLine<'_>) -> Result<()> {
-        let list = self.variables.substitute(list, line)?;
+    fn read_init_segment_tag(&mut self, list: &str, line: &PlaylistLine<'_>) -> Result<()> {
+        let list = self.variables.substitute_variables(list, line)?;
         let attributes = AttributeList(&list);
         let uri = attributes
             .get("URI")
@@ -111,14 +111,17 @@ impl<'a> MediaPlaylistReader<'a> {
         };
         let address = self.new_address(uri);
         let init = self.segments.push_init(InitSegment { address, range });
-        self.init_index = Some(init.map_err(|error| line.locate_error(error))?);
+        self.init_index = Some(init.map_err(|error| line.add_line_to_error(error))?);
         Ok(())
     }
 
     fn read_segment(&mut self, line: &PlaylistLine<'_>) -> Result<()> {
         let duration = self.duration_ns.take();
         let duration = duration.ok_or_else(|| line.malformed_error("a segment without EXTINF"))?;
-        let uri = self.variables.substitute(line.text, line)?.into_owned();
+        let uri = self
+            .variables
+            .substitute_variables(line.text, line)?
+            .into_owned();
         let address = self.segments.push_address(self.new_address(&uri));
         let range = match self.range.take() {
             Some(range) => Some(self.resolve_byte_range(address, range).ok_or_else(|| {
@@ -142,7 +145,7 @@ impl<'a> MediaPlaylistReader<'a> {
         };
         self.segments
             .push(row)
-            .map_err(|error| line.locate_error(error))?;
+            .map_err(|error| line.add_line_to_error(error))?;
         self.media_sequence = self.media_sequence.saturating_add(1);
         let end = self.start_ns.checked_add(duration);
         self.start_ns = end.ok_or_else(|| line.malformed_error("times exceed 64 bits"))?;

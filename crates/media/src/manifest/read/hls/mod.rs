@@ -38,9 +38,9 @@ pub struct MediaPlaylist {
 /// Parses a playlist. `url` is the URL from which it was fetched, after redirects.
 ///
 /// # Errors
-/// `Malformed` if the playlist is invalid; the location names the line, if possible. `TooLarge` if
-/// the playlist exceeds [`MANIFEST_BYTES_MAX`] or [`super::SEGMENTS_MAX`]; `Empty` if it lists no
-/// media.
+/// `Malformed` if the playlist is invalid; the location in the error names the line, if possible.
+/// `TooLarge` if the playlist exceeds [`MANIFEST_BYTES_MAX`] or [`super::SEGMENTS_MAX`]; `Empty` if
+/// it lists no media.
 pub fn parse_playlist(url: &Url, bytes: &[u8]) -> Result<ParsedPlaylist> {
     if bytes.len() > MANIFEST_BYTES_MAX {
         let message = format!("a playlist of more than {MANIFEST_BYTES_MAX} bytes");
@@ -51,7 +51,8 @@ pub fn parse_playlist(url: &Url, bytes: &[u8]) -> Result<ParsedPlaylist> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with("#EXTM3U") {
         return Err(
-            Error::malformed("an HLS playlist starts with #EXTM3U; this does not").at_byte(0),
+            Error::malformed("an HLS playlist starts with #EXTM3U; this does not")
+                .with_byte_offset(0),
         );
     }
     let is_multivariant = numbered_lines(text).any(|line| {

@@ -21,11 +21,11 @@ pub(super) fn parse_multivariant_playlist(url: &Url, text: &str) -> Result<Parse
     for line in numbered_lines(text) {
         let line = line?;
         if line.tag_value("#EXT-X-DEFINE").is_some() {
-            variables.define(&line, url)?;
+            variables.define_variable(&line, url)?;
         } else if line.tag_value("#EXT-X-STREAM-INF").is_some() {
             pending = Some(line);
         } else if let Some(list) = line.tag_value("#EXT-X-MEDIA") {
-            let list = variables.substitute(list, &line)?;
+            let list = variables.substitute_variables(list, &line)?;
             add_media_rendition(&mut title, url, AttributeList(&list), &line)?;
         } else if line.tag_value("#EXT-X-I-FRAME-STREAM-INF").is_some() {
             title.add_note("I-frame playlists are ignored");
@@ -33,10 +33,10 @@ pub(super) fn parse_multivariant_playlist(url: &Url, text: &str) -> Result<Parse
             && let Some(tag) = pending.take()
         {
             let list = tag.tag_value("#EXT-X-STREAM-INF").unwrap_or_default();
-            let list = variables.substitute(list, &tag)?;
-            let uri = variables.substitute(line.text, &line)?;
+            let list = variables.substitute_variables(list, &tag)?;
+            let uri = variables.substitute_variables(line.text, &line)?;
             add_variant(&mut title, url, AttributeList(&list), &uri)
-                .map_err(|error| line.locate_error(error))?;
+                .map_err(|error| line.add_line_to_error(error))?;
         }
         if title.renditions.len() > RENDITIONS_MAX {
             let message = format!("more than {RENDITIONS_MAX} variants and renditions");
@@ -69,7 +69,8 @@ fn add_variant(
     title.renditions.push(ManifestRendition {
         id: uri.to_string(),
         kind,
-        // An audio-only variant refers to no audio group.
+        // Drops the audio group of an audio-only variant. Otherwise, other variants with this group
+        // would be marked as video without audio.
         group: list
             .get("AUDIO")
             .map(str::to_string)
@@ -115,7 +116,7 @@ fn add_media_rendition(
         codecs: String::new(),
         language: list.get("LANGUAGE").map(str::to_string),
         segment_sources: vec![SegmentSource::Playlist(
-            resolve_url(url, uri).map_err(|error| line.locate_error(error))?,
+            resolve_url(url, uri).map_err(|error| line.add_line_to_error(error))?,
         )],
     });
     Ok(())

@@ -28,7 +28,7 @@ impl<'a> PlaylistLine<'a> {
     }
 
     /// Sets the location of an error to this line.
-    pub(super) fn locate_error(&self, error: Error) -> Error {
+    pub(super) fn add_line_to_error(&self, error: Error) -> Error {
         Error {
             location: format!("line {}", self.number),
             ..error
@@ -36,7 +36,7 @@ impl<'a> PlaylistLine<'a> {
     }
 
     pub(super) fn malformed_error(&self, message: impl Into<String>) -> Error {
-        self.locate_error(Error::malformed(message))
+        self.add_line_to_error(Error::malformed(message))
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn numbered_lines(text: &str) -> impl Iterator<Item = Result<Playlist
                 "a line of {} bytes; at most {LINE_BYTES_MAX} are read",
                 line.text.len()
             );
-            return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
+            return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
         }
         Ok(line)
     })

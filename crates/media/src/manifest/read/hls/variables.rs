@@ -1,5 +1,5 @@
-//! Variables of `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3). A playlist contains
-//! `{$name}` in place of the value.
+//! Variables of `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3). A playlist refers to the
+//! value of a variable as `{$name}`.
 
 use super::AttributeList;
 use super::playlist_lines::{LINE_BYTES_MAX, PlaylistLine};
@@ -17,7 +17,7 @@ pub(super) struct PlaylistVariables(HashMap<String, String>);
 impl PlaylistVariables {
     /// Adds a variable. Its value is in the tag, or in the query of the playlist's own URL.
     /// `IMPORT` is refused, because a media playlist is parsed without its multivariant playlist.
-    pub(super) fn define(&mut self, line: &PlaylistLine<'_>, url: &Url) -> Result<()> {
+    pub(super) fn define_variable(&mut self, line: &PlaylistLine<'_>, url: &Url) -> Result<()> {
         let attributes = AttributeList(line.tag_value("#EXT-X-DEFINE").unwrap_or_default());
         let (name, value) = if let Some(name) = attributes.get("NAME") {
             (
@@ -33,18 +33,18 @@ impl PlaylistVariables {
                     .unwrap_or_default(),
             )
         } else {
-            return Err(line.locate_error(Error::unsupported("EXT-X-DEFINE by IMPORT")));
+            return Err(line.add_line_to_error(Error::unsupported("EXT-X-DEFINE by IMPORT")));
         };
         if self.0.len() >= VARIABLES_MAX {
             let message = format!("more than {VARIABLES_MAX} variables");
-            return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
+            return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
         }
         self.0.insert(name.to_string(), value);
         Ok(())
     }
 
     /// Replaces the variables in `text`. Variables in the inserted values are not replaced.
-    pub(super) fn substitute<'a>(
+    pub(super) fn substitute_variables<'a>(
         &self,
         text: &'a str,
         line: &PlaylistLine<'_>,
@@ -63,7 +63,7 @@ impl PlaylistVariables {
             if out.len() > LINE_BYTES_MAX {
                 let message =
                     format!("a line of more than {LINE_BYTES_MAX} bytes with its variables");
-                return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
+                return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
             }
             rest = after;
         }

@@ -1,6 +1,6 @@
 //! Parsing of DASH MPDs (ISO/IEC 23009-1).
 
-mod base;
+mod inherited_values;
 mod period;
 mod period_span;
 mod representation;
@@ -19,12 +19,12 @@ const REPRESENTATIONS_MAX: usize = 4096;
 /// Parses an MPD that was fetched from `url`, after redirects.
 ///
 /// Joins the periods, so that each representation continues in the next period with a
-/// representation of the same kind. The choice prefers the same language, then the same id, then
-/// the nearest bandwidth.
+/// representation of the same kind. If several representations are of this kind, prefers the same
+/// language, then the same id, then the nearest bandwidth.
 ///
 /// # Errors
-/// `Malformed` or `Truncated` if the bytes are not a valid MPD; `TooLarge` over a limit;
-/// `Unsupported` for a URL that is neither `http` nor `https`; `Empty` if the MPD has no
+/// `Malformed` or `Truncated` if the bytes are not a valid MPD; `TooLarge` if the MPD exceeds a
+/// limit; `Unsupported` for a URL that is neither `http` nor `https`; `Empty` if the MPD has no
 /// representation that can be played.
 pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
     if bytes.len() > MANIFEST_BYTES_MAX {
@@ -32,7 +32,7 @@ pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::malformed("an MPD not in UTF-8"))?;
-    let mpd = xml::parse_document(text)?;
+    let mpd = xml::parse_xml_document(text)?;
     if mpd.name != "MPD" {
         let message = format!(
             "an MPD is expected, but this is <{}>",
@@ -44,7 +44,7 @@ pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
         is_live: mpd.attribute("type") == Some("dynamic"),
         ..ParsedManifest::default()
     };
-    let scope = base::ElementScope::new(url).enter(&mpd)?;
+    let scope = inherited_values::ElementScope::new(url).enter_element(&mpd)?;
     let mut budget = timeline::SegmentBudget::default();
     for (period, span) in period_spans(&mpd)? {
         if period.attribute("href").is_some() {

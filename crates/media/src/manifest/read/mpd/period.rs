@@ -1,7 +1,7 @@
 //! Parsing of periods into renditions. Ignored adaptation sets are recorded as notes.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind};
-use super::base::ElementScope;
+use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
 use super::representation;
 use super::timeline::SegmentBudget;
@@ -19,20 +19,20 @@ pub(super) fn parse_period(
     span: PeriodSpan,
     budget: &mut SegmentBudget,
 ) -> Result<Vec<ManifestRendition>> {
-    let scope = scope.enter(period)?;
+    let scope = scope.enter_element(period)?;
     let mut found = Vec::new();
     for set in period.children_named("AdaptationSet") {
         if is_trick_mode(set) {
             title.add_note("trick mode sets are ignored");
             continue;
         }
-        let scope = scope.enter(set)?;
+        let scope = scope.enter_element(set)?;
         for described in set.children_named("Representation") {
             let Some(kind) = rendition_kind(set, described) else {
                 title.add_note("sets of images or of unknown kind are ignored");
                 continue;
             };
-            let scope = scope.enter(described)?;
+            let scope = scope.enter_element(described)?;
             let rendition = parse_rendition(set, described, kind)?;
             let pieces = representation::parse_segment_sources(&scope, &rendition, span, budget)?;
             found.push(ManifestRendition {

@@ -6,7 +6,7 @@ use super::super::segment_list::{
     InitSegment, RepresentationIdentity, SegmentAddress, SegmentList, SegmentRow,
 };
 use super::super::{ManifestRendition, SegmentSource, SidxSource, resolve_url};
-use super::base::ElementScope;
+use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
 use super::timeline::{self, SegmentBudget, TimelineSegment};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub(super) fn parse_segment_sources(
         ),
         ..error
     };
-    match scope.addressing_element() {
+    match scope.addressing_element_name() {
         Some("SegmentTemplate") => parse_segment_template(scope, rendition, span, budget),
         Some("SegmentList") => parse_segment_list(scope, span, budget),
         _ => parse_segment_base(scope, span, budget),
@@ -82,7 +82,7 @@ fn parse_segment_template(
         None => parse_initialization(scope, &mut segments)?,
     };
     let media = address(media);
-    media.resolve(0, 0)?;
+    media.resolve_segment_url(0, 0)?;
     let media = segments.push_address(media);
     let first = scope.parse_u64_attribute("startNumber")?.unwrap_or(1);
     for (n, tick) in timeline::expand_timeline(scope, timescale, span, budget)?
@@ -90,7 +90,9 @@ fn parse_segment_template(
         .enumerate()
     {
         let number = first.saturating_add(n as u64);
-        segments.push(new_row(tick, timescale, shift, media, init, number)?)?;
+        segments.push(build_segment_row(
+            tick, timescale, shift, media, init, number,
+        )?)?;
     }
     Ok(SegmentSource::Segments(segments))
 }
@@ -104,7 +106,7 @@ fn parse_segment_list(
     let mut segments = SegmentList::default();
     let init = parse_initialization(scope, &mut segments)?;
     let urls: Vec<&XmlElement> = scope
-        .innermost()
+        .innermost_addressing_element()
         .into_iter()
         .flat_map(|list| list.children_named("SegmentURL"))
         .collect();
@@ -126,7 +128,7 @@ fn parse_segment_list(
                 .ok_or_else(|| Error::malformed("SegmentURL@mediaRange is not a range"))
         });
         let range = range.transpose()?.map(|range| (range.start, range.end));
-        let row = new_row(tick, timescale, shift, address, init, n as u64)?;
+        let row = build_segment_row(tick, timescale, shift, address, init, n as u64)?;
         segments.push(SegmentRow {
             byte_range: range,
             ..row
@@ -150,15 +152,15 @@ fn parse_segment_base(
         let init = first
             .and_then(|init| init.attribute("range"))
             .and_then(parse_range);
-        // Without a range, the init segment is everything before the index, because the `moov` is
-        // there.
+        // If the MPD does not declare the range of the init segment, the range is all bytes before
+        // the index, because these bytes contain the `moov`.
         let init =
             init.or_else(|| (index.start > 0 && init_url.is_none()).then_some(0..index.start));
         let offset = scope
             .parse_u64_attribute("presentationTimeOffset")?
             .unwrap_or(0);
         let offset = i64::try_from(offset).map_err(|_| Error::malformed("times exceed 63 bits"))?;
-        budget.take(1)?;
+        budget.take_segments(1)?;
         return Ok(SegmentSource::Sidx(Box::new(SidxSource {
             index_resource: ResourceRange {
                 url,
@@ -169,7 +171,7 @@ fn parse_segment_base(
             presentation_time_offset: Time::new(offset, timescale),
         })));
     }
-    budget.take(1)?;
+    budget.take_segments(1)?;
     let mut segments = SegmentList::default();
     let address = segments.push_address(SegmentAddress {
         base: Arc::clone(&scope.base),
@@ -183,7 +185,7 @@ fn parse_segment_base(
         time: 0,
         duration: u64::try_from(duration).unwrap_or(0),
     };
-    segments.push(new_row(tick, timescale, shift, address, None, 1)?)?;
+    segments.push(build_segment_row(tick, timescale, shift, address, None, 1)?)?;
     Ok(SegmentSource::Segments(segments))
 }
 
@@ -206,7 +208,7 @@ fn parse_initialization(
     segments.push_init(InitSegment { address, range }).map(Some)
 }
 
-fn new_row(
+fn build_segment_row(
     tick: TimelineSegment,
     timescale: u32,
     shift: i64,

@@ -4,7 +4,7 @@
 use super::super::SEGMENTS_MAX;
 use super::super::decimal::NANOS_PER_SECOND;
 use super::super::segment_list::too_many_segments_error;
-use super::base::ElementScope;
+use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
 use crate::error::{Error, Result};
 use crate::time::Time;
@@ -25,7 +25,7 @@ impl SegmentBudget {
     ///
     /// # Errors
     /// `TooLarge` if the segments of the whole MPD exceed [`SEGMENTS_MAX`].
-    pub(super) fn take(&mut self, count: u64) -> Result<()> {
+    pub(super) fn take_segments(&mut self, count: u64) -> Result<()> {
         let left = self.0.checked_sub(count);
         self.0 = left.ok_or_else(|| {
             too_many_segments_error((SEGMENTS_MAX as u64 - self.0).saturating_add(count))
@@ -60,7 +60,7 @@ pub(super) fn expand_timeline(
     }
     let Some(duration) = scope.parse_u64_attribute("duration")? else {
         // Without a duration, one segment covers the whole period.
-        budget.take(1)?;
+        budget.take_segments(1)?;
         return Ok(vec![TimelineSegment {
             time: offset,
             duration: length.unwrap_or(0),
@@ -77,7 +77,7 @@ pub(super) fn expand_timeline(
     let count = count.ok_or_else(|| {
         Error::malformed("segments of one duration, but their number is unknown; add a period duration or endNumber")
     })?;
-    budget.take(count)?;
+    budget.take_segments(count)?;
     let tick = |n: u64| {
         let past = n.checked_mul(duration)?;
         let left = length.map_or(duration, |length| length.saturating_sub(past));
@@ -110,7 +110,7 @@ fn expand_entries(
             None => until,
         };
         let count = repeat_count(entry, time, duration, next)?;
-        budget.take(count)?;
+        budget.take_segments(count)?;
         for _ in 0..count {
             ticks.push(TimelineSegment { time, duration });
             time = time.checked_add(duration).ok_or_else(overflow_error)?;
